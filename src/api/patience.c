@@ -1,14 +1,16 @@
 /* patience.c - looks at the calls that are under way while the store fails.
  *
- *   every second: does the store fail? ─► each call that an operation will reply to, and that
+ *   every second: does the store fail? ─► commands behind a commit: refused
+ *                                     └─► each call that an operation will reply to, and that
  *                                         has waited for 2 s ─► 503, and the operation goes on
  *
- * What was not sent to the database yet is refused by the store itself. What was sent may have
+ * What was not sent to the database yet is refused, here or by the store itself. What was sent may have
  * been written, so the store says nothing before it knows; but a client that hears nothing for
  * minutes is not served. It is told that nobody knows: with the same idempotency key it may
  * ask again.
  *
- * A call that is held on purpose, a poll or a dequeue, has an on_gone, and waits for no write. */
+ * A call that is held on purpose, a poll or a dequeue, has an on_gone, and waits for no write;
+ * reads lose their patience by themselves. */
 #include "api/patience.h"
 
 #include "base/mem.h"
@@ -29,7 +31,8 @@ static struct loop *loop_of(const struct patience *patience)
 
 static bool has_waited(const struct api_call *call)
 {
-    return call->busy && !call->on_gone && http_is_awaited(call->x) &&
+    bool changes = call->x->method != HTTP_GET_ && call->x->method != HTTP_HEAD_;
+    return changes && call->busy && !call->on_gone && http_is_awaited(call->x) &&
            http_elapsed_us(call->x) >= WAITS_US;
 }
 
@@ -54,8 +57,12 @@ static bool answer_calls(struct api *api)
 static void on_time(struct timer *timer)
 {
     struct patience *patience = container_of(timer, struct patience, timer);
-    bool failing = engine_store(api_engine(patience->api))->failing;
-    bool through = !failing || answer_calls(patience->api);
+    struct engine *engine = api_engine(patience->api);
+    bool failing = engine_store(engine)->failing, through = true;
+    if (failing) {
+        engine_refuse_waiting(engine);
+        through = answer_calls(patience->api);
+    }
     loop_set_timer(loop_of(patience), timer, patience->kind, through ? EVERY_MS : 1);
 }
 

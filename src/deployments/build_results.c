@@ -3,6 +3,7 @@
  *
  *   complete, ok ─► the index, written and synced ─► DEPLOYED ─► current ─► answered
  *            else ─► FAILED ─► answered
+ *   A repetition meanwhile is 503; afterwards it gets the same answer.
  *
  *   archive: read in pieces, each when the one before is sent */
 #include "artifacts/kept_files.h"
@@ -28,6 +29,7 @@ struct completing {
     struct api_call *call;
     struct deployment *deployment;
     bool ok;
+    bool writes;    /* deployment::completing is ours */
     unsigned build; /* which is complete */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
     int64_t bytes; /* of the version's folder */
@@ -40,6 +42,8 @@ struct completing {
 
 static void completing_free(struct completing *op)
 {
+    if (op->writes)
+        op->deployment->completing = false;
     list_remove(&op->watcher.link);
     bytes_unref(op->runtime_version);
     bytes_unref(op->error);
@@ -215,6 +219,10 @@ static enum err read_complete(struct completing *op, struct body_fields *fields,
     op->build = op->deployment->row.builds;
     if (err)
         return err;
+    /* A repetition must not touch the index that the row will name. */
+    if (op->deployment->completing)
+        return explain(&op->call->why, ERR_STORE,
+                       "What was built is being kept already: ask again in a moment");
     return op->ok ? read_made(op, fields, body) : read_failed(op, body);
 }
 
@@ -230,6 +238,7 @@ static void begin(struct completing *op)
     op->writing.name =
         kept_file_name(op->deployment->env, op->deployment->row.id, ".index.json");
     op->writing.done = on_index;
+    op->writes = op->deployment->completing = true;
     all->busy++;
     kept_writing_begin(all->files, &op->writing);
 }

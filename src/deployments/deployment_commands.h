@@ -66,6 +66,7 @@ struct deployment {
     unsigned tries;       /* of the call that made it; after a restart the last but one */
     bool handing;         /* it is being written that a builder has it */
     bool promoting;       /* its version is being made the current one */
+    bool completing;      /* the index of its build is being kept, or the row written */
     struct build *build;  /* NULL: no builder has it */
     struct timer timer;   /* something is due: deployments.c */
     int64_t due_since_ms; /* monotonic: since when it waits, or is built */

@@ -48,7 +48,8 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 {
     struct engine *engine = dequeue->command.engine;
     leave_line(dequeue);
-    line_unname(&dequeue->seats[0]);
+    if (dequeue->seat_count)
+        line_unname(&dequeue->seats[0]);
     loop_cancel_deferred(&dequeue->deferred);
     timers_clear(loop_timers(engine->loop), &dequeue->timer);
     for (size_t i = 0; i < dequeue->seat_count; i++)
@@ -411,7 +412,7 @@ void dequeue_name_request(struct dequeue *dequeue, struct slice request_id)
     struct engine *engine = dequeue->command.engine;
     const struct tracked *run = NULL;
     dequeue->request_id = request_id;
-    if (request_id.ptr && !dequeue->seats[0].env->is_dev) {
+    if (request_id.ptr && dequeue->seat_count && !dequeue->seats[0].env->is_dev) {
         struct dequeue_seat *earlier = line_name(&dequeue->seats[0], request_id);
         if (earlier)
             dequeue_cancel(earlier->dequeue);

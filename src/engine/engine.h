@@ -114,6 +114,10 @@ struct environment *engine_environment(const struct engine *engine, uint32_t num
  * from the sweep on. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
 
+/* For when the store fails: commands that wait behind a commit that it does not answer were not sent to
+ * it, and end with ERR_STORE. */
+void engine_refuse_waiting(struct engine *engine);
+
 /* After the last engine_load_run: what must follow from the states found. */
 void engine_sweep(struct engine *engine);
 

@@ -489,6 +489,23 @@ static void answer_all(struct flight *flight)
         answer_decided(container_of(link, struct flight, lent));
 }
 
+/* Those that are decided at the end of this turn stay. */
+void engine_refuse_waiting(struct engine *engine)
+{
+    size_t at = 0;
+    struct list refused;
+    list_init(&refused);
+    for (struct flight *flight; (flight = table_next(&engine->flights, &at));) {
+        if (flight->busy || !list_empty(&flight->in_line))
+            list_move_all(&refused, &flight->parked);
+        if (!flight->busy)
+            loop_defer(engine->loop, &flight->deferred);
+    }
+    while (!list_empty(&refused))
+        finish_command(container_of(list_take(&refused), struct command, link), NULL,
+                       ERR_STORE);
+}
+
 static void flight_go(struct flight *flight)
 {
     if (flight->busy || lend(flight))

@@ -130,6 +130,22 @@ test("a write that was sent when the database stops answering is answered, goes 
   await stopWorld(world);
 });
 
+test("what waits behind a write that was sent is refused, and is not done afterwards", { timeout: 120_000 }, async (t) => {
+  const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
+  const { id } = (await trigger(gateway)).json;
+  const increment = () => gateway.put(`/api/v1/runs/${id}/metadata`, { operations: [{ type: "increment", key: "n", value: 1 }] });
+  postgres.freeze();
+  const first = increment(), others = [];
+  for (let i = 0; i < 10; i++) others.push(increment());
+  assertRefused(await first, /nobody knows yet/);
+  for (const answer of await Promise.all(others)) assertRefused(answer);
+  postgres.goOn();
+  await until(async () => (await gateway.get("/readyz")).status === 200, { what: "ready" });
+  assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.metadata.n, 1);
+  judgeUnmoved(world);
+  await stopWorld(world);
+});
+
 test("while the database can only be read nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
   const { gateway, postgres } = shared, writers = await write(t, shared);
   postgres.readOnly(true);

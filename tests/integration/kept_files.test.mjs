@@ -57,6 +57,25 @@ async function deploy({ cli, builder }, bytes) {
   return { id, build, index, log: await log() };
 }
 
+test("a builder that asks again while its result is being kept does not touch it", { timeout: 120_000 }, async (t) => {
+  const { postgres, gateway, cli, builder } = await start(t), index = JSON.stringify({ tasks: [], text: "x".repeat(3 * PIECE) });
+  const answer = cli.deploy({}, { bytes: bundleOf(100) }), build = await builder.take();
+  assert.equal((await builder.register(build)).status, 200);
+  postgres.freeze();
+  const first = builder.complete(build, { index });
+  await until(async () => { // the first one is in the gateway, and its index on the way
+    const again = await builder.complete(build, { index });
+    assert.equal(again.status, 503, again.text);
+    return /being kept already/.test(again.text);
+  }, { what: "the second one is told to ask again" });
+  assert.equal((await first).status, 503, "nobody knows yet");
+  postgres.goOn();
+  await until(async () => (await builder.complete(build, { index })).status === 200, { timeoutMs: 60_000, what: "it is deployed" });
+  assert.equal((await bytesOf(gateway, builder, build.deployment.id, "index")).toString(), index);
+  assert.equal((await answer).status, 200);
+  await gateway.stop();
+});
+
 test("who takes over has archive, index and log of what was deployed at another gateway", { timeout: 240_000 }, async (t) => {
   const world = await start(t), { postgres, gateway, builder, kept } = world, other = await startOther(t, postgres);
   const bytes = bundleOf(5 * PIECE + 17), { id, build, index, log } = await deploy(world, bytes);

@@ -7,6 +7,11 @@
 ALTER TABLE run DROP CONSTRAINT run_pkey, ADD PRIMARY KEY (env, id);
 ALTER TABLE document DROP CONSTRAINT document_pkey, ADD PRIMARY KEY (kind, env, name);
 
+-- A gateway takes a new connection when a write gets no answer for 5 s. What waits for a lock has to
+-- end before, or each repetition leaves a session behind, until the server takes no more.
+ALTER FUNCTION commit_v1 SET lock_timeout = '4s';
+ALTER FUNCTION purge_v1 SET lock_timeout = '4s';
+
 -- A file, cut into pieces that are read and written one by one. It is there when its piece 0 is,
 -- which comes last. Of size, which is that of the whole file, follows how long each piece is.
 CREATE TABLE deployed_file (
@@ -36,7 +41,8 @@ END $$;
 -- are there. What another file of the name had more is gone with piece 0.
 CREATE FUNCTION put_piece_v2(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea, my_piece int, my_size bigint, my_body bytea)
-RETURNS text LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
 DECLARE
     others bigint := greatest(my_size - 1, 0) / 262144;
     found_others bigint;
@@ -62,7 +68,8 @@ END $$;
 -- Removes a file, or what there is of it; 'o' or 'm' as above.
 CREATE FUNCTION remove_file_v2(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea)
-RETURNS text LANGUAGE plpgsql SET search_path FROM CURRENT SET enable_seqscan = off AS $$
+RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', durability, true);
     IF NOT leads_v2(my_realm, my_term) THEN

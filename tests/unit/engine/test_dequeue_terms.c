@@ -224,6 +224,25 @@ static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **stat
     assert_got(&again, got.id);
 }
 
+/* A worker's token may serve branches alone, and the last one be archived. */
+static void who_serves_no_environment_waits_and_gets_nothing(void **state)
+{
+    struct world *world = *state;
+    static struct waiter waiter;
+    for (int named = 0; named < 2; named++) {
+        waiter.done = false;
+        assert_int_equal(dequeue_begin(world->engine, &world->env, 0, &any_run,
+                                       &waiter.dequeue, 1000, on_dequeued),
+                         OK);
+        if (named)
+            dequeue_name_request(&waiter.dequeue, slice_of("a"));
+        world_pass(world, 1001);
+        world_settle(world);
+        assert_true(waiter.done);
+        assert_int_equal(waiter.status, ERR_NOT_FOUND);
+    }
+}
+
 #define TEST(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
 
 int main(void)
@@ -236,6 +255,7 @@ int main(void)
         TEST(a_machine_that_takes_all_the_room_fits),
         TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
         TEST(who_asks_again_under_its_id_waits_once),
+        TEST(who_serves_no_environment_waits_and_gets_nothing),
         TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
