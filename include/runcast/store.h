@@ -468,6 +468,10 @@ struct store_ops {
     void (*beat)(struct store *store, struct store_beat *req);
     void (*lead)(struct store *store, struct store_lead *req);
     void (*file)(struct store *store, struct store_file *req);
+    /* The process is about to end: from now on what a database that does not answer has been sent fails
+     * after a few seconds, whatever becomes of it, and so does what comes behind. NULL: it is
+     * answered in any case. */
+    void (*hurry)(struct store *store);
     /* Ends the store: what was begun is done first, and nothing is begun any more. Its memory
      * is gone when closed returns. */
     void (*close)(struct store *store, void (*closed)(struct store *store));

@@ -538,6 +538,8 @@ static void on_server_closed(struct server *server)
 void gateway_stop(struct gateway *gateway)
 {
     gateway->phase = PHASE_CLOSING;
+    if (gateway->store && gateway->store->ops->hurry)
+        gateway->store->ops->hurry(gateway->store);
     if (gateway->leading)
         leading_stop(gateway->leading);
     if (gateway->loading)

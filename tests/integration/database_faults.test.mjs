@@ -146,6 +146,16 @@ test("what waits behind a write that was sent is refused, and is not done afterw
   await stopWorld(world);
 });
 
+test("a gateway that is told to end while the database does not answer ends", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "ends", { options: ["--drain-timeout", "1s"] }) });
+  postgres.freeze();
+  assertRefused(await trigger(gateway), /nobody knows yet/);
+  gateway.child.kill("SIGTERM");
+  await until(() => gateway.end, { timeoutMs: 60_000, what: "it ends" });
+  assert.deepEqual(gateway.end, { code: 0, signal: null });
+  postgres.goOn();
+});
+
 test("while the database can only be read nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
   const { gateway, postgres } = shared, writers = await write(t, shared);
   postgres.readOnly(true);

@@ -98,6 +98,11 @@ static void file(struct store *store, struct store_file *req)
 
 /* ---- closing ---- */
 
+static void hurry(struct store *store)
+{
+    pg_writers_hurry(&pg_of(store)->writers);
+}
+
 static void free_store(struct pg_store *pg)
 {
     positions_finish(&pg->positions);
@@ -151,6 +156,7 @@ static const struct store_ops pg_ops = {
     .beat = beat,
     .lead = take_lead,
     .file = file,
+    .hurry = hurry,
     .close = close_store,
 };
 

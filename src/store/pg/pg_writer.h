@@ -66,6 +66,7 @@ struct pg_writers {
     bool gone;           /* somebody else has our writers: nothing is ours any more */
     unsigned open;       /* links and timers that are not closed yet */
     bool stopping, closing;
+    bool over; /* the farewell is: nothing is sent any more */
     void (*stopped_fn)(struct pg_writers *writers);
 };
 
@@ -76,6 +77,9 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
 
 void pg_writers_commit(struct pg_writers *writers, struct store_commit *req);
 void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);
+
+/* As store_ops::hurry. */
+void pg_writers_hurry(struct pg_writers *writers);
 
 /* Everything begun is done and reported first, if the database answers within a few seconds. */
 void pg_writers_stop(struct pg_writers *writers,

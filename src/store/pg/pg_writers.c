@@ -6,7 +6,10 @@
 
 #include "base/log.h"
 
-enum { FAREWELL_MS = 5000 };
+enum {
+    FAREWELL_MS = 5000,
+    LOOK_MS = 1000, /* whether the database has gone since */
+};
 
 static const uint64_t second_ns = 1000000000;
 
@@ -167,12 +170,22 @@ static void maybe_closing(struct pg_writers *writers)
 static void on_farewell(uv_timer_t *timer)
 {
     struct pg_writers *writers = container_of(timer, struct pg_writers, farewell);
+    if (!writers->stopping && !writers->report.store->failing) {
+        uv_timer_start(timer, on_farewell, LOOK_MS, 0);
+        return;
+    }
+    writers->over = true;
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_writer *writer = &writers->writers[i];
         pg_writer_give_up(writer, STORE_FAILED);
     }
     pg_writers_finish_all(writers, &writers->wide, STORE_FAILED);
     wake(writers);
+}
+
+void pg_writers_hurry(struct pg_writers *writers)
+{
+    uv_timer_start(&writers->farewell, on_farewell, FAREWELL_MS, 0);
 }
 
 void pg_writers_stop(struct pg_writers *writers,
@@ -244,6 +257,8 @@ static enum store_status refusal(struct pg_writer *writer)
     uint64_t now = uv_hrtime();
     if (writer->all->gone)
         return STORE_MOVED;
+    if (writer->all->over)
+        return STORE_FAILED;
     if (!writer->failing && !writer->full)
         return STORE_OK;
     if (now < writer->next_try)
@@ -296,7 +311,7 @@ void pg_writers_purge(struct pg_writers *writers, struct store_purge *req)
     struct pg_writer *writer = writer_of_env(writers, req->env);
     assert(!writers->stopping);
     list_init(&req->link);
-    if (writers->gone || writer->failing) {
+    if (writers->gone || writers->over || writer->failing) {
         pg_writers_finish_purge(writers, req, writers->gone ? STORE_MOVED : STORE_FAILED);
         return;
     }
