@@ -1,9 +1,11 @@
 // One gateway on a real PostgreSQL: it does what it does on SQLite. What becomes of it when the database goes
 // away is in database_faults.test.mjs.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import path from "node:path";
 import { before, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { PgRelay } from "../support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { runProgram } from "../support/js/program.mjs";
@@ -116,6 +118,45 @@ test("a page deep in a tag looks at its own runs, in a database that has no stat
     const looked = [...plan.matchAll(/ on run(?:_tag)? \w+ .*actual rows=(\d+) loops=(\d+)/g)].map(([, rows, loops]) => rows * loops);
     assert.ok(looked.length >= 2 && Math.max(...looked) <= 130, `${looked} rows were looked at for ${query || "the first page"}`);
   }
+  await gateway.stop();
+});
+
+test("a dump that was put back begins another epoch, a restart does not", async (t) => {
+  const server = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(server, "dumped") });
+  const epoch = () => server.ask("SELECT value FROM runcast.meta WHERE name = 'epoch'");
+  const before = epoch();
+  await gateway.stop();
+  await gateway.restart();
+  assert.equal(epoch(), before);
+  const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
+  await gateway.stop();
+  const file = path.join(temporaryFolder(), "dump");
+  execFileSync("pg_dump", ["-Fc", "-f", file, "-d", server.url]);
+  server.ask("DROP SCHEMA runcast CASCADE");
+  execFileSync("pg_restore", ["-d", server.url, file]);
+  assert.equal(epoch(), before, "the dump has it");
+  await gateway.restart();
+  assert.notEqual(epoch(), before);
+  assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 200);
+  await gateway.stop();
+});
+
+test("who has another encryption key than the one that leads does not stand by, nor take its name", async (t) => {
+  const server = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(server, "leads") });
+  const other = { RUNCAST_ENCRYPTION_KEY: "6f".repeat(32), RUNCAST_DATABASE: server.url };
+  for (const name of ["other", "leads"]) {
+    const { code, all } = await runProgram(["--gateway-name", name, "--data", temporaryFolder(), "--listen", "127.0.0.1:0"], { env: other });
+    assert.equal(code, 1, all);
+    assert.match(all, /the gateway 'leads', which leads, has the encryption key [0-9a-f]+, and this one has .*give all gateways of a database the same key/);
+  }
+  assert.equal((await gateway.get("/readyz")).status, 200);
+  await gateway.stop();
+});
+
+test("a schema that is there takes no right to make one", async (t) => {
+  const server = await startPostgres({ t });
+  server.ask("CREATE ROLE guest LOGIN; CREATE SCHEMA theirs AUTHORIZATION guest; REVOKE CREATE ON DATABASE runcast FROM PUBLIC");
+  const gateway = await startGateway({ t, ...onDatabase(server, "guest", { url: server.url.replace("runcast@", "guest@"), options: ["--database-schema", "theirs"] }) });
   await gateway.stop();
 });
 

@@ -46,12 +46,59 @@ static void add_key_ids(struct buf *out, const struct pg_options *options)
     buf_add_char(out, '\0');
 }
 
+/* Who leads, and has none of our keys: its name and its first key. False: nobody, or the database
+ * does not say so. */
+static bool find_stranger(PGconn *conn, const struct pg_options *options,
+                          const char *key_ids, char name[64], char key[64], char beat[24])
+{
+    char sql[320];
+    struct failure ignored;
+    const char *values[] = { key_ids };
+    snprintf(sql, sizeof(sql),
+             "SELECT g.name, g.key_ids[1], g.beat FROM \"%s\".gateway g"
+             " JOIN \"%s\".realm r ON r.leader = g.id"
+             " WHERE r.realm = 0 AND g.key_ids <> '{}' AND NOT g.key_ids && $1::text[]",
+             pg_schema_name(options), pg_schema_name(options));
+    PGresult *result = pg_run(conn, sql, 1, values, &ignored);
+    bool found = result && PQntuples(result);
+    if (found) {
+        snprintf(name, 64, "%s", PQgetvalue(result, 0, 0));
+        snprintf(key, 64, "%s", PQgetvalue(result, 0, 1));
+        snprintf(beat, 24, "%s", PQgetvalue(result, 0, 2));
+    }
+    PQclear(result);
+    return found;
+}
+
+/* Who could not open what there is must not wait for the lead, nor take it by its name. One that
+ * does not beat any more may have had an older key. */
+static enum err check_keys(PGconn *conn, const struct pg_options *options,
+                           const char *key_ids, struct failure *why)
+{
+    char name[64], key[64], before[24], beat[24];
+    if (!find_stranger(conn, options, key_ids, name, key, before))
+        return OK;
+    int64_t waited = pg_run_number(conn, "SELECT count(pg_sleep(2.5))", 0);
+    if (!waited || !find_stranger(conn, options, key_ids, name, key, beat) ||
+        !strcmp(before, beat))
+        return OK;
+    return explain(
+        why, ERR_INVALID,
+        "the gateway '%s', which leads, has the encryption key %.16s, and this one "
+        "has %.40s: give all gateways of a database the same key",
+        name, key, key_ids);
+}
+
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why)
 {
     char sql[128];
     struct buf key_ids = { 0 };
     add_key_ids(&key_ids, options);
+    if (check_keys(conn, options, key_ids.ptr, why)) {
+        buf_finish(&key_ids);
+        return why->code;
+    }
     snprintf(sql, sizeof(sql), "SELECT \"%s\".join_v1($1, $2, $3, %d, $4::text[], %d)",
              pg_schema_name(options), FUNCTIONS_VERSION, PG_WRITERS_MAX);
     const char *values[] = { options->name ? options->name : "gateway",

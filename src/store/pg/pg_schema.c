@@ -51,6 +51,15 @@ static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
     return run(conn, sql, why);
 }
 
+/* Who owns a schema that is there need not have the right to make one. */
+static bool make_schema(PGconn *conn, const char *schema, struct failure *why)
+{
+    char sql[160];
+    snprintf(sql, sizeof(sql), "SELECT count(to_regnamespace('%s'))", schema);
+    return pg_run_number(conn, sql, 0) ||
+           run_on_schema(conn, why, "CREATE SCHEMA IF NOT EXISTS ", schema, "");
+}
+
 static int64_t number_in_meta(PGconn *conn, const char *name)
 {
     char sql[80];
@@ -114,6 +123,52 @@ static bool note_timeline(PGconn *conn, const struct pg_hello *hello, bool lossl
     return result;
 }
 
+/* What names the server, where it says so, and the tables, which get other numbers when a dump is
+ * put back. */
+static bool take_identity(PGconn *conn, char identity[64], struct failure *why)
+{
+    PGresult *result = pg_run(conn,
+                              "SELECT d.oid || '.' || 'meta'::regclass::oid,"
+                              " has_function_privilege('pg_control_system()', 'EXECUTE')"
+                              " FROM pg_database d WHERE d.datname = current_database()",
+                              0, NULL, why);
+    if (!result || !PQntuples(result)) {
+        PQclear(result);
+        return false;
+    }
+    int64_t server = 0;
+    if (*PQgetvalue(result, 0, 1) == 't')
+        server =
+            pg_run_number(conn, "SELECT system_identifier FROM pg_control_system()", 0);
+    snprintf(identity, 64, "%" PRId64 ".%s", server, PQgetvalue(result, 0, 0));
+    PQclear(result);
+    return true;
+}
+
+/* A dump that was put back has less than was acknowledged after it was made, and other changes
+ * follow at positions that clients know: another history. */
+static bool note_identity(PGconn *conn, struct failure *why)
+{
+    char identity[64];
+    if (!take_identity(conn, identity, why))
+        return false;
+    const char *values[] = { identity };
+    PGresult *result =
+        pg_run(conn,
+               "UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''), 16)"
+               " WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM meta WHERE"
+               " name = 'identity' AND value <> '' AND value <> $1)",
+               1, values, why);
+    PQclear(result);
+    if (!result)
+        return false;
+    result =
+        pg_run(conn, "UPDATE meta SET value = $1 WHERE name = 'identity' AND value <> $1",
+               1, values, why);
+    PQclear(result);
+    return result;
+}
+
 static bool take_epoch(PGconn *conn, char epoch[17], struct failure *why)
 {
     PGresult *result =
@@ -134,10 +189,10 @@ enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
     if (run_on_schema(conn, why,
                       "SELECT pg_advisory_xact_lock(hashtext('runcast'), hashtext('",
                       schema, "'))") &&
-        run_on_schema(conn, why, "CREATE SCHEMA IF NOT EXISTS ", schema, "") &&
+        make_schema(conn, schema, why) &&
         run_on_schema(conn, why, "SET LOCAL search_path = ", schema, "") &&
         !bring_forward(conn, why) && note_timeline(conn, hello, options->lossless, why) &&
-        take_epoch(conn, epoch, why))
+        note_identity(conn, why) && take_epoch(conn, epoch, why))
         return OK;
     run(conn, "ROLLBACK", &ignored);
     return why->code;

@@ -7,6 +7,9 @@
 ALTER TABLE run DROP CONSTRAINT run_pkey, ADD PRIMARY KEY (env, id);
 ALTER TABLE document DROP CONSTRAINT document_pkey, ADD PRIMARY KEY (kind, env, name);
 
+-- Of which server and tables this is: in a dump that was put back it is another's.
+INSERT INTO meta VALUES ('identity', '');
+
 -- A gateway takes a new connection when a write gets no answer for 5 s. What waits for a lock has to
 -- end before, or each repetition leaves a session behind, until the server takes no more.
 ALTER FUNCTION commit_v1 SET lock_timeout = '4s';
