@@ -341,6 +341,22 @@ static bool is_gateway_name(const char *text)
                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-");
 }
 
+/* Else somebody who has forgotten the database would serve from another one, and be thought
+ * to stand by. */
+static enum err check_without_database(const struct config *config, struct failure *why)
+{
+    enum config_setting said = SETTING_gateway_name;
+    if (strcmp(config->commit_durability, "on") != 0)
+        said = SETTING_commit_durability;
+    else if (!*config->gateway_name)
+        return OK;
+    return explain(
+        why, ERR_INVALID,
+        "%s: is about a PostgreSQL, and database is not set: set RUNCAST_DATABASE to "
+        "its address, or leave this out",
+        config->origins[said]);
+}
+
 /* Who is root on another machine, or has the database, has not the key: so it is not beside it. */
 static enum err check_database(const struct config *config, struct failure *why)
 {
@@ -361,22 +377,24 @@ static enum err check_database(const struct config *config, struct failure *why)
             "%s: dead-after is shorter than five times beat (%s): a gateway that "
             "is only busy would be taken over from",
             config->origins[SETTING_dead_after_ms], config->origins[SETTING_beat_ms]);
+    bool serves =
+        config->command == COMMAND_SERVE || config->command == COMMAND_CHECK_CONFIG;
     if (!*config->database)
-        return OK;
+        return serves ? check_without_database(config, why) : OK;
     if (strncmp(origin, "--", 2) == 0 && config_has_password(config->database))
         return explain(
             why, ERR_INVALID,
             "--database: has a password, which everybody on this machine can read "
             "among the arguments: set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
             "to a file that has it, or database in the file of --config");
-    bool serves =
-        config->command == COMMAND_SERVE || config->command == COMMAND_CHECK_CONFIG;
     if (serves && !*config->encryption_key)
         return explain(
             why, ERR_INVALID,
             "%s: a database that others can reach needs a key that is not in it "
             "and the same for every gateway: set RUNCAST_ENCRYPTION_KEY to 64 hex "
-            "digits, as openssl rand -hex 32 prints them",
+            "digits, as openssl rand -hex 32 prints them; where data were copied from "
+            "SQLite, RUNCAST_ENCRYPTION_KEY_FILE to the encryption.key of their data "
+            "directory",
             origin);
     return OK;
 }

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,6 +88,12 @@ static void print_build(struct buf *out)
               RUNCAST_VERSION, has_dashboard);
 }
 
+static bool stands_by(const struct api *api)
+{
+    const char *why_not = api_not_ready(api);
+    return why_not && !strcmp(why_not, "standby");
+}
+
 void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out)
 {
     const char *data = api_options(api)->data;
@@ -95,6 +102,8 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
     print_build(out);
     metrics_print_gauge(out, "runcast_ready", "1 when /readyz says so",
                         !obstacles_find(api, obstacles));
+    metrics_print_gauge(out, "runcast_standby", "1 while another gateway leads",
+                        stands_by(api));
     metrics_print_gauge(out, "process_resident_memory_bytes", "Resident memory",
                         resident_bytes());
     print_number(out, "process_cpu_seconds_total", "counter", "CPU time of all threads",
@@ -105,10 +114,13 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
                         descriptors);
     if (limit < INT64_MAX)
         metrics_print_gauge(out, "process_max_fds", "As many may be open", limit);
-    metrics_print_gauge(out, "runcast_database_bytes", "Size of the database file",
-                        file_size(data, "runcast.db"));
-    metrics_print_gauge(out, "runcast_database_log_bytes", "Size of its write-ahead log",
-                        file_size(data, "runcast.db-wal"));
+    if (!engine_store(api_engine(api))->ops->lead) { /* the database is a file */
+        metrics_print_gauge(out, "runcast_database_bytes", "Size of the database file",
+                            file_size(data, "runcast.db"));
+        metrics_print_gauge(out, "runcast_database_log_bytes",
+                            "Size of its write-ahead log",
+                            file_size(data, "runcast.db-wal"));
+    }
     if (api_options(api)->certificates)
         certificates_print_metrics(api_options(api)->certificates,
                                    loop_wall_ms(engine_loop(api_engine(api))) / 1000, out);

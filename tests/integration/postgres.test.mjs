@@ -178,6 +178,14 @@ test("without an encryption key of its own a gateway refuses the database", asyn
   assert.match(all, /RUNCAST_ENCRYPTION_KEY/);
 });
 
+test("what is about a PostgreSQL is refused where none is named", async () => {
+  for (const more of [["--gateway-name", "a"], ["--commit-durability", "remote_apply"]]) {
+    const { code, all } = await runProgram(["--data", temporaryFolder(), "--listen", "127.0.0.1:0", ...more]);
+    assert.equal(code, 2, all);
+    assert.match(all, new RegExp(`${more[0]}: is about a PostgreSQL, and database is not set`));
+  }
+});
+
 test("an address that is none is refused by its words alone, and --check-config finds it", async () => {
   for (const more of [[], ["--check-config"]]) {
     const { code, all } = await runProgram(["--database", "nonsense%%", ...more], { env: { RUNCAST_ENCRYPTION_KEY: key } });
