@@ -95,6 +95,10 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
 /* flight.c */
 
+void command_prepare(struct command *command, struct engine *engine,
+                     struct environment *env, struct slice run_id,
+                     command_decide_fn *decide_fn);
+
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);
 

@@ -333,11 +333,11 @@ static void begin_taking(struct load_runs *load)
 {
     struct store_walk *walk = &load->walk;
     load->is_read = false;
-    if (walk->status == STORE_SLOW && walk->newest_first) {
+    if (load->status == STORE_SLOW && walk->newest_first) {
         next_environment(load);
         return;
     }
-    if (walk->status) {
+    if (load->status) {
         load->done(load, not_read(&load->why));
         return;
     }
@@ -355,7 +355,7 @@ static void begin_taking(struct load_runs *load)
 static void on_page(struct store_walk *walk, enum store_status status)
 {
     struct load_runs *load = container_of(walk, struct load_runs, walk);
-    (void)status; /* the walk has it, too */
+    load->status = status;
     load->is_read = true;
     if (!load->is_taking)
         begin_taking(load);

@@ -57,10 +57,11 @@ struct load_runs {
     struct failure why;
 
     struct load_documents documents;
-    struct account *account; /* whose runs are being loaded */
-    struct store_walk walk;  /* of the page that is being read, or was last */
-    bool is_ahead, is_read;  /* it was asked for while another is taken; it has come */
-    bool is_taking;          /* a page */
+    struct account *account;  /* whose runs are being loaded */
+    struct store_walk walk;   /* of the page that is being read, or was last */
+    bool is_ahead, is_read;   /* it was asked for while another is taken; it has come, */
+    enum store_status status; /* so */
+    bool is_taking;           /* a page */
     struct deferred taking;
     struct run *runs; /* of that page */
     size_t count, taken;
