@@ -48,6 +48,7 @@ static bool answer_calls(struct api *api)
                 "The database does not answer, and nobody knows yet whether this was done: "
                 "try again, with the same idempotency key if it is a trigger");
         api_reply_early(call, ERR_STORE);
+        list_remove(&call->link);
         if (++count == AT_ONCE)
             return false;
     }
@@ -68,6 +69,8 @@ static void on_time(struct timer *timer)
 
 struct patience *patience_create(struct api *api)
 {
+    if (!engine_store(api_engine(api))->ops->hurry)
+        return NULL; /* it answers whatever becomes of its disk */
     struct patience *patience = mem_new(struct patience);
     struct loop *loop = engine_loop(api_engine(api));
     patience->api = api;

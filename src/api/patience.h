@@ -5,6 +5,7 @@
 struct api;
 struct patience;
 
+/* NULL for a store that leaves nobody without an answer. */
 struct patience *patience_create(struct api *api);
 /* NULL is fine. */
 void patience_destroy(struct patience *patience);

@@ -60,7 +60,7 @@ struct api_call {
     void *state;         /* the handler's, for the pieces of a body */
     void (*on_drain)(struct api_call *call);   /* api_hold */
     struct list held;                          // api::held; linked while held
-    struct list link;                          // api::calls
+    struct list link;                          // api::calls, until it is answered early
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
     void (*on_drained)(struct api_call *call); /* of a stream: http.h */
 };
@@ -127,7 +127,7 @@ enum err api_check_ready(struct api *api, struct failure *why);
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
 struct list *api_held(struct api *api);
-/* All calls: api_call::link. */
+/* All calls but those that were answered early: api_call::link. */
 struct list *api_calls(struct api *api);
 struct long_polls *api_long_polls(const struct api *api);
 struct rooms *api_rooms(struct api *api);

@@ -174,13 +174,19 @@ void api_reply_gone(struct api_call *call)
     api_reply_error(call, ERR_UNAUTHORIZED);
 }
 
+static struct buf error_body(const char *text)
+{
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"error\":");
+    buf_add_json(&body, slice_of(text));
+    buf_add_char(&body, '}');
+    return body;
+}
+
 void api_reply_early(struct api_call *call, enum err error)
 {
-    struct buf headers = call->headers, body = { 0 };
-    call->headers = (struct buf){ 0 };
-    buf_add_text(&body, "{\"error\":");
-    buf_add_json(&body, slice_of(call->why.text));
-    buf_add_char(&body, '}');
+    struct buf headers = call->headers, body = error_body(call->why.text);
+    call->headers = (struct buf){ 0 }; /* those of the reply that is still due */
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
     api_add_header(call, "retry-after", SLICE("1"));
     add_common_headers(call, errors[error].http_status);
@@ -202,10 +208,7 @@ void api_reply_value(struct api_call *call, int status, json_t *value)
 
 static void reply_text(struct api_call *call, int status, const char *text)
 {
-    struct buf body = { 0 };
-    buf_add_text(&body, "{\"error\":");
-    buf_add_json(&body, slice_of(text));
-    buf_add_char(&body, '}');
+    struct buf body = error_body(text);
     api_reply_json(call, status, buf_slice(&body));
     buf_finish(&body);
 }

@@ -182,6 +182,13 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
+/* Another dequeue has its name now. */
+static bool is_repeated(const struct dequeue *dequeue)
+{
+    return dequeue->request_id.ptr && dequeue->seat_count &&
+           !dequeue->seats[0].env->is_dev && !dequeue->seats[0].request_id.ptr;
+}
+
 static void on_leased(struct command *command, enum err status)
 {
     struct dequeue *dequeue = container_of(command, struct dequeue, command);
@@ -190,7 +197,8 @@ static void on_leased(struct command *command, enum err status)
 
     dequeue->holding = false;
     if (dequeue->canceled) {
-        if (leased)
+        bool is_others = !command->seq && is_repeated(dequeue); /* confirmed for that one */
+        if (leased && !is_others)
             dequeue_give_back(engine, command->env, slice_of(command->run_id),
                               command->run->snapshot, dequeue->pinned);
         finish_dequeue(dequeue, ERR_CANCELED);

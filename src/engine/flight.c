@@ -496,9 +496,10 @@ void engine_refuse_waiting(struct engine *engine)
     struct list refused;
     list_init(&refused);
     for (struct flight *flight; (flight = table_next(&engine->flights, &at));) {
-        if (flight->busy || !list_empty(&flight->in_line))
+        bool in_line = !list_empty(&flight->in_line);
+        if (flight->busy || in_line)
             list_move_all(&refused, &flight->parked);
-        if (!flight->busy)
+        if (in_line) /* for nothing now */
             loop_defer(engine->loop, &flight->deferred);
     }
     while (!list_empty(&refused))

@@ -25,7 +25,7 @@ test("each thing that holds a run is said, the first of them", async (t) => {
   Object.assign(worker, await Worker.register(gateway, { key, tasks: ["a", narrow, { id: "c", retry: { maxAttempts: 3 } }] }));
   const { since: same, message: how, ...nobody } = await until(async () => {
     const waiting = await look(id);
-    return waiting.reason === "no_worker" && waiting;
+    return waiting?.reason === "no_worker" && waiting;
   });
   assert.deepEqual(nobody, { reason: "no_worker", ahead: 0, task: "a" });
   assert.equal(same, since);

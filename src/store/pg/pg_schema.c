@@ -101,26 +101,31 @@ static enum err bring_forward(PGconn *conn, struct failure *why)
     return OK;
 }
 
+/* What the database was when it was seen last, by that name in meta; where it is another now, and
+ * that is another history, the epoch begins anew. */
+static bool note(PGconn *conn, const char *name, const char *value, bool is_history,
+                 struct failure *why)
+{
+    static const char renew[] =
+        "UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''), 16)"
+        " WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM meta WHERE name = $1"
+        " AND value <> '' AND value <> $2)";
+    static const char keep[] = "UPDATE meta SET value = $2 WHERE name = $1 AND value <> $2";
+    const char *values[] = { name, value };
+    PGresult *result = is_history ? pg_run(conn, renew, 2, values, why) : NULL;
+    PQclear(result);
+    if (is_history && !result)
+        return false;
+    result = pg_run(conn, keep, 2, values, why);
+    PQclear(result);
+    return result;
+}
+
 /* A timeline that was not seen before begins where another primary took over. */
 static bool note_timeline(PGconn *conn, const struct pg_hello *hello, bool lossless,
                           struct failure *why)
 {
-    const char *values[] = { hello->timeline };
-    PGresult *result = pg_run(
-        conn,
-        lossless ? "SELECT $1::text"
-                 : "UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''),"
-                   " 16) WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM meta WHERE"
-                   " name = 'timeline' AND value <> '' AND value <> $1)",
-        1, values, why);
-    PQclear(result);
-    if (!result)
-        return false;
-    result =
-        pg_run(conn, "UPDATE meta SET value = $1 WHERE name = 'timeline' AND value <> $1",
-               1, values, why);
-    PQclear(result);
-    return result;
+    return note(conn, "timeline", hello->timeline, !lossless, why);
 }
 
 /* What names the server, where it says so, and the tables, which get other numbers when a dump is
@@ -152,21 +157,7 @@ static bool note_identity(PGconn *conn, struct failure *why)
     char identity[64];
     if (!take_identity(conn, identity, why))
         return false;
-    const char *values[] = { identity };
-    PGresult *result =
-        pg_run(conn,
-               "UPDATE meta SET value = left(replace(gen_random_uuid()::text, '-', ''), 16)"
-               " WHERE name = 'epoch' AND EXISTS (SELECT 1 FROM meta WHERE"
-               " name = 'identity' AND value <> '' AND value <> $1)",
-               1, values, why);
-    PQclear(result);
-    if (!result)
-        return false;
-    result =
-        pg_run(conn, "UPDATE meta SET value = $1 WHERE name = 'identity' AND value <> $1",
-               1, values, why);
-    PQclear(result);
-    return result;
+    return note(conn, "identity", identity, true, why);
 }
 
 static bool take_epoch(PGconn *conn, char epoch[17], struct failure *why)

@@ -224,6 +224,26 @@ static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **stat
     assert_got(&again, got.id);
 }
 
+static void who_asks_twice_more_for_what_it_got_keeps_it(void **state)
+{
+    struct world *world = *state;
+    static struct waiter first, second, third, other;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask_as(world, &first, "a");
+    world_settle(world);
+    assert_got(&first, got.id);
+    ask_as(world, &second, "a");
+    ask_as(world, &third, "a");
+    world_settle(world);
+    assert_int_equal(second.status, ERR_CANCELED);
+    assert_got(&third, got.id);
+    ask_as(world, &other, "b");
+    world_settle(world);
+    assert_false(other.done);
+    dequeue_cancel(&other.dequeue);
+    world_settle(world);
+}
+
 /* A worker's token may serve branches alone, and the last one be archived. */
 static void who_serves_no_environment_waits_and_gets_nothing(void **state)
 {
@@ -255,6 +275,7 @@ int main(void)
         TEST(a_machine_that_takes_all_the_room_fits),
         TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
         TEST(who_asks_again_under_its_id_waits_once),
+        TEST(who_asks_twice_more_for_what_it_got_keeps_it),
         TEST(who_serves_no_environment_waits_and_gets_nothing),
         TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
     };

@@ -246,7 +246,7 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
 /* More than a page of them. */
 static void others_come_newest_first_while_there_is_room(void **state)
 {
-    enum { FINISHED = 4100 };
+    enum { FINISHED = 1100 };
     struct life life;
     char id[16];
     live_first(*state);
