@@ -295,7 +295,6 @@ if wanted conformance; then
     begin cli-platform 400 node --test-reporter=tap $conformance/worker/platform.test.mjs
     begin cli-mcp 300 node --test-reporter=tap $conformance/worker/mcp.test.mjs
     begin cli-readme 300 node --test-reporter=tap $conformance/worker/readme.test.mjs
-    begin cli-takeover 400 node --test-reporter=tap $conformance/worker/takeover.test.mjs
     begin worker 300 env NO_CLI=1 "${beside_a_gateway[@]}" --worker \
         node $conformance/worker/e2e.mjs success failsAfterThreeAttempts \
         succeedsOnThirdAttempt cancelWhileExecuting delayed
@@ -313,9 +312,14 @@ if wanted conformance; then
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
     begin browser-client 200 node --test-reporter=tap $conformance/browser/client.test.mjs
-    begin browser-takeover 400 node --test-reporter=tap $conformance/browser/takeover.test.mjs
 fi
 finish
+
+# Two gateways, a database, a proxy and all kinds of clients at once: beside others they starve.
+if wanted conformance; then
+    run_counted cli-takeover 400 node --test-reporter=tap $conformance/worker/takeover.test.mjs
+    run_counted browser-takeover 400 node --test-reporter=tap $conformance/browser/takeover.test.mjs
+fi
 
 # --- the sum -----------------------------------------------------------------------------
 
