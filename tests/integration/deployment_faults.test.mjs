@@ -44,7 +44,7 @@ function clock(name) {
   const setAhead = (gateway, ms) => {
     fs.writeFileSync(`${file}.new`, String(ms));
     fs.renameSync(`${file}.new`, file);
-    for (const idle of Object.values(gateway.http.agent.freeSockets).flat()) idle.destroy(); // the gateway closes them now
+    gateway.http.closeIdle();
   };
   return { settings, setAhead };
 }

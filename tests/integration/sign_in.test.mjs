@@ -95,6 +95,7 @@ describe("a one-time link", () => {
     ahead(wall, 5 * 60_000 + 1000);
     assert.equal((await take(late)).status, 400);
     ahead(monotonic, 10 * 60_000 + 1000);
+    other.http.closeIdle();
     assert.equal(await login(), 404);
     assert.equal((await other.get("/api/v2/whoami", { key: token })).status, 200);
     ahead(wall, 12 * 3_600_000 + 1000);
