@@ -267,14 +267,15 @@ struct store_walk {
     uint64_t after, up_to;
     int64_t created_from; /* 0: any */
     bool newest_first;
-    bool takes_its_time; /* never STORE_SLOW: of a start, which cannot do without */
+    bool takes_its_time; /* never STORE_SLOW: of a start, which cannot do without, and which
+                          * asks for one page behind the other, with this same request */
     unsigned limit;
     size_t byte_limit; /* stops behind the run that exceeds it */
     void (*done)(struct store_walk *req, enum store_status status);
 
     struct run *runs; /* whole; mem_alloc'd */
     size_t count;
-    bool more;
+    bool more;    /* or, of a start, there may be */
     uint64_t seq; /* of the environment's last change that this read knows of */
     enum store_status status;
 };

@@ -16,8 +16,7 @@
 #include "base/mem.h"
 
 enum {
-    PAGE_RUNS = 4000,
-    NEWEST_PAGE_RUNS = 1000, /* of a kind that has a limit of memory and of time */
+    PAGE_RUNS = 1000,
     PAGE_BYTES = 8 << 20,
     NEWEST_MS = 2000,
     TAKEN_AT_ONCE = 16, /* runs, documents: about as many microseconds each */
@@ -222,7 +221,7 @@ static void walk_page(struct load_runs *load)
     struct store *store = engine_store(load->engine);
     load->walk.env = load->account->number;
     load->walk.takes_its_time = !load->walk.newest_first; /* on a slow disk */
-    load->walk.limit = load->walk.newest_first ? NEWEST_PAGE_RUNS : PAGE_RUNS;
+    load->walk.limit = PAGE_RUNS;
     load->walk.byte_limit = PAGE_BYTES;
     load->walk.done = on_page;
     load->walk.runs = NULL;

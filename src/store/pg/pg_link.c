@@ -59,6 +59,7 @@ static void drop_connection(struct pg_link *link)
     link->answer = NULL;
     PQfinish(link->conn);
     link->conn = NULL;
+    link->copies = link->in_rows = false;
 }
 
 /* ---- opening ---- */
@@ -179,6 +180,11 @@ static void answer(struct pg_link *link)
 {
     PGresult *result = link->answer;
     uv_timer_stop(&link->timer);
+    if (link->copies && !PQenterPipelineMode(link->conn)) {
+        lose_by_libpq(link);
+        return;
+    }
+    link->copies = false;
     link->answer = NULL;
     link->state = PG_IDLE;
     link->tries = 0;
@@ -196,13 +202,19 @@ static void keep(struct pg_link *link, PGresult *result)
     link->answer = result;
 }
 
+static bool is_piped(const struct pg_link *link)
+{
+    return link->reads && !link->copies;
+}
+
 /* Takes in what has come of the answer. */
 static void collect(struct pg_link *link)
 {
-    while (link->state == PG_BUSY && !PQisBusy(link->conn)) {
+    while (link->state == PG_BUSY && !link->in_rows && !PQisBusy(link->conn)) {
         PGresult *result = PQgetResult(link->conn);
-        bool at_end =
-            link->reads ? PQresultStatus(result) == PGRES_PIPELINE_SYNC && result : !result;
+        bool at_end = is_piped(link)
+                          ? PQresultStatus(result) == PGRES_PIPELINE_SYNC && result
+                          : !result;
         if (PQstatus(link->conn) != CONNECTION_OK) {
             PQclear(result);
             lose_by_libpq(link);
@@ -213,9 +225,21 @@ static void collect(struct pg_link *link)
             answer(link);
             return;
         }
+        link->in_rows = PQresultStatus(result) == PGRES_COPY_OUT;
         if (result)
             keep(link, result);
     }
+}
+
+/* Of what has come, rows are the owner's, who may have enough of them; what stands before and
+ * behind them is not. */
+static void give(struct pg_link *link)
+{
+    collect(link);
+    if (!link->in_rows)
+        return;
+    link->on_rows(link);
+    collect(link);
 }
 
 static void fill(struct pg_link *link)
@@ -223,7 +247,7 @@ static void fill(struct pg_link *link)
     if (!PQconsumeInput(link->conn))
         lose_by_libpq(link);
     else
-        collect(link);
+        give(link);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int what)
@@ -295,6 +319,41 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
         uv_timer_start(&link->timer, on_timer, sent ? statement->deadline_ms : 0, 0);
     if (sent && PQflush(link->conn) > 0)
         uv_poll_start(&link->socket->poll, UV_READABLE | UV_WRITABLE, on_poll);
+}
+
+/* ---- COPY ---- */
+
+/* No function of libpq takes values for a COPY, and in a pipeline there is none. Limits and COPY
+ * are one message, so one transaction. */
+void pg_link_copy(struct pg_link *link, const char *sql)
+{
+    assert(link->state == PG_IDLE && link->reads);
+    link->state = PG_BUSY;
+    link->copies = true;
+    bool sent = PQexitPipelineMode(link->conn) == 1 && PQsendQuery(link->conn, sql) == 1;
+    if (!sent)
+        uv_timer_start(&link->timer, on_timer, 0, 0);
+    else if (PQflush(link->conn) > 0)
+        uv_poll_start(&link->socket->poll, UV_READABLE | UV_WRITABLE, on_poll);
+}
+
+struct slice pg_link_take_row(struct pg_link *link)
+{
+    char *row = NULL;
+    int len = link->in_rows ? PQgetCopyData(link->conn, &row, 1) : 0;
+    link->in_rows &= len >= 0; /* what follows says whether that was all */
+    return (struct slice){ row, len > 0 ? (size_t)len : 0 };
+}
+
+void pg_link_pause(struct pg_link *link)
+{
+    uv_poll_stop(&link->socket->poll);
+}
+
+void pg_link_resume(struct pg_link *link)
+{
+    uv_poll_start(&link->socket->poll, UV_READABLE, on_poll);
+    give(link);
 }
 
 /* ---- beginning and end ---- */

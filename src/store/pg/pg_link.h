@@ -7,7 +7,10 @@
  *         └────────── failed ────────────────┘              └── answered ──┘
  *
  * How long it waits grows with each try since a statement was answered, not since a connection
- * was made: a pooler lets clients connect while its server is away. */
+ * was made: a pooler lets clients connect while its server is away.
+ *
+ * What a COPY sends comes row by row, while the link is busy, and only as fast as it is taken: the
+ * server waits meanwhile. */
 #pragma once
 
 #include <uv.h>
@@ -34,6 +37,8 @@ struct pg_link {
     void (*on_ready)(struct pg_link *link); /* connected, and idle */
     /* The answer, or what the server refuses it with, which is taken over; the link is idle. */
     void (*on_answer)(struct pg_link *link, PGresult *answer);
+    /* Rows of a COPY have come: to be taken until there is none, or the link is paused. */
+    void (*on_rows)(struct pg_link *link);
     /* The connection is gone; if it was busy nobody knows what became of the statement. */
     void (*on_lost)(struct pg_link *link, bool was_busy);
     void (*on_closed)(struct pg_link *link);
@@ -43,6 +48,8 @@ struct pg_link {
     PGconn *conn;          /* the worker's while opening */
     struct pg_socket *socket;
     PGresult *answer; /* as much as has come */
+    bool copies;      /* the statement is a COPY, */
+    bool in_rows;     /* and its rows come now */
     uv_timer_t timer; /* of the back-off, or of the deadline */
     uv_work_t work;
     struct failure why; /* the last one */
@@ -57,6 +64,17 @@ void pg_link_begin(struct pg_link *link);
 
 /* The link is idle. What the statement borrows is not needed any more when this returns. */
 void pg_link_send(struct pg_link *link, const struct pg_statement *statement);
+
+/* The same for COPY … TO STDOUT, whose text has all values in it: of a link that reads, and that
+ * has on_rows. on_answer comes when all rows were taken. */
+void pg_link_copy(struct pg_link *link, const char *sql);
+
+/* The next row, to be freed by PQfreemem; absent: none has come. */
+struct slice pg_link_take_row(struct pg_link *link);
+
+/* Nothing more is read from the server; resume may call on_rows. */
+void pg_link_pause(struct pg_link *link);
+void pg_link_resume(struct pg_link *link);
 
 /* Gives the connection up for another one, after the back-off; on_lost is not called. */
 void pg_link_reopen(struct pg_link *link);

@@ -351,6 +351,32 @@ void pg_query_walk(struct pg_query *query, const struct store_walk *req)
     add_runs_of_page(query, &page);
 }
 
+/* The plan is the one that needs no statistics: along the index, and for each run to its packets,
+ * which is also what a COPY can begin with at once. */
+void pg_query_copy_walk(struct pg_query *query, const char *schema,
+                        const struct store_walk *req, uint64_t after)
+{
+    static const char *const packets[] = { "metadata m", "payload p", "output o" };
+    buf_print(&query->sql,
+              "SELECT set_config('search_path', '%s', true),"
+              " set_config('statement_timeout', '0', true), set_config(name, 'off', true)"
+              " FROM unnest(ARRAY['jit', 'enable_seqscan', 'enable_bitmapscan',"
+              " 'enable_sort', 'enable_material', 'enable_hashjoin', 'enable_mergejoin'])"
+              " name; COPY (SELECT r.rev, ",
+              schema);
+    pg_rows_add_columns(&query->sql, STORE_PACKETS);
+    add(query, " FROM run r");
+    for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
+        buf_print(&query->sql,
+                  " LEFT JOIN LATERAL (SELECT * FROM run_%s WHERE env = %u AND id = r.id"
+                  " OFFSET 0) %c ON true",
+                  packets[i], req->env, packets[i][strlen(packets[i]) - 1]);
+    buf_print(&query->sql,
+              " WHERE r.env = %u AND (r.status < 7 OR r.execution <> 7) AND r.rev > %lld"
+              " AND r.rev <= %lld ORDER BY r.rev) TO STDOUT (FORMAT binary)",
+              req->env, (long long)as_signed(after), (long long)as_signed(req->up_to));
+}
+
 void pg_query_count(struct pg_query *query, const struct store_count *req)
 {
     const struct run_filter *f = &req->filter;

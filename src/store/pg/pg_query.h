@@ -1,7 +1,7 @@
 /* pg_query.h - reads as statements: each is one, so that all it finds is of one moment, and says
  * beside it where the environment stood then.
  *
- * Values never become part of the text: each is a parameter. */
+ * Values never become part of the text: each is a parameter, but for the numbers of a COPY. */
 #pragma once
 
 #include "runcast/store.h"
@@ -21,6 +21,11 @@ void pg_query_finish(struct pg_query *query);
  * pg_rows_add_columns says; of an empty page one row with the seq alone. */
 void pg_query_list(struct pg_query *query, const struct store_list *req);
 void pg_query_walk(struct pg_query *query, const struct store_walk *req);
+
+/* A COPY of what a start walks: the whole rest of it, whatever the limits, behind after. Rows of
+ * rev, then what pg_rows_add_columns says. Its values are numbers, and stand in the text. */
+void pg_query_copy_walk(struct pg_query *query, const char *schema,
+                        const struct store_walk *req, uint64_t after);
 
 /* Rows of seq, status, count; of no run one with the seq alone. */
 void pg_query_count(struct pg_query *query, const struct store_count *req);

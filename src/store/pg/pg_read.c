@@ -8,18 +8,21 @@
  *
  * The server ends what takes longer than two seconds; only what a start reads, which cannot do
  * without, may take longer. A read whose connection is lost is begun again; one that finds
- * none for five seconds fails. */
+ * none for five seconds fails.
+ *
+ * The runs that a start walks come by COPY. Between two pages it stands still, and its connection
+ * serves nobody else: the next page of the walk goes on with it, anything else gives it up. */
 #include "store/pg/pg_read.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "store/pg/pg_answer.h"
 #include "store/pg/pg_refusal.h"
-#include "store/pg/pg_rows.h"
+#include "store/pg/pg_start.h"
 
 enum {
     STOP_MS = 2000,
@@ -45,6 +48,7 @@ struct pg_read {
     struct read_waiter waiter;
     struct list link; // pg_readers::reads
     PGresult *answer;
+    struct pg_start_page page; /* of a walk by COPY */
     uint64_t begun_ms;
 };
 
@@ -65,134 +69,21 @@ static enum store_status *status_of(struct pg_read *read)
     }
 }
 
-/* ---- worker threads: rows into what was asked for ---- */
+/* ---- worker threads: answers into what was asked for ---- */
 
-static void load_work(struct store_load *req, const PGresult *answer)
+static bool is_copied(const struct pg_read *read)
 {
-    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
-    if (req->status)
-        return;
-    if (req->is_document) {
-        req->document = pg_rows_read_document(answer, 0, req->kind);
-        return;
-    }
-    req->env = (uint32_t)pg_rows_number(answer, 0, 0);
-    pg_rows_read_run(answer, 0, 1, STORE_PACKETS, &req->run);
+    return read->kind == READ_WALK && read->req.walk->takes_its_time &&
+           read->req.walk->kind == WALK_UNFINISHED;
 }
 
-static void piece_work(struct store_piece *req, const PGresult *answer)
+/* Whether there are more says the answer, which comes when all rows were taken. */
+static void copied_work(struct pg_read *read)
 {
-    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
-    if (req->status)
-        return;
-    uint64_t seq = (uint64_t)pg_rows_number(answer, 0, 0);
-    if (req->seq && req->seq != seq)
-        req->status = STORE_LOST;
-    else
-        req->piece = bytes_create(pg_rows_bytes(answer, 0, 2));
-    req->seq = seq;
-    req->total = (size_t)pg_rows_number(answer, 0, 1);
-}
-
-/* What a page brings: runs until they exceed the bytes, and whether there are more. */
-struct pg_found {
-    struct run *runs;
-    size_t count;
-    bool more;
-    uint64_t seq;
-};
-
-typedef int run_order_fn(const void *run, const void *other);
-
-static int newest_id_first(const void *run, const void *other)
-{
-    return strcmp(((const struct run *)other)->id, ((const struct run *)run)->id);
-}
-
-static int oldest_rev_first(const void *run, const void *other)
-{
-    uint64_t left = ((const struct run *)run)->rev,
-             right = ((const struct run *)other)->rev;
-    return (left > right) - (left < right);
-}
-
-static int newest_rev_first(const void *run, const void *other)
-{
-    return oldest_rev_first(other, run);
-}
-
-/* How many runs there are until they exceed the bytes; the others are finished. */
-static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
-{
-    size_t kept = 0, bytes = 0;
-    for (; kept < count && !(byte_limit && bytes > byte_limit); kept++)
-        bytes += run_packet_bytes(&runs[kept]);
-    for (size_t i = kept; i < count; i++)
-        run_finish(&runs[i]);
-    return kept;
-}
-
-/* The rows of a page come as it suits the database. */
-static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
-                                 size_t byte_limit, run_order_fn *order)
-{
-    int rows = PQntuples(answer);
-    struct pg_found page = { 0 };
-    if (rows)
-        page.seq = (uint64_t)pg_rows_number(answer, 0, 0);
-    if (!rows || PQgetisnull(answer, 0, 1))
-        return page;
-    page.runs = mem_new_array(struct run, (size_t)rows);
-    for (int row = 0; row < rows; row++)
-        pg_rows_read_run(answer, row, 2, parts, &page.runs[row]);
-    qsort(page.runs, (size_t)rows, sizeof(page.runs[0]), order);
-    page.count = cut_page(page.runs, (size_t)rows, byte_limit);
-    page.more = (size_t)pg_rows_number(answer, 0, 1) > page.count;
-    return page;
-}
-
-static void list_work(struct store_list *req, const PGresult *answer)
-{
-    struct pg_found page = read_page(answer, req->parts, req->byte_limit, newest_id_first);
-    req->runs = page.runs;
-    req->count = page.count;
-    req->more = page.more;
-    req->seq = page.seq;
-    req->status = STORE_OK;
-}
-
-static void walk_work(struct store_walk *req, const PGresult *answer)
-{
-    struct pg_found page =
-        read_page(answer, STORE_PACKETS, req->byte_limit,
-                  req->newest_first ? newest_rev_first : oldest_rev_first);
-    req->runs = page.runs;
-    req->count = page.count;
-    req->more = page.more;
-    req->seq = page.seq;
-    req->status = STORE_OK;
-}
-
-static void count_work(struct store_count *req, const PGresult *answer)
-{
-    memset(req->counts, 0, sizeof(req->counts));
-    for (int row = 0; row < PQntuples(answer); row++) {
-        int64_t status = pg_rows_number(answer, row, 1);
-        req->seq = (uint64_t)pg_rows_number(answer, row, 0);
-        if (!PQgetisnull(answer, row, 1) && status >= 0 && status < RUN_STATUS_COUNT)
-            req->counts[status] = (uint64_t)pg_rows_number(answer, row, 2);
-    }
-    req->status = STORE_OK;
-}
-
-static void scan_work(struct store_scan *req, const PGresult *answer)
-{
-    size_t rows = (size_t)PQntuples(answer);
-    req->documents = rows ? mem_new_array(struct document, rows) : NULL;
-    for (req->count = 0; req->count < rows; req->count++)
-        req->documents[req->count] =
-            pg_rows_read_document(answer, (int)req->count, req->kind);
-    req->more = req->limit && rows && (size_t)pg_rows_number(answer, 0, 4) > rows;
+    struct store_walk *req = read->req.walk;
+    pg_start_read(&read->page, req);
+    req->more = !read->answer;
+    req->seq = req->up_to;
     req->status = STORE_OK;
 }
 
@@ -200,12 +91,17 @@ static void decode_work(uv_work_t *work)
 {
     struct pg_read *read = container_of(work, struct pg_read, work);
     switch (read->kind) {
-    case READ_LOAD: load_work(read->req.load, read->answer); break;
-    case READ_PIECE: piece_work(read->req.piece, read->answer); break;
-    case READ_LIST: list_work(read->req.list, read->answer); break;
-    case READ_COUNT: count_work(read->req.count, read->answer); break;
-    case READ_WALK: walk_work(read->req.walk, read->answer); break;
-    case READ_SCAN: scan_work(read->req.scan, read->answer); break;
+    case READ_LOAD: pg_answer_load(read->req.load, read->answer); break;
+    case READ_PIECE: pg_answer_piece(read->req.piece, read->answer); break;
+    case READ_LIST: pg_answer_list(read->req.list, read->answer); break;
+    case READ_COUNT: pg_answer_count(read->req.count, read->answer); break;
+    case READ_WALK:
+        if (is_copied(read))
+            copied_work(read);
+        else
+            pg_answer_walk(read->req.walk, read->answer);
+        break;
+    case READ_SCAN: pg_answer_scan(read->req.scan, read->answer); break;
     }
     PQclear(read->answer);
     read->answer = NULL;
@@ -232,6 +128,7 @@ static void finish(struct pg_read *read)
 {
     struct pg_readers *readers = read->readers;
     list_remove(&read->link);
+    pg_start_finish(&read->page);
     tell(read);
     free(read);
     maybe_closing(readers);
@@ -284,9 +181,32 @@ static bool is_bounded(const struct pg_read *read)
     return read->kind != READ_SCAN || read->req.scan->limit;
 }
 
+static void serve(struct pg_reader *reader, struct pg_read *read)
+{
+    reader->read = read;
+    reader->all->slow += read->waiter.slow;
+}
+
+/* Of a COPY that was cut off the page has its rows, and is filled up behind them. */
+static void start_copy(struct pg_reader *reader, const struct pg_read *read)
+{
+    struct pg_query query = { 0 };
+    const struct store_walk *req = read->req.walk;
+    pg_query_copy_walk(&query, pg_schema_name(reader->all->options), req,
+                       read->page.count ? read->page.last : req->after);
+    buf_add_char(&query.sql, '\0');
+    pg_link_copy(&reader->link, query.sql.ptr);
+    pg_query_finish(&query);
+}
+
 static void start(struct pg_reader *reader, struct pg_read *read)
 {
     struct pg_query query = { 0 };
+    serve(reader, read);
+    if (is_copied(read)) {
+        start_copy(reader, read);
+        return;
+    }
     build(read, &query);
     struct pg_statement statement = {
         .sql = query.sql.ptr,
@@ -294,8 +214,6 @@ static void start(struct pg_reader *reader, struct pg_read *read)
         .stop_ms = is_bounded(read) ? STOP_MS : 0,
         .deadline_ms = is_bounded(read) ? DEADLINE_MS : 0,
     };
-    reader->read = read;
-    reader->all->slow += read->waiter.slow;
     pg_link_send(&reader->link, &statement);
     pg_query_finish(&query);
 }
@@ -387,19 +305,38 @@ static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult 
     finish_without(read, remedy == PG_STOPPED ? STORE_SLOW : STORE_FAILED);
 }
 
+static void decode(struct pg_read *read)
+{
+    int trouble =
+        uv_queue_work(read->readers->loop, &read->work, decode_work, after_decode);
+    assert(trouble == 0); /* it only refuses a missing function */
+}
+
 static void on_answer(struct pg_link *link, PGresult *answer)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_read *read = take_read(reader);
-    if (PQresultStatus(answer) != PGRES_TUPLES_OK) {
+    if (PQresultStatus(answer) != (is_copied(read) ? PGRES_COMMAND_OK : PGRES_TUPLES_OK)) {
         take_error(reader, read, answer);
         return;
     }
     read->answer = answer;
-    int trouble =
-        uv_queue_work(read->readers->loop, &read->work, decode_work, after_decode);
-    assert(trouble == 0); /* it only refuses a missing function */
+    decode(read);
     start_waiting(reader->all);
+}
+
+static void on_rows(struct pg_link *link)
+{
+    struct pg_reader *reader = reader_of(link);
+    struct pg_readers *readers = reader->all;
+    if (!pg_start_take(&reader->read->page, link, reader->read->req.walk))
+        return;
+    struct pg_read *read = take_read(reader);
+    readers->copying = reader;
+    readers->copied_env = read->req.walk->env;
+    readers->copied_to = read->page.last;
+    pg_link_pause(link);
+    decode(read);
 }
 
 static void on_ready(struct pg_link *link)
@@ -424,6 +361,24 @@ static uint64_t owner_of(const struct pg_readers *readers, uint32_t env)
     return store->share_of ? store->share_of(store->stored_owner, env) : env;
 }
 
+/* The COPY that stands still goes on with this read, if it is for the next page; if not, nobody
+ * will ask for the rest of it. */
+static bool goes_on(struct pg_readers *readers, struct pg_read *read)
+{
+    struct pg_reader *reader = readers->copying;
+    if (!reader || !is_copied(read))
+        return false;
+    readers->copying = NULL;
+    if (read->req.walk->env != readers->copied_env ||
+        read->req.walk->after != readers->copied_to) {
+        pg_link_reopen(&reader->link);
+        return false;
+    }
+    serve(reader, read);
+    pg_link_resume(&reader->link);
+    return true;
+}
+
 static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
 {
     assert(!readers->stopped_fn);
@@ -435,6 +390,8 @@ static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
     own->waiter.env = env;
     list_init(&own->waiter.link);
     list_append(&readers->reads, &own->link);
+    if (goes_on(readers, own))
+        return;
     read_line_add(&readers->waiting, &own->waiter);
     start_waiting(readers);
 }
@@ -529,6 +486,7 @@ void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop)
                                          .reads = true,
                                          .on_ready = on_ready,
                                          .on_answer = on_answer,
+                                         .on_rows = on_rows,
                                          .on_lost = on_lost,
                                          .on_closed = on_link_closed };
         pg_link_begin(&reader->link);

@@ -20,6 +20,9 @@ struct pg_readers {
     const struct pg_options *options;
     struct pg_reader readers[PG_READERS_MAX];
     size_t count;
+    struct pg_reader *copying; /* NULL, or whose COPY stands still between two pages: */
+    uint32_t copied_env;       /* of this environment, */
+    uint64_t copied_to;        /* up to this rev */
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
     size_t slow;       /* of those that are served, the ones that are searched for */

@@ -7,16 +7,22 @@
 #include "store/pg/pg_bind.h"
 #include "store/run_columns.h"
 
-/* One column: libpq takes longer for a value of its own than the server for reading it. */
-void pg_rows_add_run(struct buf *sql, enum store_parts parts)
+void pg_rows_add_columns(struct buf *sql, enum store_parts parts)
 {
-    buf_add_text(sql, "ROW(r.id, r.tags");
+    buf_add_text(sql, "r.id, r.tags");
     for (int i = 0; i < RUN_COLUMN_COUNT; i++)
         buf_print(sql, ", r.%s", run_columns[i].name);
     if (parts != STORE_FACTS_ALONE)
         buf_add_text(sql, ", m.body, m.seed");
     if (parts == STORE_PACKETS)
         buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
+}
+
+/* One column: libpq takes longer for a value of its own than the server for reading it. */
+void pg_rows_add_run(struct buf *sql, enum store_parts parts)
+{
+    buf_add_text(sql, "ROW(");
+    pg_rows_add_columns(sql, parts);
     buf_add_text(sql, ")");
 }
 
@@ -59,20 +65,26 @@ static struct bytes *copy(const PGresult *answer, int row, int column)
 
 /* ---- runs ---- */
 
-/* The next field of a composite value: its type, its length and so many bytes; -1: NULL. Absent
- * also where the value has no more. */
-static struct slice take_field(struct slice *record)
+/* A composite value, or a row of COPY, whose fields do not say their type. */
+struct record {
+    struct slice rest; /* the fields that have not been taken */
+    bool typed;
+};
+
+/* The next field: its type, its length and so many bytes; -1: NULL. Absent also where the record
+ * has no more. */
+static struct slice take_field(struct record *record)
 {
     int32_t type, len;
-    if (!pg_take_int4(record, &type) || !pg_take_int4(record, &len) || len < 0 ||
-        (size_t)len > record->len)
+    if ((record->typed && !pg_take_int4(&record->rest, &type)) ||
+        !pg_take_int4(&record->rest, &len) || len < 0 || (size_t)len > record->rest.len)
         return (struct slice){ 0 };
-    struct slice field = { record->ptr, (size_t)len };
-    *record = slice_from(*record, (size_t)len);
+    struct slice field = { record->rest.ptr, (size_t)len };
+    record->rest = slice_from(record->rest, (size_t)len);
     return field;
 }
 
-static struct bytes *take_copy(struct slice *record)
+static struct bytes *take_copy(struct record *record)
 {
     return bytes_create(take_field(record));
 }
@@ -98,7 +110,7 @@ static void read_column(struct slice value, const struct run_column *column,
     }
 }
 
-static void read_packets(struct slice *record, struct run *run)
+static void read_packets(struct record *record, struct run *run)
 {
     run->payload = run_packet_create(take_field(record));
     struct bytes *payload_type = take_copy(record);
@@ -111,26 +123,65 @@ static void read_packets(struct slice *record, struct run *run)
     run->error = take_copy(record);
 }
 
+static void read_record(struct record *record, enum store_parts parts, struct run *run)
+{
+    struct slice id = take_field(record);
+    if (id.ptr)
+        memcpy(run->id, id.ptr, id.len < sizeof(run->id) ? id.len : sizeof(run->id) - 1);
+    run->tags = run_tags_read(take_field(record));
+    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
+        read_column(take_field(record), &run_columns[i], run);
+    if (parts == STORE_FACTS_ALONE)
+        return;
+    run->metadata = run_packet_create(take_field(record));
+    run->metadata_seed = take_copy(record);
+    if (parts == STORE_PACKETS)
+        read_packets(record, run);
+}
+
 void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,
                       struct run *run)
 {
-    struct slice record = pg_rows_bytes(answer, row, column);
+    struct record record = { pg_rows_bytes(answer, row, column), .typed = true };
     int32_t count;
     *run = (struct run){ 0 };
-    if (!pg_take_int4(&record, &count))
-        return;
-    struct slice id = take_field(&record);
-    if (id.ptr)
-        memcpy(run->id, id.ptr, id.len < sizeof(run->id) ? id.len : sizeof(run->id) - 1);
-    run->tags = run_tags_read(take_field(&record));
-    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        read_column(take_field(&record), &run_columns[i], run);
-    if (parts == STORE_FACTS_ALONE)
-        return;
-    run->metadata = run_packet_create(take_field(&record));
-    run->metadata_seed = take_copy(&record);
-    if (parts == STORE_PACKETS)
-        read_packets(&record, run);
+    if (pg_take_int4(&record.rest, &count))
+        read_record(&record, parts, run);
+}
+
+/* Before the first row stand a signature, flags, and how long the rest of this header is; before
+ * each row the number of its fields, -1 where there are no more rows. */
+static struct record open_copied(struct slice row)
+{
+    static const char signature[] = "PGCOPY\n\377\r\n";
+    int32_t flags, length;
+    if (row.len > sizeof(signature) && !memcmp(row.ptr, signature, sizeof(signature))) {
+        row = slice_from(row, sizeof(signature));
+        if (!pg_take_int4(&row, &flags) || !pg_take_int4(&row, &length) || length < 0 ||
+            (size_t)length > row.len)
+            return (struct record){ 0 };
+        row = slice_from(row, (size_t)length);
+    }
+    if (row.len < 2 || row.ptr[0] == '\377')
+        return (struct record){ 0 };
+    return (struct record){ slice_from(row, 2), .typed = false };
+}
+
+bool pg_rows_read_copied_rev(struct slice row, uint64_t *rev)
+{
+    struct record record = open_copied(row);
+    if (!record.rest.len)
+        return false;
+    *rev = (uint64_t)number_of(take_field(&record));
+    return true;
+}
+
+void pg_rows_read_copied(struct slice row, struct run *run)
+{
+    struct record record = open_copied(row);
+    *run = (struct run){ 0 };
+    take_field(&record); /* its rev */
+    read_record(&record, STORE_PACKETS, run);
 }
 
 struct document pg_rows_read_document(const PGresult *answer, int row,

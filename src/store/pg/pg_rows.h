@@ -6,13 +6,21 @@
 #include "base/buf.h"
 #include "runcast/store.h"
 
-/* Appends a run (r) with its packets (m, p, o) as one column, and the joins that they take. */
+/* Appends the columns of a run (r) with its packets (m, p, o), the same as one column, and the
+ * joins that they take. */
+void pg_rows_add_columns(struct buf *sql, enum store_parts parts);
 void pg_rows_add_run(struct buf *sql, enum store_parts parts);
 void pg_rows_add_joins(struct buf *sql, enum store_parts parts);
 
-/* Of that column; run holds nothing before. */
+/* Of that one column; run holds nothing before. */
 void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,
                       struct run *run);
+
+/* Of the columns with all packets, which a row of COPY in binary has behind a rev of its own. */
+void pg_rows_read_copied(struct slice row, struct run *run);
+
+/* That rev. False: it is no row, but where COPY ends. */
+bool pg_rows_read_copied_rev(struct slice row, uint64_t *rev);
 
 /* Of a row of env, version, name, body. */
 struct document pg_rows_read_document(const PGresult *answer, int row,

@@ -541,6 +541,8 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
         cases[count++] = store_list_cases[i];
     for (size_t i = 0; i < store_read_case_count; i++)
         cases[count++] = store_read_cases[i];
+    for (size_t i = 0; i < store_walk_case_count; i++)
+        cases[count++] = store_walk_cases[i];
     for (size_t i = 0; i < store_piece_case_count; i++)
         cases[count++] = store_piece_cases[i];
     for (size_t i = 0; i < store_stored_case_count; i++)

@@ -8,6 +8,8 @@ extern const struct CMUnitTest store_list_cases[];
 extern const size_t store_list_case_count;
 extern const struct CMUnitTest store_read_cases[];
 extern const size_t store_read_case_count;
+extern const struct CMUnitTest store_walk_cases[];
+extern const size_t store_walk_case_count;
 extern const struct CMUnitTest store_piece_cases[];
 extern const size_t store_piece_case_count;
 extern const struct CMUnitTest store_stored_cases[];
@@ -28,6 +30,14 @@ struct waiting_list list_of(uint32_t env);
 /* Lists, and compares with the numbers of the runs: "3 2 1". */
 void assert_list(struct store_world *world, struct waiting_list *waiting,
                  const char *expected);
+
+struct waiting_walk {
+    struct store_walk req;
+    bool answered;
+};
+
+/* A page of what a start walks, behind where the request says; limit 0: of 100. */
+void walk_unfinished(struct store_world *world, struct waiting_walk *waiting);
 
 void name_runs(const struct run *runs, size_t count, char out[256]);
 void drop_runs(struct run *runs, size_t count);

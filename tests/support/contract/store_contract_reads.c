@@ -113,12 +113,28 @@ static void text_fields(struct run *run, struct bytes **fields[18])
     memcpy(fields, all, sizeof(all));
 }
 
+static void assert_same_fields(struct run *loaded, struct run *run)
+{
+    struct bytes **fields[18], **loaded_fields[18];
+    text_fields(run, fields);
+    text_fields(loaded, loaded_fields);
+    for (int i = 0; i < 18; i++)
+        assert_string_equal((*loaded_fields[i])->data, (*fields[i])->data);
+    assert_int_equal(loaded->tags->count, 2);
+    assert_string_equal(loaded->tags->names[1]->data, "b:1,");
+    size_t values = offsetof(struct run, task); /* everything before the texts */
+    assert_memory_equal(loaded, run, values);
+    size_t from = offsetof(struct run_rare, priority_ms);
+    values = offsetof(struct run_rare, concurrency_key) - from;
+    assert_memory_equal(&loaded->rare->priority_ms, &run->rare->priority_ms, values);
+}
+
 static void every_field_of_a_run_comes_back(void **state)
 {
     struct store_world *world = *state;
     struct change change = new_run(ENV_A, 1, "x");
     struct run *run = &change.run;
-    struct bytes **fields[18], **loaded_fields[18];
+    struct bytes **fields[18];
     text_fields(run, fields);
     for (int i = 0; i < 18; i++) {
         char text[32];
@@ -129,7 +145,7 @@ static void every_field_of_a_run_comes_back(void **state)
     run->tags = tags_of("b:1,", "b:1,"); /* duplicates stay */
     run->snapshot = 4000000000u;
     run->status = RUN_TIMED_OUT;
-    run->execution = EXECUTION_FINISHED;
+    run->execution = EXECUTION_PENDING_CANCEL; /* a start walks it */
     run->machine = MACHINE_LARGE_2X;
     run->is_test = run->resume_parent = run->key_from_user = true;
     run->attempt = 250, run->depth = 65535, run->max_attempts = 3;
@@ -145,117 +161,15 @@ static void every_field_of_a_run_comes_back(void **state)
 
     struct run loaded;
     assert_int_equal(load_run(world, ENV_A, run->id, &loaded), STORE_OK);
-    text_fields(&loaded, loaded_fields);
-    for (int i = 0; i < 18; i++)
-        assert_string_equal((*loaded_fields[i])->data, (*fields[i])->data);
-    assert_int_equal(loaded.tags->count, 2);
-    assert_string_equal(loaded.tags->names[1]->data, "b:1,");
-    size_t values = offsetof(struct run, task); /* everything before the texts */
-    assert_memory_equal(&loaded, run, values);
-    size_t from = offsetof(struct run_rare, priority_ms);
-    values = offsetof(struct run_rare, concurrency_key) - from;
-    assert_memory_equal(&loaded.rare->priority_ms, &rare->priority_ms, values);
+    assert_same_fields(&loaded, run);
     run_finish(&loaded);
+
+    struct waiting_walk start = { .req = { .takes_its_time = true } };
+    walk_unfinished(world, &start);
+    assert_int_equal(start.req.count, 1);
+    assert_same_fields(&start.req.runs[0], run);
+    drop_runs(start.req.runs, 1);
     change_finish(&change);
-}
-
-/* ---- walks ---- */
-
-struct waiting_walk {
-    struct store_walk req;
-    bool answered;
-};
-
-static void on_walked(struct store_walk *req, enum store_status status)
-{
-    assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_walk, req)->answered = true;
-}
-
-static void assert_walk(struct store_world *world, struct store_walk walk,
-                        const char *expected, bool more)
-{
-    struct waiting_walk waiting = { .req = walk };
-    char names[256];
-    waiting.req.env = ENV_A;
-    waiting.req.done = on_walked;
-    waiting.req.up_to = walk.up_to ? walk.up_to : UINT64_MAX;
-    waiting.req.limit = walk.limit ? walk.limit : 100;
-    world->store->ops->walk(world->store, &waiting.req);
-    while (!waiting.answered)
-        world->turn(world);
-    name_runs(waiting.req.runs, waiting.req.count, names);
-    assert_string_equal(names, expected);
-    assert_int_equal(waiting.req.more, more);
-    for (size_t i = 0; i < waiting.req.count; i++)
-        assert_non_null(waiting.req.runs[i].payload);
-    drop_runs(waiting.req.runs, waiting.req.count);
-}
-
-/* The second run changes again, so it is the last; its rev is 10. */
-static void fill_and_change_the_second(struct store_world *world)
-{
-    char id[ID_MAX];
-    fill_runs(world);
-    struct change change = { .kind = CHANGE_RUN, .env = ENV_A, .expected = 1 };
-    make_run_id(2, id);
-    assert_int_equal(load_run(world, ENV_A, id, &change.run), STORE_OK);
-    assert_int_equal(commit_one(world, change), STORE_OK);
-}
-
-static void a_walk_follows_the_order_of_changes(void **state)
-{
-    struct store_world *world = *state;
-    struct bytes *even = text_bytes("even"), *batch = text_bytes("batch_1");
-    struct change sample = new_run(ENV_A, 1, "a");
-    size_t two_runs = 2 * run_packet_bytes(&sample.run);
-    const struct {
-        struct store_walk walk;
-        const char *expected;
-        bool more;
-    } cases[] = {
-        { { .kind = WALK_ALL }, "1 3 4 5 6 7 8 9 2", false },
-        { { .kind = WALK_ALL, .newest_first = true }, "2 9 8 7 6 5 4 3 1", false },
-        { { .kind = WALK_ALL, .after = 4, .up_to = 7 }, "5 6 7", false },
-        { { .kind = WALK_ALL, .limit = 3 }, "1 3 4", true },
-        { { .kind = WALK_ALL, .after = 7, .limit = 3 }, "8 9 2", false },
-        { { .kind = WALK_ALL, .up_to = 9, .limit = 2, .newest_first = true }, "9 8", true },
-        { { .kind = WALK_ALL, .after = 10 }, "", false },
-        { { .kind = WALK_ALL, .created_from = FIRST_RUN_MS + 7 }, "7 8 9", false },
-        { { .kind = WALK_TAG, .name = even }, "4 6 8 2", false },
-        { { .kind = WALK_TAG, .name = even, .limit = 2 }, "4 6", true },
-        { { .kind = WALK_TAG, .name = even, .after = 6, .newest_first = true },
-          "2 8",
-          false },
-        { { .kind = WALK_TAG, .name = batch }, "", false },
-        { { .kind = WALK_BATCH, .name = batch }, "8 9", false },
-        { { .kind = WALK_BATCH, .name = batch, .limit = 1 }, "8", true },
-        { { .kind = WALK_UNFINISHED }, "4 6 8 2", false },
-        { { .kind = WALK_UNFINISHED, .up_to = 8, .newest_first = true }, "8 6 4", false },
-        { { .kind = WALK_SETTLED, .newest_first = true, .limit = 2 }, "9 7", true },
-        { { .kind = WALK_ALL, .byte_limit = two_runs }, "1 3 4", true }, /* one too many */
-        { { .kind = WALK_ALL, .byte_limit = 1 }, "1", true },
-        { { .kind = WALK_BATCH, .name = batch, .byte_limit = 1000 }, "8 9", false },
-    };
-    change_finish(&sample);
-    fill_and_change_the_second(world);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        assert_walk(world, cases[i].walk, cases[i].expected, cases[i].more);
-    bytes_unref(even);
-    bytes_unref(batch);
-}
-
-static void a_cancel_that_waits_for_its_worker_is_unfinished(void **state)
-{
-    struct store_world *world = *state;
-    for (int n = 1; n <= 2; n++) {
-        struct change change = new_run(ENV_A, n, "a");
-        change.run.status = RUN_CANCELED;
-        change.run.execution = n == 1 ? EXECUTION_PENDING_CANCEL : EXECUTION_FINISHED;
-        assert_int_equal(commit_one(world, change), STORE_OK);
-    }
-    assert_walk(world, (struct store_walk){ .kind = WALK_UNFINISHED }, "1", false);
-    assert_walk(world, (struct store_walk){ .kind = WALK_SETTLED }, "2", false);
 }
 
 /* ---- scans ---- */
@@ -571,8 +485,6 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(zero_bytes_and_large_packets_come_back),
     cmocka_unit_test(only_marked_packets_are_written),
     cmocka_unit_test(every_field_of_a_run_comes_back),
-    cmocka_unit_test(a_walk_follows_the_order_of_changes),
-    cmocka_unit_test(a_cancel_that_waits_for_its_worker_is_unfinished),
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
     cmocka_unit_test(a_scan_goes_page_by_page_in_both_directions),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),

@@ -189,6 +189,63 @@ static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
     assert_int_equal(count_runs(&own->world, ENV_A), n);
 }
 
+struct walking {
+    struct store_walk req;
+    bool answered;
+};
+
+static void on_walked(struct store_walk *req, enum store_status status)
+{
+    assert_int_equal(status, STORE_OK);
+    container_of(req, struct walking, req)->answered = true;
+}
+
+/* How many runs a start walks; each comes once, behind the one before it. */
+static uint64_t walk_all(struct store_world *world)
+{
+    struct walking walking = { .req = { .env = ENV_A,
+                                        .kind = WALK_UNFINISHED,
+                                        .up_to = UINT64_MAX,
+                                        .limit = 7,
+                                        .takes_its_time = true,
+                                        .done = on_walked } };
+    struct store_walk *req = &walking.req;
+    do {
+        walking.answered = false;
+        world->store->ops->walk(world->store, req);
+        while (!walking.answered)
+            world->turn(world);
+        for (size_t i = 0; i < req->count; i++) {
+            assert_int_equal(req->runs[i].rev, req->after + 1);
+            req->after = req->runs[i].rev;
+            run_finish(&req->runs[i]);
+        }
+        free(req->runs);
+    } while (req->more);
+    return req->after;
+}
+
+/* Rows of a COPY are lost, or come in half, and its connection with them. */
+static void a_start_that_is_cut_off_goes_on_where_it_was(void **state)
+{
+    struct server_world *own = own_of(*state);
+    struct store_world *world = &own->world;
+    unsigned struck = 0;
+    open_store(own, pg_world_relay_url());
+    for (int i = 0; i < CROWD; i++)
+        begin(world, i, new_run(ENV_A, i, "a"), NULL);
+    for (int i = 0; i < CROWD; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    assert_int_equal(walk_all(world), CROWD);
+    for (unsigned at = 1; at <= CROWD + 6; at += at < 8 || at > CROWD - 3 ? 1 : 23) {
+        pg_world_strike(at % 2 ? "cut" : "tear", PG_SERVER, at, "TO STDOUT");
+        assert_int_equal(walk_all(world), CROWD);
+        struck += pg_world_struck();
+        pg_world_order("pass");
+    }
+    assert_true(struck > 15);
+}
+
 /* What was refused is never written, also if it was on its way elsewhere. */
 static void a_ghost_of_what_was_refused_writes_nothing(void **state)
 {
@@ -454,6 +511,7 @@ int main(void)
 {
     const struct CMUnitTest own[] = {
         CASE(whatever_is_lost_on_the_way_a_commit_is_done_once),
+        CASE(a_start_that_is_cut_off_goes_on_where_it_was),
         CASE(a_ghost_of_what_was_refused_writes_nothing),
         OPEN_CASE(sessions_that_are_ended_under_way_lose_nothing),
         OPEN_CASE(a_server_that_starts_again_loses_nothing),
