@@ -124,11 +124,23 @@ static void tell(const struct pg_read *read)
 
 static void maybe_closing(struct pg_readers *readers);
 
+/* Fresh memory for each page would cost as much as what is read into it. */
+static void keep_memory(struct pg_read *read)
+{
+    struct buf *kept = &read->readers->copied_rows;
+    if (is_copied(read) && read->req.walk->more && !kept->ptr) {
+        *kept = read->page.rows;
+        read->page.rows = (struct buf){ 0 };
+        buf_clear(kept);
+    }
+    pg_start_finish(&read->page);
+}
+
 static void finish(struct pg_read *read)
 {
     struct pg_readers *readers = read->readers;
     list_remove(&read->link);
-    pg_start_finish(&read->page);
+    keep_memory(read);
     tell(read);
     free(read);
     maybe_closing(readers);
@@ -390,6 +402,10 @@ static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
     own->waiter.env = env;
     list_init(&own->waiter.link);
     list_append(&readers->reads, &own->link);
+    if (is_copied(own)) {
+        own->page.rows = readers->copied_rows;
+        readers->copied_rows = (struct buf){ 0 };
+    }
     if (goes_on(readers, own))
         return;
     read_line_add(&readers->waiting, &own->waiter);
@@ -438,6 +454,7 @@ static void maybe_stopped(struct pg_readers *readers)
     if (readers->links || readers->handles)
         return;
     read_line_finish(&readers->waiting);
+    buf_finish(&readers->copied_rows);
     readers->stopped_fn(readers);
 }
 

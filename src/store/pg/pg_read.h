@@ -23,6 +23,7 @@ struct pg_readers {
     struct pg_reader *copying; /* NULL, or whose COPY stands still between two pages: */
     uint32_t copied_env;       /* of this environment, */
     uint64_t copied_to;        /* up to this rev */
+    struct buf copied_rows;    /* of no page: memory for the next one's */
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
     size_t slow;       /* of those that are served, the ones that are searched for */

@@ -1,5 +1,7 @@
-/* pg_start.c - rows wait for a worker as libpq gives them: the loop looks at nothing in them but
- * where the walk has come to, from where a COPY that was cut off is begun again. */
+/* pg_start.c - rows wait for a worker: the loop looks at nothing in them but where the walk has
+ * come to, from where a COPY that was cut off is begun again. They are copied out of the memory
+ * that libpq gives each, so that this is freed where it was allocated, which costs the allocator
+ * least. */
 #include "store/pg/pg_start.h"
 
 #include "base/mem.h"
@@ -7,45 +9,49 @@
 
 static bool is_full(const struct pg_start_page *page, const struct store_walk *req)
 {
-    return page->count == req->limit || (req->byte_limit && page->bytes > req->byte_limit);
+    return page->count == req->limit ||
+           (req->byte_limit && page->rows.len > req->byte_limit);
 }
 
 static void keep(struct pg_start_page *page, struct slice row)
 {
-    if (!pg_rows_read_copied_rev(row, &page->last)) {
-        PQfreemem((void *)row.ptr);
+    if (!pg_rows_read_copied_rev(row, &page->last))
         return;
-    }
-    if (page->count == page->capacity) {
-        page->capacity = page->capacity ? 2 * page->capacity : 64;
-        page->rows = mem_resize(page->rows, page->capacity * sizeof(page->rows[0]));
-    }
-    page->rows[page->count++] = row;
-    page->bytes += row.len;
+    pg_add_int4(&page->rows, (int32_t)row.len);
+    buf_add(&page->rows, row);
+    page->count++;
 }
 
 bool pg_start_take(struct pg_start_page *page, struct pg_link *link,
                    const struct store_walk *req)
 {
     struct slice row;
-    while (!is_full(page, req) && (row = pg_link_take_row(link)).ptr)
+    while (!is_full(page, req) && (row = pg_link_take_row(link)).ptr) {
         keep(page, row);
+        PQfreemem((void *)row.ptr);
+    }
     return is_full(page, req);
+}
+
+static struct slice take_row(struct slice *rows)
+{
+    int32_t len = 0;
+    pg_take_int4(rows, &len);
+    struct slice row = { rows->ptr, (size_t)len };
+    *rows = slice_from(*rows, (size_t)len);
+    return row;
 }
 
 void pg_start_read(struct pg_start_page *page, struct store_walk *req)
 {
+    struct slice rows = buf_slice(&page->rows);
     req->runs = page->count ? mem_new_array(struct run, page->count) : NULL;
-    req->count = page->count;
-    for (size_t i = 0; i < page->count; i++)
-        pg_rows_read_copied(page->rows[i], &req->runs[i]);
-    pg_start_finish(page);
+    for (req->count = 0; req->count < page->count; req->count++)
+        pg_rows_read_copied(take_row(&rows), &req->runs[req->count]);
 }
 
 void pg_start_finish(struct pg_start_page *page)
 {
-    for (size_t i = 0; i < page->count; i++)
-        PQfreemem((void *)page->rows[i].ptr);
-    free(page->rows);
+    buf_finish(&page->rows);
     *page = (struct pg_start_page){ 0 };
 }
