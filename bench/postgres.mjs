@@ -14,6 +14,7 @@
 //   bare    the same runs by commit_v1 alone, in groups of that size, from a session of the server: no
 //           network, no HTTP, nobody who waits. What is written was prepared before the clock runs
 //
+// Nobody vacuums meanwhile: what does so on its own would take from one of them and not from another.
 // A start is from taking the lead to ready, by the gateway's log; the median of five.
 // Ends with status 1 if a target is missed.
 import { execFileSync } from "node:child_process";
@@ -22,6 +23,7 @@ import path from "node:path";
 import { keys, sleep, startGateway, temporaryFolder } from "../tests/support/js/gateway.mjs";
 import { PgRelay } from "../tests/support/js/pg_relay.mjs";
 import { onDatabase, startPostgres } from "../tests/support/js/postgres.mjs";
+import { triggerWaiting } from "./waiting_runs.mjs";
 
 const [build = "build"] = process.argv.slice(2);
 const { ROUNDS = 3, SECONDS = 5, RUNS = 100_000 } = process.env;
@@ -29,7 +31,7 @@ process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, 
 const connections = 64, payloadBytes = 512, idleS = 20;
 
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
-const postgres = await startPostgres({ settings: { shared_buffers: "256MB", max_wal_size: "4GB" } });
+const postgres = await startPostgres({ settings: { shared_buffers: "256MB", max_wal_size: "4GB", autovacuum: "off" } });
 
 /** Runs a second; the runs of a group. */
 async function trigger(settings) {
@@ -88,14 +90,9 @@ function bare(groupSize, count) {
   return size * groups / seconds;
 }
 
-/** RUNS runs that wait for a worker, of payloads like those of the other loads. */
 async function fill(settings) {
   const gateway = await startGateway({ release: true, ...settings });
-  const item = { task: "bench", payload: JSON.stringify("x".repeat(payloadBytes - 2)), options: { payloadType: "application/json" } };
-  for (let left = RUNS; left > 0; left -= 500) {
-    const { status, text } = await gateway.post("/api/v1/tasks/batch", { items: Array(Math.min(left, 500)).fill(item) }, { key: keys.prod });
-    if (status >= 300) throw new Error(`a batch was refused: ${text}`);
-  }
+  await triggerWaiting(gateway, RUNS, payloadBytes);
   await gateway.stop();
 }
 
