@@ -3,6 +3,7 @@
  *   accept ─► upgrade ─► {"op":"sub"}: ok ─► {"op":"start"} from one of them
  *   at every instant of the given rate:
  *       build one frame ─► for every connection: send(fd, frame)
+ *                          or, with --ring, the same sends through io_uring, many a system call
  *   in the end: {"op":"done","count":sends,"cpu_ns":…} to the one who asked
  *
  * One thread, epoll, no allocation, no queue, no topics, no durability, no pings: what a
@@ -11,6 +12,7 @@
  * runcast-bench sends and must not be used for anything else. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <liburing.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +30,7 @@ enum {
     FRAME_MAX = 65536 + 4,
     EVENTS_A_TURN = 512,
     BACKLOG = 4096,
+    SENDS_AT_ONCE = 128, /* through the ring */
 };
 
 static const int64_t NS_PER_S = 1000000000;
@@ -49,6 +52,9 @@ struct floor {
     struct connection connections[FD_MAX]; /* by descriptor */
     int listeners[FD_MAX];
     size_t listener_count;
+
+    bool rings; /* sends go through the ring */
+    struct io_uring ring;
 
     int asker; /* who sent start; -1: nobody yet */
     int64_t interval_ns, next_ns, burst, wanted, bytes;
@@ -108,6 +114,41 @@ static bool send_text(int fd, const char *text)
     return send(fd, start, frame_len, MSG_NOSIGNAL) == (ssize_t)frame_len;
 }
 
+static void send_to_each(struct floor *floor, const char *frame, size_t len)
+{
+    for (size_t i = 0; i < floor->listener_count; i++) {
+        ssize_t n = send(floor->listeners[i], frame, len, MSG_NOSIGNAL);
+        floor->delivered += n == (ssize_t)len;
+    }
+}
+
+/* Sends that do not wait are done when submit returns. */
+static void submit(struct floor *floor, size_t len)
+{
+    struct io_uring_cqe *cqe;
+    unsigned head, count = 0;
+    if (io_uring_submit(&floor->ring) < 0)
+        give_up("submit");
+    io_uring_for_each_cqe(&floor->ring, head, cqe)
+    {
+        floor->delivered += cqe->res == (int)len;
+        count++;
+    }
+    io_uring_cq_advance(&floor->ring, count);
+}
+
+static void send_by_ring(struct floor *floor, const char *frame, size_t len)
+{
+    for (size_t i = 0; i < floor->listener_count; i++) {
+        struct io_uring_sqe *sqe = io_uring_get_sqe(&floor->ring);
+        io_uring_prep_send(sqe, floor->listeners[i], frame, len,
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (i % SENDS_AT_ONCE == SENDS_AT_ONCE - 1)
+            submit(floor, len);
+    }
+    submit(floor, len);
+}
+
 /* One change: the frame once, then one send for each listener. Numbers are padded with
  * spaces, so that all frames have the size that was asked for. */
 static void broadcast(struct floor *floor, int64_t intended_ns)
@@ -126,10 +167,10 @@ static void broadcast(struct floor *floor, int64_t intended_ns)
     size_t frame_len;
     char *start = add_header(floor->frame, at + end_len, &frame_len);
 
-    for (size_t i = 0; i < floor->listener_count; i++) {
-        ssize_t n = send(floor->listeners[i], start, frame_len, MSG_NOSIGNAL);
-        floor->delivered += n == (ssize_t)frame_len;
-    }
+    if (floor->rings)
+        send_by_ring(floor, start, frame_len);
+    else
+        send_to_each(floor, start, frame_len);
 }
 
 static void report_done(struct floor *floor)
@@ -305,11 +346,16 @@ static void listen_on(struct floor *floor, uint16_t port)
 int main(int argc, char **argv)
 {
     static struct floor floor = { .asker = -1 };
-    long port = argc == 3 && strcmp(argv[1], "--port") == 0 ? strtol(argv[2], NULL, 10) : 0;
+    floor.rings = argc == 4 && strcmp(argv[3], "--ring") == 0;
+    bool is_call = (argc == 3 || floor.rings) && strcmp(argv[1], "--port") == 0;
+    long port = is_call ? strtol(argv[2], NULL, 10) : 0;
     if (port < 1 || port > 65535) {
-        fputs("usage: runcast-floor --port N\n", stderr);
+        fputs("usage: runcast-floor --port N [--ring]\n", stderr);
         return 2;
     }
+    unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
+    if (floor.rings && (errno = -io_uring_queue_init(SENDS_AT_ONCE, &floor.ring, flags)))
+        give_up("make a ring");
     listen_on(&floor, (uint16_t)port);
     printf("runcast-floor listens on 127.0.0.1:%ld\n", port);
     fflush(stdout);

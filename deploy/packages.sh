@@ -5,7 +5,7 @@
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
     libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
-    ca-certificates tzdata)
+    liburing-dev ca-certificates tzdata)
 
 test_packages=(clang codespell libcmocka-dev zlib1g-dev curl python3 python3-websockets chromium openssl
     nginx haproxy caddy prometheus sqlite3 postgresql pgbouncer locales systemd scdoc man-db mandoc bash-completion zsh
