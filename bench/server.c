@@ -85,8 +85,10 @@ void server_report_turns(const struct options *options, const struct turns *befo
                          struct report *report)
 {
     struct turns after;
+    if (!before->known) /* the floor does not even answer */
+        return;
     server_read_turns(options, &after);
-    if (!before->known || before->count != after.count)
+    if (before->count != after.count)
         return;
     unsigned last = after.count - 1, longest = 0;
     uint64_t all = after.total[last] - before->total[last];
