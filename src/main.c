@@ -11,6 +11,7 @@
 #include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 #include <uv.h>
@@ -22,6 +23,7 @@
 #include "config/config_tls.h"
 #include "gateway/confinement.h"
 #include "gateway/health.h"
+#include "net/ring.h"
 #include "process/launch.h"
 #include "process/service_manager.h"
 #include "remote/remote_command.h"
@@ -44,6 +46,7 @@ struct service {
     int argc;
     char **argv;
     struct execute *execute; /* NULL: nothing is executed */
+    struct ring *ring;       /* NULL: there is none */
     bool ready, draining, stopped;
     bool executed; /* the supervise role has ended */
     int status;
@@ -248,7 +251,7 @@ static enum err start(struct service *service, struct failure *why)
                                      .on_standby = on_standby,
                                      .on_stopped = on_stopped,
                                      .owner = service };
-    return gateway_start(&service->loop, service->config, &events, stdout,
+    return gateway_start(&service->loop, service->config, &events, stdout, service->ring,
                          &service->gateway, why);
 }
 
@@ -275,6 +278,17 @@ static void drain(struct service *service)
         end(service);
 }
 
+/* The sandbox lets nobody make one. */
+static struct ring *make_ring(const struct config *config)
+{
+    struct ring *ring = NULL;
+    struct failure why;
+    if (strcmp(config->io_uring, "auto") == 0 && ring_create(&ring, &why))
+        log_info("frames leave one by one: there is no io_uring for us", "reason", why.text,
+                 NULL);
+    return ring;
+}
+
 static int serve(struct config *config, int argc, char **argv)
 {
     struct service service = { .config = config, .argc = argc, .argv = argv };
@@ -288,6 +302,7 @@ static int serve(struct config *config, int argc, char **argv)
         tell_end(why.text);
         return 2;
     }
+    service.ring = make_ring(config);
     bool refused = confinement_begin(config, environ, &why); /* no thread runs yet */
     if (uv_loop_init(&service.loop)) {
         fprintf(stderr, "runcast: cannot start an event loop\n");
@@ -312,6 +327,7 @@ static int serve(struct config *config, int argc, char **argv)
     uv_run(&service.loop, UV_RUN_DEFAULT);
     uv_loop_close(&service.loop);
     uv_library_shutdown();
+    ring_destroy(service.ring);
     return service.status;
 }
 

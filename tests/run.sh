@@ -167,7 +167,7 @@ fi
 # Of what these build hardly anything is run: they are there for their warnings.
 build_others() {
     build build-clang clang all -DCMAKE_BUILD_TYPE=None
-    build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DDASHBOARD=OFF
+    build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DIO_URING=OFF -DDASHBOARD=OFF
     run_counted without-postgres 60 bash -c \
         'as_test "a program without libpq names what it lacks" names_what_it_lacks'
 }
@@ -195,9 +195,12 @@ if wanted unit; then
         [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit
         begin "$name" $limit "build-asan/$name"
     done
-    # The byte tables, slow readers, drains and ends hold through TLS, too.
+    # The byte tables, slow readers, drains and ends hold through TLS, too, and through a ring.
     for name in test_{http_conn,http_body,http_exchange,delivery,ws_conn,ws_close,ws_limits}; do
         begin "tls-$name" 240 env NET_WORLD=tls "build-asan/$name"
+    done
+    for name in test_{http_conn,delivery,ws_conn,ws_close,ws_limits}; do
+        begin "ring-$name" 240 env NET_WORLD=ring "build-asan/$name"
     done
 fi
 if wanted sim; then

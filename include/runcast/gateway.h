@@ -21,6 +21,7 @@
 
 struct config;
 struct gateway;
+struct ring;
 struct uv_loop_s;
 
 struct gateway_events {
@@ -38,10 +39,11 @@ struct gateway_events {
 enum err gateway_check(const struct config *config, struct failure *why);
 
 /* ERR_INVALID, ERR_STORE with the reason: nothing was started, no event comes. first_keys
- * is where the first start on an empty data directory prints the keys it made. */
+ * is where the first start on an empty data directory prints the keys it made. ring: of net/ring.h,
+ * for frames of WebSockets, the caller's until the gateway has stopped; NULL: none. */
 enum err gateway_start(struct uv_loop_s *loop, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
-                       struct gateway **gateway, struct failure *why);
+                       struct ring *ring, struct gateway **gateway, struct failure *why);
 
 /* The config that gateway_start was given has changed, by config_take. Takes over the certificates,
  * which are those that it names. */

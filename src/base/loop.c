@@ -1,6 +1,7 @@
 /* loop.c - the end of a turn: what was deferred, then the flushers, then the clock is read.
  *
- *   poll ─► timers ─► prepare: deferred ─► flushers ─► CPU time of the turn noted ─► poll
+ *   poll ─► timers ─► prepare: deferred ─► flushers ─► late ones ─► CPU time of the turn
+ *   noted ─► poll
  *
  * Lists are taken over before they are walked: whoever is called may add to them. */
 #include "base/loop.h"
@@ -32,6 +33,7 @@ struct loop {
     struct timers timers;
     struct list deferred; /* deferred::link */
     struct list awake;    /* flusher::link */
+    struct list late;     /* the same, of late ones */
     int64_t alarm_at;     /* on loop_now_ms; INT64_MAX: the alarm is off */
     bool timers_running;
     bool worked; /* somebody was called in this turn */
@@ -98,11 +100,11 @@ static void run_deferred(struct loop *loop)
 
 /* Calls each flusher once; it asks for the time itself. One that is gone after its call
  * has returned false. */
-static void run_flushers(struct loop *loop)
+static void run_line(struct loop *loop, struct list *awake)
 {
     struct list due;
     list_init(&due);
-    list_move_all(&due, &loop->awake);
+    list_move_all(&due, awake);
     while (!list_empty(&due)) {
         struct flusher *flusher = container_of(list_take(&due), struct flusher, link);
         flusher->awake = false;
@@ -110,6 +112,12 @@ static void run_flushers(struct loop *loop)
         if (flusher->fn(flusher))
             loop_wake(loop, flusher);
     }
+}
+
+static void run_flushers(struct loop *loop)
+{
+    run_line(loop, &loop->awake);
+    run_line(loop, &loop->late);
 }
 
 static void run_timers(struct loop *loop)
@@ -127,7 +135,8 @@ static void run_timers(struct loop *loop)
 
 static bool has_more(const struct loop *loop)
 {
-    return !list_empty(&loop->deferred) || !list_empty(&loop->awake);
+    return !list_empty(&loop->deferred) || !list_empty(&loop->awake) ||
+           !list_empty(&loop->late);
 }
 
 static void on_again(uv_idle_t *again)
@@ -261,7 +270,7 @@ void loop_wake(struct loop *loop, struct flusher *flusher)
     if (flusher->awake)
         return;
     flusher->awake = true;
-    list_append(&loop->awake, &flusher->link);
+    list_append(flusher->late ? &loop->late : &loop->awake, &flusher->link);
     run_again(loop);
 }
 
@@ -307,6 +316,7 @@ struct loop *loop_create(struct uv_loop_s *uv)
     loop->budget = STEPPED_BUDGET;
     list_init(&loop->deferred);
     list_init(&loop->awake);
+    list_init(&loop->late);
     timers_init(&loop->timers);
     if (uv)
         start_handles(loop);

@@ -1,6 +1,6 @@
 /* loop.h - what happens once per turn of the loop.
  *
- *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► poll …
+ *   poll: sockets, store reports, timers ─► deferred calls ─► flushers ─► late ones ─► poll …
  *
  * It is the world of the parts above it: both clocks, the timers, the time left. With a
  * libuv loop it runs by itself; without one (tests, simulation) the test steps it and
@@ -28,8 +28,10 @@ struct deferred {
  * called and does one unit of work: it works in a stint. */
 struct flusher {
     bool (*fn)(struct flusher *flusher);
+    bool
+        late; /* called behind all others, for what they have gathered: in this turn, too */
     bool awake;
-    struct list link; // loop::awake; linked while awake
+    struct list link; // loop::awake or late; linked while awake
 };
 
 struct loop *loop_create(struct uv_loop_s *uv); /* uv NULL: stepped by loop_turn */

@@ -295,7 +295,7 @@ static const char *const dashboards[] = { "on", "admin", "off", NULL };
 static const char *const machines[] = { "shared", "strict", NULL };
 static const char *const on_or_off[] = { "on", "off", NULL };
 static const char *const durabilities[] = { "on", "remote_write", "remote_apply", NULL };
-static const char *const sandboxes[] = { "auto", "off", NULL };
+static const char *const autos[] = { "auto", "off", NULL };
 static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
 
 const char *const *config_choices(enum config_setting which)
@@ -305,7 +305,8 @@ const char *const *config_choices(enum config_setting which)
     case SETTING_log_format: return log_formats;
     case SETTING_log_level: return log_levels;
     case SETTING_dashboard: return dashboards;
-    case SETTING_sandbox: return sandboxes;
+    case SETTING_sandbox:
+    case SETTING_io_uring: return autos;
     case SETTING_machines: return machines;
     case SETTING_deploy_scripts: return on_or_off;
     case SETTING_commit_durability: return durabilities;
@@ -450,8 +451,10 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
     if (choice(config->dashboard, dashboards) < 0)
         return refuse_text(config, SETTING_dashboard, "on, admin or off", why);
-    if (choice(config->sandbox, sandboxes) < 0)
+    if (choice(config->sandbox, autos) < 0)
         return refuse_text(config, SETTING_sandbox, "auto or off", why);
+    if (choice(config->io_uring, autos) < 0)
+        return refuse_text(config, SETTING_io_uring, "auto or off", why);
     if (choice(config->machines, machines) < 0)
         return refuse_text(config, SETTING_machines, "shared or strict", why);
     if (choice(config->deploy_scripts, on_or_off) < 0)

@@ -46,6 +46,7 @@ struct gateway {
     struct leading *leading;
     char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as the store knows them */
     FILE *first_keys;
+    struct ring *ring;
     struct accounts *accounts;
     struct account_writer *writer;
     struct engine *engine;
@@ -162,6 +163,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
                                       .handler = api_handler(),
                                       .owner = gateway->api,
                                       .certificates = gateway->certificates,
+                                      .ring = gateway->ring,
                                       .trusted_proxies = config->trusted_proxies,
                                       .connections_max = (unsigned)config->connections,
                                       .connections_per_address =
@@ -403,7 +405,7 @@ static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
 
 enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
-                       struct gateway **out, struct failure *why)
+                       struct ring *ring, struct gateway **out, struct failure *why)
 {
     struct gateway *gateway = mem_new(struct gateway);
     enum err refused;
@@ -411,6 +413,7 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
     gateway->config = config;
     gateway->events = *events;
     gateway->first_keys = first_keys;
+    gateway->ring = ring;
     if ((refused = gateway_check_listen(config, why)) ||
         (refused = config_load_certificates(config, &gateway->certificates, why)) ||
         (refused = gateway_directory_open(config->data, true, why)) ||

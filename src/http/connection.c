@@ -108,6 +108,13 @@ void connection_note_life(struct connection *conn)
     conn->life_ms = loop_now_ms(conn->server->loop);
 }
 
+/* What goes through the ring leaves now, so that nothing overtakes it. */
+static void settle(struct connection *conn)
+{
+    if (conn->soon.waits)
+        ring_flush(conn->server->options.ring);
+}
+
 /* The kernel asks for more only when a large part of its buffer, megabytes maybe, is free
  * again: a slow peer takes bytes for a long time before we notice. So it is asked how much
  * the peer's kernel has not taken. Where that is nothing, all of it may lie in a buffer of
@@ -115,6 +122,7 @@ void connection_note_life(struct connection *conn)
 bool connection_look(struct connection *conn)
 {
     int queued = 0;
+    settle(conn);
     ioctl(conn->fd, SIOCOUTQ, &queued);
     int64_t taken = conn->outbox.handed - queued;
     bool waits = queued || conn->outbox.backlog;
@@ -197,6 +205,7 @@ static bool may_send(const struct connection *conn)
 
 bool connection_send(struct connection *conn, const struct piece *pieces, size_t count)
 {
+    settle(conn);
     if (!may_send(conn))
         return false;
     bool was_empty = !conn->outbox.backlog;
@@ -206,11 +215,34 @@ bool connection_send(struct connection *conn, const struct piece *pieces, size_t
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count)
 {
+    settle(conn);
     if (!may_send(conn))
         return false;
     bool was_empty = !conn->outbox.backlog;
     return sent(conn, outbox_send_frames(&conn->outbox, conn->fd, frames, count),
                 was_empty);
+}
+
+bool connection_send_soon(struct connection *conn, struct bytes *const *frames,
+                          size_t count)
+{
+    struct server *server = conn->server;
+    settle(conn);
+    if (!server->options.ring || conn->outbox.backlog || conn->outbox.tls ||
+        !may_send(conn) ||
+        !ring_send(server->options.ring, &conn->soon, conn->fd, frames, count))
+        return connection_send_frames(conn, frames, count);
+    loop_wake(server->loop, &server->ring_flusher);
+    return true;
+}
+
+void connection_on_sent(struct ring_sender *sender, struct bytes *const *frames,
+                        size_t count, ssize_t result)
+{
+    struct connection *conn = container_of(sender, struct connection, soon);
+    enum outbox_status status = outbox_note_sent(&conn->outbox, frames, count, result);
+    if (!sent(conn, status, true) && !conn->lost)
+        conn->ops->on_unsent(conn);
 }
 
 static void close_lost(struct connection *conn)
@@ -424,6 +456,7 @@ void connection_linger(struct connection *conn)
 {
     if (conn->lingering || conn->closed)
         return;
+    settle(conn);
     conn->lingering = true;
     conn->paused = false;
     buf_finish(&conn->pending);
@@ -467,6 +500,7 @@ void connection_close(struct connection *conn)
 {
     if (conn->closed)
         return;
+    settle(conn);
     conn->closed = true;
     conn->undelivered = conn->delivery && (conn->lost || has_untaken(conn));
     if (!conn->lost)

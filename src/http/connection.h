@@ -16,6 +16,7 @@
 #include "net/crowd.h"
 #include "net/outbox.h"
 #include "net/readiness.h"
+#include "net/ring.h"
 
 struct certificates;
 struct connection;
@@ -27,6 +28,7 @@ struct connection_ops {
     void (*on_left)(struct connection *conn);    /* the peer sends nothing more; again when
                                                     what it sent before has been read: eof */
     void (*on_drained)(struct connection *conn); /* nothing is unsent any more */
+    void (*on_unsent)(struct connection *conn);  /* of connection_send_soon: there is */
     void (*on_deadline)(struct connection *conn);
     void (*on_turn)(struct connection *conn);   /* asked for by connection_defer */
     void (*on_closed)(struct connection *conn); /* frees, with server_forget */
@@ -48,8 +50,9 @@ struct connection {
     const struct connection_ops *ops;
     struct server *server;
     struct outbox outbox;
-    struct secure *secure; /* NULL: bytes go through the socket as they are */
-    size_t most;           /* bytes that are read at once; 0: what a turn takes */
+    struct ring_sender soon; /* what connection_send_soon has put into the ring */
+    struct secure *secure;   /* NULL: bytes go through the socket as they are */
+    size_t most;             /* bytes that are read at once; 0: what a turn takes */
     int fd;
     bool admin;  /* came by a listener of theirs */
     bool busy;   /* inside on_bytes: ends of requests are looked at behind it */
@@ -100,6 +103,15 @@ void connection_feed(struct connection *conn, struct slice bytes);
 bool connection_send(struct connection *conn, const struct piece *pieces, size_t count);
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
+
+/* The same, but the frames may leave only at the end of the turn, with those of others and by one
+ * system call (net/ring.h). True, too, when the kernel need not have taken them yet: on_unsent says
+ * later if it did not. Whatever else is done with the connection comes behind them. */
+bool connection_send_soon(struct connection *conn, struct bytes *const *frames,
+                          size_t count);
+
+/* Of the ring of a server. */
+ring_sent_fn connection_on_sent;
 
 /* Notes a sign of life if bytes wait for the peer and it has taken some since it was looked
  * at last, as far as the kernel tells. True while bytes wait for it. */

@@ -113,6 +113,7 @@ static void destroy(struct server *server)
     ws_key_free_digest(server->sha1);
     bytes_unref(server->ping_frame);
     buf_finish(&server->scratch);
+    loop_remove_flusher(&server->ring_flusher);
     for (size_t i = 0; i < server->listener_count; i++)
         listener_finish(&server->listeners[i]);
     free(server->listeners);
@@ -154,6 +155,20 @@ static void hurry_some(struct deferred *hurrying)
         loop_defer(server->loop, hurrying);
 }
 
+static bool flush_ring(struct flusher *flusher)
+{
+    ring_flush(container_of(flusher, struct server, ring_flusher)->options.ring);
+    return false;
+}
+
+static void begin_ring(struct server *server)
+{
+    server->ring_flusher = (struct flusher){ .fn = flush_ring, .late = true };
+    loop_add_flusher(server->loop, &server->ring_flusher);
+    if (server->options.ring)
+        ring_tell(server->options.ring, connection_on_sent);
+}
+
 enum err server_create(struct loop *loop, const struct server_options *options,
                        struct server **result, struct failure *why)
 {
@@ -172,6 +187,7 @@ enum err server_create(struct loop *loop, const struct server_options *options,
     server->finish.fn = on_finish;
     list_init(&server->hurrying.link);
     server->hurrying.fn = hurry_some;
+    begin_ring(server);
     server->date_s = -1;
     server->spare_fd = server_open_spare();
     crowd_init(&server->crowd);

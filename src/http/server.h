@@ -10,6 +10,7 @@
 #include "http/http.h"
 
 struct certificates;
+struct ring;
 struct server;
 typedef void server_closed_fn(struct server *server);
 
@@ -52,7 +53,10 @@ struct server_options {
     unsigned connections_per_address; /* default 1/16 of connections_max; those of
                                          loopback are not counted */
     struct certificates
-        *certificates;           /* of listeners that are secure; a reference is taken */
+        *certificates; /* of listeners that are secure; a reference is taken */
+    struct ring
+        *ring; /* through which frames of WebSockets leave, and no other server's; NULL:
+                          each by a call of its own. The caller's, until the server is closed */
     const char *trusted_proxies; /* ranges_read; their X-Forwarded-For is believed. NULL:
                                     nobody's */
     /* WebSocket connections; ws.h */

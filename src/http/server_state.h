@@ -28,7 +28,8 @@ struct server {
     server_closed_fn *closed;
     struct deferred finish;
 
-    struct readiness readiness; /* of all connections */
+    struct readiness readiness;  /* of all connections */
+    struct flusher ring_flusher; /* late: sends what connections have put into the ring */
     struct listener *listeners;
     size_t listener_count;
     unsigned handles; /* open: of the listeners and of readiness */

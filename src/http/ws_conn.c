@@ -142,6 +142,11 @@ static void watch_stall(struct ws *ws)
         connection_set_deadline(&ws->c, stall_ms);
 }
 
+static void on_unsent(struct connection *c)
+{
+    watch_stall(of(c));
+}
+
 static bool send_with_pings(struct ws *ws, struct bytes *const *frames, size_t count)
 {
     struct bytes *pieces[2 * OUTBOX_PIECES_MAX];
@@ -167,7 +172,7 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     if (!ask)
         ws->unasked += (size_t)total;
     if (ask ? send_with_pings(ws, frames, count)
-            : connection_send_frames(&ws->c, frames, count))
+            : connection_send_soon(&ws->c, frames, count))
         return true;
     watch_stall(ws);
     return false;
@@ -508,6 +513,7 @@ static const struct connection_ops connection_ops = {
     .on_bytes = on_bytes,
     .on_left = on_left,
     .on_drained = on_drained,
+    .on_unsent = on_unsent,
     .on_deadline = on_deadline,
     .on_turn = on_turn,
     .on_closed = on_closed,

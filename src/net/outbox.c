@@ -149,25 +149,29 @@ static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t 
     return result == TLS_DONE || result == TLS_WANTS_WRITE ? (ssize_t)total : -1;
 }
 
-/* How much the kernel took: 0 when it is full, -1 when the connection is gone. */
+/* How much the kernel took, of what it answers or of -errno: 0 when it is full, -1 when the
+ * connection is gone. */
 static ssize_t taken(struct outbox *outbox, ssize_t result)
 {
     if (result >= 0) {
         outbox->handed += result;
         return result;
     }
-    return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? 0 : -1;
+    return result == -EAGAIN || result == -EINTR || result == -ENOBUFS ? 0 : -1;
 }
 
 static ssize_t send_vector(struct outbox *outbox, int fd, struct iovec *vector,
                            size_t count)
 {
+    struct msghdr message = { .msg_iov = vector, .msg_iovlen = count };
+    ssize_t result;
     if (outbox->tls)
         return send_records(outbox, vector, count);
     if (count == 1)
-        return taken(outbox, send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS));
-    struct msghdr message = { .msg_iov = vector, .msg_iovlen = count };
-    return taken(outbox, sendmsg(fd, &message, SEND_FLAGS));
+        result = send(fd, vector->iov_base, vector->iov_len, SEND_FLAGS);
+    else
+        result = sendmsg(fd, &message, SEND_FLAGS);
+    return taken(outbox, result < 0 ? -errno : result);
 }
 
 static struct left *new_place(struct outbox *outbox)
@@ -301,6 +305,20 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     if ((size_t)sent == total && used == count)
         return OUTBOX_EMPTY;
     return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
+}
+
+enum outbox_status outbox_note_sent(struct outbox *outbox, struct bytes *const *frames,
+                                    size_t count, ssize_t result)
+{
+    size_t total = 0;
+    ssize_t sent = taken(outbox, result);
+    assert(!outbox->backlog);
+    for (size_t i = 0; i < count; i++)
+        total += frames[i]->len;
+    if (sent < 0)
+        return OUTBOX_LOST;
+    return (size_t)sent == total ? OUTBOX_EMPTY
+                                 : keep_frames(outbox, frames, count, (size_t)sent);
 }
 
 static void drop_first(struct outbox *outbox)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/bytes.h"
 #include "base/room.h"
@@ -58,6 +59,11 @@ enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece
 /* The same for whole shared frames; the fan-out goes through here. */
 enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
                                       struct bytes *const *frames, size_t count);
+
+/* The same when the frames were sent by somebody else, behind nothing that is unsent: result says
+ * how many of their bytes the kernel took, or -errno. */
+enum outbox_status outbox_note_sent(struct outbox *outbox, struct bytes *const *frames,
+                                    size_t count, ssize_t result);
 
 /* Sends what is unsent; progress says whether the kernel took any of it. */
 enum outbox_status outbox_flush(struct outbox *outbox, int fd, bool *progress);

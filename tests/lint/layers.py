@@ -71,6 +71,7 @@ LIBRARIES = {
                              "role", "gateway", "main.c"}),
     "SQLite": (r"sqlite3", {"store"}),
     "libpq": (r"libpq|postgres", {"store"}),
+    "liburing": (r"liburing", {"net"}),
     "jansson": (r"jansson", {"accounts", "auth", "wire", "call", "workers", "gateway"}),
     "OpenSSL": (r"openssl/", {"vault", "auth", "accounts", "http", "net", "outbound",
                               "archive", "runners/runner.c", "artifacts/bundle_file.c",

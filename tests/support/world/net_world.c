@@ -17,15 +17,21 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/certificates.h"
+#include "net/ring.h"
 #include "net/tls.h"
 #include "tests/support/world/certificates.h"
 
 enum { PATIENCE_MS = 30000, WATCHDOG_S = 120, DAY_S = 24 * 3600 };
 
-bool net_world_is_secure(void)
+static bool is_kind(const char *name)
 {
     const char *kind = getenv("NET_WORLD");
-    return kind && strcmp(kind, "tls") == 0;
+    return kind && strcmp(kind, name) == 0;
+}
+
+bool net_world_is_secure(void)
+{
+    return is_kind("tls");
 }
 
 static void write_key(const struct certificate *certificate, char *template)
@@ -85,6 +91,9 @@ void net_world_open(struct net_world *world, struct server_options options)
             world->clients = make_clients();
         }
     }
+    if (is_kind("ring") && ring_create(&world->ring, &why))
+        fail_msg("%s", why.text);
+    options.ring = world->ring;
     if (server_create(world->loop, &options, &world->server, &why))
         fail_msg("%s", why.text);
     certificates_unref(certificates);
@@ -113,6 +122,7 @@ void net_world_close(struct net_world *world)
     loop_destroy(world->loop);
     uv_run(&world->uv, UV_RUN_DEFAULT);
     assert_int_equal(uv_loop_close(&world->uv), 0);
+    ring_destroy(world->ring);
     assert_int_equal(metrics[M_HTTP_CONNECTIONS], 0);
     assert_int_equal(metrics[M_WS_CONNECTIONS], 0);
 }

@@ -5,7 +5,8 @@
  * has seen it: that is how a request is cut at an exact place.
  *
  * With NET_WORLD=tls in the environment the peers of peer_open speak TLS, and what they send and
- * get is what is inside of it: the same tests hold for both. */
+ * get is what is inside of it; with NET_WORLD=ring servers send through a ring (net/ring.h): the same
+ * tests hold for all. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,6 +20,7 @@ struct net_world {
     uv_loop_t uv;
     struct loop *loop;
     struct server *server;
+    struct ring *ring;          /* of the server; NULL: it has none */
     struct ssl_ctx_st *clients; /* of peers that speak TLS; NULL: none does */
     bool closed;
 };

@@ -115,6 +115,29 @@ static void a_turn_runs_timers_then_deferred_calls_then_flushers(void **state)
     assert_heard("");
 }
 
+/* What it gathers comes from flushers, so it is called behind them, and in the same turn. */
+static bool on_flush_for_the_late(struct flusher *flusher)
+{
+    (void)flusher;
+    hear('f');
+    loop_wake(world.loop, &world.other);
+    return false;
+}
+
+static void a_late_flusher_comes_behind_the_others_in_the_same_turn(void **state)
+{
+    (void)state;
+    world.other.late = true;
+    world.flusher.fn = on_flush_for_the_late;
+    loop_wake(world.loop, &world.other);
+    loop_wake(world.loop, &world.flusher);
+    assert_false(loop_turn(world.loop, 1));
+    assert_heard("fo");
+    loop_wake(world.loop, &world.flusher);
+    assert_false(loop_turn(world.loop, 1));
+    assert_heard("fo");
+}
+
 static void both_clocks_go_forward_together(void **state)
 {
     (void)state;
@@ -349,6 +372,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(
             a_turn_runs_timers_then_deferred_calls_then_flushers, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_late_flusher_comes_behind_the_others_in_the_same_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(both_clocks_go_forward_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timer_waits_for_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timer_of_zero_comes_in_the_next_turn, set_up,

@@ -1,0 +1,49 @@
+/* ring.h - many sends, one system call: io_uring(7) where the kernel has it.
+ *
+ *   ring_send ─► a place in the batch … all are taken, or ring_flush
+ *                                          └─► io_uring_enter: each is sent ─► sent, for each
+ *
+ * Sends do not wait, so what becomes of each is known when the call returns. Until then the sender
+ * must send nothing else, and its descriptor stays open.
+ *
+ * A ring is made before the process is confined, may do nothing but send, and belongs to the thread
+ * that made it. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+enum { RING_BYTES = 256 * 1024 }; /* of one send at most */
+
+struct ring;
+
+/* Embedded by who sends. The zero value waits for nothing. */
+struct ring_sender {
+    bool waits; /* its bytes are in the batch */
+};
+
+/* result: how many bytes of the frames the kernel took, or -errno. Frames are borrowed. Nothing may
+ * be sent through the ring from inside the call. */
+typedef void ring_sent_fn(struct ring_sender *sender, struct bytes *const *frames,
+                          size_t count, ssize_t result);
+
+/* ERR_INVALID with the reason: there is no io_uring here, or it may not be used. */
+enum err ring_create(struct ring **ring, struct failure *why);
+
+/* NULL is fine. Nobody waits any more. */
+void ring_destroy(struct ring *ring);
+
+/* Whom to tell what was sent. */
+void ring_tell(struct ring *ring, ring_sent_fn *sent);
+
+/* Puts whole frames, which are referenced, into the batch of a sender that does not wait. False:
+ * these do not go through a ring, because they are too many or too large, or read in parts. */
+bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
+               struct bytes *const *frames, size_t count);
+
+/* Sends the batch. */
+void ring_flush(struct ring *ring);

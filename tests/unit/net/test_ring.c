@@ -1,0 +1,188 @@
+/* What many send leaves as one system call, and is answered as if each had sent by itself. */
+#include "tests/support/world/unit.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "net/ring.h"
+
+enum { PEERS = 200, BIG = 1 << 20 };
+
+struct peer {
+    struct ring_sender sender;
+    int in, out;
+    ssize_t result;
+    unsigned told;
+};
+
+struct world {
+    struct ring *ring;
+    struct peer peers[PEERS];
+};
+
+static void on_sent(struct ring_sender *sender, struct bytes *const *frames, size_t count,
+                    ssize_t result)
+{
+    struct peer *peer = container_of(sender, struct peer, sender);
+    assert_false(sender->waits);
+    assert_true(count && frames[0]);
+    peer->result = result;
+    peer->told++;
+}
+
+static int set_up(void **state)
+{
+    struct world *world = mem_new(struct world);
+    struct failure why = { 0 };
+    int size = 4096;
+    if (ring_create(&world->ring, &why))
+        fail_msg("this machine has no io_uring for its tests: %s", why.text);
+    ring_tell(world->ring, on_sent);
+    for (int i = 0; i < PEERS; i++) {
+        int fds[2];
+        assert_int_equal(
+            socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+        setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+        world->peers[i].in = fds[0];
+        world->peers[i].out = fds[1];
+    }
+    *state = world;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct world *world = *state;
+    for (int i = 0; i < PEERS; i++) {
+        close(world->peers[i].in);
+        if (world->peers[i].out >= 0)
+            close(world->peers[i].out);
+    }
+    ring_destroy(world->ring);
+    free(world);
+    return 0;
+}
+
+static struct bytes *text_of(int n)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "frame %d,", n);
+    return bytes_create(slice_of(text));
+}
+
+static bool send_frames(struct world *world, int to, struct bytes *const *frames,
+                        size_t count)
+{
+    struct peer *peer = &world->peers[to];
+    return ring_send(world->ring, &peer->sender, peer->in, frames, count);
+}
+
+static void assert_got(const struct peer *peer, const char *expected)
+{
+    char got[256] = { 0 };
+    ssize_t len = recv(peer->out, got, sizeof(got) - 1, MSG_DONTWAIT);
+    assert_int_equal(len, strlen(expected));
+    assert_string_equal(got, expected);
+}
+
+/* More than a batch has places for: those before leave by themselves. */
+static void each_gets_its_own(void **state)
+{
+    struct world *world = *state;
+    struct bytes *frames[PEERS];
+    for (int i = 0; i < PEERS; i++) {
+        frames[i] = text_of(i);
+        assert_true(send_frames(world, i, &frames[i], 1));
+    }
+    assert_true(world->peers[PEERS - 1].sender.waits);
+    assert_false(world->peers[0].sender.waits);
+    ring_flush(world->ring);
+    ring_flush(world->ring);
+    for (int i = 0; i < PEERS; i++) {
+        assert_int_equal(world->peers[i].told, 1);
+        assert_int_equal(world->peers[i].result, frames[i]->len);
+        assert_got(&world->peers[i], frames[i]->data);
+        assert_int_equal(frames[i]->refs, 1);
+        bytes_unref(frames[i]);
+    }
+}
+
+static void several_frames_of_one_keep_their_order(void **state)
+{
+    struct world *world = *state;
+    struct bytes *frames[] = { text_of(1), text_of(2), text_of(3) };
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < PEERS; i++)
+            assert_true(send_frames(world, i, frames, 3));
+        ring_flush(world->ring);
+        for (int i = 0; i < PEERS; i++)
+            assert_got(&world->peers[i], "frame 1,frame 2,frame 3,");
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(frames[i]->refs, 1);
+        bytes_unref(frames[i]);
+    }
+}
+
+/* Who does not read holds up nobody, and who is gone neither. */
+static void each_is_told_what_became_of_its_own(void **state)
+{
+    struct world *world = *state;
+    struct bytes *big = bytes_create_empty(RING_BYTES), *small = text_of(7);
+    memset(big->data, 'x', big->len);
+    close(world->peers[2].out);
+    world->peers[2].out = -1;
+    assert_true(send_frames(world, 0, &big, 1));
+    assert_true(send_frames(world, 1, &small, 1));
+    assert_true(send_frames(world, 2, &small, 1));
+    assert_true(send_frames(world, 3, &small, 1));
+    ring_flush(world->ring);
+    assert_true(world->peers[0].result > 0 && world->peers[0].result < (ssize_t)big->len);
+    assert_int_equal(world->peers[1].result, small->len);
+    assert_int_equal(world->peers[2].result, -EPIPE);
+    assert_int_equal(world->peers[3].result, small->len);
+    while (world->peers[0].result > 0) {
+        assert_true(send_frames(world, 0, &big, 1));
+        ring_flush(world->ring);
+    }
+    assert_int_equal(world->peers[0].result, -EAGAIN);
+    bytes_unref(big);
+    bytes_unref(small);
+}
+
+static void what_is_too_large_goes_another_way(void **state)
+{
+    struct world *world = *state;
+    struct bytes *big = bytes_create_empty(BIG), *small = text_of(1), *many[300];
+    for (size_t i = 0; i < 300; i++)
+        many[i] = small;
+    assert_false(send_frames(world, 0, &big, 1));
+    assert_false(send_frames(world, 0, many, 300));
+    assert_false(send_frames(world, 0, many, 0));
+    assert_false(world->peers[0].sender.waits);
+    assert_true(send_frames(world, 0, many, 200));
+    assert_true(send_frames(world, 1, many, 200));
+    assert_int_equal(world->peers[0].told, 1); /* there was no room for both */
+    ring_flush(world->ring);
+    assert_int_equal(world->peers[1].result, 200 * small->len);
+    assert_int_equal(small->refs, 1);
+    bytes_unref(big);
+    bytes_unref(small);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(each_gets_its_own),
+        CASE(several_frames_of_one_keep_their_order),
+        CASE(each_is_told_what_became_of_its_own),
+        CASE(what_is_too_large_goes_another_way),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
