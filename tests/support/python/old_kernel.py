@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""Executes a program as on a kernel without Landlock and without filters of system calls.
+"""Executes a program as on a kernel without Landlock, without filters of system calls and without io_uring.
 
     old_kernel.py PROGRAM ARGUMENT …
 
@@ -15,6 +15,7 @@ LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.ENOSYS
 SECCOMP = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
 LANDLOCK = [444, 445, 446]
+IO_URING = [425, 426, 427]
 
 
 def instruction(code, value, when_true=0, when_false=0):
@@ -23,7 +24,7 @@ def instruction(code, value, when_true=0, when_false=0):
 
 def program():
     code = instruction(LOAD, 0)
-    for call in [SECCOMP, *LANDLOCK]:
+    for call in [SECCOMP, *LANDLOCK, *IO_URING]:
         code += instruction(EQUAL, call, 0, 1) + instruction(RETURN, REFUSE)
     return code + instruction(RETURN, ALLOW)
 
