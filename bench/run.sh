@@ -98,8 +98,9 @@ start_secure() {
     secure=()
 }
 
+# start_floor [--ring]
 start_floor() {
-    taskset -c "$server_cores" "$build/runcast-floor" --port "$floor_port" \
+    taskset -c "$server_cores" "$build/runcast-floor" --port "$floor_port" "$@" \
         >"$out/floor.log" 2>&1 &
     server_pid=$!
     for _ in $(seq 50); do
@@ -112,13 +113,15 @@ start_floor() {
     exit 1
 }
 
-# against gateway|secure|floor NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
+start_ring() { start_floor --ring; }
+
+# against gateway|secure|floor|ring NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
 # OUT/NAME.json. A measurement that lost something is a missed target, not an end.
 against() {
     local server=$1 name=$2 url=http://127.0.0.1:$gateway_port trust=()
     shift 2
     case $server in
-    floor) url=http://127.0.0.1:$floor_port ;;
+    floor | ring) url=http://127.0.0.1:$floor_port ;;
     secure) url=https://127.0.0.1:$secure_port trust=(--insecure) ;;
     esac
     progress "$name"
@@ -174,25 +177,30 @@ turns() {
     row "$2: turns above 5 ms" "$(field "$1" turns_over_5ms)" "" - - "<= 0"
 }
 
-# fanout_rounds SUBSCRIBERS RATE: gateway and floor in turn, with frames of one size.
+# fanout_rounds SUBSCRIBERS RATE: gateway and both floors in turn, with frames of one size.
 fanout_rounds() {
-    local count=$1 rate=$2 i bytes
+    local count=$1 rate=$2 i bytes floor
     for i in $(seq "$rounds"); do
         against gateway "gateway-$count-$i" fanout --subscribers "$count" --rate "$rate" \
             --seconds "$seconds"
         bytes=$(field "gateway-$count-$i" frame_bytes)
-        against floor "floor-$count-$i" fanout --floor --frame-bytes "${bytes%.*}" \
-            --subscribers "$count" --rate "$rate" --seconds "$seconds"
+        for floor in floor ring; do
+            against "$floor" "$floor-$count-$i" fanout --floor --frame-bytes "${bytes%.*}" \
+                --subscribers "$count" --rate "$rate" --seconds "$seconds"
+        done
     done
 }
 
 fanout_rows() {
-    local count=$1 all alone floor
+    local count=$1 all alone floor ring
     all=$(median "gateway-$count" cpu_us_per_frame)
     alone=$(median "gateway-$count" fanout_us_per_frame)
     floor=$(median "floor-$count" cpu_us_per_frame)
+    ring=$(median "ring-$count" cpu_us_per_frame)
     row "server CPU a frame, $count subscribers" "$alone" us "$floor" \
-        "$(quotient "$alone" "$floor")" "<= 1.25"
+        "$(quotient "$alone" "$floor")" "<= 1.05"
+    row "  beside the floor that sends by io_uring" "$alone" us "$ring" \
+        "$(quotient "$alone" "$ring")"
     row "  with the cost of the changes themselves" "$all" us "$floor" \
         "$(quotient "$all" "$floor")"
     row "  latency p50" "$(median "gateway-$count" latency_p50_us)" us \

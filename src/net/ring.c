@@ -150,7 +150,8 @@ bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
     return true;
 }
 
-static void take_results(struct ring *ring)
+/* How many there were. */
+static unsigned take_results(struct ring *ring)
 {
     struct io_uring_cqe *cqe;
     unsigned head, count = 0;
@@ -162,6 +163,7 @@ static void take_results(struct ring *ring)
         count++;
     }
     io_uring_cq_advance(&ring->uring, count);
+    return count;
 }
 
 /* What stays in a closed ring is never sent, so it cannot be sent twice. */
@@ -182,16 +184,16 @@ static void send_alone(const struct ring *ring, struct ring_place *place)
         place->result = -errno;
 }
 
+/* Nothing is waited for: what may not wait is over when it was submitted. But who sends once more
+ * what a kernel has not answered for yet would send it twice. */
 static void submit(struct ring *ring)
 {
-    uint32_t left = ring->place_count;
+    unsigned left = ring->place_count;
     while (left && !ring->broken) {
-        int count = io_uring_submit(&ring->uring);
-        take_results(ring);
-        if (count <= 0)
+        int count = io_uring_submit_and_wait(&ring->uring, left);
+        left -= take_results(ring);
+        if (count < 0 && count != -EINTR)
             give_up(ring, count);
-        else
-            left -= (uint32_t)count;
     }
 }
 
