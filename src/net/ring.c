@@ -43,6 +43,7 @@ struct ring {
     struct bytes *frames[FRAMES]; /* references */
     struct iovec vectors[FRAMES];
     uint32_t frame_count;
+    size_t bytes; /* of all of them: RING_BYTES at most */
 };
 
 /* ---- making ---- */
@@ -100,17 +101,23 @@ void ring_tell(struct ring *ring, ring_sent_fn *sent)
 
 /* ---- a batch ---- */
 
-static bool fits(struct bytes *const *frames, size_t count)
+static bool fits(struct bytes *const *frames, size_t count, size_t *total)
 {
-    size_t total = 0;
+    *total = 0;
     if (!count || count > FRAMES)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (bytes_are_parts(frames[i]))
             return false;
-        total += frames[i]->len;
+        *total += frames[i]->len;
     }
-    return total <= RING_BYTES;
+    return *total <= RING_BYTES;
+}
+
+static bool has_room(const struct ring *ring, size_t count, size_t total)
+{
+    return ring->place_count < PLACES && ring->frame_count + count <= FRAMES &&
+           ring->bytes + total <= RING_BYTES;
 }
 
 static void prepare(struct ring *ring, struct ring_place *place)
@@ -130,11 +137,13 @@ static void prepare(struct ring *ring, struct ring_place *place)
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
                struct bytes *const *frames, size_t count)
 {
+    size_t total;
     assert(!sender->waits);
-    if (ring->broken || !fits(frames, count))
+    if (ring->broken || !fits(frames, count, &total))
         return false;
-    if (ring->place_count == PLACES || ring->frame_count + count > FRAMES)
+    if (!has_room(ring, count, total))
         ring_flush(ring);
+    ring->bytes += total;
     struct ring_place *place = &ring->places[ring->place_count++];
     *place = (struct ring_place){
         .sender = sender, .first = ring->frame_count, .count = (uint32_t)count, .fd = fd
@@ -216,4 +225,5 @@ void ring_flush(struct ring *ring)
     for (uint32_t i = 0; i < ring->place_count; i++)
         finish(ring, &ring->places[i]);
     ring->place_count = ring->frame_count = 0;
+    ring->bytes = 0;
 }

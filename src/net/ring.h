@@ -17,7 +17,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 
-enum { RING_BYTES = 256 * 1024 }; /* of one send at most */
+enum { RING_BYTES = 256 * 1024 }; /* of one batch at most: nobody looks at the time in it */
 
 struct ring;
 

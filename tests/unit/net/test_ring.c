@@ -174,6 +174,21 @@ static void what_is_too_large_goes_another_way(void **state)
     bytes_unref(small);
 }
 
+/* Many large ones would take all of a turn. */
+static void a_batch_of_large_frames_is_a_short_one(void **state)
+{
+    struct world *world = *state;
+    struct bytes *large = bytes_create_empty(RING_BYTES / 2);
+    for (int i = 0; i < 3; i++)
+        assert_true(send_frames(world, i, &large, 1));
+    assert_int_equal(world->peers[0].told, 1);
+    assert_int_equal(world->peers[1].told, 1);
+    assert_true(world->peers[2].sender.waits);
+    ring_flush(world->ring);
+    assert_int_equal(world->peers[2].told, 1);
+    bytes_unref(large);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -183,6 +198,7 @@ int main(void)
         CASE(several_frames_of_one_keep_their_order),
         CASE(each_is_told_what_became_of_its_own),
         CASE(what_is_too_large_goes_another_way),
+        CASE(a_batch_of_large_frames_is_a_short_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
