@@ -28,13 +28,13 @@ async function startSupervise(t, front, leader) {
   const deployed = await new Deployer(leader).deploy({}, makeFakeBundle([{ id: "task", retry: { maxAttempts: 2 } }], { events: notes }));
   assert.equal(deployed.status, 200, deployed.text);
   const tasks = { computes: ["task", { do: "until" }], waits: ["task", { do: "wait", ms: 8000 }], retries: ["task", { do: "retry", delay: 8000 }] };
-  return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => !supervisor.end });
+  return new Executor(front, { name: "supervise role", key: keys.prod, notes, tasks, alive: () => !supervisor.end, heard: () => supervisor.log.slice(-3000) });
 }
 
 async function startDevelopment(t, front) {
   const cli = await startCli({ t, url: front.url, folder: path.join(workerFolder, "takeover") });
   const tasks = Object.fromEntries(["computes", "waits", "retries"].map((task) => [task, [task, {}]]));
-  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end });
+  return new Executor(front, { name: "CLI", key: keys.dev, notes: openFolder(), tasks, alive: () => !cli.end, heard: () => cli.said.slice(-12_000) });
 }
 
 async function startClients(t, { url, leader }) {

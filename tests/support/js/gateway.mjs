@@ -63,12 +63,26 @@ export async function freePort() {
 }
 
 // Whatever ends this process, no gateway and no data directory is left behind.
-const children = new Set(), folders = new Set();
+const children = new Map(), folders = new Set();
 process.on("exit", () => {
-  for (const child of children) child.kill("SIGKILL");
-  for (const folder of folders) fs.rmSync(folder, { recursive: true, force: true });
+  for (const [child, signal] of children) child.kill(signal);
+  for (const folder of folders) remove(folder);
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => process.exit(1));
+
+/** A child ends with this process, by the signal. */
+export function endWithUs(child, signal) {
+  children.set(child, signal);
+  child.on("exit", () => children.delete(child));
+}
+
+/** Removes a folder in which what was ended a moment ago may still write. */
+function remove(folder) {
+  for (let left = 100; ; left--) {
+    try { return fs.rmSync(folder, { recursive: true, force: true }); } catch (error) { if (!left) throw error; }
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // sleeps: no other turn comes
+  }
+}
 
 export function temporaryFolder() {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "runcast-test-"));
@@ -159,7 +173,7 @@ class Gateway {
     const settings = [...listens ? [] : ["--listen", `127.0.0.1:${this.port}`], "--data", this.data, ...elsewhere.options];
     const child = spawn(this.binary, [...settings, ...this.options],
       { env, stdio: ["ignore", "pipe", "pipe"] });
-    children.add(child);
+    endWithUs(child, "SIGKILL");
     for (const handle of [child, child.stdout, child.stderr]) handle?.unref();
     this.child = child;
     child.stdout.setEncoding("utf8").on("data", (text) => { this.stdout += text; });
@@ -167,7 +181,7 @@ class Gateway {
     this.exited = new Promise((resolve) => {
       child.on("error", (error) => resolve({ error }));
       child.on("close", (code, signal) => resolve({ code, signal }));
-    }).then((end) => { children.delete(child); this.end = end; return end; });
+    }).then((end) => { this.end = end; return end; });
     this.end = undefined;
     if (ready) await until(() => this.isReady(), { timeoutMs: 60_000, what: "readyz" });
     return this;

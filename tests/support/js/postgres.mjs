@@ -11,7 +11,7 @@ import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
 
-import { freePort, sleep, temporaryFolder, until } from "./gateway.mjs";
+import { endWithUs, freePort, sleep, temporaryFolder, until } from "./gateway.mjs";
 
 const packaged = "/usr/lib/postgresql";
 
@@ -97,6 +97,7 @@ class Postgres {
     const words = asUser(path.join(programs(), "postgres"), ["-D", this.data, ...args]).flat();
     const [command, ...all] = this.room ? [...this.#besideSmallDisk(), ...words] : words;
     const child = spawn(command, all, { stdio: ["ignore", "pipe", "pipe"], cwd: "/" });
+    endWithUs(child, "SIGQUIT"); // by pdeathsig it would end after its folder was removed
     this.child = child;
     this.end = undefined;
     for (const handle of [child, child.stdout, child.stderr]) handle.unref();

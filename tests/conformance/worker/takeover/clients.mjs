@@ -106,15 +106,17 @@ export function openFolder() {
 }
 
 /** What executes runs: of tasks that compute, wait, and fail once; tasks: how each of them is called, by
- *  kind, [task, payload]. They write to the folder notes. alive() is true while it is the process that it was. */
+ *  kind, [task, payload]. They write to the folder notes. alive() is true while it is the process that it was,
+ *  heard() is what it printed last. */
 export class Executor {
-  constructor(front, { name, key, notes, tasks, alive }) {
-    Object.assign(this, { front, name, key, notes, tasks, alive, attempts: new Map() });
+  constructor(front, { name, key, notes, tasks, alive, heard }) {
+    Object.assign(this, { front, name, key, notes, tasks, alive, heard, attempts: new Map() });
   }
 
   async begin(round) {
     this.runs = [await this.#execute(round, "computes", 1), await this.#execute(round, "computes", 1, "-beside")];
-    await until(() => this.runs.every((id) => this.#noted().has(id)), { what: `${this.name} executes`, everyMs: 100, timeoutMs: WITHIN_MS });
+    await until(() => this.runs.every((id) => this.#noted().has(id)), { what: `${this.name} executes`, everyMs: 100, timeoutMs: WITHIN_MS })
+      .catch((error) => this.#fail(error));
   }
 
   async pause(round) {
@@ -127,9 +129,11 @@ export class Executor {
   async end(round) {
     this.runs.push(await this.#execute(round, "computes", 1, "-later"));
     fs.writeFileSync(this.#file(round), "");
-    await Promise.all(this.runs.map((id) => this.front.settled(this.key, id, "COMPLETED")));
+    await Promise.all(this.runs.map((id) => this.front.settled(this.key, id, "COMPLETED"))).catch((error) => this.#fail(error));
     assert.ok(this.alive(), `the same ${this.name}`);
   }
+
+  #fail({ message }) { throw new Error(`${message}; of ${this.runs} it has begun ${[...this.#noted().keys()]}; heard last: ${this.heard()}`); }
 
   /** Each run was executed by its attempts, one after the other, and no other one. */
   async judge() {
