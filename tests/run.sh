@@ -199,7 +199,7 @@ if wanted unit; then
     for name in test_{http_conn,http_body,http_exchange,delivery,ws_conn,ws_close,ws_limits}; do
         begin "tls-$name" 240 env NET_WORLD=tls "build-asan/$name"
     done
-    for name in test_{http_conn,delivery,ws_conn,ws_close,ws_limits}; do
+    for name in test_{http_conn,http_body,http_exchange,delivery,ws_conn,ws_close,ws_limits}; do
         begin "ring-$name" 240 env NET_WORLD=ring "build-asan/$name"
     done
 fi

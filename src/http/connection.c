@@ -169,6 +169,7 @@ static void count_unsent(struct connection *conn)
 
 void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max)
 {
+    settle(conn);
     room_give(conn->room, conn->counted);
     conn->counted = 0;
     conn->room = room;
@@ -223,24 +224,38 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
                 was_empty);
 }
 
-bool connection_send_soon(struct connection *conn, struct bytes *const *frames,
-                          size_t count)
+/* False: it has to be sent now. */
+static bool send_by_ring(struct connection *conn, const struct piece *pieces, size_t count)
 {
     struct server *server = conn->server;
     settle(conn);
     if (!server->options.ring || conn->outbox.backlog || conn->outbox.tls ||
         !may_send(conn) ||
-        !ring_send(server->options.ring, &conn->soon, conn->fd, frames, count))
-        return connection_send_frames(conn, frames, count);
+        !ring_send(server->options.ring, &conn->soon, conn->fd, pieces, count))
+        return false;
     loop_wake(server->loop, &server->ring_flusher);
     return true;
 }
 
-void connection_on_sent(struct ring_sender *sender, struct bytes *const *frames,
+bool connection_send_soon(struct connection *conn, const struct piece *pieces, size_t count)
+{
+    return send_by_ring(conn, pieces, count) || connection_send(conn, pieces, count);
+}
+
+bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
+                                 size_t count)
+{
+    struct piece pieces[OUTBOX_PIECES_MAX];
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = piece_of(frames[i]);
+    return send_by_ring(conn, pieces, count) || connection_send_frames(conn, frames, count);
+}
+
+void connection_on_sent(struct ring_sender *sender, const struct piece *pieces,
                         size_t count, ssize_t result)
 {
     struct connection *conn = container_of(sender, struct connection, soon);
-    enum outbox_status status = outbox_note_sent(&conn->outbox, frames, count, result);
+    enum outbox_status status = outbox_note_sent(&conn->outbox, pieces, count, result);
     if (!sent(conn, status, true) && !conn->lost)
         conn->ops->on_unsent(conn);
 }

@@ -28,7 +28,7 @@ struct connection_ops {
     void (*on_left)(struct connection *conn);    /* the peer sends nothing more; again when
                                                     what it sent before has been read: eof */
     void (*on_drained)(struct connection *conn); /* nothing is unsent any more */
-    void (*on_unsent)(struct connection *conn);  /* of connection_send_soon: there is */
+    void (*on_unsent)(struct connection *conn);  /* of what was sent soon: there is */
     void (*on_deadline)(struct connection *conn);
     void (*on_turn)(struct connection *conn);   /* asked for by connection_defer */
     void (*on_closed)(struct connection *conn); /* frees, with server_forget */
@@ -104,11 +104,13 @@ bool connection_send(struct connection *conn, const struct piece *pieces, size_t
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
 
-/* The same, but the frames may leave only at the end of the turn, with those of others and by one
- * system call (net/ring.h). True, too, when the kernel need not have taken them yet: on_unsent says
- * later if it did not. Whatever else is done with the connection comes behind them. */
-bool connection_send_soon(struct connection *conn, struct bytes *const *frames,
+/* The same, but all may leave only at the end of the turn, with what others send and by one system
+ * call (net/ring.h). True, too, when the kernel need not have taken it yet: on_unsent says later if
+ * it did not. Whatever else is done with the connection comes behind it. */
+bool connection_send_soon(struct connection *conn, const struct piece *pieces,
                           size_t count);
+bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
+                                 size_t count);
 
 /* Of the ring of a server. */
 ring_sent_fn connection_on_sent;

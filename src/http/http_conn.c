@@ -215,25 +215,6 @@ bool http_conn_keeps(const struct request *request)
     return request->complete || can_skip_body(request);
 }
 
-void http_trust(struct exchange *x)
-{
-    connection_trust(&container_of(x, struct request, x)->conn->c);
-}
-
-void http_body_pause(struct exchange *x)
-{
-    x->body_paused = true;
-}
-
-void http_body_resume(struct exchange *x)
-{
-    struct request *request = container_of(x, struct request, x);
-    if (!x->body_paused)
-        return;
-    x->body_paused = false;
-    connection_defer(&request->conn->c);
-}
-
 struct connection *http_conn_hand_over(struct request *request)
 {
     struct http_conn *conn = request->conn;
@@ -548,10 +529,19 @@ static void on_closed(struct connection *c)
     settle(conn);
 }
 
+/* What was sent soon looked as if it had left. */
+static void on_unsent(struct connection *c)
+{
+    if (c->known)
+        list_remove(&c->spare); /* not idle after all */
+    await_reader(of(c));
+}
+
 static const struct connection_ops http_ops = {
     .on_bytes = on_bytes,
     .on_left = on_left,
     .on_drained = on_drained,
+    .on_unsent = on_unsent,
     .on_deadline = on_deadline,
     .on_turn = on_turn,
     .on_closed = on_closed,

@@ -162,7 +162,7 @@ static void write_reply(struct request *request, int status, struct slice header
     if (!has_content(status) || request->x.method == HTTP_HEAD_)
         body = (struct piece){ 0 };
     struct piece pieces[] = { head, body };
-    connection_send(connection_of(request), pieces, 2);
+    connection_send_soon(connection_of(request), pieces, 2);
 }
 
 static void write_parts(struct request *request, int status, struct slice headers,
@@ -354,7 +354,8 @@ static void send_pieces(struct connection *c, const struct piece *pieces, size_t
 {
     for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
         size_t left = count - i;
-        connection_send(c, pieces + i, left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+        connection_send_soon(c, pieces + i,
+                             left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
     }
 }
 

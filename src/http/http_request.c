@@ -407,3 +407,24 @@ struct http_fault request_judge(struct request *request)
     request->expects_continue = head.expects_continue;
     return fault;
 }
+
+/* ---- what a handler asks of it ---- */
+
+void http_trust(struct exchange *x)
+{
+    connection_trust(&container_of(x, struct request, x)->conn->c);
+}
+
+void http_body_pause(struct exchange *x)
+{
+    x->body_paused = true;
+}
+
+void http_body_resume(struct exchange *x)
+{
+    struct request *request = container_of(x, struct request, x);
+    if (!x->body_paused)
+        return;
+    x->body_paused = false;
+    connection_defer(&request->conn->c);
+}

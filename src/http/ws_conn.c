@@ -172,7 +172,7 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     if (!ask)
         ws->unasked += (size_t)total;
     if (ask ? send_with_pings(ws, frames, count)
-            : connection_send_soon(&ws->c, frames, count))
+            : connection_send_frames_soon(&ws->c, frames, count))
         return true;
     watch_stall(ws);
     return false;

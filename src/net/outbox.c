@@ -307,18 +307,12 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     return sent < 0 ? OUTBOX_LOST : keep_frames(outbox, frames, count, (size_t)sent);
 }
 
-enum outbox_status outbox_note_sent(struct outbox *outbox, struct bytes *const *frames,
+enum outbox_status outbox_note_sent(struct outbox *outbox, const struct piece *pieces,
                                     size_t count, ssize_t result)
 {
-    size_t total = 0;
     ssize_t sent = taken(outbox, result);
     assert(!outbox->backlog);
-    for (size_t i = 0; i < count; i++)
-        total += frames[i]->len;
-    if (sent < 0)
-        return OUTBOX_LOST;
-    return (size_t)sent == total ? OUTBOX_EMPTY
-                                 : keep_frames(outbox, frames, count, (size_t)sent);
+    return sent < 0 ? OUTBOX_LOST : keep_rest(outbox, pieces, count, (size_t)sent);
 }
 
 static void drop_first(struct outbox *outbox)

@@ -60,9 +60,9 @@ enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece
 enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
                                       struct bytes *const *frames, size_t count);
 
-/* The same when the frames were sent by somebody else, behind nothing that is unsent: result says
- * how many of their bytes the kernel took, or -errno. */
-enum outbox_status outbox_note_sent(struct outbox *outbox, struct bytes *const *frames,
+/* As outbox_send when the pieces were sent by somebody else, behind nothing that is unsent: result
+ * says how many of their bytes the kernel took, or -errno. */
+enum outbox_status outbox_note_sent(struct outbox *outbox, const struct piece *pieces,
                                     size_t count, ssize_t result);
 
 /* Sends what is unsent; progress says whether the kernel took any of it. */

@@ -1,8 +1,9 @@
-/* ring.c - the batch lies in two arrays that never move: the kernel reads vectors and headers of
- * messages while it sends.
+/* ring.c - the batch lies in arrays that never move: the kernel reads vectors, headers of messages
+ * and what was copied while it sends.
  *
- *   places   [ sender, its frames, result ] …     one for each send, numbered as it is submitted
- *   frames, vectors                               of all of them, in the order of the places
+ *   places   [ sender, its pieces, result ] …     one for each send, numbered as it is submitted
+ *   pieces, vectors                               of all of them, in the order of the places
+ *   copied                                        the text of pieces that were borrowed
  *
  * A ring that fails is given up, and what it has not sent is sent as without one. */
 #include "net/ring.h"
@@ -16,19 +17,19 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/rope.h"
 
 enum {
     PLACES =
         64, /* a quarter of a millisecond of sends: a turn asks for its time between two batches */
-    FRAMES = 256,
+    PIECES = 256,
+    COPIED_BYTES = 16 * 1024,
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
 };
 
 struct ring_place {
     struct ring_sender *sender;
     struct msghdr message;
-    uint32_t first, count; /* of ring::frames and ring::vectors */
+    uint32_t first, count; /* of ring::pieces and ring::vectors */
     int fd;
     ssize_t result;
     bool done;
@@ -40,10 +41,18 @@ struct ring {
     ring_sent_fn *sent;
     struct ring_place places[PLACES];
     uint32_t place_count;
-    struct bytes *frames[FRAMES]; /* references */
-    struct iovec vectors[FRAMES];
-    uint32_t frame_count;
+    struct piece pieces[PIECES]; /* their owners are referenced */
+    struct iovec vectors[PIECES];
+    uint32_t piece_count;
     size_t bytes; /* of all of them: RING_BYTES at most */
+    char copied[COPIED_BYTES];
+    size_t copied_len;
+};
+
+/* What some pieces take of a batch. */
+struct ring_load {
+    size_t pieces, bytes, copied;
+    bool has_parts;
 };
 
 /* ---- making ---- */
@@ -101,23 +110,67 @@ void ring_tell(struct ring *ring, ring_sent_fn *sent)
 
 /* ---- a batch ---- */
 
-static bool fits(struct bytes *const *frames, size_t count, size_t *total)
+static struct ring_load load_of(const struct piece *pieces, size_t count)
 {
-    *total = 0;
-    if (!count || count > FRAMES)
-        return false;
+    struct ring_load load = { 0 };
     for (size_t i = 0; i < count; i++) {
-        if (bytes_are_parts(frames[i]))
-            return false;
-        *total += frames[i]->len;
+        const struct bytes *owner = pieces[i].owner;
+        load.pieces += pieces[i].text.len > 0;
+        load.bytes += pieces[i].text.len;
+        load.copied += owner ? 0 : pieces[i].text.len;
+        load.has_parts = load.has_parts || (owner && bytes_are_parts(owner));
     }
-    return *total <= RING_BYTES;
+    return load;
 }
 
-static bool has_room(const struct ring *ring, size_t count, size_t total)
+static bool fits(struct ring_load load)
 {
-    return ring->place_count < PLACES && ring->frame_count + count <= FRAMES &&
-           ring->bytes + total <= RING_BYTES;
+    return load.pieces && load.pieces <= PIECES && load.bytes <= RING_BYTES &&
+           load.copied <= COPIED_BYTES && !load.has_parts;
+}
+
+static bool has_room(const struct ring *ring, struct ring_load load)
+{
+    return ring->place_count < PLACES && ring->piece_count + load.pieces <= PIECES &&
+           ring->bytes + load.bytes <= RING_BYTES &&
+           ring->copied_len + load.copied <= COPIED_BYTES;
+}
+
+static void add_piece(struct ring *ring, struct piece piece)
+{
+    if (piece.owner) {
+        bytes_ref(piece.owner);
+    } else {
+        char *copy = ring->copied + ring->copied_len;
+        memcpy(copy, piece.text.ptr, piece.text.len);
+        piece.text.ptr = copy;
+        ring->copied_len += piece.text.len;
+    }
+    ring->pieces[ring->piece_count] = piece;
+    ring->vectors[ring->piece_count++] =
+        (struct iovec){ (void *)piece.text.ptr, piece.text.len };
+    ring->bytes += piece.text.len;
+}
+
+bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
+               const struct piece *pieces, size_t count)
+{
+    struct ring_load load = load_of(pieces, count);
+    assert(!sender->waits);
+    if (ring->broken || !fits(load))
+        return false;
+    if (!has_room(ring, load))
+        ring_flush(ring);
+    struct ring_place *place = &ring->places[ring->place_count++];
+    *place = (struct ring_place){ .sender = sender,
+                                  .first = ring->piece_count,
+                                  .count = (uint32_t)load.pieces,
+                                  .fd = fd };
+    for (size_t i = 0; i < count; i++)
+        if (pieces[i].text.len)
+            add_piece(ring, pieces[i]);
+    sender->waits = true;
+    return true;
 }
 
 static void prepare(struct ring *ring, struct ring_place *place)
@@ -132,31 +185,6 @@ static void prepare(struct ring *ring, struct ring_place *place)
         io_uring_prep_sendmsg(sqe, place->fd, &place->message, SEND_FLAGS);
     }
     io_uring_sqe_set_data64(sqe, (uint64_t)(place - ring->places));
-}
-
-bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
-               struct bytes *const *frames, size_t count)
-{
-    size_t total;
-    assert(!sender->waits);
-    if (ring->broken || !fits(frames, count, &total))
-        return false;
-    if (!has_room(ring, count, total))
-        ring_flush(ring);
-    ring->bytes += total;
-    struct ring_place *place = &ring->places[ring->place_count++];
-    *place = (struct ring_place){
-        .sender = sender, .first = ring->frame_count, .count = (uint32_t)count, .fd = fd
-    };
-    for (size_t i = 0; i < count; i++) {
-        ring->frames[ring->frame_count] = bytes_ref(frames[i]);
-        ring->vectors[ring->frame_count++] =
-            (struct iovec){ frames[i]->data, frames[i]->len };
-    }
-    sender->waits = true;
-    if (!ring->broken)
-        prepare(ring, place);
-    return true;
 }
 
 /* How many there were. */
@@ -198,6 +226,8 @@ static void send_alone(const struct ring *ring, struct ring_place *place)
 static void submit(struct ring *ring)
 {
     unsigned left = ring->place_count;
+    for (uint32_t i = 0; i < ring->place_count; i++)
+        prepare(ring, &ring->places[i]);
     while (left && !ring->broken) {
         int count = io_uring_submit_and_wait(&ring->uring, left);
         left -= take_results(ring);
@@ -208,22 +238,24 @@ static void submit(struct ring *ring)
 
 static void finish(struct ring *ring, struct ring_place *place)
 {
-    struct bytes **frames = &ring->frames[place->first];
+    const struct piece *pieces = &ring->pieces[place->first];
     if (!place->done)
         send_alone(ring, place);
     place->sender->waits = false;
-    ring->sent(place->sender, frames, place->count, place->result);
+    ring->sent(place->sender, pieces, place->count, place->result);
     for (uint32_t i = 0; i < place->count; i++)
-        bytes_unref(frames[i]);
+        if (pieces[i].owner)
+            bytes_unref(pieces[i].owner);
 }
 
 void ring_flush(struct ring *ring)
 {
     if (!ring->place_count)
         return;
-    submit(ring);
+    if (ring->place_count > 1 && !ring->broken)
+        submit(ring); /* for one it is dearer than a send */
     for (uint32_t i = 0; i < ring->place_count; i++)
         finish(ring, &ring->places[i]);
-    ring->place_count = ring->frame_count = 0;
-    ring->bytes = 0;
+    ring->place_count = ring->piece_count = 0;
+    ring->bytes = ring->copied_len = 0;
 }

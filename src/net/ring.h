@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "base/bytes.h"
 #include "base/error.h"
+#include "net/outbox.h"
 
 enum { RING_BYTES = 256 * 1024 }; /* of one batch at most: nobody looks at the time in it */
 
@@ -26,9 +26,9 @@ struct ring_sender {
     bool waits; /* its bytes are in the batch */
 };
 
-/* result: how many bytes of the frames the kernel took, or -errno. Frames are borrowed. Nothing may
- * be sent through the ring from inside the call. */
-typedef void ring_sent_fn(struct ring_sender *sender, struct bytes *const *frames,
+/* result: how many bytes of the pieces the kernel took, or -errno. All is borrowed. Nothing may be
+ * sent through the ring from inside the call. */
+typedef void ring_sent_fn(struct ring_sender *sender, const struct piece *pieces,
                           size_t count, ssize_t result);
 
 /* ERR_INVALID with the reason: there is no io_uring here, or it may not be used. */
@@ -40,10 +40,11 @@ void ring_destroy(struct ring *ring);
 /* Whom to tell what was sent. */
 void ring_tell(struct ring *ring, ring_sent_fn *sent);
 
-/* Puts whole frames, which are referenced, into the batch of a sender that does not wait. False:
- * these do not go through a ring, because they are too many or too large, or read in parts. */
+/* Puts pieces into the batch of a sender that does not wait: the owners of shared ones are
+ * referenced, borrowed ones are copied. False: these do not go through a ring, because there is
+ * nothing in them, they are too many or too large, or read in parts. */
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
-               struct bytes *const *frames, size_t count);
+               const struct piece *pieces, size_t count);
 
 /* Sends the batch. */
 void ring_flush(struct ring *ring);

@@ -23,12 +23,12 @@ void ring_tell(struct ring *ring, ring_sent_fn *sent)
 }
 
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
-               struct bytes *const *frames, size_t count)
+               const struct piece *pieces, size_t count)
 {
     (void)ring;
     (void)sender;
     (void)fd;
-    (void)frames;
+    (void)pieces;
     (void)count;
     return false;
 }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "net/ring.h"
 
-enum { PEERS = 200, BIG = 1 << 20 };
+enum { PEERS = 200, BIG = 1 << 20, SENT_MAX = 300 };
 
 struct peer {
     struct ring_sender sender;
@@ -24,12 +24,12 @@ struct world {
     struct peer peers[PEERS];
 };
 
-static void on_sent(struct ring_sender *sender, struct bytes *const *frames, size_t count,
+static void on_sent(struct ring_sender *sender, const struct piece *pieces, size_t count,
                     ssize_t result)
 {
     struct peer *peer = container_of(sender, struct peer, sender);
     assert_false(sender->waits);
-    assert_true(count && frames[0]);
+    assert_true(count && pieces[0].text.len);
     peer->result = result;
     peer->told++;
 }
@@ -74,11 +74,20 @@ static struct bytes *text_of(int n)
     return bytes_create(slice_of(text));
 }
 
-static bool send_frames(struct world *world, int to, struct bytes *const *frames,
+static bool send_pieces(struct world *world, int to, const struct piece *pieces,
                         size_t count)
 {
     struct peer *peer = &world->peers[to];
-    return ring_send(world->ring, &peer->sender, peer->in, frames, count);
+    return ring_send(world->ring, &peer->sender, peer->in, pieces, count);
+}
+
+static bool send_frames(struct world *world, int to, struct bytes *const *frames,
+                        size_t count)
+{
+    struct piece pieces[SENT_MAX];
+    for (size_t i = 0; i < count; i++)
+        pieces[i] = piece_of(frames[i]);
+    return send_pieces(world, to, pieces, count);
 }
 
 static void assert_got(const struct peer *peer, const char *expected)
@@ -154,14 +163,47 @@ static void each_is_told_what_became_of_its_own(void **state)
     bytes_unref(small);
 }
 
+/* Its owner may do with it what he likes after the call. */
+static void what_is_borrowed_is_copied(void **state)
+{
+    struct world *world = *state;
+    struct bytes *frame = text_of(1);
+    char before[16], large[20000] = { 0 };
+    for (int i = 0; i < PEERS; i++) {
+        snprintf(before, sizeof(before), "%d: ", i);
+        struct piece pieces[] = { { slice_of(before), NULL },
+                                  { { 0 }, NULL },
+                                  piece_of(frame),
+                                  { SLICE("\n"), NULL } };
+        assert_true(send_pieces(world, i, pieces, 4));
+    }
+    memset(before, 'x', sizeof(before));
+    ring_flush(world->ring);
+    for (int i = 0; i < PEERS; i++) {
+        char expected[32];
+        snprintf(expected, sizeof(expected), "%d: frame 1,\n", i);
+        assert_got(&world->peers[i], expected);
+    }
+    assert_int_equal(frame->refs, 1);
+    assert_false(
+        send_pieces(world, 0, &(struct piece){ { large, sizeof(large) }, NULL }, 1));
+    struct piece half = { { large, sizeof(large) / 2 }, NULL };
+    assert_true(send_pieces(world, 0, &half, 1));
+    assert_true(send_pieces(world, 1, &half, 1));
+    assert_int_equal(world->peers[0].told, 2); /* there was no room for both */
+    ring_flush(world->ring);
+    assert_true(world->peers[1].result > 0); /* as much as the socket has room for */
+    bytes_unref(frame);
+}
+
 static void what_is_too_large_goes_another_way(void **state)
 {
     struct world *world = *state;
-    struct bytes *big = bytes_create_empty(BIG), *small = text_of(1), *many[300];
-    for (size_t i = 0; i < 300; i++)
+    struct bytes *big = bytes_create_empty(BIG), *small = text_of(1), *many[SENT_MAX];
+    for (size_t i = 0; i < SENT_MAX; i++)
         many[i] = small;
     assert_false(send_frames(world, 0, &big, 1));
-    assert_false(send_frames(world, 0, many, 300));
+    assert_false(send_frames(world, 0, many, SENT_MAX));
     assert_false(send_frames(world, 0, many, 0));
     assert_false(world->peers[0].sender.waits);
     assert_true(send_frames(world, 0, many, 200));
@@ -197,6 +239,7 @@ int main(void)
         CASE(each_gets_its_own),
         CASE(several_frames_of_one_keep_their_order),
         CASE(each_is_told_what_became_of_its_own),
+        CASE(what_is_borrowed_is_copied),
         CASE(what_is_too_large_goes_another_way),
         CASE(a_batch_of_large_frames_is_a_short_one),
     };
