@@ -103,12 +103,14 @@ struct build_handing {
     unsigned build;
 };
 
-static void on_delivered(struct delivery *delivery, bool lost)
+/* Where that is unknown a builder that does not have it is found by its silence. */
+static void on_delivered(struct delivery *delivery, enum delivery_end end)
 {
     struct build_handing *op = container_of(delivery, struct build_handing, delivery);
     struct deployment *deployment =
-        lost && !op->all->stopped ? deployments_find(op->all, op->env, slice_of(op->id))
-                                  : NULL;
+        end == DELIVERY_LOST && !op->all->stopped
+            ? deployments_find(op->all, op->env, slice_of(op->id))
+            : NULL;
     if (deployment && deployment->row.builds == op->build &&
         deployment_is_being_built(deployment->row.status))
         build_give_back(deployment);
@@ -124,7 +126,7 @@ static void follow(struct api_call *call, const struct deployment *deployment)
     memcpy(op->id, deployment->row.id, sizeof(op->id));
     op->build = deployment->row.builds;
     if (!http_follow_reply(call->x, &op->delivery))
-        on_delivered(&op->delivery, true);
+        on_delivered(&op->delivery, DELIVERY_LOST);
 }
 
 static void on_ready(struct build_wait *wait, struct deployment *deployment,

@@ -63,6 +63,11 @@ void dequeue_cancel(struct dequeue *dequeue);
 void dequeue_give_back(struct engine *engine, struct environment *env, struct slice run_id,
                        uint32_t snapshot, bool pinned);
 
+/* The same when the worker may have the answer: a run that nobody has started after three seconds
+ * goes back. */
+void dequeue_doubt(struct engine *engine, struct environment *env, struct slice run_id,
+                   uint32_t snapshot, bool pinned);
+
 struct start_attempt {
     struct command command;
     struct slice snapshot, request_id; /* the caller's until done; no request_id: absent */

@@ -118,46 +118,6 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     return DECISION_COMMIT;
 }
 
-struct giving_back {
-    struct command command;
-    uint32_t snapshot; /* in which its worker does not have it */
-    bool pinned;       /* by the lease that it goes back from */
-};
-
-/* No worker has seen the run that goes back: any version will do, as before. What it was
- * given of the task's settings stays, for whether its trigger had named them is not known
- * any more. */
-static enum decision decide_give_back(struct command *command, const struct run *now,
-                                      struct run *next, unsigned *marks)
-{
-    const struct giving_back *op = container_of(command, struct giving_back, command);
-    (void)marks;
-    if (now->snapshot != op->snapshot ||
-        run_advance(next, EVENT_LEASE_OVER, loop_wall_ms(command->engine->loop)))
-        return DECISION_NOTHING;
-    next->due_at = 0;
-    log_decision("lease over", command->env->id, next->id,
-                 "its worker had gone when it was leased", NULL);
-    if (op->pinned && !next->attempt)
-        bytes_clear(&next->worker_version);
-    return DECISION_COMMIT;
-}
-
-static void on_given_back(struct command *command, enum err status)
-{
-    (void)status; /* not given back, its lease ends */
-    free(container_of(command, struct giving_back, command));
-}
-
-void dequeue_give_back(struct engine *engine, struct environment *env, struct slice run_id,
-                       uint32_t snapshot, bool pinned)
-{
-    struct giving_back *op = mem_new(struct giving_back);
-    op->snapshot = snapshot;
-    op->pinned = pinned;
-    command_begin(engine, env, run_id, &op->command, decide_give_back, on_given_back);
-}
-
 /* True when the run was leased by the dequeue's own commit, or by that of the request that
  * it repeats. */
 static bool is_leased(const struct dequeue *dequeue, enum err status)

@@ -49,6 +49,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     list_init(&engine->writes);
     list_init(&engine->resets);
     list_init(&engine->sweeps);
+    doubts_init(engine);
     engine->evictor = (struct flusher){ .fn = evict };
     loop_add_flusher(loop, &engine->evictor);
     engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
@@ -79,6 +80,7 @@ void engine_destroy(struct engine *engine)
     assert(engine_idle(engine));
     while (!list_empty(&engine->sweeps))
         engine_end_sweep(engine->sweeps.next);
+    doubts_finish(engine);
     waits_finish(engine);
     ends_finish(engine);
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)

@@ -36,6 +36,7 @@ struct engine {
     struct list writes;            // document_write::link; not answered yet
     struct list resets;            // reset_key::link; not answered yet
     unsigned reads;                /* under way, of what nobody asked for */
+    struct list doubts;            // doubt::link; leases that nobody may know of
     struct list sweeps;            // sweep::link; not through yet
     struct list again;             // again::link; what the store has not done
     struct timer again_timer;      /* begins those again */
@@ -44,6 +45,7 @@ struct engine {
     char last_id[ID_MAX];          /* engine_make_id */
     uint64_t served;               /* leases given out; dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
+    uint32_t doubt_kind;           /* and doubts */
     uint32_t again_kind;           /* of again_timer */
     engine_sessions_fn *on_sessions; /* NULL: nobody listens */
     void *sessions_owner;
@@ -129,6 +131,9 @@ void waits_finish(struct engine *engine);
 /* dequeue.c */
 
 void dequeue_timed_out(struct timer *timer);
+
+void doubts_init(struct engine *engine);
+void doubts_finish(struct engine *engine);
 void engine_match_now(struct deferred *matching);
 
 /* again.c */

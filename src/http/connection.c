@@ -52,7 +52,7 @@ static void on_later(struct deferred *later)
     struct connection *conn = container_of(later, struct connection, later);
     if (conn->closed) {
         conn->gone = true;
-        connection_tell_delivery(conn, conn->undelivered);
+        connection_tell_delivery(conn, conn->delivered);
         conn->ops->on_closed(conn);
         return;
     }
@@ -479,21 +479,25 @@ void connection_linger(struct connection *conn)
     after_linger(conn);
 }
 
-void connection_tell_delivery(struct connection *conn, bool lost)
+void connection_tell_delivery(struct connection *conn, enum delivery_end end)
 {
     struct delivery *delivery = conn->delivery;
     conn->delivery = NULL;
     if (delivery)
-        delivery->done(delivery, lost);
+        delivery->done(delivery, end);
 }
 
 /* Its own end, once sent, counts as a byte that the peer's kernel has to take, and what TLS says
  * of it is not of the answer. */
-static bool has_untaken(const struct connection *conn)
+static enum delivery_end delivery_of(const struct connection *conn)
 {
     int queued = 0;
+    if (conn->outbox.backlog)
+        return DELIVERY_LOST;
+    if (conn->lost)
+        return DELIVERY_UNKNOWN; /* the kernel has forgotten what was not taken */
     ioctl(conn->fd, SIOCOUTQ, &queued);
-    return conn->outbox.backlog || queued > conn->lingering + conn->end_bytes;
+    return queued > conn->lingering + conn->end_bytes ? DELIVERY_LOST : DELIVERY_TAKEN;
 }
 
 void connection_drop_secure(struct connection *conn)
@@ -517,7 +521,8 @@ void connection_close(struct connection *conn)
         return;
     settle(conn);
     conn->closed = true;
-    conn->undelivered = conn->delivery && (conn->lost || has_untaken(conn));
+    if (conn->delivery)
+        conn->delivered = delivery_of(conn);
     if (!conn->lost)
         say_end(conn);
     list_remove(&conn->spare);

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/room.h"
+#include "http/http.h"
 #include "net/crowd.h"
 #include "net/outbox.h"
 #include "net/readiness.h"
@@ -61,12 +62,12 @@ struct connection {
     bool eof;    /* and it was read */
     bool lingering;
     bool lost; /* the kernel said so; if while sending, it closes at the end of the turn */
-    int end_bytes;      /* that TLS has sent to say that nothing more comes */
-    bool undelivered;   /* when it was closed the peer's kernel had not taken all */
-    bool closed;        /* connection_close was called */
-    bool gone;          /* on_closed was called */
-    bool known;         /* has shown a valid credential */
-    struct timer timer; /* never later than the deadline */
+    int end_bytes;               /* that TLS has sent to say that nothing more comes */
+    enum delivery_end delivered; /* what had become of the last answer when it was closed */
+    bool closed;                 /* connection_close was called */
+    bool gone;                   /* on_closed was called */
+    bool known;                  /* has shown a valid credential */
+    struct timer timer;          /* never later than the deadline */
     int64_t deadline_ms;
     int64_t life_ms;   /* when something was last awaited anew, or the peer gave a sign */
     int64_t taken;     /* bytes that the peer had taken when it was last looked at */
@@ -149,8 +150,8 @@ void connection_clear_deadline(struct connection *conn);
 /* The peer has shown a valid credential. */
 void connection_trust(struct connection *conn);
 
-/* Who asks what becomes of the last answer is told; lost: the peer does not have it. */
-void connection_tell_delivery(struct connection *conn, bool lost);
+/* Who asks what becomes of the last answer is told. */
+void connection_tell_delivery(struct connection *conn, enum delivery_end end);
 
 /* Nothing more is sent or heard; the deadline is the caller's. */
 void connection_linger(struct connection *conn);

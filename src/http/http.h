@@ -124,11 +124,18 @@ void http_reply_early(struct exchange *x, int status, struct slice headers,
 /* The client has sent everything, has not left, and was not answered with anything yet. */
 bool http_is_awaited(const struct exchange *x);
 
-/* What became of a reply, told once: lost, when the connection broke, or was closed by the
- * peer before its kernel had taken all of the reply; else at the latest when the peer asks
- * for more or closes. Embedded by who asks, who begins no reply in done. */
+/* A peer that resets the connection may have read the reply before: proxies end connections so
+ * that nobody needs any more. Or it has not, and the reset is how its kernel answers the reply. */
+enum delivery_end {
+    DELIVERY_TAKEN,   /* by the peer's kernel */
+    DELIVERY_LOST,    /* the peer closed before that */
+    DELIVERY_UNKNOWN, /* the connection was reset when all of the reply had left */
+};
+
+/* What became of a reply, told once: at the latest when the peer asks for more or closes.
+ * Embedded by who asks, who begins no reply in done. */
 struct delivery {
-    void (*done)(struct delivery *delivery, bool lost);
+    void (*done)(struct delivery *delivery, enum delivery_end end);
 };
 
 /* Right before the reply. False: the connection has ended, and nothing will be told. */

@@ -327,7 +327,7 @@ static size_t take_body(struct http_conn *conn, struct slice bytes)
 static void begin_request(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
-    connection_tell_delivery(c, false);
+    connection_tell_delivery(c, DELIVERY_TAKEN);
     conn->request = request_take(c->server);
     conn->request->conn = conn;
     if (!conn->begun || conn->asked)

@@ -229,7 +229,7 @@ bool http_follow_reply(struct exchange *x, struct delivery *delivery)
     struct connection *c = &container_of(x, struct request, x)->conn->c;
     if (c->closed)
         return false;
-    connection_tell_delivery(c, false);
+    connection_tell_delivery(c, DELIVERY_TAKEN);
     c->delivery = delivery;
     return true;
 }

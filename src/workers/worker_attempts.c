@@ -76,12 +76,15 @@ struct handing {
     bool pinned;
 };
 
-static void on_handed(struct delivery *delivery, bool lost)
+static void on_handed(struct delivery *delivery, enum delivery_end end)
 {
     struct handing *op = container_of(delivery, struct handing, delivery);
     struct environment *env = engine_environment(op->engine, op->env);
-    if (lost && env && !engine_draining(op->engine))
+    bool keeps = end == DELIVERY_TAKEN || !env || engine_draining(op->engine);
+    if (!keeps && end == DELIVERY_LOST)
         dequeue_give_back(op->engine, env, slice_of(op->run_id), op->snapshot, op->pinned);
+    else if (!keeps)
+        dequeue_doubt(op->engine, env, slice_of(op->run_id), op->snapshot, op->pinned);
     free(op);
 }
 
@@ -98,7 +101,7 @@ static void follow(struct taking *op)
     };
     memcpy(handing->run_id, command->run->id, sizeof(handing->run_id));
     if (!http_follow_reply(op->call->x, &handing->delivery))
-        on_handed(&handing->delivery, true);
+        on_handed(&handing->delivery, DELIVERY_LOST);
 }
 
 static void on_dequeued(struct dequeue *dequeue, enum err status)

@@ -211,3 +211,33 @@ test("a failover to a synchronous standby loses nothing acknowledged, and the hi
   assert.equal(gateway.end, undefined, "the process is the same");
   await stopWorld(world);
 });
+
+test("what a start reads is read on when somebody stops it, and holds nothing for long while its gateway stands still", { timeout: 200_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "starts") });
+  const items = Array(8).fill({ task: "waits", payload: "x".repeat(100_000) });
+  for (let i = 0; i < 100; i++) assert.equal((await gateway.post("/api/v1/tasks/batch", { items })).status, 202);
+  await gateway.stop();
+  const session = (what) => postgres.ask(`SELECT ${what} FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND state = 'active' AND query LIKE '%COPY (SELECT r.rev%'`);
+  const standStill = async () => {
+    await gateway.start({ ready: false });
+    await until(() => session("pid"), { everyMs: 1, what: "it reads" });
+    process.kill(gateway.pid, "SIGSTOP");
+    await until(() => session("wait_event") === "ClientWrite", { what: "the server waits for it" });
+  };
+  const goOn = async () => {
+    process.kill(gateway.pid, "SIGCONT");
+    await until(() => gateway.isReady(), { timeoutMs: 60_000, what: "it serves" });
+    assert.match((await gateway.get("/api/v1/runs/counts")).text, /\b800\b/, "all of them");
+  };
+
+  await standStill();
+  session("pg_cancel_backend(pid)");
+  await goOn();
+  assert.match(gateway.stderr, /the database stopped what a start reads/);
+  await gateway.stop();
+
+  await standStill();
+  await until(() => !session("pid"), { timeoutMs: 90_000, everyMs: 500, what: "the server gives it up" });
+  await goOn();
+  await gateway.stop();
+});

@@ -85,8 +85,8 @@ static enum err check_keys(PGconn *conn, const struct pg_options *options,
     return explain(
         why, ERR_INVALID,
         "the gateway '%s', which leads, has the encryption key %.16s, and this one "
-        "has %.40s: give all gateways of a database the same key",
-        name, key, key_ids);
+        "has %.16s: give all gateways of a database the same key",
+        name, key, options->key_id_count ? options->key_ids[0] : "none");
 }
 
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,

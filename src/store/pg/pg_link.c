@@ -225,6 +225,12 @@ static void collect(struct pg_link *link)
             answer(link);
             return;
         }
+        if (PQresultStatus(result) == PGRES_COPY_IN ||
+            PQresultStatus(result) == PGRES_COPY_BOTH) {
+            PQclear(result);
+            lose(link, "it asks for rows, which nobody sends");
+            return;
+        }
         link->in_rows = PQresultStatus(result) == PGRES_COPY_OUT;
         if (result)
             keep(link, result);

@@ -352,14 +352,17 @@ void pg_query_walk(struct pg_query *query, const struct store_walk *req)
 }
 
 /* The plan is the one that needs no statistics: along the index, and for each run to its packets,
- * which is also what a COPY can begin with at once. */
+ * which is also what a COPY can begin with at once. No limit of time ends it, but the server ends
+ * it when its client, stopped perhaps, has taken nothing for half a minute: what it holds would
+ * keep the next one that leads from changing a table. */
 void pg_query_copy_walk(struct pg_query *query, const char *schema,
                         const struct store_walk *req, uint64_t after)
 {
     static const char *const packets[] = { "metadata m", "payload p", "output o" };
     buf_print(&query->sql,
               "SELECT set_config('search_path', '%s', true),"
-              " set_config('statement_timeout', '0', true), set_config(name, 'off', true)"
+              " set_config('statement_timeout', '0', true),"
+              " set_config('tcp_user_timeout', '30s', true), set_config(name, 'off', true)"
               " FROM unnest(ARRAY['jit', 'enable_seqscan', 'enable_bitmapscan',"
               " 'enable_sort', 'enable_material', 'enable_hashjoin', 'enable_mergejoin'])"
               " name; COPY (SELECT r.rev, ",

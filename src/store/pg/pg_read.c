@@ -8,7 +8,7 @@
  *
  * The server ends what takes longer than two seconds; only what a start reads, which cannot do
  * without, may take longer. A read whose connection is lost is begun again; one that finds
- * none for five seconds fails.
+ * none for five seconds fails, of a start for thirty.
  *
  * The runs that a start walks come by COPY. Between two pages it stands still, and its connection
  * serves nobody else: the next page of the walk goes on with it, anything else gives it up. */
@@ -28,6 +28,7 @@ enum {
     STOP_MS = 2000,
     DEADLINE_MS = 5000,
     PATIENCE_MS = 5000,
+    START_PATIENCE_MS = 30000,
     LOOK_MS = 1000, /* between two looks at who has waited too long */
 };
 
@@ -199,11 +200,26 @@ static void serve(struct pg_reader *reader, struct pg_read *read)
     reader->all->slow += read->waiter.slow;
 }
 
+static void wait_in_line(struct pg_read *read)
+{
+    read_line_add(&read->readers->waiting, &read->waiter);
+}
+
+/* Whoever has lost its connection. What has a start to end waits as patiently as if it had just
+ * come. */
+static void wait_again(struct pg_read *read)
+{
+    if (!is_bounded(read))
+        read->begun_ms = now_ms();
+    wait_in_line(read);
+}
+
 /* Of a COPY that was cut off the page has its rows, and is filled up behind them. */
 static void start_copy(struct pg_reader *reader, const struct pg_read *read)
 {
     struct pg_query query = { 0 };
     const struct store_walk *req = read->req.walk;
+    reader->copied = 0;
     pg_query_copy_walk(&query, pg_schema_name(reader->all->options), req,
                        read->page.count ? read->page.last : req->after);
     buf_add_char(&query.sql, '\0');
@@ -259,6 +275,11 @@ static void start_waiting(struct pg_readers *readers)
         uv_timer_start(&readers->patience, on_patience, LOOK_MS, 0);
 }
 
+static uint64_t patience_ms(const struct pg_read *read)
+{
+    return is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
+}
+
 /* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */
 static void on_patience(uv_timer_t *timer)
 {
@@ -269,7 +290,7 @@ static void on_patience(uv_timer_t *timer)
     read_line_init(&fresh);
     for (struct read_waiter *next; (next = read_line_take(&readers->waiting, true));) {
         struct pg_read *read = container_of(next, struct pg_read, waiter);
-        if (now_ms() < read->begun_ms + PATIENCE_MS) {
+        if (now_ms() < read->begun_ms + patience_ms(read)) {
             read_line_add(&fresh, next);
             continue;
         }
@@ -299,15 +320,24 @@ static struct pg_reader *reader_of(struct pg_link *link)
     return container_of(link, struct pg_reader, link);
 }
 
+/* What was stopped although no limit of ours was over, somebody else has stopped. */
+static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
+{
+    return remedy == PG_REPEAT || (remedy == PG_STOPPED && !is_bounded(read));
+}
+
 static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult *answer)
 {
     enum pg_remedy remedy = pg_remedy_of(PQresultErrorField(answer, PG_DIAG_SQLSTATE));
     char reason[256];
     pg_reason(reason, PQresultErrorMessage(answer));
     PQclear(answer);
-    if (remedy == PG_REPEAT) {
+    if (is_repeated(read, remedy)) {
+        if (remedy == PG_STOPPED)
+            log_warn("the database stopped what a start reads: it is read on", "reason",
+                     reason, NULL);
         pg_link_reopen(&reader->link);
-        read_line_add(&reader->all->waiting, &read->waiter);
+        wait_again(read);
         start_waiting(reader->all);
         return;
     }
@@ -324,12 +354,25 @@ static void decode(struct pg_read *read)
     assert(trouble == 0); /* it only refuses a missing function */
 }
 
+/* Else runs would be missing, and nobody would know. */
+static bool has_all(const struct pg_reader *reader, PGresult *answer)
+{
+    return strtoull(PQcmdTuples(answer), NULL, 10) == reader->copied;
+}
+
 static void on_answer(struct pg_link *link, PGresult *answer)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_read *read = take_read(reader);
     if (PQresultStatus(answer) != (is_copied(read) ? PGRES_COMMAND_OK : PGRES_TUPLES_OK)) {
         take_error(reader, read, answer);
+        return;
+    }
+    if (is_copied(read) && !has_all(reader, answer)) {
+        PQclear(answer);
+        log_error("the database has sent other runs than it counts", NULL);
+        start_waiting(reader->all);
+        finish_without(read, STORE_FAILED);
         return;
     }
     read->answer = answer;
@@ -341,7 +384,11 @@ static void on_rows(struct pg_link *link)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_readers *readers = reader->all;
-    if (!pg_start_take(&reader->read->page, link, reader->read->req.walk))
+    struct pg_start_page *page = &reader->read->page;
+    size_t before = page->count;
+    bool is_full = pg_start_take(page, link, reader->read->req.walk);
+    reader->copied += page->count - before;
+    if (!is_full)
         return;
     struct pg_read *read = take_read(reader);
     readers->copying = reader;
@@ -361,7 +408,7 @@ static void on_lost(struct pg_link *link, bool was_busy)
     struct pg_read *read = take_read(reader_of(link));
     (void)was_busy;
     if (read)
-        read_line_add(&read->readers->waiting, &read->waiter);
+        wait_again(read);
     start_waiting(reader_of(link)->all);
 }
 
@@ -408,7 +455,7 @@ static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
     }
     if (goes_on(readers, own))
         return;
-    read_line_add(&readers->waiting, &own->waiter);
+    wait_in_line(own);
     start_waiting(readers);
 }
 

@@ -12,6 +12,7 @@ struct pg_reader {
     struct pg_readers *all;
     struct pg_link link;
     struct pg_read *read; /* that it serves */
+    uint64_t copied;      /* rows that its COPY has brought so far */
 };
 
 struct pg_readers {

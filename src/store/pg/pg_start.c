@@ -13,10 +13,13 @@ static bool is_full(const struct pg_start_page *page, const struct store_walk *r
            (req->byte_limit && page->rows.len > req->byte_limit);
 }
 
+/* What cannot be read, or does not come after what came before, is missing in the count. */
 static void keep(struct pg_start_page *page, struct slice row)
 {
-    if (!pg_rows_read_copied_rev(row, &page->last))
+    uint64_t rev;
+    if (!pg_rows_read_copied_rev(row, &rev) || rev <= page->last)
         return;
+    page->last = rev;
     pg_add_int4(&page->rows, (int32_t)row.len);
     buf_add(&page->rows, row);
     page->count++;
