@@ -11,6 +11,7 @@
 //
 //   cut      the message is lost, and the connection with it
 //   tear     half of the message comes, then the connection ends
+//   drop     the message is lost, and nobody is told
 //   stall    this message and what follows in its direction wait for pass()
 //   double   the statement that the message belongs to is also sent on a connection of the relay's own
 //   ghost    the connection ends, the statement is not sent; it reaches the server at pass()
@@ -94,6 +95,7 @@ class Connection {
     }
     const rule = this.relay.rule(this, from);
     if (rule === "cut" || rule === "tear") return this.#lose(from, rule === "tear" ? bytes : undefined);
+    if (rule === "drop") return;
     if (rule === "stall") this.lanes[from].held = true;
     if (rule === "double" || rule === "ghost") this.twice = rule;
     if (this.twice !== "ghost" || from === "server") this.lanes[from].send(bytes);
