@@ -56,7 +56,7 @@ void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wan
 {
     changes->interval_ns = (int64_t)(1e9 / bursts_a_second);
     changes->start_ns = now_ns() + changes->interval_ns;
-    changes->wanted = wanted;
+    changes->wanted = changes->allowed = wanted;
     changes->sent = changes->acked = changes->failed = 0;
     memset(changes->acked_of, 0, changes->fill->count * sizeof(uint32_t));
     histogram_clear(&changes->latency);
@@ -91,7 +91,7 @@ static void send_batch(struct changes *changes, struct http_conn *conn)
 int64_t changes_step(struct changes *changes)
 {
     int64_t now = now_ns();
-    while (changes->sent < changes->wanted) {
+    while (changes->sent < changes->wanted && changes->sent < changes->allowed) {
         int64_t burst = (int64_t)(changes->sent / changes->burst);
         int64_t due_ns = changes->start_ns + burst * changes->interval_ns;
         if (due_ns > now)

@@ -21,6 +21,7 @@ struct changes {
 
     int64_t start_ns, interval_ns; /* between bursts */
     uint64_t wanted;               /* changes; the others count changes too */
+    uint64_t allowed; /* to be sent so far, of changes_begin all that are wanted */
     uint64_t sent, acked, failed;
     uint32_t *acked_of;       /* by run */
     struct buf failure;       /* the first refusal, status and body */

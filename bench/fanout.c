@@ -37,6 +37,7 @@ struct fanout {
     struct subscribers subs;
     struct turns turns;
     bool polls;                               /* they are long polls */
+    bool measures;                            /* subscribers hear of the changes */
     int64_t *n_of;                            /* by run: the change that came last */
     struct histogram round_trip, to_the_last; /* of a bare echo */
     double change_cpu_ns;                     /* of one change nobody hears of */
@@ -56,12 +57,28 @@ static void wait_until(struct fanout *fanout, int64_t until_ns, const char *what
     }
 }
 
+/* So many changes have come, had each subscriber got as many as the others. */
+static uint64_t heard(const struct fanout *fanout)
+{
+    const struct subscribers *subs = &fanout->subs;
+    return (subs->frames + subs->conflated) / subs->count;
+}
+
+/* With --ahead. */
+static void allow_more(struct fanout *fanout)
+{
+    uint64_t ahead = (uint64_t)fanout->options->ahead;
+    if (ahead && fanout->measures)
+        fanout->changes.allowed = heard(fanout) + ahead;
+}
+
 /* Runs the changes that were begun until all of them are answered. */
 static void run_changes(struct fanout *fanout, const char *what)
 {
     struct changes *changes = &fanout->changes;
     struct subscribers *subs = &fanout->subs;
     while (!changes_done(changes)) {
+        allow_more(fanout);
         int64_t next = changes_step(changes);
         int64_t tick = now_ns() + TICK_NS;
         poller_wait(&fanout->poller, next < tick ? next : tick);
@@ -157,12 +174,14 @@ static void measure_gateway(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     subscribers_measure(&fanout->subs);
+    fanout->measures = true;
     struct changes *changes = &fanout->changes;
     uint64_t wanted = wanted_changes(options);
     int64_t before = server_cpu_ns(options), started = now_ns();
     changes_begin(changes, options->rate / (double)options->burst, wanted);
-    subscribers_expect(&fanout->subs, changes->start_ns, changes->interval_ns,
-                       wanted / changes->burst);
+    if (!options->ahead) /* else no instant is meant for a change */
+        subscribers_expect(&fanout->subs, changes->start_ns, changes->interval_ns,
+                           wanted / changes->burst);
     run_changes(fanout, "measuring");
     settle(fanout);
     if (fanout->polls) /* the polls that follow the last answers are part of it */
@@ -178,17 +197,20 @@ static void measure_floor(struct fanout *fanout)
     struct subscribers *subs = &fanout->subs;
     uint64_t wanted = wanted_changes(options);
     double interval_ns = 1e9 * (double)options->burst / options->rate;
-    char start[160];
+    char start[200];
     snprintf(start, sizeof(start),
              "{\"op\":\"start\",\"interval_ns\":%.0f,\"burst\":%" PRId64
-             ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 "}",
-             interval_ns, options->burst, wanted, options->frame_bytes);
+             ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 ",\"ahead\":%" PRId64 "}",
+             interval_ns, options->burst, wanted, options->frame_bytes, options->ahead);
     subscribers_measure(subs);
     int64_t before = server_cpu_ns(options), started = now_ns();
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
     ws_client_send(&subs->all[0].client, slice_of(start));
+    uint64_t told = 0; /* changes that the floor knows to have come */
     while (!subs->done && now_ns() < end_ns) {
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
+        for (; options->ahead && told < heard(fanout); told++)
+            ws_client_send(&subs->all[0].client, SLICE("{\"op\":\"next\"}"));
         report_progress(&fanout->report, "measuring: %" PRIu64 " frames", subs->frames);
     }
     fanout->changes.sent = fanout->changes.acked = wanted;

@@ -58,6 +58,7 @@ struct floor {
 
     int asker; /* who sent start; -1: nobody yet */
     int64_t interval_ns, next_ns, burst, wanted, bytes;
+    int64_t ahead;     /* changes that may be made; INT64_MAX: all of them */
     int64_t made;      /* changes */
     int64_t delivered; /* sends that succeeded whole */
     int64_t cpu_before_ns;
@@ -183,10 +184,15 @@ static void report_done(struct floor *floor)
     floor->asker = -1;
 }
 
+static bool may_make(const struct floor *floor)
+{
+    return floor->asker >= 0 && floor->made < floor->ahead;
+}
+
 /* Makes the changes that are due. */
 static void deadlines_on_due(struct floor *floor)
 {
-    while (floor->asker >= 0 && clock_ns(CLOCK_MONOTONIC) >= floor->next_ns) {
+    while (may_make(floor) && clock_ns(CLOCK_MONOTONIC) >= floor->next_ns) {
         for (int64_t i = 0; i < floor->burst; i++) {
             floor->made++;
             broadcast(floor, floor->next_ns);
@@ -209,6 +215,9 @@ static void start(struct floor *floor, int fd, const char *text)
     floor->burst = number_after(text, "\"burst\":");
     floor->wanted = number_after(text, "\"count\":");
     floor->bytes = number_after(text, "\"bytes\":");
+    floor->ahead = number_after(text, "\"ahead\":");
+    if (!floor->ahead)
+        floor->ahead = INT64_MAX;
     if (floor->interval_ns < 1 || floor->burst < 1 || floor->bytes > FRAME_MAX - 4) {
         forget(floor, fd);
         return;
@@ -224,6 +233,8 @@ static void take_text(struct floor *floor, int fd, const char *text)
     struct connection *conn = &floor->connections[fd];
     if (strstr(text, "\"op\":\"start\"")) {
         start(floor, fd, text);
+    } else if (strstr(text, "\"op\":\"next\"")) {
+        floor->ahead++;
     } else if (strstr(text, "\"op\":\"sub\"") && !conn->subscribed) {
         conn->subscribed = true;
         conn->place = floor->listener_count;
@@ -309,7 +320,7 @@ static void wait_and_serve(struct floor *floor)
 {
     struct epoll_event events[EVENTS_A_TURN];
     struct timespec left = { .tv_sec = 3600 };
-    if (floor->asker >= 0) {
+    if (may_make(floor)) {
         int64_t left_ns = floor->next_ns - clock_ns(CLOCK_MONOTONIC);
         left_ns = left_ns < 0 ? 0 : left_ns;
         left = (struct timespec){ left_ns / NS_PER_S, left_ns % NS_PER_S };

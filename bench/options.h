@@ -32,6 +32,7 @@ struct options {
     const char *by;        /* metadata: PUT …/metadata; batch: a batch of new runs */
     double rate;           /* changes a second */
     int64_t burst;         /* changes at one instant */
+    int64_t ahead;         /* changes on their way at most; 0: as many as there are */
     int64_t runs;
     double seconds;
     bool floor;          /* the server is runcast-floor */

@@ -177,30 +177,42 @@ turns() {
     row "$2: turns above 5 ms" "$(field "$1" turns_over_5ms)" "" - - "<= 0"
 }
 
-# fanout_rounds SUBSCRIBERS RATE: gateway and both floors in turn, with frames of one size.
+# fanout_rounds NAME OPTION…: gateway and both floors in turn, with frames of one size.
 fanout_rounds() {
-    local count=$1 rate=$2 i bytes floor
+    local name=$1 i bytes floor
+    shift
     for i in $(seq "$rounds"); do
-        against gateway "gateway-$count-$i" fanout --subscribers "$count" --rate "$rate" \
-            --seconds "$seconds"
-        bytes=$(field "gateway-$count-$i" frame_bytes)
+        against gateway "gateway-$name-$i" fanout "$@"
+        bytes=$(field "gateway-$name-$i" frame_bytes)
         for floor in floor ring; do
-            against "$floor" "$floor-$count-$i" fanout --floor --frame-bytes "${bytes%.*}" \
-                --subscribers "$count" --rate "$rate" --seconds "$seconds"
+            against "$floor" "$floor-$name-$i" fanout --floor --frame-bytes "${bytes%.*}" "$@"
         done
     done
 }
 
-fanout_rows() {
-    local count=$1 all alone floor ring
-    all=$(median "gateway-$count" cpu_us_per_frame)
-    alone=$(median "gateway-$count" fanout_us_per_frame)
-    floor=$(median "floor-$count" cpu_us_per_frame)
-    ring=$(median "ring-$count" cpu_us_per_frame)
-    row "server CPU a frame, $count subscribers" "$alone" us "$floor" \
-        "$(quotient "$alone" "$floor")" "<= 1.05"
+# frame_rows NAME LABEL TARGET TARGET_OF_RING
+frame_rows() {
+    local alone floor ring
+    alone=$(median "gateway-$1" fanout_us_per_frame)
+    floor=$(median "floor-$1" cpu_us_per_frame)
+    ring=$(median "ring-$1" cpu_us_per_frame)
+    row "server CPU a frame, $2" "$alone" us "$floor" "$(quotient "$alone" "$floor")" "$3"
     row "  beside the floor that sends by io_uring" "$alone" us "$ring" \
-        "$(quotient "$alone" "$ring")"
+        "$(quotient "$alone" "$ring")" "$4"
+}
+
+# saturated_rows COUNT: the next change is made when the last but one has come.
+saturated_rows() {
+    frame_rows "full-$1" "$1 subscribers, saturated" "$2" "$3"
+    row "  frames that arrived together" "$(median "gateway-full-$1" frames_per_read)" "" - -
+    row "  lost" "$(median "gateway-full-$1" lost)" "" - - "<= 0"
+}
+
+fanout_rows() {
+    local count=$1 all floor
+    frame_rows "$count" "$count subscribers" "<= 1.05" ""
+    all=$(median "gateway-$count" cpu_us_per_frame)
+    floor=$(median "floor-$count" cpu_us_per_frame)
     row "  with the cost of the changes themselves" "$all" us "$floor" \
         "$(quotient "$all" "$floor")"
     row "  latency p50" "$(median "gateway-$count" latency_p50_us)" us \
@@ -344,8 +356,10 @@ request_rows() {
 many=100000
 if [ -n "${FULL:-}" ]; then many=1000000; fi
 
-fanout_rounds 1000 50
-fanout_rounds 10000 5
+fanout_rounds 1000 --subscribers 1000 --rate 40 --seconds "$seconds"
+fanout_rounds 10000 --subscribers 10000 --rate 4 --seconds "$seconds"
+fanout_rounds full-1000 --subscribers 1000 --rate 400 --seconds 2 --ahead 2
+fanout_rounds full-10000 --subscribers 10000 --rate 40 --seconds 2 --ahead 2
 measure_secure
 measure_bursts
 measure_http
@@ -357,6 +371,8 @@ printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$processor" "$(nproc)" "$(una
 printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
 fanout_rows 1000
 fanout_rows 10000
+saturated_rows 1000 "<= 0.75" "<= 1.15"
+saturated_rows 10000 "<= 1.05" ""
 secure_rows
 burst_rows batch16 "(one commit)"
 burst_rows put16 "(16 PUTs at once)"
