@@ -256,6 +256,7 @@ void ring_flush(struct ring *ring)
         submit(ring); /* for one it is dearer than a send */
     for (uint32_t i = 0; i < ring->place_count; i++)
         finish(ring, &ring->places[i]);
+    explicit_bzero(ring->copied, ring->copied_len); /* answers may have secrets in them */
     ring->place_count = ring->piece_count = 0;
     ring->bytes = ring->copied_len = 0;
 }

@@ -124,6 +124,7 @@ class Postgres {
   /** fast: sessions are ended; immediate: as if the machine had lost power; smart: when all have left. */
   async stop(mode = "fast") {
     if (this.end) return;
+    this.goOn(); // who stands still does not end
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
     await this.#ended();
   }
