@@ -124,7 +124,7 @@ class Postgres {
   /** fast: sessions are ended; immediate: as if the machine had lost power; smart: when all have left. */
   async stop(mode = "fast") {
     if (this.end) return;
-    this.goOn(); // who stands still does not end
+    if (this.frozen) this.goOn(); // who stands still does not end
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
     await this.#ended();
   }
@@ -148,12 +148,23 @@ class Postgres {
   }
 
   /** Stands still, without an end of any connection, until goOn(). */
-  freeze() { for (const pid of this.#processes()) process.kill(pid, "SIGSTOP"); }
-  goOn() { for (const pid of this.#processes()) process.kill(pid, "SIGCONT"); }
+  freeze() {
+    this.frozen = true;
+    this.#signal("SIGSTOP");
+  }
+
+  goOn() {
+    this.#signal("SIGCONT");
+    this.frozen = false;
+  }
+
+  #signal(signal) {
+    for (const pid of this.#processes()) try { process.kill(pid, signal); } catch { /* it has ended meanwhile */ }
+  }
 
   #processes() {
     const children = execFileSync("ps", ["-o", "pid=", "--ppid", `${this.child.pid}`], { encoding: "utf8" });
-    return [this.child.pid, ...children.trim().split(/\s+/).map(Number)];
+    return [this.child.pid, ...children.split(/\s+/).filter(Boolean).map(Number)];
   }
 
   /** What a statement of the superuser says: rows by lines, columns by `|`. */
