@@ -20,9 +20,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
-#include "store/pg/pg_answer.h"
-#include "store/pg/pg_refusal.h"
 #include "store/pg/pg_start.h"
+#include "store/pg_sql/pg_answer.h"
+#include "store/pg_sql/pg_refusal.h"
 
 enum {
     STOP_MS = 2000,

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "runcast/store.h"
-#include "store/pg/pg_bind.h"
+#include "store/pg_sql/pg_bind.h"
 
 /* The zero value is empty. Texts are borrowed until it was sent. */
 struct pg_query {

@@ -1,12 +1,12 @@
 /* pg_answer.c - rows come as it suits the database: a page is put in order, and cut by its bytes,
  * here. */
-#include "store/pg/pg_answer.h"
+#include "store/pg_sql/pg_answer.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/pg/pg_rows.h"
+#include "store/pg_sql/pg_rows.h"
 
 void pg_answer_load(struct store_load *req, const PGresult *answer)
 {

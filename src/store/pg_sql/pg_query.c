@@ -8,13 +8,13 @@
  * Of several tags or tasks each has a page of its own, and the page is made of those. What is
  * not decided by an index is checked run by run; a filter that matches too little is ended by
  * the server's clock. */
-#include "store/pg/pg_query.h"
+#include "store/pg_sql/pg_query.h"
 
 #include <limits.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "store/pg/pg_rows.h"
+#include "store/pg_sql/pg_rows.h"
 
 enum {
     FINAL_STATUSES = ~0u << RUN_CANCELED,

@@ -1,6 +1,6 @@
 /* pg_bind.c - puts numbers and bytes one behind the other, and lengths and counts before them
  * once they are known. */
-#include "store/pg/pg_bind.h"
+#include "store/pg_sql/pg_bind.h"
 
 #include <assert.h>
 #include <string.h>

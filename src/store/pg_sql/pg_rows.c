@@ -1,10 +1,10 @@
 /* pg_rows.c - rows come in binary; which type a column has says the table of run_columns.h. */
-#include "store/pg/pg_rows.h"
+#include "store/pg_sql/pg_rows.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "store/pg/pg_bind.h"
+#include "store/pg_sql/pg_bind.h"
 #include "store/run_columns.h"
 
 void pg_rows_add_columns(struct buf *sql, enum store_parts parts)

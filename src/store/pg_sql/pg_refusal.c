@@ -1,5 +1,5 @@
 /* pg_refusal.c - the table of what PostgreSQL says. */
-#include "store/pg/pg_refusal.h"
+#include "store/pg_sql/pg_refusal.h"
 
 #include <stddef.h>
 #include <string.h>
