@@ -356,6 +356,8 @@ static void prepare(struct fanout *fanout)
     check_transport(fanout);
     if (runs < 1)
         fatal("--runs is at least 1");
+    if (options->ahead < 0)
+        fatal("--ahead is at least 0");
     fill_init(&fanout->fill, options, &fanout->report);
     if (options->floor) {
         fanout->fill.ids = mem_new(struct fill_id);
