@@ -15,8 +15,7 @@
 #include "call/parts.h"
 #include "call/request_log.h"
 #include "call/rooms.h"
-#include "call/route.h"
-#include "call/route_answers.h"
+#include "call/routes.h"
 #include "call/unread.h"
 #include "operators/admin_access.h"
 
@@ -40,54 +39,24 @@ const struct area *const *api_areas(size_t *count)
 
 /* ---- routing ---- */
 
-/* Matches a path that is split first and decoded after: a segment may hold an encoded
- * slash. */
-static bool matches(const char *pattern, struct slice path, struct slice *params,
-                    size_t *count)
-{
-    struct slice want = slice_of(pattern), wanted, segment;
-    *count = 0;
-    while (slice_split(&want, '/', &wanted)) {
-        bool is_param = slice_starts(wanted, "{");
-        if (is_param && *count == API_PARAMS_MAX)
-            return false;
-        if (is_param && wanted.ptr[wanted.len - 2] == '*' && path.len) {
-            params[(*count)++] = path;
-            return true;
-        }
-        if (!slice_split(&path, '/', &segment))
-            return false;
-        if (is_param && segment.len)
-            params[(*count)++] = segment;
-        else if (is_param || !slice_equal(wanted, segment))
-            return false;
-    }
-    return !path.ptr;
-}
-
 /* Finds the route of the call. Of a path that only other methods know, allow
  * names them. */
 static void find_route(struct api_call *call, struct buf *allow)
 {
     struct exchange *x = call->x;
-    enum http_method method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method;
     bool all = !x->admin || api_options(call->api)->dashboard_is_admins;
-
-    for (size_t i = 0; i < (all ? AREAS : 1); i++) {
-        for (const struct route *route = areas[i]->routes; route->path; route++) {
-            if (!matches(route->path, x->path, call->params, &call->param_count))
-                continue;
-            if (route->method == method) {
-                call->route = route;
-                call->area = areas[i];
-                x->answers = route_answers_of(call->api->route_answers, i, route);
-                return;
-            }
-            if (allow->len)
-                buf_add_text(allow, ", ");
-            buf_add_text(allow, http_method_name(route->method));
-        }
-    }
+    struct route_match match = { .method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method,
+                                 .areas = all ? AREAS : 1,
+                                 .allow = allow };
+    struct routed *routed = routes_find(call->api->routes, x->path, &match);
+    if (!routed)
+        return;
+    call->routed = routed;
+    call->route = routed->route;
+    call->area = routed->area;
+    call->param_count = match.param_count;
+    memcpy(call->params, match.params, match.param_count * sizeof(*match.params));
+    x->answers = &routed->answers;
 }
 
 static bool is_guarded(struct slice path)

@@ -16,7 +16,7 @@
 #include "batches/open_batches.h"
 #include "bulk/bulk.h"
 #include "call/parts.h"
-#include "call/route_answers.h"
+#include "call/routes.h"
 #include "deployments/deployments.h"
 #include "envvars/envvars.h"
 #include "notices/run_notifications.h"
@@ -78,7 +78,7 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
                                                     .keep = options->keep_versions };
     api->deployments = deployments_create(api, &deployments);
     api->areas = api_areas(&api->area_count);
-    api->route_answers = route_answers_create(api->areas, api->area_count);
+    api->routes = routes_create(api->areas, api->area_count);
     api->document = openapi_write(api->areas, api->area_count);
     api->timezones = timezones_list_installed();
     list_init(&api->held);
@@ -103,7 +103,7 @@ void api_destroy(struct api *api)
     patience_destroy(services->patience);
     leaving_destroy(services->leaving);
     rate_limit_destroy(api->rate_limit);
-    route_answers_destroy(api->route_answers);
+    routes_destroy(api->routes);
     open_batches_destroy(api->open_batches);
     deployments_destroy(api->deployments);
     artifacts_destroy(api->artifacts);

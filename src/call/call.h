@@ -24,6 +24,7 @@ struct api;
 struct api_call;
 struct area;
 struct route;
+struct routed;
 
 enum { API_PARAMS_MAX = 4, API_QUERY_MAX = 64 };
 
@@ -34,12 +35,13 @@ struct query_pair {
 struct api_call {
     struct api *api;
     struct exchange *x;
-    const struct route *route;  /* NULL: there is none at this path */
-    const struct area *area;    /* of the route */
-    struct identity *identity;  /* NULL for AUTH_NONE and AUTH_SIGNED */
-    struct account *account;    /* of a key, public token or signed URL; else NULL */
-    struct environment *env;    /* the same environment's runs; NULL like account */
-    enum vocabulary vocabulary; /* by x-trigger-api-version */
+    const struct route *route;   /* NULL: there is none at this path */
+    const struct routed *routed; /* what was derived from the route's row */
+    const struct area *area;     /* of the route */
+    struct identity *identity;   /* NULL for AUTH_NONE and AUTH_SIGNED */
+    struct account *account;     /* of a key, public token or signed URL; else NULL */
+    struct environment *env;     /* the same environment's runs; NULL like account */
+    enum vocabulary vocabulary;  /* by x-trigger-api-version */
     struct slice params[API_PARAMS_MAX]; /* decoded, of the path */
     size_t param_count;
     struct query_pair *query; /* decoded */

@@ -6,7 +6,7 @@
 #include "call/rooms.h"
 
 struct rate_limit;
-struct route_answers;
+struct routes;
 
 struct api {
     struct engine *engine;
@@ -28,14 +28,14 @@ struct api {
     struct deployments *deployments;
     const struct area *const *areas; /* of all routes */
     size_t area_count;
-    struct bytes *document;              /* /openapi.json */
-    struct bytes *timezones;             /* that clients are offered beside UTC */
-    struct list held;                    // api_call::held
-    struct list calls;                   // api_call::link; in the order in which they came
-    const char *not_ready;               /* NULL: ready */
-    bool serves_on;                      /* not ready, but nobody is refused */
-    struct rate_limit *rate_limit;       /* NULL: no limit */
-    struct route_answers *route_answers; /* how often each route was answered how */
+    struct routes *routes;         /* of all areas */
+    struct bytes *document;        /* /openapi.json */
+    struct bytes *timezones;       /* that clients are offered beside UTC */
+    struct list held;              // api_call::held
+    struct list calls;             // api_call::link; in the order in which they came
+    const char *not_ready;         /* NULL: ready */
+    bool serves_on;                /* not ready, but nobody is refused */
+    struct rate_limit *rate_limit; /* NULL: no limit */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */
 };

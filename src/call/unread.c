@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 #include "call/parts.h"
-#include "call/route.h"
+#include "call/routes.h"
 #include "call/type.h"
 #include "json/scan.h"
 
@@ -139,13 +139,10 @@ void unread_tell_whole_body(struct api_call *call)
 
 /* ---- queries ---- */
 
-static bool has_parameter(const struct route *route, struct slice name)
+static bool has_parameter(const struct routed *routed, struct slice name)
 {
-    const char *at = route->query;
-    struct type_field field;
-    struct slice type;
-    while (at && type_skim_field(&at, &field, &type))
-        if (slice_equal(field.name, name))
+    for (size_t i = 0; i < routed->query_count; i++)
+        if (slice_equal(routed->query[i], name))
             return true;
     return false;
 }
@@ -162,7 +159,7 @@ enum err unread_check_query(struct api_call *call)
 {
     for (size_t i = 0; i < call->query_count; i++) {
         struct slice name = call->query[i].name;
-        if (!has_parameter(call->route, name))
+        if (!has_parameter(call->routed, name))
             ignored_add_parameter(&call->ignored, name);
         else if (came_before(call, i))
             return explain(&call->why, ERR_INVALID,

@@ -118,8 +118,13 @@ static struct buf *begin_head(struct request *request, int status, struct slice 
     struct server *server = connection_of(request)->server;
     struct buf *out = &server->scratch;
     buf_clear(out);
-    buf_print(out, "HTTP/1.1 %d %s\r\ndate: %s\r\n", status, reason_of(status),
-              server_date(server));
+    buf_add_text(out, "HTTP/1.1 ");
+    buf_add_number(out, status);
+    buf_add_char(out, ' ');
+    buf_add_text(out, reason_of(status));
+    buf_add_text(out, "\r\ndate: ");
+    buf_add_text(out, server_date(server));
+    buf_add_text(out, "\r\n");
     if (!keep)
         buf_add(out, SLICE("connection: close\r\n"));
     else if (request->http10)
@@ -149,8 +154,11 @@ static struct piece make_head(struct request *request, int status, struct slice 
                               size_t body_len, bool keep)
 {
     struct buf *out = begin_head(request, status, headers, keep);
-    if (has_content(status))
-        buf_print(out, "content-length: %zu\r\n", body_len);
+    if (has_content(status)) {
+        buf_add_text(out, "content-length: ");
+        buf_add_number(out, (int64_t)body_len);
+        buf_add_text(out, "\r\n");
+    }
     buf_add(out, SLICE("\r\n"));
     return (struct piece){ buf_slice(out), NULL };
 }

@@ -30,7 +30,7 @@ static bool print_part(struct scrape *scrape)
     size_t part = scrape->part++;
     switch (part) {
     case 0: metrics_print(&scrape->text); return true;
-    case 1: route_answers_print(api->route_answers, &scrape->text); return true;
+    case 1: route_answers_print(api->routes, &scrape->text); return true;
     case 2:
         process_metrics_print(api, scrape->descriptors.count, &scrape->text);
         return true;

@@ -1,8 +1,6 @@
 /* poll_request.c - what a long poll asks for, and the headers of its answer. */
 #include "realtime/poll.h"
 
-#include <inttypes.h>
-
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "wire/shape.h"
@@ -169,26 +167,31 @@ enum err poll_read(struct poll *poll)
 
 /* ---- the answer's headers ---- */
 
+/* Every answer to a poll has these, so nothing is formatted but numbers. */
 void poll_add_headers(struct poll *poll, uint64_t seen, uint64_t base, bool complete)
 {
     struct api_call *call = poll->call;
     struct buf *out = &call->headers;
-    const char *epoch = call->env->store->epoch;
+    const char kind[] = { '-', poll->kind, '-', '\0' };
 
-    buf_print(out, "%s: %" PRIu64 "_%" PRIu64 "\r\n",
-              poll->old_names ? "electric-chunk-last-offset" : "electric-offset", seen,
-              base);
-    buf_print(out, "%s: %s-%c-%" PRId64 "\r\n",
-              poll->old_names ? "electric-shape-id" : "electric-handle", epoch, poll->kind,
-              poll->floor);
+    buf_add_text(out,
+                 poll->old_names ? "electric-chunk-last-offset: " : "electric-offset: ");
+    buf_add_number(out, (int64_t)seen);
+    buf_add_char(out, '_');
+    buf_add_number(out, (int64_t)base);
+    buf_add_text(out,
+                 poll->old_names ? "\r\nelectric-shape-id: " : "\r\nelectric-handle: ");
+    buf_add_text(out, call->env->store->epoch);
+    buf_add_text(out, kind);
+    buf_add_number(out, poll->floor);
     if (poll->live) {
-        buf_print(out, "electric-cursor: %" PRIu64 "\r\n", seen);
+        buf_add_text(out, "\r\nelectric-cursor: ");
+        buf_add_number(out, (int64_t)seen);
     } else {
-        buf_add_text(out, "electric-schema: ");
+        buf_add_text(out, "\r\nelectric-schema: ");
         shape_add_schema(poll->skipped, out);
-        buf_add_text(out, "\r\n");
     }
     if (complete)
-        buf_add_text(out, "electric-up-to-date: \r\n");
-    buf_add_text(out, "content-type: application/json\r\n");
+        buf_add_text(out, "\r\nelectric-up-to-date: ");
+    buf_add_text(out, "\r\ncontent-type: application/json\r\n");
 }
