@@ -50,32 +50,35 @@ struct connection {
     struct readiness_watch watch;
     const struct connection_ops *ops;
     struct server *server;
+
+    /* All that sending looks at, side by side. */
     struct outbox outbox;
-    struct ring_sender soon; /* what connection_send_soon has put into the ring */
-    struct secure *secure;   /* NULL: bytes go through the socket as they are */
-    size_t most;             /* bytes that are read at once; 0: what a turn takes */
+    struct room *room;     /* that unsent bytes take; NULL: they count nowhere */
+    size_t counted;        /* bytes taken there */
+    size_t uncounted_max;  /* so many unsent bytes and fewer take none */
+    struct secure *secure; /* NULL: bytes go through the socket as they are */
     int fd;
-    bool admin;  /* came by a listener of theirs */
-    bool busy;   /* inside on_bytes: ends of requests are looked at behind it */
-    bool paused; /* not reading; the peer's leaving is still noticed */
-    bool left;   /* the peer has sent its end */
-    bool eof;    /* and it was read */
-    bool lingering;
+    struct ring_sender soon; /* what connection_send_soon has put into the ring */
     bool lost; /* the kernel said so; if while sending, it closes at the end of the turn */
-    int end_bytes;               /* that TLS has sent to say that nothing more comes */
+    bool lingering;
+    bool closed; /* connection_close was called */
+
+    bool gone;     /* on_closed was called */
+    bool known;    /* has shown a valid credential */
+    bool admin;    /* came by a listener of theirs */
+    bool busy;     /* inside on_bytes: ends of requests are looked at behind it */
+    bool paused;   /* not reading; the peer's leaving is still noticed */
+    bool left;     /* the peer has sent its end */
+    bool eof;      /* and it was read */
+    size_t most;   /* bytes that are read at once; 0: what a turn takes */
+    int end_bytes; /* that TLS has sent to say that nothing more comes */
     enum delivery_end delivered; /* what had become of the last answer when it was closed */
-    bool closed;                 /* connection_close was called */
-    bool gone;                   /* on_closed was called */
-    bool known;                  /* has shown a valid credential */
     struct timer timer;          /* never later than the deadline */
     int64_t deadline_ms;
     int64_t life_ms;   /* when something was last awaited anew, or the peer gave a sign */
     int64_t taken;     /* bytes that the peer had taken when it was last looked at */
     int64_t answer_ms; /* when the answer began */
     int64_t handed_before; /* bytes that the kernel had been given by then */
-    struct room *room;     /* that unsent bytes take; NULL: they count nowhere */
-    size_t counted;        /* bytes taken there */
-    size_t uncounted_max;  /* so many unsent bytes and fewer take none */
     struct buf pending;    /* read, and waiting for its turn */
     struct list link;      // server::connections
     struct list spare;     // server::strangers, then server::idle or none; leaves to close

@@ -47,25 +47,27 @@ struct subscription {
 };
 
 struct feed {
+    /* All that a visit looks at, side by side. */
+    struct list visit; // hub::visits; linked while in line
     const struct feed_ops *ops;
     struct environment *env;
     struct view *view;
     uint64_t seen, base;
-    struct list live;       // subscription::link
-    struct list catching;   // subscription::link
-    struct list watches;    // watch::link
-    struct list visit;      // hub::visits; linked while in line
+    struct list live;     // subscription::link
+    struct list catching; // subscription::link
+    struct list watches;  // watch::link
+    int64_t every_ms;     /* least time between patches; 0: none */
+    uint16_t subscriptions, watch_count;
+    bool late;      /* not complete when last visited, or not visited */
+    bool cramped;   /* did not go on for want of room */
+    bool is_behind; /* for the log: late, and its socket has been full */
+
     struct feed_read *read; /* a page of the store on its way; NULL: none */
-    int64_t every_ms;       /* least time between patches; 0: none */
     int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
     struct timer timer;     /* of every_ms, and of a wait for room */
     size_t filter_bytes;    /* names of all its filters */
     struct ahead ahead;     /* of the walk of the live subscriptions */
     int64_t watches_at;     /* monotonic ms of what watches send next, with every_ms */
-    uint16_t subscriptions, watch_count;
-    bool late;      /* not complete when last visited, or not visited */
-    bool cramped;   /* did not go on for want of room */
-    bool is_behind; /* for the log: late, and its socket has been full */
 };
 
 /* Starts complete, with no subscription. The view's use is taken over. */

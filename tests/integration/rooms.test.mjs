@@ -235,7 +235,7 @@ test("sockets that read nothing hold rows for the room of answers and no more, a
   await until(() => { same = Math.abs(memory() - last) < 1 ? same + 1 : 0; last = memory(); return same === 10; }, { everyMs: 50, what: "no more is taken" });
   assert.ok(last - before < 200, `${last - before} MiB are taken`);
   for (const socket of sockets) { socket.reads = true; socket.resume(); }
-  await until(() => sockets.every(({ came }) => came > 9 * MIB), { timeoutMs: 60_000, what: "the row of each" });
+  await until(() => sockets.every(({ came }) => came > 9 * MIB), { timeoutMs: 180_000, what: "the row of each" });
   await gateway.stop();
 });
 

@@ -284,7 +284,7 @@ describe("room", () => {
   test("fifty runs that wait keep nothing from running, and take no slot of their queue", async (t) => {
     const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "2g", "--supervise-waiting", "60"], gatewayOptions: ["--env-concurrency", "4"] });
     const ids = await Promise.all(Array.from({ length: 50 }, () => world.trigger({ do: "wait", ms: 300_000 })));
-    await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 120_000 });
+    await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 240_000 });
     const other = await world.ended(await world.trigger({ do: "finish" }));
     assert.equal(other.status, "COMPLETED");
     for (const id of ids) assert.equal((await world.worker.show(id)).a, "FROZEN", "they wait still");
