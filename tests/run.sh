@@ -255,7 +255,7 @@ if wanted postgres; then
     sqlite_only=" $(sed -n 's/^\([a-z_]*\): .*/\1/p' tests/integration/sqlite_only.txt | tr '\n' ' ') "
     for script in tests/{integration,contract}/*.test.mjs; do
         name=$(basename "$script" .test.mjs)
-        [[ $sqlite_only == *" $name "* ]] || begin "pg-$name" 400 env "GATEWAY_DATABASE=$server" \
+        [[ $sqlite_only == *" $name "* ]] || begin "pg-$name" 600 env "GATEWAY_DATABASE=$server" \
             node --test-reporter=tap "$script"
     done
 fi

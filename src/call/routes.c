@@ -7,12 +7,12 @@
 #include "call/type.h"
 
 /* In the order in which they are tried. */
-enum node_kind { NODE_WORD, NODE_PARAMETER, NODE_REST };
+enum segment_kind { SEGMENT_WORD, SEGMENT_PARAMETER, SEGMENT_REST };
 
 /* A place in the tree: what a path may have behind its parent's segment. */
 struct node {
-    enum node_kind kind;
-    struct slice word;     /* of NODE_WORD */
+    enum segment_kind kind;
+    struct slice word;     /* of SEGMENT_WORD */
     struct node *sibling;  /* of a kind that is not tried before this one's */
     struct node *children; /* the first */
     struct routed *rows;   /* of the paths that end here; the first */
@@ -26,19 +26,20 @@ struct routes {
 
 /* ---- making the tree ---- */
 
-static enum node_kind kind_of(struct slice segment)
+static enum segment_kind kind_of(struct slice segment)
 {
     if (!slice_starts(segment, "{"))
-        return NODE_WORD;
-    return segment.ptr[segment.len - 2] == '*' ? NODE_REST : NODE_PARAMETER;
+        return SEGMENT_WORD;
+    return segment.ptr[segment.len - 2] == '*' ? SEGMENT_REST : SEGMENT_PARAMETER;
 }
 
 static struct node *child_for(struct node *node, struct slice segment)
 {
-    enum node_kind kind = kind_of(segment);
+    enum segment_kind kind = kind_of(segment);
     struct node **at = &node->children;
     for (; *at && (*at)->kind <= kind; at = &(*at)->sibling)
-        if ((*at)->kind == kind && (kind != NODE_WORD || slice_equal((*at)->word, segment)))
+        if ((*at)->kind == kind &&
+            (kind != SEGMENT_WORD || slice_equal((*at)->word, segment)))
             return *at;
     struct node *child = mem_new(struct node);
     *child = (struct node){ .kind = kind, .word = segment, .sibling = *at };
@@ -51,8 +52,8 @@ static void add_row(struct node *node, struct routed *row)
     size_t params = 0;
     while (slice_split(&path, '/', &segment)) {
         node = child_for(node, segment);
-        params += node->kind != NODE_WORD;
-        assert(node->kind != NODE_REST || !path.ptr);
+        params += node->kind != SEGMENT_WORD;
+        assert(node->kind != SEGMENT_REST || !path.ptr);
     }
     assert(params <= API_PARAMS_MAX);
     (void)params;
@@ -135,9 +136,9 @@ static struct routed *row_of(const struct node *node, struct route_match *match)
 static bool fits(const struct node *node, struct slice segment, struct slice path)
 {
     switch (node->kind) {
-    case NODE_WORD: return slice_equal(node->word, segment);
-    case NODE_PARAMETER: return segment.len > 0;
-    case NODE_REST: return path.len > 0;
+    case SEGMENT_WORD: return slice_equal(node->word, segment);
+    case SEGMENT_PARAMETER: return segment.len > 0;
+    case SEGMENT_REST: return path.len > 0;
     }
     return false;
 }
@@ -154,8 +155,8 @@ static struct routed *find_below(const struct node *node, struct slice path,
     for (const struct node *child = node->children; child; child = child->sibling) {
         if (!fits(child, segment, path))
             continue;
-        bool takes_all = child->kind == NODE_REST;
-        if (child->kind != NODE_WORD)
+        bool takes_all = child->kind == SEGMENT_REST;
+        if (child->kind != SEGMENT_WORD)
             match->params[match->param_count++] = takes_all ? path : segment;
         struct routed *row =
             find_below(child, takes_all ? (struct slice){ 0 } : rest, match);

@@ -51,7 +51,7 @@ static double yardstick_ns(void)
     if (!text[0]) {
         char *end = stpcpy(text, "[");
         for (int i = 0; i < YARDSTICK_OBJECTS; i++)
-            end += sprintf(end, "%s{\"n\":%d}", i ? "," : "", 1000 + i);
+            end += snprintf(end, 16, "%s{\"n\":%d}", i ? "," : "", 1000 + i);
         stpcpy(end, "]");
     }
     judge_begin();
