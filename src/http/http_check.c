@@ -1,15 +1,8 @@
 /* http_check.c - judges line by line, then the headers together, then the target. */
 #include "http/http_check.h"
 
-#include <strings.h>
-
 #define FAULT(status, text) ((struct http_fault){ status, text })
 #define FINE ((struct http_fault){ 0 })
-
-bool http_name_is(struct slice name, const char *text)
-{
-    return name.len == strlen(text) && strncasecmp(name.ptr, text, name.len) == 0;
-}
 
 bool http_list_has(struct slice list, const char *token)
 {
