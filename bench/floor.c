@@ -5,6 +5,7 @@
  *       build one frame ─► for every connection: send(fd, frame)
  *                          or, with --ring, the same sends through io_uring, many a system call
  *   in the end: {"op":"done","count":sends,"cpu_ns":…} to the one who asked
+ *   any other request: its body is thrown away, and 1 KiB answered, always the same
  *
  * One thread, epoll, no allocation, no queue, no topics, no durability, no pings: what a
  * gateway spends beyond this is its own. The same runcast-bench measures both, so the
@@ -31,6 +32,7 @@ enum {
     EVENTS_A_TURN = 512,
     BACKLOG = 4096,
     SENDS_AT_ONCE = 128, /* through the ring */
+    ANSWER_BYTES = 1024, /* head and body */
 };
 
 static const int64_t NS_PER_S = 1000000000;
@@ -40,11 +42,16 @@ static const char ACCEPTED[] = "HTTP/1.1 101 Switching Protocols\r\n"
                                "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
                                "Sec-WebSocket-Protocol: runs.v1.json\r\n\r\n";
 
+static const char ANSWER_HEAD[] = "HTTP/1.1 200 OK\r\ncontent-length: 984\r\n\r\n";
+_Static_assert(sizeof(ANSWER_HEAD) - 1 + 984 == ANSWER_BYTES,
+               "the length is that of the rest");
+
 struct connection {
     bool open, upgraded, subscribed;
-    size_t place; /* in floor::listeners */
-    size_t len;   /* of input */
-    char input[INPUT_MAX];
+    size_t place;      /* in floor::listeners */
+    size_t body_bytes; /* that are still to come of a request, and thrown away */
+    size_t len;        /* of input */
+    char input[INPUT_MAX + 1];
 };
 
 struct floor {
@@ -63,6 +70,7 @@ struct floor {
     int64_t delivered; /* sends that succeeded whole */
     int64_t cpu_before_ns;
     char frame[FRAME_MAX];
+    char answer[ANSWER_BYTES];
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -266,16 +274,51 @@ static size_t take_frame(struct floor *floor, int fd)
     return at + 4 + len;
 }
 
-/* The bytes the request took, or 0 if incomplete. */
-static size_t take_upgrade(struct floor *floor, int fd)
+static void answer(struct floor *floor, int fd)
+{
+    (void)!send(fd, floor->answer, sizeof(floor->answer), MSG_NOSIGNAL);
+}
+
+static const char LENGTH[] = "\r\ncontent-length:";
+
+/* The bytes that the head of a request took, or 0 if it is incomplete. */
+static size_t take_head(struct floor *floor, int fd)
 {
     struct connection *conn = &floor->connections[fd];
-    const char *end = memmem(conn->input, conn->len, "\r\n\r\n", 4);
+    conn->input[conn->len] = '\0';
+    const char *end = strstr(conn->input, "\r\n\r\n");
     if (!end)
         return 0;
-    conn->upgraded = true;
-    (void)!send(fd, ACCEPTED, sizeof(ACCEPTED) - 1, MSG_NOSIGNAL);
+    const char *upgrade = strstr(conn->input, "\r\nUpgrade:");
+    if (upgrade && upgrade < end) {
+        conn->upgraded = true;
+        (void)!send(fd, ACCEPTED, sizeof(ACCEPTED) - 1, MSG_NOSIGNAL);
+    } else {
+        const char *length = strcasestr(conn->input, LENGTH);
+        bool has_body = length && length < end;
+        conn->body_bytes = has_body ? strtoul(length + sizeof(LENGTH) - 1, NULL, 10) : 0;
+        if (!conn->body_bytes)
+            answer(floor, fd);
+    }
     return (size_t)(end - conn->input) + 4;
+}
+
+static size_t take_body(struct floor *floor, int fd)
+{
+    struct connection *conn = &floor->connections[fd];
+    size_t used = conn->len < conn->body_bytes ? conn->len : conn->body_bytes;
+    conn->body_bytes -= used;
+    if (!conn->body_bytes)
+        answer(floor, fd);
+    return used;
+}
+
+static size_t take_some(struct floor *floor, int fd)
+{
+    const struct connection *conn = &floor->connections[fd];
+    if (conn->upgraded)
+        return take_frame(floor, fd);
+    return conn->body_bytes ? take_body(floor, fd) : take_head(floor, fd);
 }
 
 static void read_some(struct floor *floor, int fd)
@@ -291,7 +334,7 @@ static void read_some(struct floor *floor, int fd)
     conn->len += (size_t)n;
     size_t used = 1;
     while (conn->open && used && conn->len) {
-        used = conn->upgraded ? take_frame(floor, fd) : take_upgrade(floor, fd);
+        used = take_some(floor, fd);
         conn->len -= used;
         memmove(conn->input, conn->input + used, conn->len);
     }
@@ -309,7 +352,7 @@ static void accept_all(struct floor *floor)
         struct connection *conn = &floor->connections[fd];
         conn->open = true;
         conn->upgraded = conn->subscribed = false;
-        conn->len = 0;
+        conn->len = conn->body_bytes = 0;
         struct epoll_event event = { .events = EPOLLIN, .data.fd = fd };
         if (epoll_ctl(floor->epoll, EPOLL_CTL_ADD, fd, &event))
             give_up("watch a connection");
@@ -367,6 +410,8 @@ int main(int argc, char **argv)
     unsigned flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
     if (floor.rings && (errno = -io_uring_queue_init(SENDS_AT_ONCE, &floor.ring, flags)))
         give_up("make a ring");
+    memset(floor.answer, 'x', sizeof(floor.answer));
+    memcpy(floor.answer, ANSWER_HEAD, sizeof(ANSWER_HEAD) - 1);
     listen_on(&floor, (uint16_t)port);
     printf("runcast-floor listens on 127.0.0.1:%ld\n", port);
     fflush(stdout);
