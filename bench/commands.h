@@ -12,6 +12,9 @@ int fanout_main(const struct options *options);
 /* Durable triggers a second at a concurrency. */
 int trigger_main(const struct options *options);
 
+/* Retrieves a second at a concurrency. */
+int retrieve_main(const struct options *options);
+
 /* From a trigger to the worker that holds a poll. */
 int dequeue_main(const struct options *options);
 

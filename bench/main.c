@@ -20,6 +20,8 @@ static const struct {
       "N subscribers, M changes a second: latency, CPU a frame, memory, losses" },
     { "trigger", COMMAND_TRIGGER, trigger_main,
       "durable triggers a second at a concurrency" },
+    { "retrieve", COMMAND_RETRIEVE, retrieve_main,
+      "retrieves of a run a second at a concurrency" },
     { "dequeue", COMMAND_DEQUEUE, dequeue_main,
       "from a trigger to the worker that holds a poll" },
     { "snapshot", COMMAND_SNAPSHOT, snapshot_main,
@@ -79,7 +81,8 @@ int main(int argc, char **argv)
     }
     if (argc > 1)
         fprintf(stderr, "runcast-bench: unknown command '%s'\n", argv[1]);
-    fputs("usage: runcast-bench fanout|trigger|dequeue|snapshot|scale|upgrade [options]; "
+    fputs("usage: runcast-bench fanout|trigger|retrieve|dequeue|snapshot|scale|upgrade "
+          "[options]; "
           "--help shows them\n",
           stderr);
     return 2;

@@ -19,7 +19,8 @@ enum {
     SCALE = COMMAND_SCALE,
     DEQUEUE = COMMAND_DEQUEUE,
     UPGRADE = COMMAND_UPGRADE,
-    LOAD = FANOUT | TRIGGER | SNAPSHOT | SCALE | DEQUEUE,
+    RETRIEVE = COMMAND_RETRIEVE,
+    LOAD = FANOUT | TRIGGER | RETRIEVE | SNAPSHOT | SCALE | DEQUEUE,
     EVERY = LOAD | UPGRADE,
 };
 
@@ -60,7 +61,7 @@ static const struct option_row rows[] = {
       "so many changes are on their way at most, the next waits; 0: it does not" },
     { "--runs", NUMBER, FANOUT, AT(runs), "0",
       "runs that change in turn; 0: as many as --burst" },
-    { "--floor", FLAG, FANOUT, AT(floor), "0", "the server is runcast-floor" },
+    { "--floor", FLAG, FANOUT | RETRIEVE, AT(floor), "0", "the server is runcast-floor" },
     { "--frame-bytes", NUMBER, FANOUT, AT(frame_bytes), "160",
       "payload of the floor's messages" },
     { "--runs", NUMBER, SNAPSHOT, AT(runs), "100000", "runs in the snapshot" },
@@ -70,7 +71,8 @@ static const struct option_row rows[] = {
       "requests of each kind at each size, in each round" },
     { "--rounds", NUMBER, SCALE, AT(rounds), "5",
       "rounds; that with the median p99 counts" },
-    { "--concurrency", NUMBER, TRIGGER, AT(concurrency), "64", "keep-alive connections" },
+    { "--concurrency", NUMBER, TRIGGER | RETRIEVE, AT(concurrency), "64",
+      "keep-alive connections" },
     { "--concurrency", NUMBER, SCALE, AT(concurrency), "4", "keep-alive connections" },
     { "--count", NUMBER, TRIGGER, AT(count), "0", "runs to trigger; 0: --seconds decides" },
     { "--batch", NUMBER, TRIGGER, AT(batch), "0", "trigger batches of so many items" },
@@ -91,7 +93,7 @@ static const struct option_row rows[] = {
     { "--tags", NUMBER, UPGRADE, AT(tags), "100", "that they listen to, one each" },
     { "--rate", REAL, UPGRADE, AT(rate), "50", "changes a second, one request each" },
     { "--runs", NUMBER, UPGRADE, AT(runs), "10000", "more runs, which nobody listens to" },
-    { "--seconds", REAL, FANOUT | TRIGGER | DEQUEUE, AT(seconds), "10",
+    { "--seconds", REAL, FANOUT | TRIGGER | RETRIEVE | DEQUEUE, AT(seconds), "10",
       "how long to measure" },
 };
 

@@ -15,6 +15,7 @@ enum command {
     COMMAND_SCALE = 8,
     COMMAND_DEQUEUE = 16,
     COMMAND_UPGRADE = 32,
+    COMMAND_RETRIEVE = 64,
 };
 
 struct options {

@@ -320,6 +320,40 @@ measure_requests() {
     server_cores=0
 }
 
+# One change, one request and one connection beside what these cost the floor.
+measure_single() {
+    local i
+    for i in $(seq "$rounds"); do
+        against gateway "ten-$i" fanout --subscribers 10 --rate 40 --seconds "$seconds"
+        against gateway "trigger-$i" trigger --seconds 2
+        against floor "floor-trigger-$i" trigger --seconds 2
+        against gateway "retrieve-$i" retrieve --seconds 2
+        against floor "floor-retrieve-$i" retrieve --floor --seconds 2
+    done
+}
+
+# beside LABEL NAME KEY FLOOR KEY TARGET: medians of the gateway and of the floor.
+beside() {
+    local gateway floor
+    gateway=$(median "$2" "$3")
+    floor=$(median "$4" "$5")
+    row "$1" "$gateway" us "$floor" "$(quotient "$gateway" "$floor")" "$6"
+}
+
+single_rows() {
+    local change
+    change=$(awk -v f="$(median ten cpu_us_per_frame)" 'BEGIN { print 10 * f }')
+    row "CPU of a change with 10 subscribers" "$change" us - - "<= 450"
+    row "  without its frames" "$(median ten change_us)" us - -
+    row "  change to socket p50" "$(median ten latency_p50_us)" us - -
+    beside "CPU of a trigger of 1 KiB, 64 connections" trigger cpu_us_per_run \
+        floor-trigger cpu_us_per_run "<= 6"
+    beside "CPU of a retrieve, 64 connections" retrieve cpu_us_per_request \
+        floor-retrieve cpu_us_per_request "<= 2"
+    beside "CPU of a connection with its subscription" gateway-10000 connect_us \
+        floor-10000 connect_us "<= 1.5"
+}
+
 request_rows() {
     local kind
     row "durable triggers, 64 connections, 1 KiB" "$(field triggers per_second)" /s - - \
@@ -363,6 +397,7 @@ fanout_rounds full-10000 --subscribers 10000 --rate 40 --seconds 2 --ahead 2
 measure_secure
 measure_bursts
 measure_http
+measure_single
 measure_requests
 
 processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
@@ -379,6 +414,7 @@ burst_rows put16 "(16 PUTs at once)"
 row "memory a connection, 10,000 idle" "$(median gateway-10000 bytes_per_connection)" \
     bytes - - "<= 1536"
 http_rows
+single_rows
 request_rows
 rm -rf "${data:?}/gateway"
 printf '\n'
