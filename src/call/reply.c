@@ -96,7 +96,10 @@ void api_add_header(struct api_call *call, const char *name, struct slice value)
     for (size_t i = 0; i < value.len; i++)
         if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7f)
             return; /* nothing that could end the line */
-    buf_print(&call->headers, "%s: %.*s\r\n", name, SLICE_ARG(value));
+    buf_add_text(&call->headers, name);
+    buf_add_text(&call->headers, ": ");
+    buf_add(&call->headers, value);
+    buf_add_text(&call->headers, "\r\n");
 }
 
 void api_let_cache(struct api_call *call, const char *control)

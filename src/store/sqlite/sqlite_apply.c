@@ -4,8 +4,8 @@
  *   changes   stop at the first that lost
  *
  * Errors are of two kinds. What only this request can have caused (a value too large for
- * the database) rolls it back to its savepoint. Everything else - no space, I/O, damage -
- * goes into trouble and ends the transaction: SQLite may have rolled it back already. */
+ * the database) fails it alone. Everything else - no space, I/O, damage - goes into trouble and
+ * ends the transaction: SQLite may have rolled it back already. */
 #include "store/sqlite/sqlite_apply.h"
 
 #include <stdio.h>
@@ -497,20 +497,37 @@ static enum store_status write_changes(struct sqlite_apply *apply, struct store_
     return status;
 }
 
-void sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req)
+static void apply_request(struct sqlite_apply *apply, struct store_commit *req)
 {
     size_t before = apply->growths.count;
-    req->status = run_sql(apply, SQL_SAVEPOINT);
-    if (!req->status)
-        req->status = try_claims(apply, req);
+    req->status = try_claims(apply, req);
     if (!req->status)
         req->status = write_changes(apply, req);
     if (req->status)
         apply->growths.count = before;
+}
+
+static void apply_in_savepoint(struct sqlite_apply *apply, struct store_commit *req)
+{
+    req->status = run_sql(apply, SQL_SAVEPOINT);
+    if (!req->status)
+        apply_request(apply, req);
     if (req->status && !apply->trouble)
         run_sql(apply, SQL_ROLLBACK_TO);
     if (!apply->trouble)
         run_sql(apply, SQL_RELEASE);
+}
+
+bool sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req)
+{
+    int before = sqlite3_total_changes(apply->db->handle);
+    if (apply->keeps_apart) {
+        apply_in_savepoint(apply, req);
+        return true;
+    }
+    apply_request(apply, req);
+    return !req->status || apply->trouble ||
+           sqlite3_total_changes(apply->db->handle) == before;
 }
 
 void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)

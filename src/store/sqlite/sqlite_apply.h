@@ -14,6 +14,7 @@ struct sqlite_apply {
     struct list changed;           /* counters that the transaction has moved */
     struct sqlite_growths growths; /* of the transaction; whoever commits takes them */
     struct buf text;               /* of the row that is written */
+    bool keeps_apart;              /* each request has a savepoint of its own */
     int64_t swept_at;              /* Unix ms, of the last look for expired claims */
     int trouble; /* extended result code that ends the transaction, or SQLITE_OK */
 };
@@ -24,9 +25,10 @@ void sqlite_apply_finish(struct sqlite_apply *apply);
 /* Forgets the counters; after a transaction that was not committed. */
 void sqlite_apply_forget(struct sqlite_apply *apply);
 
-/* Runs the request in a savepoint; the status says whether anything of it is left. When
+/* Runs the request; the status says whether it was done. False: it was not, but something of it is
+ * left, which goes with the transaction alone; never while requests are kept apart. When
  * apply->trouble is set afterwards the whole transaction is void. */
-void sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req);
+bool sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req);
 void sqlite_apply_purge(struct sqlite_apply *apply, struct store_purge *req);
 
 /* Removes a few expired claims. */

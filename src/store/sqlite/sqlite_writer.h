@@ -36,6 +36,7 @@ struct sqlite_writer {
     const struct sqlite_options *options;
     struct sqlite_db db; /* opened by whoever starts the writer */
     struct sqlite_apply apply;
+    unsigned apart_left; /* groups whose requests are kept apart */
     struct sqlite_checkpoint checkpoint;
     unsigned checkpointed_pages; /* where the log stood after the last attempt */
     int64_t synced_us;           /* when the last transaction was on the disk, and how */

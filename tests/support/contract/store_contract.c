@@ -549,6 +549,8 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
         cases[count++] = store_stored_cases[i];
     for (size_t i = 0; i < store_report_case_count; i++)
         cases[count++] = store_report_cases[i];
+    for (size_t i = 0; i < store_group_case_count; i++)
+        cases[count++] = store_group_cases[i];
     for (size_t i = 0; i < store_byte_case_count; i++)
         cases[count++] = store_byte_cases[i];
     for (size_t i = 0; i < count; i++) {

@@ -16,6 +16,8 @@ extern const struct CMUnitTest store_stored_cases[];
 extern const size_t store_stored_case_count;
 extern const struct CMUnitTest store_report_cases[];
 extern const size_t store_report_case_count;
+extern const struct CMUnitTest store_group_cases[];
+extern const size_t store_group_case_count;
 extern const struct CMUnitTest store_byte_cases[];
 extern const size_t store_byte_case_count;
 

@@ -1,0 +1,168 @@
+/* The contract of a group: who fails leaves nothing, and changes nothing for the others. */
+#include "base/mem.h"
+#include "tests/support/contract/store_contract_cases.h"
+
+/* Commits are begun at once, so that a driver can write them together. Each kind comes in turn. */
+enum { MEMBERS = 25, ROUNDS = 4, KINDS = 5 };
+enum kind {
+    IS_DONE,        /* a new run, with a claim that is free */
+    IS_TAKEN,       /* a claim that is another's */
+    FINDS_IT_TAKEN, /* a claim that is free, then one that is another's */
+    COMES_TOO_LATE, /* a new document, then a version of one that is not there */
+    FAILS_AT_ONCE,  /* a version of one that is not there */
+};
+
+struct member {
+    struct store_commit req;
+    enum kind kind;
+    struct change changes[2];
+    struct claim claims[2];
+    enum store_status status;
+};
+
+static struct member *members;
+static int answered;
+
+static void on_member(struct store_commit *req, enum store_status status)
+{
+    container_of(req, struct member, req)->status = status;
+    answered++;
+}
+
+static struct claim claim_named(const char *key, int number, const char *owner)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "%s %d", key, number);
+    struct claim claim = { .kind = CLAIM_IDEMPOTENCY,
+                           .env = ENV_A,
+                           .key = text_bytes(name) };
+    snprintf(claim.owner, sizeof(claim.owner), "%s", owner);
+    return claim;
+}
+
+static struct change document_named(int number)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "document %d", number);
+    return new_document(ENV_A, DOC_BATCH, name, "{}");
+}
+
+static void begin(struct store_world *world, struct member *member, int number)
+{
+    struct store_commit *req = &member->req;
+    *member = (struct member){ .kind = (enum kind)(number % KINDS) };
+    *req = (struct store_commit){ .changes = member->changes,
+                                  .claims = member->claims,
+                                  .now_ms = FIRST_RUN_MS,
+                                  .done = on_member };
+    switch (member->kind) {
+    case IS_DONE:
+        member->changes[req->change_count++] = new_run(ENV_A, number, "task");
+        member->claims[req->claim_count++] = claim_named("own", number, "run_own");
+        break;
+    case IS_TAKEN:
+        member->claims[req->claim_count++] = claim_named("taken", 0, "run_failed");
+        break;
+    case FINDS_IT_TAKEN:
+        member->changes[req->change_count++] = new_run(ENV_A, number, "task");
+        member->claims[req->claim_count++] = claim_named("free", number, "run_failed");
+        member->claims[req->claim_count++] = claim_named("taken", 0, "run_failed");
+        break;
+    case COMES_TOO_LATE:
+        member->changes[req->change_count++] = document_named(number);
+        member->changes[req->change_count] = document_named(number + 1000);
+        member->changes[req->change_count++].expected = 7;
+        break;
+    case FAILS_AT_ONCE:
+        member->changes[req->change_count] = document_named(number + 1000);
+        member->changes[req->change_count++].expected = 7;
+        break;
+    }
+    world->store->ops->commit(world->store, req);
+}
+
+static enum store_status take(struct store_world *world, struct claim claim)
+{
+    enum store_status status = commit(world, NULL, 0, &claim, 1);
+    bytes_unref(claim.key);
+    return status;
+}
+
+/* True when nothing of the document is there: it can be made anew, and is dropped again. */
+static bool is_free(struct store_world *world, int number)
+{
+    struct change change = document_named(number);
+    bool is_new = commit(world, &change, 1, NULL, 0) == STORE_OK;
+    bytes_clear(&change.document.body);
+    change.expected = change.document.version;
+    if (is_new)
+        assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
+    change_finish(&change);
+    return is_new;
+}
+
+static void check(struct store_world *world, struct member *member, int number,
+                  uint64_t *seq)
+{
+    switch (member->kind) {
+    case IS_DONE:
+        assert_int_equal(member->status, STORE_OK);
+        assert_true(member->changes[0].seq == *seq + 1);
+        *seq = member->changes[0].seq;
+        assert_int_equal(take(world, claim_named("own", number, "run_other")), STORE_TAKEN);
+        break;
+    case IS_TAKEN:
+        assert_int_equal(member->status, STORE_TAKEN);
+        assert_string_equal(member->claims[0].owner, "run_first");
+        break;
+    case FINDS_IT_TAKEN:
+        assert_int_equal(member->status, STORE_TAKEN);
+        assert_false(member->claims[0].taken);
+        assert_true(member->claims[1].taken);
+        assert_string_equal(member->claims[1].owner, "run_first");
+        assert_int_equal(take(world, claim_named("free", number, "run_other")), STORE_OK);
+        break;
+    case COMES_TOO_LATE:
+        assert_int_equal(member->status, STORE_LOST);
+        assert_true(is_free(world, number));
+        break;
+    case FAILS_AT_ONCE: assert_int_equal(member->status, STORE_LOST); break;
+    }
+}
+
+static void finish(struct member *member)
+{
+    for (size_t i = 0; i < member->req.change_count; i++)
+        change_finish(&member->changes[i]);
+    for (size_t i = 0; i < member->req.claim_count; i++)
+        bytes_unref(member->claims[i].key);
+}
+
+static void who_fails_in_a_group_leaves_nothing_and_the_others_are_done(void **state)
+{
+    struct store_world *world = *state;
+    members = mem_new_array(struct member, MEMBERS);
+    assert_int_equal(take(world, claim_named("taken", 0, "run_first")), STORE_OK);
+    for (int round = 0; round < ROUNDS; round++) {
+        answered = 0;
+        for (int i = 0; i < MEMBERS; i++)
+            begin(world, &members[i], round * MEMBERS + i);
+        while (answered < MEMBERS)
+            world->turn(world);
+        uint64_t seq = members[0].changes[0].seq - 1;
+        for (int i = 0; i < MEMBERS; i++) {
+            check(world, &members[i], round * MEMBERS + i, &seq);
+            finish(&members[i]);
+        }
+        world->reopen(world);
+    }
+    assert_int_equal(take(world, claim_named("taken", 0, "run_other")), STORE_TAKEN);
+    assert_int_equal(count_runs(world, ENV_A), ROUNDS * MEMBERS / KINDS);
+    free(members);
+}
+
+const struct CMUnitTest store_group_cases[] = {
+    cmocka_unit_test(who_fails_in_a_group_leaves_nothing_and_the_others_are_done),
+};
+const size_t store_group_case_count =
+    sizeof(store_group_cases) / sizeof(store_group_cases[0]);
