@@ -9,6 +9,7 @@ import { after, before, test } from "node:test";
 
 import { Writers } from "../support/js/acknowledged.mjs";
 import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { PgRelay } from "../support/js/pg_relay.mjs";
 import { mayMount, onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { RunsMirror } from "../support/js/runs.mjs";
 
@@ -241,4 +242,17 @@ test("what a start reads is read on when somebody stops it, and holds nothing fo
   await until(() => !session("pid"), { timeoutMs: 90_000, everyMs: 500, what: "the server gives it up" });
   await goOn();
   await gateway.stop();
+});
+
+test("reads wait for their turn at a database that is slow but answers, longer than one that is silent is waited for", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres();
+  const relay = await PgRelay.start(postgres, t);
+  const gateway = await startGateway(onDatabase(postgres, "only", { url: relay.url }));
+  t.after(async () => { await gateway.stop(); await postgres.stop("immediate"); });
+  relay.delayMs = 60;
+  const began = performance.now();
+  const reads = await Promise.all(Array.from({ length: 100 }, (_, i) => gateway.get(`/api/v3/runs/run_${String(i).padStart(25, "a")}`)));
+  assert.ok(performance.now() - began > 6000, "the line is as long as it has to be");
+  assert.deepEqual([...new Set(reads.map(({ status }) => status))], [404], reads.find(({ status }) => status !== 404)?.text);
+  relay.delayMs = 0;
 });

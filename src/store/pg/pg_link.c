@@ -159,6 +159,7 @@ static void lose_by_libpq(struct pg_link *link)
 static void on_timer(uv_timer_t *timer)
 {
     struct pg_link *link = container_of(timer, struct pg_link, timer);
+    uv_timer_stop(timer);
     if (link->state == PG_WAITING)
         begin_opening(link);
     else
@@ -268,8 +269,11 @@ static void on_poll(uv_poll_t *poll, int status, int what)
     }
     if (what & UV_WRITABLE)
         flush(link);
-    if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY))
+    if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY)) {
+        if (uv_is_active((uv_handle_t *)&link->timer))
+            uv_timer_again(&link->timer); /* an answer of many bytes may take its time */
         fill(link);
+    }
 }
 
 static bool send_params(struct pg_link *link, const char *sql,
@@ -322,7 +326,8 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
                 (!link->reads || PQpipelineSync(link->conn) == 1);
     /* What libpq refuses to send is found when the deadline is over at once. */
     if (statement->deadline_ms || !sent)
-        uv_timer_start(&link->timer, on_timer, sent ? statement->deadline_ms : 0, 0);
+        uv_timer_start(&link->timer, on_timer, sent ? statement->deadline_ms : 0,
+                       statement->deadline_ms);
     if (sent && PQflush(link->conn) > 0)
         uv_poll_start(&link->socket->poll, UV_READABLE | UV_WRITABLE, on_poll);
 }

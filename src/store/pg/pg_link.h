@@ -23,7 +23,7 @@ struct pg_statement {
     const char *sql;
     const struct pg_params *params;
     int64_t stop_ms;      /* of a link that reads: the server ends it then; 0: never */
-    unsigned deadline_ms; /* then the connection is given up; 0: never */
+    unsigned deadline_ms; /* without a byte: then the connection is given up; 0: never */
 };
 
 struct pg_socket;

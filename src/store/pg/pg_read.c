@@ -6,9 +6,11 @@
  *                └───────────────┘      └──────────► decode_work: rows into runs
  *   done ◄───────────────────────────────────────── after_decode
  *
- * The server ends what takes longer than two seconds; only what a start reads, which cannot do
- * without, may take longer. A read whose connection is lost is begun again; one that finds
- * none for five seconds fails, of a start for thirty.
+ * The server ends a search that takes longer than two seconds, and what is found by its key, which
+ * may be large, after ten; only what a start reads, which cannot do without, may take longer. A
+ * read whose connection is lost, or silent for five seconds, is begun again. One that waits fails
+ * when no read has been answered for five seconds, of a start for thirty: in a line that moves it
+ * waits for its turn.
  *
  * The runs that a start walks come by COPY. Between two pages it stands still, and its connection
  * serves nobody else: the next page of the walk goes on with it, anything else gives it up. */
@@ -25,7 +27,8 @@
 #include "store/pg_sql/pg_refusal.h"
 
 enum {
-    STOP_MS = 2000,
+    STOP_SEARCH_MS = 2000,
+    STOP_MS = 10000,
     DEADLINE_MS = 5000,
     PATIENCE_MS = 5000,
     START_PATIENCE_MS = 30000,
@@ -236,10 +239,13 @@ static void start(struct pg_reader *reader, struct pg_read *read)
         return;
     }
     build(read, &query);
+    bool searches = read->kind == READ_LIST || read->kind == READ_COUNT;
     struct pg_statement statement = {
         .sql = query.sql.ptr,
         .params = &query.params,
-        .stop_ms = is_bounded(read) ? STOP_MS : 0,
+        .stop_ms = !is_bounded(read) ? 0
+                   : searches        ? STOP_SEARCH_MS
+                                     : STOP_MS,
         .deadline_ms = is_bounded(read) ? DEADLINE_MS : 0,
     };
     pg_link_send(&reader->link, &statement);
@@ -280,6 +286,13 @@ static uint64_t patience_ms(const struct pg_read *read)
     return is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
 }
 
+static bool is_late(const struct pg_read *read, uint64_t now)
+{
+    uint64_t heard_ms = read->readers->heard_ms;
+    uint64_t since_ms = read->begun_ms > heard_ms ? read->begun_ms : heard_ms;
+    return now >= since_ms + patience_ms(read);
+}
+
 /* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */
 static void on_patience(uv_timer_t *timer)
 {
@@ -290,7 +303,7 @@ static void on_patience(uv_timer_t *timer)
     read_line_init(&fresh);
     for (struct read_waiter *next; (next = read_line_take(&readers->waiting, true));) {
         struct pg_read *read = container_of(next, struct pg_read, waiter);
-        if (now_ms() < read->begun_ms + patience_ms(read)) {
+        if (!is_late(read, now_ms())) {
             read_line_add(&fresh, next);
             continue;
         }
@@ -364,6 +377,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_read *read = take_read(reader);
+    reader->all->heard_ms = now_ms();
     if (PQresultStatus(answer) != (is_copied(read) ? PGRES_COMMAND_OK : PGRES_TUPLES_OK)) {
         take_error(reader, read, answer);
         return;
@@ -386,6 +400,7 @@ static void on_rows(struct pg_link *link)
     struct pg_readers *readers = reader->all;
     struct pg_start_page *page = &reader->read->page;
     size_t before = page->count;
+    readers->heard_ms = now_ms();
     bool is_full = pg_start_take(page, link, reader->read->req.walk);
     reader->copied += page->count - before;
     if (!is_full)

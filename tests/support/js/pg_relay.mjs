@@ -5,6 +5,7 @@
 //   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v1" });
 //   await rule.struck;
 //   relay.hold("server"); relay.pass(); relay.refuse(); relay.accept();
+//   relay.delayMs = 50;    that each message of the server waits, one after the other; 0: none
 //
 // An order counts the messages of one direction from the moment that it is given, of all connections
 // or of those that have sent a text, and strikes once, at the n-th of them:
@@ -17,7 +18,7 @@
 //   ghost    the connection ends, the statement is not sent; it reaches the server at pass()
 import net from "node:net";
 
-import { freePort } from "./gateway.mjs";
+import { freePort, sleep } from "./gateway.mjs";
 
 const SSL_REQUEST = 80877103, GSS_REQUEST = 80877104, PROTOCOL_3 = 196608;
 const ENDS_STATEMENT = new Set(["S", "Q"]); // Sync, Query
@@ -47,8 +48,9 @@ class Messages {
 class Lane {
   constructor(target) { Object.assign(this, { target, held: false, waiting: [] }); }
 
-  send(bytes) {
+  send(bytes, delayMs) {
     if (this.held) this.waiting.push(bytes);
+    else if (delayMs) this.before = (this.before ?? Promise.resolve()).then(() => sleep(delayMs)).then(() => void this.target.write(bytes));
     else this.target.write(bytes);
   }
 
@@ -98,7 +100,7 @@ class Connection {
     if (rule === "drop") return;
     if (rule === "stall") this.lanes[from].held = true;
     if (rule === "double" || rule === "ghost") this.twice = rule;
-    if (this.twice !== "ghost" || from === "server") this.lanes[from].send(bytes);
+    if (this.twice !== "ghost" || from === "server") this.lanes[from].send(bytes, from === "server" ? this.relay.delayMs : 0);
     if (from === "client" && ENDS_STATEMENT.has(type)) this.#ownStatement();
   }
 
