@@ -3,19 +3,24 @@
  * Every change has an instant at which it is meant to be sent, start + k * interval, that
  * does not move when the server or the bench is late. The change carries this instant in
  * its metadata ({"n": nanoseconds}), so whoever sees it knows how old it is. Either a
- * change is a PUT of a run's metadata, or a burst of them is one batch of new runs. */
+ * change is a PUT of a run's metadata, or a burst of them is one batch of new runs, or, where
+ * the server is a peer that knows no runs, it is a message that a client publishes. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client.h"
 #include "fill.h"
 #include "histogram.h"
 #include "http_client.h"
 
 struct changes {
     struct http_client client;
+    const struct options *options;
     const struct fill *fill; /* the runs to change */
+    struct client
+        *publisher; /* of a peer: by whom they are told. NULL: they are requests */
     bool by_batch;
     size_t burst;
 
@@ -23,6 +28,7 @@ struct changes {
     uint64_t wanted;               /* changes; the others count changes too */
     uint64_t allowed; /* to be sent so far, of changes_begin all that are wanted */
     uint64_t sent, acked, failed;
+    uint64_t published;       /* messages of the publisher, from the beginning */
     uint32_t *acked_of;       /* by run */
     struct buf failure;       /* the first refusal, status and body */
     struct histogram latency; /* from the intended instant to the reply */

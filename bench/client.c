@@ -11,6 +11,7 @@
 
 #include "base/list.h"
 #include "base/mem.h"
+#include "peer.h"
 #include "secure.h"
 
 enum { INPUT_SIZE = 1 << 18, CLIENTS_AN_ADDRESS = 5000 };
@@ -33,6 +34,7 @@ void client_group_init(struct client_group *group, struct poller *poller,
     *group =
         (struct client_group){ .poller = poller, .options = options, .handler = handler };
     group->transport = find_transport(options->transport);
+    group->peer = options_has_peer(options) ? peer_find(options->peer) : NULL;
     group->input = mem_alloc(INPUT_SIZE);
     /* Another process, another net: ports in TIME_WAIT are not met again. */
     group->source_net = 1 + (unsigned)getpid() % 0xfffe;

@@ -22,6 +22,7 @@ enum {
 
 struct client;
 struct client_group;
+struct peer;
 
 /* What the client wants to hear of: {"tags", "x"}, {"run", "run_x"}, {"all", "1"}. */
 struct wish {
@@ -57,7 +58,8 @@ struct client {
     size_t number; /* decides which loopback address it comes from */
     struct wish wish;
     struct buf rest; /* bytes of what is not complete */
-    struct buf line; /* of an event stream: a line that goes on in another chunk */
+    struct buf line; /* of an event stream: a line that goes on in another chunk; of a peer:
+                      * a word that goes on in another frame */
 
     /* Of a long poll: what the server said last, verbatim. Of an event stream: offset is the
      * last id. */
@@ -76,6 +78,7 @@ struct client_group {
     struct poller *poller;
     const struct options *options;
     const struct transport *transport;
+    const struct peer *peer; /* the server is this one (peer.h); NULL: it speaks runs.v1 */
     const struct client_handler *handler;
     char *input;         /* everybody reads into it */
     uint64_t opened;     /* connections that the server has accepted as what they are */

@@ -5,7 +5,8 @@
  *   changes at the rate, open loop ─► every frame: age of its change, version, bytes
  *   wait until everybody is at the final versions ─► report
  *
- * With --floor the server is the one of floor.c, which makes its changes itself; the
+ * With --floor the server is the one of floor.c, which makes its changes itself; with --peer
+ * it is one that knows no runs, and the first of the subscribers publishes the changes. The
  * clients are the same. */
 #include "commands.h"
 
@@ -23,10 +24,12 @@
 enum { BASELINE_BURSTS = 200, LOOPBACK_ROUNDS = 500, LOOPBACK_MAX = 1000 };
 
 static const double BASELINE_RATE = 100; /* bursts a second at least */
+static const double WARM_SECONDS = 0.5;
 static const int64_t TICK_NS = 20000000;
 static const int64_t IDLE_NS = 2000000000;
 static const int64_t SETTLE_NS = 200000000;
-static const int64_t QUIET_NS = 3000000000; /* nothing came: nothing will */
+static const int64_t QUIET_NS = 3000000000;       /* nothing came: nothing will */
+static const int64_t PEER_QUIET_NS = 15000000000; /* some are silent while they queue */
 
 struct fanout {
     const struct options *options;
@@ -47,6 +50,12 @@ struct fanout {
     int64_t cpu_ns;
     double seconds;
 };
+
+/* Only a gateway has runs, requests and loop turns. */
+static bool is_gateway(const struct options *options)
+{
+    return !options->floor && !options_has_peer(options);
+}
 
 static void wait_until(struct fanout *fanout, int64_t until_ns, const char *what)
 {
@@ -72,12 +81,25 @@ static void allow_more(struct fanout *fanout)
         fanout->changes.allowed = heard(fanout) + ahead;
 }
 
+static bool is_quiet(const struct fanout *fanout)
+{
+    int64_t limit_ns = options_has_peer(fanout->options) ? PEER_QUIET_NS : QUIET_NS;
+    return now_ns() - fanout->subs.last_ns > limit_ns;
+}
+
+/* With --ahead a message that a peer has lost is waited for by all that come after it. */
+static bool is_stuck(const struct fanout *fanout)
+{
+    const struct changes *changes = &fanout->changes;
+    return changes->publisher && changes->sent == changes->allowed && is_quiet(fanout);
+}
+
 /* Runs the changes that were begun until all of them are answered. */
 static void run_changes(struct fanout *fanout, const char *what)
 {
     struct changes *changes = &fanout->changes;
     struct subscribers *subs = &fanout->subs;
-    while (!changes_done(changes)) {
+    while (!changes_done(changes) && !is_stuck(fanout)) {
         allow_more(fanout);
         int64_t next = changes_step(changes);
         int64_t tick = now_ns() + TICK_NS;
@@ -157,26 +179,40 @@ static void settle(struct fanout *fanout)
         fanout->n_of = mem_new_array(int64_t, fanout->fill.count);
         changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
     }
-    while (count_lost(fanout) > 0 && now_ns() - fanout->subs.last_ns < QUIET_NS) {
+    while (count_lost(fanout) > 0 && !is_quiet(fanout)) {
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
     }
 }
 
-static uint64_t wanted_changes(const struct options *options)
+static uint64_t changes_in(const struct options *options, double seconds)
 {
-    double bursts = options->rate / (double)options->burst * options->seconds;
+    double bursts = options->rate / (double)options->burst * seconds;
     uint64_t whole = bursts < 1 ? 1 : (uint64_t)bursts;
     return whole * (uint64_t)options->burst;
 }
 
-static void measure_gateway(struct fanout *fanout)
+/* The first of the subscribers of a peer publishes, from now on. What compiles itself while it
+ * runs has done so before it is measured. */
+static void begin_to_publish(struct fanout *fanout)
+{
+    const struct options *options = fanout->options;
+    fanout->changes.publisher = &fanout->subs.all[0].client;
+    fanout->measures = true;
+    changes_begin(&fanout->changes, options->rate / (double)options->burst,
+                  changes_in(options, WARM_SECONDS));
+    run_changes(fanout, "warming up");
+    settle(fanout);
+}
+
+/* Or a peer. */
+static void measure_server(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     subscribers_measure(&fanout->subs);
     fanout->measures = true;
     struct changes *changes = &fanout->changes;
-    uint64_t wanted = wanted_changes(options);
+    uint64_t wanted = changes_in(options, options->seconds);
     int64_t before = server_cpu_ns(options), started = now_ns();
     changes_begin(changes, options->rate / (double)options->burst, wanted);
     if (!options->ahead) /* else no instant is meant for a change */
@@ -195,7 +231,7 @@ static void measure_floor(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     struct subscribers *subs = &fanout->subs;
-    uint64_t wanted = wanted_changes(options);
+    uint64_t wanted = changes_in(options, options->seconds);
     double interval_ns = 1e9 * (double)options->burst / options->rate;
     char start[200];
     snprintf(start, sizeof(start),
@@ -251,7 +287,7 @@ static void report_cost(struct fanout *fanout)
                       fanout->polls ? "server CPU a change delivered, and the next poll"
                                     : "server CPU a frame, all of it",
                       share(total, frames) / 1000, "us");
-        if (!options->floor)
+        if (is_gateway(options))
             report_change_cost(fanout, total);
         report_number(report, "busy_percent", "server busy", total / fanout->seconds / 1e7,
                       "%");
@@ -293,7 +329,10 @@ static void report_all(struct fanout *fanout)
     struct report *report = &fanout->report;
     struct subscribers *subs = &fanout->subs;
     report_count(report, "subscribers", "subscribers", (int64_t)subs->count);
-    report_text(report, "topic", "  of one", options->topic);
+    if (options_has_peer(options))
+        report_text(report, "peer", "  of", options->peer);
+    else
+        report_text(report, "topic", "  of one", options->topic);
     report_text(report, "transport", "  by", options->transport);
     if (options->rate > 0) {
         report_number(report, "rate", "changes a second, wanted", options->rate, "/s");
@@ -317,7 +356,7 @@ static void report_all(struct fanout *fanout)
         report_count(report, "closed", "connections closed", (int64_t)subs->closed);
         report_latency(report, "latency", "latency", &subs->latency);
         report_last(fanout);
-        if (!options->floor)
+        if (is_gateway(options))
             report_latency(report, "ack", "change answered after",
                            &fanout->changes.latency);
     }
@@ -333,8 +372,13 @@ static void check_transport(struct fanout *fanout)
         fatal("--encoding: '%s' is none of json, msgpack", options->encoding);
     if (!json && !ws)
         fatal("--encoding msgpack needs --transport ws");
-    if (options->floor && (!ws || !json))
-        fatal("--floor needs --transport ws and --encoding json");
+    if (!is_gateway(options) && (!ws || !json))
+        fatal("--floor and --peer need --transport ws and --encoding json");
+    if (!is_gateway(options) &&
+        (strcmp(options->topic, "tag") != 0 || strcmp(options->by, "metadata") != 0))
+        fatal("--floor and --peer know neither --topic nor --by");
+    if (options->floor && options_has_peer(options))
+        fatal("the server is --floor or a --peer, not both");
     fanout->polls = strcmp(options->transport, "longpoll") == 0;
     if (fanout->polls && options->runs && options->runs < options->burst)
         fatal("--transport longpoll needs as many --runs as --burst: polls tell no "
@@ -356,10 +400,10 @@ static void prepare(struct fanout *fanout)
     check_transport(fanout);
     if (runs < 1)
         fatal("--runs is at least 1");
-    if (options->ahead < 0)
-        fatal("--ahead is at least 0");
+    if (options->ahead < 0 || options->pad < 0)
+        fatal("--ahead and --pad are at least 0");
     fill_init(&fanout->fill, options, &fanout->report);
-    if (options->floor) {
+    if (!is_gateway(options)) {
         fanout->fill.ids = mem_new(struct fill_id);
         snprintf(fanout->fill.ids[0].text, FILL_ID_SIZE, "run_floor");
         fanout->fill.count = 1;
@@ -379,16 +423,18 @@ int fanout_main(const struct options *options)
     subscribers_init(&fanout->subs, &fanout->poller, options, &fanout->fill,
                      &fanout->report);
 
-    if (!options->floor) {
+    if (is_gateway(options)) {
         server_read_turns(options, &fanout->turns);
         measure_change_cost(fanout);
         measure_machine(fanout);
     }
     connect_all(fanout);
+    if (options->rate > 0 && options_has_peer(options))
+        begin_to_publish(fanout);
     if (options->rate > 0 && options->floor)
         measure_floor(fanout);
     else if (options->rate > 0)
-        measure_gateway(fanout);
+        measure_server(fanout);
     report_all(fanout);
 
     uint64_t lost = options->rate > 0 ? count_lost(fanout) : 0;

@@ -36,8 +36,10 @@ struct options {
     int64_t ahead;         /* changes on their way at most; 0: as many as there are */
     int64_t runs;
     double seconds;
+    int64_t pad;         /* bytes of a text in the metadata of each change */
     bool floor;          /* the server is runcast-floor */
-    int64_t frame_bytes; /* of the floor's messages */
+    const char *peer;    /* the server is this one (peer.h); "" or NULL: it is none */
+    int64_t frame_bytes; /* of the floor's and a peer's messages */
 
     const char *project; /* its ref */
     int64_t workers;     /* that hold a poll */
@@ -63,6 +65,11 @@ struct options {
 /* Fills options from the environment and the arguments of the command; prints the help or
  * a sentence about a wrong option and ends the program where there is nothing to run. */
 void options_read(struct options *options, enum command command, int argc, char **argv);
+
+static inline bool options_has_peer(const struct options *options)
+{
+    return options->peer && options->peer[0];
+}
 
 /* The help text of one command. */
 void options_print(enum command command);

@@ -1,6 +1,7 @@
 /* server.c - what the measured server costs: its CPU, its memory, its loop turns. */
 #include "server.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,18 +15,54 @@ static const char BUCKET[] = "runcast_loop_turn_cpu_seconds_bucket{le=\"";
 static const double TURN_LIMIT_S = 0.005;
 
 /* The kernel's clock of another process counts nanoseconds and is exact while it runs;
- * /proc/PID/stat counts ticks. */
-int64_t server_cpu_ns(const struct options *options)
+ * /proc/PID/stat counts ticks. Returns 0 or a number of errno. */
+static int read_clock(int64_t pid, int64_t *cpu_ns)
 {
     clockid_t clock;
     struct timespec cpu;
+    int failed = clock_getcpuclockid((pid_t)pid, &clock);
+    if (failed)
+        return failed;
+    if (clock_gettime(clock, &cpu))
+        return errno;
+    *cpu_ns = cpu.tv_sec * 1000000000LL + cpu.tv_nsec;
+    return 0;
+}
+
+static int64_t children_cpu_ns(int64_t pid, const char *thread)
+{
+    char path[96];
+    int64_t child, cpu_ns, total_ns = 0;
+    snprintf(path, sizeof(path), "/proc/%" PRId64 "/task/%.20s/children", pid, thread);
+    FILE *file = fopen(path, "re");
+    if (!file) /* the thread has ended, or the kernel does not tell */
+        return 0;
+    while (fscanf(file, "%" SCNd64, &child) == 1) {
+        if (read_clock(child, &cpu_ns) == 0)
+            total_ns += cpu_ns;
+    }
+    fclose(file);
+    return total_ns;
+}
+
+int64_t server_cpu_ns(const struct options *options)
+{
+    char path[64];
+    int64_t total_ns = 0;
     if (options->pid == 0)
         return 0;
-    int failed = clock_getcpuclockid((pid_t)options->pid, &clock);
-    if (failed || clock_gettime(clock, &cpu))
+    int failed = read_clock(options->pid, &total_ns);
+    if (failed)
         fatal("--pid: cannot read the CPU time of process %" PRId64 ": %s", options->pid,
-              strerror(failed ? failed : errno));
-    return cpu.tv_sec * 1000000000LL + cpu.tv_nsec;
+              strerror(failed));
+    snprintf(path, sizeof(path), "/proc/%" PRId64 "/task", options->pid);
+    DIR *threads = opendir(path);
+    struct dirent *thread;
+    while (threads && (thread = readdir(threads)))
+        total_ns += children_cpu_ns(options->pid, thread->d_name);
+    if (threads)
+        closedir(threads);
+    return total_ns;
 }
 
 int64_t server_memory_bytes(const struct options *options)

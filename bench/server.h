@@ -20,7 +20,8 @@ struct turns {
     uint64_t total[TURN_BUCKETS_MAX];
 };
 
-/* CPU time of all threads since the process started; 0 without a pid. */
+/* CPU time of all threads of the process and of its children since they started; 0 without a
+ * pid. */
 int64_t server_cpu_ns(const struct options *options);
 
 /* Memory that only this process has and that is written to (Private_Dirty); 0 without a

@@ -1,7 +1,8 @@
-/* ws_client.c - runs.v1 over WebSocket.
+/* ws_client.c - runs.v1 over WebSocket, by itself or inside what a peer says.
  *
- *   connected ──► upgrade request ──► 101 ──► {"op":"sub"}
+ *   connected ──► upgrade request ──► 101 ──► {"op":"sub"}, or the peer's hello
  *   input ──────► frames parsed in place ───► on_message
+ *                    └─ of a peer: its words ──┘
  *
  * The nonce of the handshake and the mask are constants: both protect against what cannot
  * happen between a bench and the server it loads (RFC 6455 §10.3). */
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "base/cursor.h"
+#include "peer.h"
 
 enum {
     SEND_MAX = 1024, /* bytes of one message of ours */
@@ -59,6 +61,21 @@ void ws_client_send(struct client *client, struct slice text)
     send_frame(client, OP_TEXT, text);
 }
 
+/* Sends what a peer wants to hear; "": nothing. */
+static void send_word(struct client *client, struct slice word)
+{
+    if (word.len)
+        send_frame(client, client->group->peer->binary ? OP_BINARY : OP_TEXT, word);
+}
+
+void ws_client_publish(struct client *client, struct slice message)
+{
+    struct buf word = { 0 };
+    client->group->peer->publish(message, &word);
+    send_word(client, buf_slice(&word));
+    buf_finish(&word);
+}
+
 static void leave(struct client *client)
 {
     send_frame(client, OP_CLOSE, (struct slice){ "\x03\xe8", 2 });
@@ -67,13 +84,20 @@ static void leave(struct client *client)
 static void send_upgrade(struct client *client)
 {
     const struct options *options = client->group->options;
+    const struct peer *peer = client->group->peer;
     struct buf head = { 0 };
     buf_print(&head,
-              "GET /realtime/v1/ws HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\n"
+              "GET %s HTTP/1.1\r\nHost: %s\r\nUpgrade: websocket\r\n"
               "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-              "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: runs.v1.%s\r\n"
-              "Authorization: Bearer %s\r\n\r\n",
-              options->host, NONCE, options->encoding, options->key);
+              "Sec-WebSocket-Key: %s\r\n",
+              peer ? peer->path : "/realtime/v1/ws", options->host, NONCE);
+    if (!peer) /* who is no gateway is told no key */
+        buf_print(&head,
+                  "Sec-WebSocket-Protocol: runs.v1.%s\r\nAuthorization: Bearer %s\r\n",
+                  options->encoding, options->key);
+    else if (peer->subprotocol[0])
+        buf_print(&head, "Sec-WebSocket-Protocol: %s\r\n", peer->subprotocol);
+    buf_add_text(&head, "\r\n");
     client_send(client, buf_slice(&head));
     buf_finish(&head);
 }
@@ -98,8 +122,47 @@ static void subscribe(struct client *client)
     ws_client_send(client, slice_of(message));
 }
 
+/* What a gateway would say now: nothing comes before the first change. */
+static void say_subscribed(struct client *client, int64_t received_ns)
+{
+    client->group->handler->on_message(client, SLICE("{\"op\":\"ok\",\"count\":0}"),
+                                       received_ns);
+}
+
+/* Takes the words that are complete and returns the bytes of them. */
+static size_t take_words(struct client *client, struct slice in, int64_t received_ns)
+{
+    struct slice rest = in;
+    size_t used = 1;
+    while (rest.len && used) {
+        struct peer_word word = { 0 };
+        used = client->group->peer->take(rest, &word);
+        rest = slice_from(rest, used);
+        send_word(client, word.reply);
+        if (word.subscribed)
+            say_subscribed(client, received_ns);
+        if (word.message.ptr)
+            client->group->handler->on_message(client, word.message, received_ns);
+    }
+    return in.len - rest.len;
+}
+
+/* A word may lie across frames: what is incomplete waits in client->line. */
+static void take_payload(struct client *client, struct slice payload, int64_t received_ns)
+{
+    struct buf *line = &client->line;
+    if (line->len == 0) {
+        size_t used = take_words(client, payload, received_ns);
+        if (used < payload.len)
+            buf_add(line, slice_from(payload, used));
+        return;
+    }
+    buf_add(line, payload);
+    buf_drop(line, take_words(client, buf_slice(line), received_ns));
+}
+
 /* Returns the bytes used; 0 while the reply is not complete or when it was a refusal. */
-static size_t take_upgrade(struct client *client, struct slice in)
+static size_t take_upgrade(struct client *client, struct slice in, int64_t received_ns)
 {
     const char *end = memmem(in.ptr, in.len, "\r\n\r\n", 4);
     if (!end)
@@ -114,7 +177,13 @@ static size_t take_upgrade(struct client *client, struct slice in)
     }
     client->state = CLIENT_OPEN;
     client->group->opened++;
-    subscribe(client);
+    const struct peer *peer = client->group->peer;
+    if (!peer)
+        subscribe(client);
+    else if (peer->subscribes_itself)
+        say_subscribed(client, received_ns);
+    else
+        send_word(client, peer->hello);
     return head.len + 4;
 }
 
@@ -142,7 +211,10 @@ static void take_frame(struct client *client, const struct frame *frame,
     switch (frame->final ? frame->opcode : 0) {
     case OP_TEXT:
     case OP_BINARY:
-        client->group->handler->on_message(client, payload, received_ns);
+        if (client->group->peer)
+            take_payload(client, payload, received_ns);
+        else
+            client->group->handler->on_message(client, payload, received_ns);
         return;
     case OP_PING: send_frame(client, OP_PONG, payload); return;
     case OP_PONG: return;
@@ -162,7 +234,7 @@ static size_t take(struct client *client, struct slice in, int64_t received_ns)
 {
     struct frame frame;
     if (client->state == CLIENT_BEGINNING)
-        return take_upgrade(client, in);
+        return take_upgrade(client, in, received_ns);
     size_t used = parse_frame(in, &frame);
     if (used)
         take_frame(client, &frame, received_ns);
