@@ -19,6 +19,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/deploy/build.sh"
+source "$root/bench/servers.sh"
 build=${1:-$root/build}
 rounds=${ROUNDS:-3}
 seconds=${DURATION:-5}
@@ -30,62 +31,14 @@ secure_port=${SECURE_PORT:-3933}
 secure=() # options of a gateway that also speaks TLS
 server_cores=0
 bench_core=1
-server_pid=
 missed=0
 
 build_programs "$build" runcast runcast-bench runcast-floor
-if [ "$(nproc)" -lt 2 ]; then
-    echo "bench/run.sh: one core for the server and one for the load are needed" >&2
-    exit 2
-fi
+need_two_cores
 ulimit -n "$(ulimit -Hn)"
 mkdir -p "$data" "$out"
 
-# Keys for gateways that live for one measurement.
-export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
-export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
-export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
-export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
-export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
-export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
-export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
-export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
-
-stop_server() {
-    [ -n "$server_pid" ] || return 0
-    kill "$server_pid" 2>/dev/null || true
-    wait "$server_pid" 2>/dev/null || true
-    server_pid=
-}
 trap stop_server EXIT
-
-# ready PORT: true when the server on PORT answers that it is ready.
-ready() {
-    local line=
-    {
-        exec 3<>"/dev/tcp/127.0.0.1/$1" &&
-            printf 'GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3 &&
-            IFS= read -r -t 2 line <&3
-        exec 3>&- || true
-    } 2>/dev/null || return 1
-    case $line in "HTTP/1.1 200"*) return 0 ;; esac
-    return 1
-}
-
-start_gateway() {
-    rm -rf "${data:?}/gateway"
-    taskset -c "$server_cores" "$build/runcast" --listen "127.0.0.1:$gateway_port" \
-        --data "$data/gateway" --log-level warn "${secure[@]}" >"$out/gateway.log" 2>&1 &
-    server_pid=$!
-    for _ in $(seq 100); do
-        if ready "$gateway_port"; then return 0; fi
-        kill -0 "$server_pid" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "bench/run.sh: the gateway did not become ready:" >&2
-    cat "$out/gateway.log" >&2
-    exit 1
-}
 
 # A gateway with a certificate of the kind that is usual: ECDSA, P-256.
 start_secure() {
@@ -97,23 +50,6 @@ start_secure() {
     start_gateway
     secure=()
 }
-
-# start_floor [--ring]
-start_floor() {
-    taskset -c "$server_cores" "$build/runcast-floor" --port "$floor_port" "$@" \
-        >"$out/floor.log" 2>&1 &
-    server_pid=$!
-    for _ in $(seq 50); do
-        if grep -q listens "$out/floor.log"; then return 0; fi
-        kill -0 "$server_pid" 2>/dev/null || break
-        sleep 0.1
-    done
-    echo "bench/run.sh: the floor server did not start:" >&2
-    cat "$out/floor.log" >&2
-    exit 1
-}
-
-start_ring() { start_floor --ring; }
 
 # against gateway|secure|floor|ring NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
 # OUT/NAME.json. A measurement that lost something is a missed target, not an end.
@@ -133,26 +69,6 @@ against() {
         missed=$((missed + 1))
     fi
     stop_server
-}
-
-progress() {
-    if [ -t 2 ]; then printf '\r\033[K%s\n' "measuring $1" >&2; fi
-}
-
-# field NAME KEY: a number of one measurement, empty if it has none.
-field() {
-    sed -n "s/.*\"$2\":\([-0-9.]*\).*/\1/p" "$out/$1.json"
-}
-
-# median NAME KEY: of NAME-1 ... NAME-ROUNDS.
-median() {
-    local i
-    for i in $(seq "$rounds"); do field "$1-$i" "$2"; done | sort -n |
-        awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
-}
-
-quotient() {
-    awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.3f", a / b; else print "-" }'
 }
 
 # row LABEL VALUE UNIT FLOOR RATIO [TARGET]: TARGET is "<= N" or ">= N", of the ratio if
@@ -400,8 +316,7 @@ measure_http
 measure_single
 measure_requests
 
-processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
-printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$processor" "$(nproc)" "$(uname -r)" \
+printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$(processor)" "$(nproc)" "$(uname -r)" \
     "$(stat -f -c %T "$data")"
 printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
 fanout_rows 1000

@@ -1,0 +1,115 @@
+# servers.sh - the gateway and the floor for one measurement each, and what was measured.
+#
+# Sourced by run.sh and peers.sh, which set build, data and out (folders of programs, of a
+# gateway's data and of JSON), rounds, server_cores, gateway_port, floor_port and secure, options
+# of a gateway that also speaks TLS.
+
+# Keys for gateways that live for one measurement.
+export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
+export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
+export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
+export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
+export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
+export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
+export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
+export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
+
+server_pid=
+
+need_two_cores() {
+    [ "$(nproc)" -lt 2 ] || return 0
+    echo "$(basename "$0"): one core for the server and one for the load are needed" >&2
+    exit 2
+}
+
+stop_server() {
+    [ -n "$server_pid" ] || return 0
+    kill "$server_pid" 2>/dev/null || true
+    wait "$server_pid" 2>/dev/null || true
+    server_pid=
+}
+
+is_open() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# need_free PORT VARIABLE: else what is measured would be another server's.
+need_free() {
+    is_open "$1" || return 0
+    echo "$(basename "$0"): something listens on port $1 already; set $2 to a free one" >&2
+    exit 2
+}
+
+# ready PORT: true when the server on PORT answers that it is ready.
+ready() {
+    local line=
+    {
+        exec 3<>"/dev/tcp/127.0.0.1/$1" &&
+            printf 'GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n' >&3 &&
+            IFS= read -r -t 2 line <&3
+        exec 3>&- || true
+    } 2>/dev/null || return 1
+    case $line in "HTTP/1.1 200"*) return 0 ;; esac
+    return 1
+}
+
+# await_server NAME CONDITION…: returns when CONDITION is true; ends the program, with what the
+# server has said to OUT/NAME.log, if it ends or takes ten seconds.
+await_server() {
+    local name=$1
+    shift
+    for _ in $(seq 100); do
+        if "$@"; then return 0; fi
+        kill -0 "$server_pid" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "$(basename "$0"): the server $name did not start:" >&2
+    cat "$out/$name.log" >&2
+    exit 1
+}
+
+start_gateway() {
+    need_free "$gateway_port" GATEWAY_PORT
+    rm -rf "${data:?}/gateway"
+    taskset -c "$server_cores" "$build/runcast" --listen "127.0.0.1:$gateway_port" \
+        --data "$data/gateway" --log-level warn "${secure[@]}" >"$out/gateway.log" 2>&1 &
+    server_pid=$!
+    await_server gateway ready "$gateway_port"
+}
+
+# start_floor [--ring]
+start_floor() {
+    need_free "$floor_port" FLOOR_PORT
+    taskset -c "$server_cores" "$build/runcast-floor" --port "$floor_port" "$@" \
+        >"$out/floor.log" 2>&1 &
+    server_pid=$!
+    await_server floor grep -q listens "$out/floor.log"
+}
+
+start_ring() { start_floor --ring; }
+
+progress() {
+    if [ -t 2 ]; then printf '\r\033[K%s\n' "measuring $1" >&2; fi
+}
+
+# field NAME KEY: a number of one measurement, empty if it has none.
+field() {
+    sed -n "s/.*\"$2\":\([-0-9.]*\).*/\1/p" "$out/$1.json"
+}
+
+# middle: of the numbers that it reads.
+middle() {
+    sort -n | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+}
+
+# median NAME KEY: of NAME-1 ... NAME-ROUNDS.
+median() {
+    local i
+    for i in $(seq "$rounds"); do field "$1-$i" "$2"; done | middle
+}
+
+quotient() {
+    awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.3f", a / b; else print "-" }'
+}
+
+processor() {
+    sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
+}
