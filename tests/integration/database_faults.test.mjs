@@ -4,6 +4,7 @@
 //
 //   DATABASE_AWAY_S=120 node database_faults.test.mjs      how long it is away
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
 
@@ -255,4 +256,26 @@ test("reads wait for their turn at a database that is slow but answers, longer t
   assert.ok(performance.now() - began > 6000, "the line is as long as it has to be");
   assert.deepEqual([...new Set(reads.map(({ status }) => status))], [404], reads.find(({ status }) => status !== 404)?.text);
   relay.delayMs = 0;
+});
+
+test("a read that waits for a lock is refused in time, and so is one that nobody answers on whatever connection", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
+  const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
+  const read = () => gateway.get(`/api/v3/runs/run_${"a".repeat(25)}`);
+  const waiting = () => postgres.ask("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+  const schema = postgres.ask("SELECT schemaname FROM pg_tables WHERE tablename = 'run'");
+  const locker = spawn("psql", ["-X", "-c", `BEGIN; LOCK TABLE ${schema}.run; SELECT pg_sleep(100)`, postgres.url]);
+  t.after(() => locker.kill());
+  await until(() => postgres.ask("SELECT 1 FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND granted AND relation IS NOT NULL"), { what: "the lock" });
+  assertRefused(await read(), /./);
+  await until(() => waiting() === "0", { what: "nothing is left that waits" });
+  postgres.endBackends({ holding: "pg_sleep" });
+  assert.equal((await read()).status, 404);
+
+  for (let i = 0; i < 20; i++) relay.order("stall", { from: "server", of: "lock_timeout" });
+  assertRefused(await read(), /./);
+  assert.equal((await gateway.get("/readyz")).status, 200, "it leads on");
+  relay.forget();
+  relay.pass();
+  await until(async () => (await read()).status === 404, { what: "reads go on" });
 });

@@ -270,6 +270,7 @@ static void on_poll(uv_poll_t *poll, int status, int what)
     if (what & UV_WRITABLE)
         flush(link);
     if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY)) {
+        link->heard_ms = uv_now(link->loop);
         if (uv_is_active((uv_handle_t *)&link->timer))
             uv_timer_again(&link->timer); /* an answer of many bytes may take its time */
         fill(link);
@@ -300,16 +301,19 @@ static bool send_params(struct pg_link *link, const char *sql,
 
 /* Reads find their tables, and have their limit, for this segment alone: that leaves nothing
  * behind in a connection that a pooler gives to somebody else next. */
-static bool send_limits(struct pg_link *link, int64_t stop_ms)
+static bool send_limits(struct pg_link *link, const struct pg_statement *statement)
 {
     struct pg_params params = { 0 };
-    char limit[24];
-    snprintf(limit, sizeof(limit), "%lld", (long long)stop_ms);
-    pg_param_text(&params, limit);
+    char stop[24], lock[24];
+    snprintf(stop, sizeof(stop), "%lld", (long long)statement->stop_ms);
+    snprintf(lock, sizeof(lock), "%lld", (long long)statement->lock_ms);
+    pg_param_text(&params, stop);
+    pg_param_text(&params, lock);
     pg_param_text(&params, pg_schema_name(link->options));
     bool sent = send_params(link,
                             "SELECT set_config('statement_timeout', $1, true),"
-                            " set_config('search_path', $2, true),"
+                            " set_config('lock_timeout', $2, true),"
+                            " set_config('search_path', $3, true),"
                             " set_config('enable_seqscan', 'off', true),"
                             " set_config('jit', 'off', true)",
                             &params);
@@ -321,7 +325,7 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
 {
     assert(link->state == PG_IDLE);
     link->state = PG_BUSY;
-    bool sent = (!link->reads || send_limits(link, statement->stop_ms)) &&
+    bool sent = (!link->reads || send_limits(link, statement)) &&
                 send_params(link, statement->sql, statement->params) &&
                 (!link->reads || PQpipelineSync(link->conn) == 1);
     /* What libpq refuses to send is found when the deadline is over at once. */

@@ -23,6 +23,7 @@ struct pg_statement {
     const char *sql;
     const struct pg_params *params;
     int64_t stop_ms;      /* of a link that reads: the server ends it then; 0: never */
+    int64_t lock_ms;      /* the same while it waits for a lock */
     unsigned deadline_ms; /* without a byte: then the connection is given up; 0: never */
 };
 
@@ -47,10 +48,11 @@ struct pg_link {
     struct pg_hello hello; /* of the connection that there is */
     PGconn *conn;          /* the worker's while opening */
     struct pg_socket *socket;
-    PGresult *answer; /* as much as has come */
-    bool copies;      /* the statement is a COPY, */
-    bool in_rows;     /* and its rows come now */
-    uv_timer_t timer; /* of the back-off, or of the deadline */
+    PGresult *answer;  /* as much as has come */
+    bool copies;       /* the statement is a COPY, */
+    bool in_rows;      /* and its rows come now */
+    uv_timer_t timer;  /* of the back-off, or of the deadline */
+    uint64_t heard_ms; /* uv_now when bytes came; 0: never */
     uv_work_t work;
     struct failure why; /* the last one */
     unsigned tries;     /* since a statement was answered */

@@ -6,11 +6,11 @@
  *                └───────────────┘      └──────────► decode_work: rows into runs
  *   done ◄───────────────────────────────────────── after_decode
  *
- * The server ends a search that takes longer than two seconds, and what is found by its key, which
- * may be large, after ten; only what a start reads, which cannot do without, may take longer. A
- * read whose connection is lost, or silent for five seconds, is begun again. One that waits fails
- * when no read has been answered for five seconds, of a start for thirty: in a line that moves it
- * waits for its turn.
+ * The server ends a search that takes longer than two seconds, what waits for a lock as long, and
+ * what is found by its key, which may be large, after ten; only what a start reads, which cannot
+ * do without, may take longer. A read whose connection is lost, or silent for five seconds, is
+ * begun again, for ten seconds. One that waits fails when nothing has come on any connection for
+ * five seconds, of a start for thirty: in a line that moves it waits for its turn.
  *
  * The runs that a start walks come by COPY. Between two pages it stands still, and its connection
  * serves nobody else: the next page of the walk goes on with it, anything else gives it up. */
@@ -28,6 +28,7 @@
 
 enum {
     STOP_SEARCH_MS = 2000,
+    STOP_LOCK_MS = 2000,
     STOP_MS = 10000,
     DEADLINE_MS = 5000,
     PATIENCE_MS = 5000,
@@ -54,6 +55,7 @@ struct pg_read {
     PGresult *answer;
     struct pg_start_page page; /* of a walk by COPY */
     uint64_t begun_ms;
+    uint64_t served_ms; /* when it had a connection first; 0: it has had none */
 };
 
 static uint64_t now_ms(void)
@@ -201,6 +203,8 @@ static void serve(struct pg_reader *reader, struct pg_read *read)
 {
     reader->read = read;
     reader->all->slow += read->waiter.slow;
+    if (!read->served_ms)
+        read->served_ms = now_ms();
 }
 
 static void wait_in_line(struct pg_read *read)
@@ -246,6 +250,7 @@ static void start(struct pg_reader *reader, struct pg_read *read)
         .stop_ms = !is_bounded(read) ? 0
                    : searches        ? STOP_SEARCH_MS
                                      : STOP_MS,
+        .lock_ms = is_bounded(read) ? STOP_LOCK_MS : 0,
         .deadline_ms = is_bounded(read) ? DEADLINE_MS : 0,
     };
     pg_link_send(&reader->link, &statement);
@@ -286,11 +291,20 @@ static uint64_t patience_ms(const struct pg_read *read)
     return is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
 }
 
+/* When bytes came last, on whatever connection. */
+static uint64_t heard_ms(const struct pg_readers *readers)
+{
+    uint64_t newest_ms = 0;
+    for (size_t i = 0; i < readers->count; i++)
+        if (readers->readers[i].link.heard_ms > newest_ms)
+            newest_ms = readers->readers[i].link.heard_ms;
+    return newest_ms;
+}
+
 static bool is_late(const struct pg_read *read, uint64_t now)
 {
-    uint64_t heard_ms = read->readers->heard_ms;
-    uint64_t since_ms = read->begun_ms > heard_ms ? read->begun_ms : heard_ms;
-    return now >= since_ms + patience_ms(read);
+    uint64_t heard = heard_ms(read->readers);
+    return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms(read);
 }
 
 /* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */
@@ -333,10 +347,17 @@ static struct pg_reader *reader_of(struct pg_link *link)
     return container_of(link, struct pg_reader, link);
 }
 
+/* A database that takes whoever comes and answers nobody is not asked for ever. */
+static bool may_be_repeated(const struct pg_read *read)
+{
+    return !is_bounded(read) || now_ms() < read->served_ms + STOP_MS;
+}
+
 /* What was stopped although no limit of ours was over, somebody else has stopped. */
 static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
 {
-    return remedy == PG_REPEAT || (remedy == PG_STOPPED && !is_bounded(read));
+    return (remedy == PG_REPEAT && may_be_repeated(read)) ||
+           (remedy == PG_STOPPED && !is_bounded(read));
 }
 
 static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult *answer)
@@ -377,7 +398,6 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_read *read = take_read(reader);
-    reader->all->heard_ms = now_ms();
     if (PQresultStatus(answer) != (is_copied(read) ? PGRES_COMMAND_OK : PGRES_TUPLES_OK)) {
         take_error(reader, read, answer);
         return;
@@ -400,7 +420,6 @@ static void on_rows(struct pg_link *link)
     struct pg_readers *readers = reader->all;
     struct pg_start_page *page = &reader->read->page;
     size_t before = page->count;
-    readers->heard_ms = now_ms();
     bool is_full = pg_start_take(page, link, reader->read->req.walk);
     reader->copied += page->count - before;
     if (!is_full)
@@ -422,9 +441,12 @@ static void on_lost(struct pg_link *link, bool was_busy)
 {
     struct pg_read *read = take_read(reader_of(link));
     (void)was_busy;
-    if (read)
+    bool again = read && may_be_repeated(read);
+    if (again)
         wait_again(read);
     start_waiting(reader_of(link)->all);
+    if (read && !again)
+        finish_without(read, STORE_FAILED);
 }
 
 /* ---- what is asked for ---- */

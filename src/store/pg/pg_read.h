@@ -28,7 +28,6 @@ struct pg_readers {
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
     size_t slow;       /* of those that are served, the ones that are searched for */
-    uint64_t heard_ms; /* when something of an answer came */
     uv_timer_t patience;
     size_t links, handles; /* not closed yet */
     bool closing;

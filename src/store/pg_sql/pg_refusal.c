@@ -10,11 +10,11 @@ static const struct {
 } remedies[] = {
     { "53100", PG_NO_SPACE }, /* disk_full */
     { "57014", PG_STOPPED },  /* query_canceled */
+    { "55P03", PG_STOPPED },  /* a lock was not to be had in time */
     { "57P", PG_REPEAT },     /* shutdown, crash, cannot connect now */
     { "08", PG_REPEAT },      /* connection exceptions, a pooler's too */
     { "25006", PG_REPEAT },   /* read only: a standby now */
     { "40", PG_REPEAT },      /* serialization, deadlock */
-    { "55P03", PG_REPEAT },   /* a lock was not to be had in time */
     { "53", PG_REPEAT },      /* too many connections, out of memory */
     { "22", PG_ONE_BY_ONE },  /* data exceptions */
     { "23", PG_ONE_BY_ONE },  /* constraints */

@@ -50,8 +50,16 @@ class Lane {
 
   send(bytes, delayMs) {
     if (this.held) this.waiting.push(bytes);
-    else if (delayMs) this.before = (this.before ?? Promise.resolve()).then(() => sleep(delayMs)).then(() => void this.target.write(bytes));
-    else this.target.write(bytes);
+    else if (!delayMs && !this.late) this.target.write(bytes);
+    else this.#sendLate(bytes, delayMs);
+  }
+
+  /** Behind what is late already, so that all of it stays in its order. */
+  async #sendLate(bytes, delayMs) {
+    const before = this.late, sent = (async () => { await before; if (delayMs) await sleep(delayMs); this.target.write(bytes); })();
+    this.late = sent;
+    await sent;
+    if (this.late === sent) this.late = undefined;
   }
 
   pass() {
