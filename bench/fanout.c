@@ -377,6 +377,9 @@ static void check_transport(struct fanout *fanout)
     if (!is_gateway(options) &&
         (strcmp(options->topic, "tag") != 0 || strcmp(options->by, "metadata") != 0))
         fatal("--floor and --peer know neither --topic nor --by");
+    if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
+        fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
+              "--frame-bytes for the others");
     if (options->floor && options_has_peer(options))
         fatal("the server is --floor or a --peer, not both");
     fanout->polls = strcmp(options->transport, "longpoll") == 0;

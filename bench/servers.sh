@@ -2,7 +2,7 @@
 #
 # Sourced by run.sh and peers.sh, which set build, data and out (folders of programs, of a
 # gateway's data and of JSON), rounds, server_cores, gateway_port, floor_port and secure, options
-# of a gateway that also speaks TLS.
+# of a gateway that also speaks TLS; and by upgrade.sh, which wants the keys alone.
 
 # Keys for gateways that live for one measurement.
 export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench

@@ -14,6 +14,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/deploy/build.sh"
+source "$root/bench/servers.sh"
 build=${1:-$root/build}
 rounds=${ROUNDS:-3}
 clients=${CLIENTS:-10000}
@@ -27,15 +28,6 @@ if [ "$(ulimit -n)" -lt $((clients + 500)) ]; then
     exit 2
 fi
 mkdir -p "$(dirname "$data")"
-
-# Keys for gateways that live for one measurement.
-export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
-export RUNCAST_DEV_SECRET_KEY=tr_dev_benchbenchbenchbenchben1
-export RUNCAST_STAGING_SECRET_KEY=tr_stg_benchbenchbenchbenchben2
-export RUNCAST_PROD_SECRET_KEY=tr_prod_benchbenchbenchbenchben3
-export RUNCAST_PREVIEW_SECRET_KEY=tr_preview_benchbenchbenchbenchben4
-export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
-export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
 
 for round in $(seq "$rounds"); do
     rm -rf "$data" "$data.log"

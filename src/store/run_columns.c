@@ -139,3 +139,25 @@ struct bytes *run_packet_create(struct slice value)
     }
     return packet;
 }
+
+/* ---- SQL ---- */
+
+void run_columns_add(struct buf *sql, enum store_parts parts)
+{
+    buf_add_text(sql, "r.id, r.tags");
+    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
+        buf_print(sql, ", r.%s", run_columns[i].name);
+    if (parts != STORE_FACTS_ALONE)
+        buf_add_text(sql, ", m.body, m.seed");
+    if (parts == STORE_PACKETS)
+        buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
+}
+
+void run_columns_add_joins(struct buf *sql, enum store_parts parts)
+{
+    if (parts != STORE_FACTS_ALONE)
+        buf_add_text(sql, " LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
+    if (parts == STORE_PACKETS)
+        buf_add_text(sql, " LEFT JOIN run_payload p ON p.env = r.env AND p.id = r.id"
+                          " LEFT JOIN run_output o ON o.env = r.env AND o.id = r.id");
+}

@@ -52,6 +52,11 @@ bool run_column_is_asked(const struct run_column *column, enum column_texts whic
 /* How many bytes these texts of a run have. Tags and packets are not among them. */
 int64_t run_columns_size(const struct run *run, enum column_texts which);
 
+/* SQL of both databases: the columns of a run r with those of its packets that are wanted, from
+ * run_metadata m, run_payload p and run_output o; and their joins. */
+void run_columns_add(struct buf *sql, enum store_parts parts);
+void run_columns_add_joins(struct buf *sql, enum store_parts parts);
+
 /* The column of flags: 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key. */
 int run_flags(const struct run *run);
 void run_set_flags(struct run *run, int flags);

@@ -27,6 +27,7 @@ static int64_t cpu_ns(void)
 void judge_begin(void)
 {
     judgement = (struct judgement){ 0 };
+    paused = false;
     measures = true;
     since_ns = cpu_ns();
 }

@@ -28,8 +28,8 @@ enum {
     INPUT_MAX = 1 << 20,
     JUDGED_MAX = 64 * 1024,   /* longer bodies come in pieces of this size */
     YARDSTICK_OBJECTS = 2000, /* about 0.6 ms on a machine of 2024 */
-    STRETCH_MAX = 12,         /* yardsticks */
-    WHOLE_MAX = 600, /* yardsticks, of all rounds that a target makes with its input */
+    STRETCH_MAX = 9,          /* yardsticks */
+    WHOLE_MAX = 400, /* yardsticks, of all rounds that a target makes with its input */
     TRIES = 5,
 };
 

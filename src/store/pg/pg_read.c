@@ -286,11 +286,6 @@ static void start_waiting(struct pg_readers *readers)
         uv_timer_start(&readers->patience, on_patience, LOOK_MS, 0);
 }
 
-static uint64_t patience_ms(const struct pg_read *read)
-{
-    return is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
-}
-
 /* When bytes came last, on whatever connection. */
 static uint64_t heard_ms(const struct pg_readers *readers)
 {
@@ -303,8 +298,9 @@ static uint64_t heard_ms(const struct pg_readers *readers)
 
 static bool is_late(const struct pg_read *read, uint64_t now)
 {
+    uint64_t patience_ms = is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
     uint64_t heard = heard_ms(read->readers);
-    return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms(read);
+    return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms;
 }
 
 /* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */

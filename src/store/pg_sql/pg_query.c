@@ -15,6 +15,7 @@
 
 #include "base/text.h"
 #include "store/pg_sql/pg_rows.h"
+#include "store/run_columns.h"
 
 enum {
     FINAL_STATUSES = ~0u << RUN_CANCELED,
@@ -259,7 +260,7 @@ static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
      * runs of the environment for each of the page. */
     add(query, " FROM " SEQ_OF_ENV " LEFT JOIN (kept k CROSS JOIN LATERAL"
                " (SELECT * FROM run r WHERE r.env = $1 AND r.id = k.id OFFSET 0) r");
-    pg_rows_add_joins(&query->sql, page->parts);
+    run_columns_add_joins(&query->sql, page->parts);
     add_number(query, ") ON k.place <= ", page->limit);
     add_number(query, " AND coalesce(k.bytes, 0) <= ", as_signed(page->byte_limit));
 }
@@ -367,7 +368,7 @@ void pg_query_copy_walk(struct pg_query *query, const char *schema,
               " 'enable_sort', 'enable_material', 'enable_hashjoin', 'enable_mergejoin'])"
               " name; COPY (SELECT r.rev, ",
               schema);
-    pg_rows_add_columns(&query->sql, STORE_PACKETS);
+    run_columns_add(&query->sql, STORE_PACKETS);
     add(query, " FROM run r");
     for (size_t i = 0; i < sizeof(packets) / sizeof(packets[0]); i++)
         buf_print(&query->sql,
@@ -412,7 +413,7 @@ void pg_query_load_run(struct pg_query *query, const struct store_load *req)
               " FROM unnest($1) WITH ORDINALITY e(env, place)"
               " JOIN run r ON r.env = e.env AND r.id = ",
               bytes_slice(req->name));
-    pg_rows_add_joins(&query->sql, STORE_PACKETS);
+    run_columns_add_joins(&query->sql, STORE_PACKETS);
     add(query, " ORDER BY e.place LIMIT 1");
 }
 

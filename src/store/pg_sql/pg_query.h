@@ -18,12 +18,12 @@ struct pg_query {
 void pg_query_finish(struct pg_query *query);
 
 /* Rows of the table run: seq, total (of the page before bytes cut it), then what
- * pg_rows_add_columns says; of an empty page one row with the seq alone. */
+ * run_columns_add says; of an empty page one row with the seq alone. */
 void pg_query_list(struct pg_query *query, const struct store_list *req);
 void pg_query_walk(struct pg_query *query, const struct store_walk *req);
 
 /* A COPY of what a start walks: the whole rest of it, whatever the limits, behind after. Rows of
- * rev, then what pg_rows_add_columns says. Its values are numbers, and stand in the text. */
+ * rev, then what run_columns_add says. Its values are numbers, and stand in the text. */
 void pg_query_copy_walk(struct pg_query *query, const char *schema,
                         const struct store_walk *req, uint64_t after);
 

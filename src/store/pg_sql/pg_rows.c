@@ -7,32 +7,12 @@
 #include "store/pg_sql/pg_bind.h"
 #include "store/run_columns.h"
 
-void pg_rows_add_columns(struct buf *sql, enum store_parts parts)
-{
-    buf_add_text(sql, "r.id, r.tags");
-    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        buf_print(sql, ", r.%s", run_columns[i].name);
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, ", m.body, m.seed");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
-}
-
 /* One column: libpq takes longer for a value of its own than the server for reading it. */
 void pg_rows_add_run(struct buf *sql, enum store_parts parts)
 {
     buf_add_text(sql, "ROW(");
-    pg_rows_add_columns(sql, parts);
+    run_columns_add(sql, parts);
     buf_add_text(sql, ")");
-}
-
-void pg_rows_add_joins(struct buf *sql, enum store_parts parts)
-{
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, " LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, " LEFT JOIN run_payload p ON p.env = r.env AND p.id = r.id"
-                          " LEFT JOIN run_output o ON o.env = r.env AND o.id = r.id");
 }
 
 struct slice pg_rows_bytes(const PGresult *answer, int row, int column)

@@ -6,11 +6,8 @@
 #include "base/buf.h"
 #include "runcast/store.h"
 
-/* Appends the columns of a run (r) with its packets (m, p, o), the same as one column, and the
- * joins that they take. */
-void pg_rows_add_columns(struct buf *sql, enum store_parts parts);
+/* Appends the columns of run_columns_add as one. */
 void pg_rows_add_run(struct buf *sql, enum store_parts parts);
-void pg_rows_add_joins(struct buf *sql, enum store_parts parts);
 
 /* Of that one column; run holds nothing before. */
 void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,

@@ -520,11 +520,11 @@ static void apply_in_savepoint(struct sqlite_apply *apply, struct store_commit *
 
 bool sqlite_apply_commit(struct sqlite_apply *apply, struct store_commit *req)
 {
-    int before = sqlite3_total_changes(apply->db->handle);
     if (apply->keeps_apart) {
         apply_in_savepoint(apply, req);
         return true;
     }
+    int before = sqlite3_total_changes(apply->db->handle);
     apply_request(apply, req);
     return !req->status || apply->trouble ||
            sqlite3_total_changes(apply->db->handle) == before;

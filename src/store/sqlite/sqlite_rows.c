@@ -35,19 +35,10 @@ void sqlite_rows_add_update(struct buf *sql)
 
 void sqlite_rows_add_select(struct buf *sql, enum store_parts parts)
 {
-    buf_add_text(sql, "SELECT r.id, r.tags");
-    for (int i = 0; i < RUN_COLUMN_COUNT; i++)
-        buf_print(sql, ", r.%s", run_columns[i].name);
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, ", m.body, m.seed");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, ", p.body, p.type, o.body, o.type, o.error");
+    buf_add_text(sql, "SELECT ");
+    run_columns_add(sql, parts);
     buf_add_text(sql, " FROM run r");
-    if (parts != STORE_FACTS_ALONE)
-        buf_add_text(sql, " LEFT JOIN run_metadata m ON m.env = r.env AND m.id = r.id");
-    if (parts == STORE_PACKETS)
-        buf_add_text(sql, " LEFT JOIN run_payload p ON p.env = r.env AND p.id = r.id"
-                          " LEFT JOIN run_output o ON o.env = r.env AND o.id = r.id");
+    run_columns_add_joins(sql, parts);
     buf_add_text(sql, " WHERE r.env = ?1 AND r.id = ?2");
 }
 
