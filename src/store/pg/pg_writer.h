@@ -14,9 +14,9 @@ struct pg_writers;
 enum pg_step {
     PG_REST,  /* nothing */
     PG_LEAD,  /* an environment is new: lead_v1 makes its row; then the group */
-    PG_GROUP, /* commit_v1 */
+    PG_GROUP, /* commit_v2 */
     PG_PURGE, /* purge_v1 */
-    PG_BURN,  /* commit_v1 of nothing, under a number that may be under way still */
+    PG_BURN,  /* commit_v2 of nothing, under a number that may be under way still */
 };
 
 struct pg_writer {

@@ -161,8 +161,125 @@ static void who_fails_in_a_group_leaves_nothing_and_the_others_are_done(void **s
     free(members);
 }
 
+/* ---- one run several times in a group ---- */
+
+/* Of a run that the group makes, or has made. */
+static struct change later_version(int n, uint32_t expected)
+{
+    struct change change = new_run(ENV_A, n, "task");
+    change.expected = expected;
+    change.run.number = (uint32_t)n;
+    change.marks = MARK_WHOLE | MARK_METADATA | MARK_OUTPUT;
+    change.run.tags = tags_of("later", NULL);
+    change.run.metadata = text_bytes("{\"later\":1}");
+    change.run.output = text_bytes("\"done\"");
+    return change;
+}
+
+static struct change tagged_run(int n)
+{
+    struct change change = new_run(ENV_A, n, "task");
+    change.run.tags = tags_of("early", "both");
+    change.run.metadata = text_bytes("{}");
+    return change;
+}
+
+/* One change, or two: the second has an environment then. */
+static struct member *begin_changes(struct store_world *world, struct member *member,
+                                    struct change first, struct change second)
+{
+    *member = (struct member){ .changes = { first, second } };
+    member->req = (struct store_commit){ .changes = member->changes,
+                                         .change_count = second.env ? 2 : 1,
+                                         .now_ms = FIRST_RUN_MS,
+                                         .done = on_member };
+    world->store->ops->commit(world->store, &member->req);
+    return member;
+}
+
+static void assert_run(struct store_world *world, int n, uint32_t version, int64_t number,
+                       const char *tag)
+{
+    char id[ID_MAX];
+    struct run run = { 0 };
+    make_run_id(n, id);
+    assert_int_equal(load_run(world, ENV_A, id, &run), STORE_OK);
+    assert_int_equal(run.version, version);
+    assert_int_equal(run.number, number);
+    assert_true(slice_is(bytes_slice(run.tags->names[0]), tag));
+    assert_int_equal(!run.output, version == 1);
+    run_finish(&run);
+}
+
+static void a_run_is_made_and_changed_in_one_group(void **state)
+{
+    struct store_world *world = *state;
+    const struct change none = { 0 };
+    members = mem_new_array(struct member, MEMBERS);
+    answered = 0;
+    int count = 0;
+    /* While the first is written, the others become a group. */
+    begin_changes(world, &members[count++], document_named(1), none);
+    begin_changes(world, &members[count++], tagged_run(1), none);
+    begin_changes(world, &members[count++], tagged_run(2), none);
+    begin_changes(world, &members[count++], later_version(1, 1), none);
+    begin_changes(world, &members[count++], tagged_run(3), later_version(3, 1));
+    begin_changes(world, &members[count++], tagged_run(4), none);
+    begin_changes(world, &members[count++], later_version(4, 1), later_version(2, 1));
+    struct member *early =
+        begin_changes(world, &members[count++], later_version(5, 1), none);
+    begin_changes(world, &members[count++], tagged_run(5), none);
+    struct member *stale =
+        begin_changes(world, &members[count++], later_version(5, 2), none);
+    while (answered < count)
+        world->turn(world);
+    uint64_t seq = members[0].changes[0].seq;
+    for (int i = 0; i < count; i++) {
+        bool is_lost = &members[i] == early || &members[i] == stale;
+        assert_int_equal(members[i].status, is_lost ? STORE_LOST : STORE_OK);
+        for (size_t at = 0; at < members[i].req.change_count && i && !is_lost; at++)
+            assert_true(members[i].changes[at].seq == ++seq);
+        finish(&members[i]);
+    }
+    free(members);
+    world->reopen(world);
+    for (int n = 1; n <= 4; n++)
+        assert_run(world, n, 2, n, "later");
+    assert_run(world, 5, 1, 5, "early");
+}
+
+static void a_run_that_is_there_is_not_made_again_in_a_group(void **state)
+{
+    struct store_world *world = *state;
+    const struct change none = { 0 };
+    members = mem_new_array(struct member, MEMBERS);
+    answered = 0;
+    int count = 0;
+    begin_changes(world, &members[count++], tagged_run(1), none);
+    begin_changes(world, &members[count++], tagged_run(2), none);
+    struct member *stored = begin_changes(world, &members[count++], tagged_run(1), none);
+    struct member *twice =
+        begin_changes(world, &members[count++], tagged_run(3), tagged_run(2));
+    begin_changes(world, &members[count++], tagged_run(4), none);
+    while (answered < count)
+        world->turn(world);
+    for (int i = 0; i < count; i++) {
+        bool is_lost = &members[i] == stored || &members[i] == twice;
+        assert_int_equal(members[i].status, is_lost ? STORE_LOST : STORE_OK);
+        finish(&members[i]);
+    }
+    free(members);
+    world->reopen(world);
+    assert_run(world, 1, 1, 1, "early");
+    assert_run(world, 2, 1, 2, "early");
+    assert_run(world, 4, 1, 3, "early");
+    assert_int_equal(count_runs(world, ENV_A), 3);
+}
+
 const struct CMUnitTest store_group_cases[] = {
     cmocka_unit_test(who_fails_in_a_group_leaves_nothing_and_the_others_are_done),
+    cmocka_unit_test(a_run_is_made_and_changed_in_one_group),
+    cmocka_unit_test(a_run_that_is_there_is_not_made_again_in_a_group),
 };
 const size_t store_group_case_count =
     sizeof(store_group_cases) / sizeof(store_group_cases[0]);

@@ -176,7 +176,7 @@ static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
         for (unsigned at = 1; at <= 6; at++) {
             if (i / 2 == 3 && side == PG_SERVER)
                 continue; /* only a statement has a ghost */
-            pg_world_strike(strikes[i / 2], side, at, "commit_v1");
+            pg_world_strike(strikes[i / 2], side, at, "commit_v2");
             assert_int_equal(commit_next(&own->world, &n), STORE_OK);
             struck += pg_world_struck();
             pg_world_order("pass");
@@ -287,7 +287,7 @@ static void a_ghost_of_what_was_refused_writes_nothing(void **state)
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run ADD CONSTRAINT no CHECK (task <> 'b')",
              own->schema);
     pg_world_ask(sql);
-    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v1");
+    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v2");
     assert_int_equal(commit_one(&own->world, new_run(ENV_A, 2, "b")), STORE_FAILED);
     assert_true(pg_world_struck());
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run DROP CONSTRAINT no", own->schema);
@@ -309,7 +309,7 @@ static void sessions_that_are_ended_under_way_lose_nothing(void **state)
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
         if (i % 60 == 30)
             pg_world_ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                         " WHERE query LIKE '%commit_v1%' AND pid <> pg_backend_pid()");
+                         " WHERE query LIKE '%commit_v2%' AND pid <> pg_backend_pid()");
     }
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(end(world, i), STORE_OK);
