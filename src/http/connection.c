@@ -111,7 +111,7 @@ void connection_note_life(struct connection *conn)
 /* What goes through the ring leaves now, so that nothing overtakes it. */
 static void settle(struct connection *conn)
 {
-    if (conn->soon.waits)
+    if (conn->soon.place)
         ring_flush(conn->server->options.ring);
 }
 
@@ -228,7 +228,6 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
 static bool send_by_ring(struct connection *conn, const struct piece *pieces, size_t count)
 {
     struct server *server = conn->server;
-    settle(conn);
     if (!server->options.ring || conn->outbox.backlog || conn->outbox.tls ||
         !may_send(conn) ||
         !ring_send(server->options.ring, &conn->soon, conn->fd, pieces, count))

@@ -1,9 +1,11 @@
 /* ring.c - the batch lies in arrays that never move: the kernel reads vectors, headers of messages
  * and what was copied while it sends.
  *
- *   places   [ sender, its pieces, result ] …     one for each send, numbered as it is submitted
- *   pieces, vectors                               of all of them, in the order of the places
+ *   places   [ sender, its pieces, result ] …     one for each sender, numbered as it is submitted
+ *   pieces, vectors                               of all of them, those of a place side by side
  *   copied                                        the text of pieces that were borrowed
+ *
+ * A sender that comes again has its pieces moved behind all others, where there is room for more.
  *
  * A ring that fails is given up, and what it has not sent is sent as without one. */
 #include "net/ring.h"
@@ -129,11 +131,50 @@ static bool fits(struct ring_load load)
            load.copied <= COPIED_BYTES && !load.has_parts;
 }
 
-static bool has_room(const struct ring *ring, struct ring_load load)
+static bool is_at_end(const struct ring *ring, const struct ring_place *place)
 {
-    return ring->place_count < PLACES && ring->piece_count + load.pieces <= PIECES &&
+    return place->first + place->count == ring->piece_count;
+}
+
+/* Pieces that are moved before the sender gets more; SIZE_MAX: there is no place for it. */
+static size_t moved_for(const struct ring *ring, const struct ring_sender *sender)
+{
+    if (!sender->place)
+        return ring->place_count < PLACES ? 0 : SIZE_MAX;
+    const struct ring_place *place = &ring->places[sender->place - 1];
+    return is_at_end(ring, place) ? 0 : place->count;
+}
+
+static bool has_room(const struct ring *ring, const struct ring_sender *sender,
+                     struct ring_load load)
+{
+    size_t moved = moved_for(ring, sender);
+    return moved <= PIECES && ring->piece_count + moved + load.pieces <= PIECES &&
            ring->bytes + load.bytes <= RING_BYTES &&
            ring->copied_len + load.copied <= COPIED_BYTES;
+}
+
+static void move_to_end(struct ring *ring, struct ring_place *place)
+{
+    uint32_t to = ring->piece_count;
+    if (is_at_end(ring, place))
+        return;
+    memcpy(&ring->pieces[to], &ring->pieces[place->first],
+           place->count * sizeof(ring->pieces[0]));
+    memcpy(&ring->vectors[to], &ring->vectors[place->first],
+           place->count * sizeof(ring->vectors[0]));
+    place->first = to;
+    ring->piece_count += place->count;
+}
+
+static struct ring_place *place_of(struct ring *ring, struct ring_sender *sender, int fd)
+{
+    if (!sender->place) {
+        ring->places[ring->place_count] =
+            (struct ring_place){ .sender = sender, .first = ring->piece_count, .fd = fd };
+        sender->place = (uint8_t)++ring->place_count;
+    }
+    return &ring->places[sender->place - 1];
 }
 
 static void add_piece(struct ring *ring, struct piece piece)
@@ -156,20 +197,19 @@ bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
                const struct piece *pieces, size_t count)
 {
     struct ring_load load = load_of(pieces, count);
-    assert(!sender->waits);
     if (ring->broken || !fits(load))
         return false;
-    if (!has_room(ring, load))
+    if (!has_room(ring, sender, load)) {
+        if (sender->place)
+            return false;
         ring_flush(ring);
-    struct ring_place *place = &ring->places[ring->place_count++];
-    *place = (struct ring_place){ .sender = sender,
-                                  .first = ring->piece_count,
-                                  .count = (uint32_t)load.pieces,
-                                  .fd = fd };
+    }
+    struct ring_place *place = place_of(ring, sender, fd);
+    move_to_end(ring, place);
     for (size_t i = 0; i < count; i++)
         if (pieces[i].text.len)
             add_piece(ring, pieces[i]);
-    sender->waits = true;
+    place->count += (uint32_t)load.pieces;
     return true;
 }
 
@@ -241,7 +281,7 @@ static void finish(struct ring *ring, struct ring_place *place)
     const struct piece *pieces = &ring->pieces[place->first];
     if (!place->done)
         send_alone(ring, place);
-    place->sender->waits = false;
+    place->sender->place = 0;
     ring->sent(place->sender, pieces, place->count, place->result);
     for (uint32_t i = 0; i < place->count; i++)
         if (pieces[i].owner)

@@ -28,7 +28,7 @@ static void on_sent(struct ring_sender *sender, const struct piece *pieces, size
                     ssize_t result)
 {
     struct peer *peer = container_of(sender, struct peer, sender);
-    assert_false(sender->waits);
+    assert_int_equal(sender->place, 0);
     assert_true(count && pieces[0].text.len);
     peer->result = result;
     peer->told++;
@@ -107,8 +107,8 @@ static void each_gets_its_own(void **state)
         frames[i] = text_of(i);
         assert_true(send_frames(world, i, &frames[i], 1));
     }
-    assert_true(world->peers[PEERS - 1].sender.waits);
-    assert_false(world->peers[0].sender.waits);
+    assert_true(world->peers[PEERS - 1].sender.place);
+    assert_false(world->peers[0].sender.place);
     ring_flush(world->ring);
     ring_flush(world->ring);
     for (int i = 0; i < PEERS; i++) {
@@ -131,6 +131,44 @@ static void several_frames_of_one_keep_their_order(void **state)
         for (int i = 0; i < PEERS; i++)
             assert_got(&world->peers[i], "frame 1,frame 2,frame 3,");
     }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(frames[i]->refs, 1);
+        bytes_unref(frames[i]);
+    }
+}
+
+/* What has no room beside what its sender has in the batch comes behind it. */
+static void send_or_flush(struct world *world, int to, struct bytes *frame)
+{
+    if (send_frames(world, to, &frame, 1))
+        return;
+    assert_true(world->peers[to].sender.place);
+    ring_flush(world->ring);
+    assert_true(send_frames(world, to, &frame, 1));
+}
+
+/* Of two that take turns, and of so many that the batch is full in between. */
+static void what_one_sends_in_several_calls_leaves_as_one(void **state)
+{
+    struct world *world = *state;
+    struct bytes *frames[] = { text_of(1), text_of(2), text_of(3) };
+    for (int i = 0; i < 3; i++) {
+        assert_true(send_frames(world, 0, &frames[i], 1));
+        assert_true(send_frames(world, 1, &frames[i], 1));
+        assert_true(send_pieces(world, 1, &(struct piece){ SLICE("own,"), NULL }, 1));
+    }
+    ring_flush(world->ring);
+    assert_int_equal(world->peers[0].told, 1);
+    assert_int_equal(world->peers[1].told, 1);
+    assert_got(&world->peers[0], "frame 1,frame 2,frame 3,");
+    assert_got(&world->peers[1], "frame 1,own,frame 2,own,frame 3,own,");
+
+    for (int to = 0; to < PEERS; to++)
+        for (int i = 0; i < 3; i++)
+            send_or_flush(world, to, frames[i]);
+    ring_flush(world->ring);
+    for (int to = 0; to < PEERS; to++)
+        assert_got(&world->peers[to], "frame 1,frame 2,frame 3,");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(frames[i]->refs, 1);
         bytes_unref(frames[i]);
@@ -205,7 +243,7 @@ static void what_is_too_large_goes_another_way(void **state)
     assert_false(send_frames(world, 0, &big, 1));
     assert_false(send_frames(world, 0, many, SENT_MAX));
     assert_false(send_frames(world, 0, many, 0));
-    assert_false(world->peers[0].sender.waits);
+    assert_false(world->peers[0].sender.place);
     assert_true(send_frames(world, 0, many, 200));
     assert_true(send_frames(world, 1, many, 200));
     assert_int_equal(world->peers[0].told, 1); /* there was no room for both */
@@ -225,7 +263,7 @@ static void a_batch_of_large_frames_is_a_short_one(void **state)
         assert_true(send_frames(world, i, &large, 1));
     assert_int_equal(world->peers[0].told, 1);
     assert_int_equal(world->peers[1].told, 1);
-    assert_true(world->peers[2].sender.waits);
+    assert_true(world->peers[2].sender.place);
     ring_flush(world->ring);
     assert_int_equal(world->peers[2].told, 1);
     bytes_unref(large);
@@ -238,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(each_gets_its_own),
         CASE(several_frames_of_one_keep_their_order),
+        CASE(what_one_sends_in_several_calls_leaves_as_one),
         CASE(each_is_told_what_became_of_its_own),
         CASE(what_is_borrowed_is_copied),
         CASE(what_is_too_large_goes_another_way),
