@@ -37,14 +37,6 @@ static void make_room(struct server *server, const struct connection *newest)
     connection_close(container_of(from->next, struct connection, spare));
 }
 
-static struct address address_of_peer(int fd)
-{
-    struct sockaddr_storage peer = { 0 };
-    socklen_t len = sizeof(peer);
-    getpeername(fd, (struct sockaddr *)&peer, &len);
-    return address_of_socket((struct sockaddr *)&peer);
-}
-
 static void note_listener(struct http_conn *conn, const struct listener *listener)
 {
     struct server *server = listener->server;
@@ -60,12 +52,13 @@ static void note_listener(struct http_conn *conn, const struct listener *listene
         list_append(&server->strangers, &conn->c.spare);
 }
 
-struct connection *admission_adopt(struct listener *listener, int fd)
+struct connection *admission_adopt(struct listener *listener, int fd,
+                                   const struct address *peer)
 {
     struct server *server = listener->server;
     size_t http = sizeof(struct http_conn), ws = sizeof(struct ws);
     int on = 1;
-    if (!listener->path)
+    if (listener->options.handed && !listener->path) /* it may be older than the listener */
         setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     struct http_conn *conn = http_conn_create(server, fd, http > ws ? http : ws);
     if (!conn)
@@ -74,7 +67,7 @@ struct connection *admission_adopt(struct listener *listener, int fd)
     server->connection_count++;
     server->open_count++;
     note_listener(conn, listener);
-    http_conn_begin(conn, address_of_peer(fd));
+    http_conn_begin(conn, *peer);
     make_room(server, &conn->c);
     return &conn->c;
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include "http/listener.h"
+#include "net/address.h"
 
 struct connection;
 
-/* A connected socket becomes a connection; takes over fd. NULL: the socket was refused. */
-struct connection *admission_adopt(struct listener *listener, int fd);
+/* A socket that somebody has connected becomes a connection; takes over fd. NULL: the socket was
+ * refused. */
+struct connection *admission_adopt(struct listener *listener, int fd,
+                                   const struct address *peer);
 
 /* No more is accepted there. */
 bool admission_is_full(const struct listener *listener);

@@ -48,19 +48,26 @@ static void turn_away(struct listener *listener, int fd)
     close(fd);
 }
 
-static int accept_one(struct listener *listener)
+/* Returns its descriptor, or -1 and errno. */
+static int accept_one(struct listener *listener, struct address *peer)
 {
-    return accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    struct sockaddr_storage from = { 0 };
+    socklen_t len = sizeof(from);
+    int fd =
+        accept4(listener->fd, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    *peer = address_of_socket((struct sockaddr *)&from);
+    return fd;
 }
 
 /* No descriptor is left: the spare one is given up for as long as the refusal takes. */
 static bool shed_one(struct listener *listener)
 {
     struct server *server = listener->server;
+    struct address peer;
     if (server->spare_fd < 0)
         return false;
     close(server->spare_fd);
-    int fd = accept_one(listener);
+    int fd = accept_one(listener, &peer);
     if (fd >= 0)
         turn_away(listener, fd);
     server->spare_fd = server_open_spare();
@@ -107,7 +114,8 @@ static void on_listener(uv_poll_t *handle, int status, int events)
     struct listener *listener = container_of(handle, struct listener, handle);
     (void)status, (void)events;
     for (unsigned i = 0; i < ACCEPTS_PER_TURN; i++) {
-        int fd = accept_one(listener);
+        struct address peer;
+        int fd = accept_one(listener, &peer);
         if (fd < 0) {
             if (!accept_failed(listener, errno))
                 return;
@@ -116,7 +124,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
                             "the limit of connections is reached");
             turn_away(listener, fd);
         } else {
-            admission_adopt(listener, fd);
+            admission_adopt(listener, fd, &peer);
         }
     }
 }
@@ -206,7 +214,8 @@ static int bind_port(struct listener *listener, struct sockaddr_storage *address
 {
     int on = 1, unsent = UNSENT_BYTES;
     setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    /* What it accepts has this from the listener. */
+    /* What it accepts has both from the listener. */
+    setsockopt(listener->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(listener->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     if (bind(listener->fd, (const struct sockaddr *)address, len) ||
         getsockname(listener->fd, (struct sockaddr *)address, &len))

@@ -122,7 +122,7 @@ static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count
     struct bytes *ping = ws->c.server->ping_frame;
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        if (ws->unasked && ws->unasked + frames[i]->len > ASK_BYTES) {
+        if (ws->unasked && (size_t)ws->unasked + frames[i]->len > ASK_BYTES) {
             note_ping(ws);
             out[used++] = ping;
         }
@@ -170,7 +170,7 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     metric_add(M_BYTES_SENT, total);
     bool ask = ws->unasked + (size_t)total > ASK_BYTES;
     if (!ask)
-        ws->unasked += (size_t)total;
+        ws->unasked += (uint32_t)total;
     if (ask ? send_with_pings(ws, frames, count)
             : connection_send_frames_soon(&ws->c, frames, count))
         return true;
@@ -314,7 +314,7 @@ static size_t *unfinished(struct ws *ws)
 static void hold(struct ws *ws, size_t len)
 {
     *unfinished(ws) += len - ws->held;
-    ws->held = len;
+    ws->held = (uint32_t)len;
     if (!len)
         list_remove(&ws->holding);
     else if (!ws->c.known && list_empty(&ws->holding))

@@ -21,16 +21,16 @@ struct ws {
     void *owner;
     struct ws_input *input; /* NULL: between messages */
     struct bytes *pong;     /* the newest one that could not be sent; the only one */
-    size_t held;            /* bytes of an unfinished message; the server counts them */
     struct list holding;    // server::holding; linked while a stranger holds some
+    uint32_t held;          /* bytes of an unfinished message; the server counts them */
+    uint32_t asked;         /* pings that were not answered */
+    uint32_t unasked;       /* bytes of frames behind the last ping */
+    uint32_t stretch;       /* most bytes before one of the pings that were not answered */
     bool closing;           /* our close frame was sent */
     bool awaits;            /* the peer was pinged because it was silent, and still is */
     uint8_t control_count;  /* control frames of the peer in this second */
     int64_t control_ms;     /* when this second began */
     int64_t ping_ms;        /* when the next ping is due */
-    uint32_t asked;         /* pings that were not answered */
-    size_t unasked;         /* bytes of frames behind the last ping */
-    size_t stretch;         /* most bytes before one of the pings that were not answered */
     int64_t credit_ms;      /* when credit was counted last */
     int64_t credit;         /* messages that may come, in thousandths */
 };

@@ -66,7 +66,8 @@ void net_fuzz_begin(struct net_fuzz *fuzz)
     fuzz->other = ends[1];
     fuzz->ended = false;
     buf_clear(&fuzz->answer);
-    fuzz->conn = admission_adopt(&fuzz->world.server->listeners[0], ends[0]);
+    const struct address nobody = { 0 };
+    fuzz->conn = admission_adopt(&fuzz->world.server->listeners[0], ends[0], &nobody);
 }
 
 void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece)
