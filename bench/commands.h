@@ -27,3 +27,6 @@ int upgrade_main(const struct options *options);
 
 /* Memory of a run, and latencies of trigger, retrieve and list as the table grows. */
 int scale_main(const struct options *options);
+
+/* What SQLite writes a second by itself, of the rows of a trigger. */
+int bare_main(const struct options *options);

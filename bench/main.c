@@ -30,6 +30,8 @@ static const struct {
       "memory of a run, and latencies as the table grows; fills the server" },
     { "upgrade", COMMAND_UPGRADE, upgrade_main,
       "starts a gateway, and starts it anew beneath its clients: who is back when" },
+    { "bare", COMMAND_BARE, bare_main,
+      "what SQLite writes a second by itself, of the rows of a trigger" },
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };
@@ -81,9 +83,10 @@ int main(int argc, char **argv)
     }
     if (argc > 1)
         fprintf(stderr, "runcast-bench: unknown command '%s'\n", argv[1]);
-    fputs("usage: runcast-bench fanout|trigger|retrieve|dequeue|snapshot|scale|upgrade "
-          "[options]; "
-          "--help shows them\n",
-          stderr);
+    fputs(
+        "usage: runcast-bench fanout|trigger|retrieve|dequeue|snapshot|scale|upgrade|bare "
+        "[options]; "
+        "--help shows them\n",
+        stderr);
     return 2;
 }

@@ -20,6 +20,7 @@ enum {
     DEQUEUE = COMMAND_DEQUEUE,
     UPGRADE = COMMAND_UPGRADE,
     RETRIEVE = COMMAND_RETRIEVE,
+    BARE = COMMAND_BARE,
     LOAD = FANOUT | TRIGGER | RETRIEVE | SNAPSHOT | SCALE | DEQUEUE,
     EVERY = LOAD | UPGRADE,
 };
@@ -44,7 +45,7 @@ static const struct option_row rows[] = {
     { "--insecure", FLAG, LOAD, AT(insecure), "0", "with https: trust any certificate" },
     { "--pid", NUMBER, LOAD, AT(pid), "0",
       "the server's process: measure its CPU and memory" },
-    { "--json", FLAG, EVERY, AT(json), "0", "one JSON object instead of the table" },
+    { "--json", FLAG, EVERY | BARE, AT(json), "0", "one JSON object instead of the table" },
     { "--subscribers", NUMBER, FANOUT, AT(subscribers), "1000",
       "connections, at most 19000" },
     { "--topic", TEXT, FANOUT, AT(topic), "tag",
@@ -97,7 +98,10 @@ static const struct option_row rows[] = {
     { "--tags", NUMBER, UPGRADE, AT(tags), "100", "that they listen to, one each" },
     { "--rate", REAL, UPGRADE, AT(rate), "50", "changes a second, one request each" },
     { "--runs", NUMBER, UPGRADE, AT(runs), "10000", "more runs, which nobody listens to" },
-    { "--seconds", REAL, FANOUT | TRIGGER | RETRIEVE | DEQUEUE, AT(seconds), "10",
+    { "--database", TEXT, BARE, AT(database), "",
+      "of a gateway that does not run and has triggered runs: it is written to" },
+    { "--group", NUMBER, BARE, AT(group), "32", "runs of a transaction" },
+    { "--seconds", REAL, FANOUT | TRIGGER | RETRIEVE | DEQUEUE | BARE, AT(seconds), "10",
       "how long to measure" },
 };
 
@@ -193,5 +197,6 @@ void options_read(struct options *options, enum command command, int argc, char 
             fatal("%s needs a value", argv[i]);
         set_option(options, row, row->type == FLAG ? "1" : argv[++i]);
     }
-    resolve_url(options);
+    if (command != COMMAND_BARE)
+        resolve_url(options);
 }

@@ -16,6 +16,7 @@ enum command {
     COMMAND_DEQUEUE = 16,
     COMMAND_UPGRADE = 32,
     COMMAND_RETRIEVE = 64,
+    COMMAND_BARE = 128,
 };
 
 struct options {
@@ -53,6 +54,9 @@ struct options {
     const char *sizes; /* of the table of runs, "10000,1000000" */
     int64_t requests;  /* of each kind, size and round */
     int64_t rounds;
+
+    const char *database; /* a file of SQLite's */
+    int64_t group;        /* runs of a transaction */
 
     const char *gateway; /* the program that is started */
     const char *data;    /* its directory */

@@ -12,6 +12,8 @@
 #include "http_client.h"
 
 static const char BUCKET[] = "runcast_loop_turn_cpu_seconds_bucket{le=\"";
+static const char COMMITS[] = "runcast_store_commits_total{result=\"ok\"} ";
+static const char GROUPS[] = "runcast_store_commit_groups_total ";
 static const double TURN_LIMIT_S = 0.005;
 
 /* The kernel's clock of another process counts nanoseconds and is exact while it runs;
@@ -101,15 +103,21 @@ static void read_bucket(struct turns *turns, struct slice line)
     turns->count++;
 }
 
-void server_read_turns(const struct options *options, struct turns *turns)
+/* False: the server has none for us. */
+static bool read_metrics(const struct options *options, struct buf *text)
 {
-    struct buf text = { 0 };
-    *turns = (struct turns){ .count = 0 };
     struct options asking = *options;
     const char *token = getenv("RUNCAST_METRICS_TOKEN");
     if (token)
         asking.key = token;
-    if (http_call(&asking, "GET", "/metrics", (struct slice){ 0 }, &text) == 200) {
+    return http_call(&asking, "GET", "/metrics", (struct slice){ 0 }, text) == 200;
+}
+
+void server_read_turns(const struct options *options, struct turns *turns)
+{
+    struct buf text = { 0 };
+    *turns = (struct turns){ .count = 0 };
+    if (read_metrics(options, &text)) {
         struct slice line, lines = buf_slice(&text);
         while (slice_split(&lines, '\n', &line))
             read_bucket(turns, line);
@@ -143,4 +151,36 @@ void server_report_turns(const struct options *options, const struct turns *befo
     if (all && longest < last)
         report_number(report, "turn_max_ms", "  the longest, at most",
                       after.bound_s[longest] * 1000, "ms");
+}
+
+static void read_count(struct slice line, const char *name, uint64_t *count)
+{
+    if (slice_starts(line, name))
+        *count = strtoull(line.ptr + strlen(name), NULL, 10);
+}
+
+struct commits server_read_commits(const struct options *options)
+{
+    struct commits commits = { 0 };
+    struct buf text = { 0 };
+    if (read_metrics(options, &text)) {
+        struct slice line, lines = buf_slice(&text);
+        while (slice_split(&lines, '\n', &line)) {
+            read_count(line, COMMITS, &commits.count);
+            read_count(line, GROUPS, &commits.groups);
+        }
+    }
+    buf_finish(&text);
+    return commits;
+}
+
+void server_report_groups(const struct options *options, struct commits before,
+                          struct report *report)
+{
+    struct commits now = server_read_commits(options);
+    if (now.groups <= before.groups)
+        return;
+    report_number(report, "group", "commits of a group",
+                  (double)(now.count - before.count) / (double)(now.groups - before.groups),
+                  "");
 }

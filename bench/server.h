@@ -35,3 +35,15 @@ void server_read_turns(const struct options *options, struct turns *turns);
  * are not known. */
 void server_report_turns(const struct options *options, const struct turns *before,
                          struct report *report);
+
+/* What the server's store has written since it started. */
+struct commits {
+    uint64_t count, groups; /* groups: transactions, each of one commit or more */
+};
+
+/* 0 when the server has no /metrics for us. */
+struct commits server_read_commits(const struct options *options);
+
+/* How many commits a group had since before; nothing when that is not known. */
+void server_report_groups(const struct options *options, struct commits before,
+                          struct report *report);

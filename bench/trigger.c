@@ -173,9 +173,11 @@ int trigger_main(const struct options *options)
                      on_reply);
 
     server_read_turns(options, &turns);
+    struct commits commits = server_read_commits(options);
     int64_t before = server_cpu_ns(options);
     run_load(load, &poller);
     report_load(load, server_cpu_ns(options) - before, &turns);
+    server_report_groups(options, commits, &load->report);
 
     uint64_t failed = load->failed;
     report_finish(&load->report);

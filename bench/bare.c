@@ -1,0 +1,185 @@
+/* bare.c - what SQLite writes by itself, for triggers to be compared with.
+ *
+ *   a gateway's database, after triggers ─► its newest run ─► copies of it, N in a transaction
+ *
+ * Each copy has an id, a number and positions of its own, and its payload; each transaction also
+ * moves the counters that a trigger moves. Statements are prepared once, there is no network, no
+ * HTTP and nobody to answer. Settings are the gateway's, but that SQLite checkpoints by itself. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "commands.h"
+#include "histogram.h"
+#include "poller.h"
+#include "report.h"
+
+enum { COLUMNS_MAX = 128, ID_CHARS = 64, COUNTER_CHARS = 8, MOVING = 5 };
+
+/* Numbers that are higher in each copy than in the one before. */
+static const char *const moving[MOVING] = { "rev", "whole_rev", "metadata_rev", "number",
+                                            "queue_position" };
+
+/* A table, and the statement that writes one more row like its model. */
+struct copier {
+    sqlite3_stmt *insert;
+    int id, moving[MOVING]; /* parameters, from 1 */
+    int moving_count;
+};
+
+struct bare {
+    sqlite3 *db;
+    struct copier run, payload;
+    sqlite3_stmt *begin, *commit, *counters, *number;
+    char id[ID_CHARS]; /* of the model, then of the copy */
+    int64_t highest;   /* rev of any run before: behind it all numbers are free */
+    int64_t copies;
+    struct histogram latency; /* of a transaction */
+};
+
+static void check(const struct bare *bare, bool done)
+{
+    if (!done)
+        fatal("--database: %s", sqlite3_errmsg(bare->db));
+}
+
+static sqlite3_stmt *prepare(const struct bare *bare, const char *sql)
+{
+    sqlite3_stmt *statement = NULL;
+    check(bare, sqlite3_prepare_v2(bare->db, sql, -1, &statement, NULL) == SQLITE_OK);
+    return statement;
+}
+
+static void run_once(const struct bare *bare, sqlite3_stmt *statement)
+{
+    int status = sqlite3_step(statement);
+    check(bare, status == SQLITE_DONE || status == SQLITE_ROW);
+    sqlite3_reset(statement);
+}
+
+static void note_column(struct copier *copier, const char *name, int parameter)
+{
+    if (strcmp(name, "id") == 0)
+        copier->id = parameter;
+    for (int i = 0; i < MOVING; i++)
+        if (strcmp(name, moving[i]) == 0)
+            copier->moving[copier->moving_count++] = parameter;
+}
+
+/* The model's values are bound for good. */
+static void make_copier(struct bare *bare, struct copier *copier, const char *table)
+{
+    char sql[512];
+    snprintf(sql, sizeof(sql), "SELECT * FROM %s WHERE id = ?", table);
+    sqlite3_stmt *model = prepare(bare, sql);
+    sqlite3_bind_text(model, 1, bare->id, -1, SQLITE_STATIC);
+    if (sqlite3_step(model) != SQLITE_ROW)
+        fatal("--database: the newest run has no row in %s: trigger some first", table);
+    int columns = sqlite3_column_count(model);
+    if (columns > COLUMNS_MAX)
+        fatal("--database: %s has %d columns", table, columns);
+    size_t len = (size_t)snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES (?", table);
+    for (int i = 1; i < columns; i++)
+        len += (size_t)snprintf(sql + len, sizeof(sql) - len, ",?");
+    snprintf(sql + len, sizeof(sql) - len, ")");
+    copier->insert = prepare(bare, sql);
+    for (int i = 0; i < columns; i++) {
+        check(bare, sqlite3_bind_value(copier->insert, i + 1,
+                                       sqlite3_column_value(model, i)) == SQLITE_OK);
+        note_column(copier, sqlite3_column_name(model, i), i + 1);
+    }
+    sqlite3_finalize(model);
+}
+
+static void open_database(struct bare *bare, const char *path)
+{
+    if (!path[0])
+        fatal("--database: name the database of a gateway that does not run");
+    check(bare, sqlite3_open_v2(path, &bare->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
+    check(bare, sqlite3_exec(bare->db,
+                             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536",
+                             NULL, NULL, NULL) == SQLITE_OK);
+    sqlite3_stmt *newest =
+        prepare(bare, "SELECT id, env, task, (SELECT max(rev) FROM run) FROM run"
+                      " ORDER BY id DESC LIMIT 1");
+    if (sqlite3_step(newest) != SQLITE_ROW ||
+        sqlite3_column_bytes(newest, 0) < COUNTER_CHARS)
+        fatal("--database: there is no run: trigger some first");
+    snprintf(bare->id, sizeof(bare->id), "%s",
+             (const char *)sqlite3_column_text(newest, 0));
+    bare->highest = sqlite3_column_int64(newest, 3);
+    make_copier(bare, &bare->run, "run");
+    make_copier(bare, &bare->payload, "run_payload");
+    bare->begin = prepare(bare, "BEGIN IMMEDIATE");
+    bare->commit = prepare(bare, "COMMIT");
+    bare->counters = prepare(bare, "UPDATE environment SET seq = seq + ?1 WHERE env = ?2");
+    bare->number = prepare(
+        bare, "UPDATE task_number SET last = last + ?1 WHERE env = ?2 AND task = ?3");
+    sqlite3_bind_value(bare->counters, 2, sqlite3_column_value(newest, 1));
+    sqlite3_bind_value(bare->number, 2, sqlite3_column_value(newest, 1));
+    sqlite3_bind_value(bare->number, 3, sqlite3_column_value(newest, 2));
+    sqlite3_finalize(newest);
+}
+
+static void copy(struct bare *bare, struct copier *copier)
+{
+    sqlite3_bind_text(copier->insert, copier->id, bare->id, -1, SQLITE_STATIC);
+    for (int i = 0; i < copier->moving_count; i++)
+        sqlite3_bind_int64(copier->insert, copier->moving[i], bare->highest + bare->copies);
+    run_once(bare, copier->insert);
+}
+
+static void write_group(struct bare *bare, int64_t size)
+{
+    char *counter = bare->id + strlen(bare->id) - COUNTER_CHARS;
+    run_once(bare, bare->begin);
+    for (int64_t i = 0; i < size; i++) {
+        bare->copies++;
+        /* behind every id of this moment: those are of digits and small letters */
+        snprintf(counter, COUNTER_CHARS + 1, "~%07llx", (unsigned long long)bare->copies);
+        copy(bare, &bare->run);
+        copy(bare, &bare->payload);
+    }
+    sqlite3_bind_int64(bare->counters, 1, size);
+    sqlite3_bind_int64(bare->number, 1, size);
+    run_once(bare, bare->counters);
+    run_once(bare, bare->number);
+    run_once(bare, bare->commit);
+}
+
+static void close_database(struct bare *bare)
+{
+    sqlite3_stmt *const all[] = { bare->run.insert, bare->payload.insert, bare->begin,
+                                  bare->commit,     bare->counters,       bare->number };
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        sqlite3_finalize(all[i]);
+    sqlite3_close(bare->db);
+}
+
+int bare_main(const struct options *options)
+{
+    struct bare *bare = mem_new(struct bare);
+    struct report report;
+    if (options->group < 1 || options->group > 100000)
+        fatal("--group is from 1 to 100000");
+    report_init(&report, options->json, "bare");
+    open_database(bare, options->database);
+    int64_t began = now_ns(), before = began;
+    while ((double)(before - began) < options->seconds * 1e9) {
+        write_group(bare, options->group);
+        int64_t now = now_ns();
+        histogram_record(&bare->latency, now - before);
+        before = now;
+    }
+    report_count(&report, "group", "runs of a transaction", options->group);
+    report_count(&report, "runs", "runs written", bare->copies);
+    report_number(&report, "per_second", "runs a second",
+                  (double)bare->copies / ((double)(before - began) / 1e9), "/s");
+    report_latency(&report, "latency", "a transaction", &bare->latency);
+    report_finish(&report);
+    close_database(bare);
+    free(bare);
+    return 0;
+}
