@@ -183,7 +183,7 @@ bool api_identity_may_follow(const struct identity *identity, const struct filte
     if (filter->kind == TOPIC_RUN)
         return identity_may(identity, "read", "runs", bytes_slice(filter->name));
     for (uint32_t i = 0; i < filter->tag_count; i++)
-        if (identity_may(identity, "read", "tags", bytes_slice(filter->tags[i])))
+        if (identity_may(identity, "read", "tags", bytes_slice(filter_tags(filter)[i])))
             return true;
     return false;
 }

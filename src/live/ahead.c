@@ -22,16 +22,28 @@ enum {
 
 /* ---- what is remembered ---- */
 
-void ahead_finish(struct ahead *ahead)
+void ahead_forget(struct ahead **place)
 {
+    struct ahead *ahead = *place;
+    if (!ahead)
+        return;
     free(ahead->sent);
     free(ahead->steps);
-    *ahead = (struct ahead){ 0 };
+    free(ahead);
+    *place = NULL;
+}
+
+static struct ahead *begin(struct ahead **place)
+{
+    if (!*place)
+        *place = mem_new(struct ahead);
+    return *place;
 }
 
 /* A walk that never ends has many steps: only the newer half of them is kept. */
-void ahead_note_step(struct ahead *ahead, uint64_t seen, uint64_t applied)
+void ahead_note_step(struct ahead **place, uint64_t seen, uint64_t applied)
 {
+    struct ahead *ahead = begin(place);
     if (ahead->step_count == STEPS_MAX) {
         ahead->step_count /= 2;
         memmove(ahead->steps, ahead->steps + ahead->step_count,
@@ -67,13 +79,15 @@ static const struct sent_ahead *find(const struct ahead *ahead, uint64_t rev)
 
 bool ahead_has(const struct ahead *ahead, uint64_t rev)
 {
-    return find(ahead, rev);
+    return ahead && find(ahead, rev);
 }
 
 /* The version of a run at rev, which was its newest until `next`, was sent: ahead, or
  * because it was still the newest when the walk came past rev. */
 static bool was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next)
 {
+    if (!ahead)
+        return false;
     if (find(ahead, rev))
         return true;
     for (uint32_t i = 0; i < ahead->step_count; i++)
@@ -89,7 +103,7 @@ void ahead_count_conflated(const struct feed *feed, const struct run *run)
         return;
     for (;;) {
         uint64_t rev = history_before(&feed->env->history, next);
-        if (rev <= feed->base || was_sent(&feed->ahead, rev, next))
+        if (rev <= feed->base || was_sent(feed->ahead, rev, next))
             return;
         metric_add(M_CONFLATED, 1);
         next = rev;
@@ -288,7 +302,7 @@ static bool send_ahead(struct walk *walk)
     for (; one < best.list + best.count && has_room(ahead, one); one++) {
         if (!frame_add(walk->feed->view, one->run, walk->base))
             break;
-        if (ahead == &walk->feed->ahead)
+        if (ahead == walk->feed->ahead)
             ahead_count_conflated(walk->feed, one->run);
         remember(ahead, &walk->feed->env->history, one->run->rev);
     }
@@ -300,8 +314,9 @@ static bool send_ahead(struct walk *walk)
     return true;
 }
 
-static bool is_due(struct ahead *ahead)
+static bool is_due(struct ahead **place)
 {
+    struct ahead *ahead = begin(place);
     ahead->frames++;
     return ahead->frames % (ahead->crowded ? EVERY_CROWDED : EVERY) == 0;
 }
@@ -310,11 +325,9 @@ bool ahead_visit_live(struct feed *feed)
 {
     if (!is_due(&feed->ahead))
         return false;
-    struct walk walk = { .feed = feed,
-                         .ahead = &feed->ahead,
-                         .seen = feed->seen,
-                         .base = feed->base,
-                         .id = -1 };
+    struct walk walk = {
+        .feed = feed, .ahead = feed->ahead, .seen = feed->seen, .base = feed->base, .id = -1
+    };
     walk.lanes = mem_new_array(struct merged_end, feed->subscriptions);
     list_each (link, &feed->live)
         walk.lanes[walk.count++] = lane_of(container_of(link, struct subscription, link));
@@ -325,15 +338,15 @@ bool ahead_visit_live(struct feed *feed)
 
 bool ahead_visit(struct feed *feed, struct subscription *sub)
 {
-    if (!is_due(&sub->ahead))
+    if (!is_due(&sub->own->ahead))
         return false;
     struct merged_end lane = lane_of(sub);
     struct walk walk = { .feed = feed,
-                         .ahead = &sub->ahead,
+                         .ahead = sub->own->ahead,
                          .lanes = &lane,
                          .count = 1,
-                         .seen = sub->seen,
-                         .base = sub->base,
+                         .seen = sub->own->seen,
+                         .base = sub->own->base,
                          .id = sub->id };
     return send_ahead(&walk);
 }

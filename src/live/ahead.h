@@ -32,7 +32,7 @@ struct sent_ahead {
     uint32_t frame;
 };
 
-/* What one walk remembers of its frames; zero: nothing yet. */
+/* What one walk remembers of its frames. NULL: nothing yet, and most feeds walk nowhere. */
 struct ahead {
     struct sent_ahead *sent; /* of each run the newest row, by rev */
     struct walk_step *steps; /* what the walk sent in order is found from them */
@@ -41,11 +41,11 @@ struct ahead {
     bool crowded;    /* what never rests did not fit in the last frame ahead */
 };
 
-/* The walk has ended: nothing is remembered. */
-void ahead_finish(struct ahead *ahead);
+/* The walk has ended: nothing is remembered, and the place is NULL. */
+void ahead_forget(struct ahead **place);
 
 /* The walk came to seen with rows that know of every change up to `applied`. */
-void ahead_note_step(struct ahead *ahead, uint64_t seen, uint64_t applied);
+void ahead_note_step(struct ahead **place, uint64_t seen, uint64_t applied);
 
 /* The row of this rev was sent ahead. */
 bool ahead_has(const struct ahead *ahead, uint64_t rev);

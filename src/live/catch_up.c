@@ -26,20 +26,20 @@ static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
     const struct order *order = &sub->topic->order;
     uint32_t looked = 0;
 
-    *at = sub->seen;
+    *at = sub->own->seen;
     if (sub->filter.kind == TOPIC_RUN) {
         struct tracked *run = subscription_run(sub);
-        if (run && run->run.rev > sub->seen && filter_wants(&sub->filter, &run->run))
-            frame_add(feed->view, &run->run, sub->base);
+        if (run && run->run.rev > sub->own->seen && filter_wants(&sub->filter, &run->run))
+            frame_add(feed->view, &run->run, sub->own->base);
         return true;
     }
-    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
+    for (uint32_t i = order_after(order, sub->own->seen); i < order->count; i++) {
         struct place place = order_place(order, i);
         if (++looked > PLACES)
             return false;
         if (place.run && filter_wants(&sub->filter, &place.run->run) &&
-            !ahead_has(&sub->ahead, place.rev) &&
-            !frame_add(feed->view, &place.run->run, sub->base))
+            !ahead_has(sub->own->ahead, place.rev) &&
+            !frame_add(feed->view, &place.run->run, sub->own->base))
             return false;
         *at = place.rev;
     }
@@ -62,11 +62,11 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
     }
     frame_start();
     if (!collect(feed, sub, &at)) {
-        sub->seen = at;
-        ahead_note_step(&sub->ahead, at, applied);
+        sub->own->seen = at;
+        ahead_note_step(&sub->own->ahead, at, applied);
         to_the_end_of_the_line(feed, sub);
         if (frame_count())
-            frame_send(feed, sub->id, sub->seen, true);
+            frame_send(feed, sub->id, sub->own->seen, true);
         return true;
     }
     if (!live_clean) {
@@ -75,8 +75,7 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
     }
     list_remove(&sub->link);
     list_append(&feed->live, &sub->link);
-    sub->state = SUBSCRIPTION_LIVE;
-    ahead_finish(&sub->ahead);
+    subscription_join(sub);
     feed->seen = feed->base = applied;
     frame_send(feed, sub->id, applied, false);
     return true;
@@ -89,11 +88,12 @@ struct feed_read {
     struct store_load load; /* of a filter by run */
     struct feed *feed;      /* NULL: abandoned */
     struct subscription *sub;
-    struct subscription live; /* sub, for the live ones; its filter is borrowed */
-    size_t next;              /* rows of the page already sent */
-    const struct run *memory; /* in this visit: what memory has behind seen; NULL: not
+    struct subscription live;  /* sub, for the live ones; its filter is borrowed */
+    struct own_position lives; /* where they are */
+    size_t next;               /* rows of the page already sent */
+    const struct run *memory;  /* in this visit: what memory has behind seen; NULL: not
                                  looked for, or nothing */
-    uint64_t looked_to;       /* in this visit: memory has nothing more up to here */
+    uint64_t looked_to;        /* in this visit: memory has nothing more up to here */
     bool arrived, failed;
     struct room *room; /* that the page takes while it is here, and how much */
     size_t held;
@@ -191,7 +191,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
     feed->read = read;
     read->walk = (struct store_walk){ .env = env->number,
                                       .kind = WALK_ALL,
-                                      .after = sub->seen,
+                                      .after = sub->own->seen,
                                       .up_to = env->cold,
                                       .created_from = filter->created_from,
                                       .limit = PAGE_RUNS,
@@ -206,7 +206,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
     }
     if (filter->kind == TOPIC_TAG) {
         read->walk.kind = WALK_TAG;
-        read->walk.name = bytes_ref(filter->tags[0]);
+        read->walk.name = bytes_ref(filter_tags(filter)[0]);
     } else if (filter->kind == TOPIC_BATCH) {
         read->walk.kind = WALK_BATCH;
         read->walk.name = bytes_ref(filter->name);
@@ -229,14 +229,15 @@ static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
     const struct order *order = &sub->topic->order;
     if (sub->filter.kind == TOPIC_RUN) {
         const struct tracked *run = subscription_run(sub);
-        return run && run->run.rev > sub->seen && run->run.rev <= end ? &run->run : NULL;
+        return run && run->run.rev > sub->own->seen && run->run.rev <= end ? &run->run
+                                                                           : NULL;
     }
-    if (read->memory && read->memory->rev > sub->seen)
+    if (read->memory && read->memory->rev > sub->own->seen)
         return read->memory;
     read->memory = NULL;
     if (read->looked_to >= end)
         return NULL;
-    for (uint32_t i = order_after(order, sub->seen); i < order->count; i++) {
+    for (uint32_t i = order_after(order, sub->own->seen); i < order->count; i++) {
         struct place place = order_place(order, i);
         if (place.rev > end)
             break;
@@ -257,7 +258,7 @@ static const struct run *next_of_page(struct feed_read *read)
     uint64_t end = page_end(read);
     const struct run *memory = next_in_memory(read, end);
 
-    while (read->next < walk->count && walk->runs[read->next].rev <= sub->seen)
+    while (read->next < walk->count && walk->runs[read->next].rev <= sub->own->seen)
         read->next++;
     const struct run *page = read->next < walk->count ? &walk->runs[read->next] : NULL;
     if (page && page->rev > end)
@@ -289,16 +290,16 @@ static uint64_t take_page(struct feed *feed, struct feed_read *read)
     read->looked_to = 0;
     while ((run = next_of_page(read))) {
         if (wanted(feed, read, run)) {
-            if (!frame_add(feed->view, run, sub->base))
+            if (!frame_add(feed->view, run, sub->own->base))
                 break;
             if (sub == &read->live)
                 ahead_count_conflated(feed, run);
         }
-        sub->seen = run->rev;
+        sub->own->seen = run->rev;
     }
-    if (!run && sub->seen < page_end(read))
-        sub->seen = page_end(read);
-    uint64_t seen = sub->seen;
+    if (!run && sub->own->seen < page_end(read))
+        sub->own->seen = page_end(read);
+    uint64_t seen = sub->own->seen;
     if (!run) {
         feed->read = NULL;
         read_destroy(read);
@@ -325,8 +326,9 @@ static void read_begin_live(struct feed *feed)
         container_of(feed->live.next, struct subscription, link);
     read->sub = &read->live;
     read->live.feed = feed;
-    read->live.seen = feed->seen;
-    read->live.base = feed->base;
+    read->live.own = &read->lives;
+    read->lives.seen = feed->seen;
+    read->lives.base = feed->base;
     read->live.topic = &feed->env->hub.all;
     if (feed->live.next->next == &feed->live) {
         read->live.filter = first->filter;
@@ -374,7 +376,7 @@ bool catch_up_visit(struct feed *feed, bool live_clean)
     }
     if (!feed_has_room(feed))
         return false;
-    if (sub->seen < feed->env->cold) {
+    if (sub->own->seen < feed->env->cold) {
         read = mem_new(struct feed_read);
         read->sub = sub;
         read_begin(feed, read);

@@ -55,6 +55,14 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     env->hub.feeds++;
 }
 
+void subscription_join(struct subscription *sub)
+{
+    if (sub->own)
+        ahead_forget(&sub->own->ahead);
+    free(sub->own);
+    sub->own = NULL;
+}
+
 static void subscription_destroy(struct subscription *sub)
 {
     list_remove(&sub->listening);
@@ -62,7 +70,7 @@ static void subscription_destroy(struct subscription *sub)
     hub_leave(&sub->feed->env->hub, sub->topic);
     sub->feed->filter_bytes -= filter_size(&sub->filter);
     filter_finish(&sub->filter);
-    ahead_finish(&sub->ahead);
+    subscription_join(sub);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
     free(sub);
@@ -87,7 +95,7 @@ void feed_finish(struct feed *feed)
     timers_clear(loop_timers(feed->env->loop), &feed->timer);
     catch_up_abandon(feed);
     set_late(feed, false);
-    ahead_finish(&feed->ahead);
+    ahead_forget(&feed->ahead);
     feed->env->hub.feeds--;
     view_release(feed->view);
 }
@@ -100,7 +108,8 @@ static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
         return hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
     struct topic *best = NULL;
     for (uint32_t i = 0; i < filter->tag_count; i++) {
-        struct topic *topic = hub_topic(hub, TOPIC_TAG, bytes_slice(filter->tags[i]), true);
+        struct slice tag = bytes_slice(filter_tags(filter)[i]);
+        struct topic *topic = hub_topic(hub, TOPIC_TAG, tag, true);
         if (!best || topic->order.runs < best->order.runs) {
             if (best)
                 hub_release(hub, best);
@@ -142,9 +151,9 @@ struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter
 {
     struct topic *topic = choose_topic(&feed->env->hub, filter);
     struct subscription *sub = attach(feed, id, filter, topic);
-    sub->state = SUBSCRIPTION_CATCHING;
-    sub->seen = from_seq;
-    sub->base = from_base;
+    sub->own = mem_new(struct own_position);
+    sub->own->seen = from_seq;
+    sub->own->base = from_base;
     list_append(&feed->catching, &sub->link);
     return sub;
 }
@@ -161,7 +170,6 @@ struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *f
         return NULL;
     }
     struct subscription *sub = attach(feed, id, filter, topic);
-    sub->state = SUBSCRIPTION_LIVE;
     list_append(&feed->live, &sub->link);
     feed->seen = feed->base = seq;
     set_late(feed, seq < env->applied);
@@ -279,7 +287,7 @@ static bool visit_live(struct feed *feed)
     struct environment *env = feed->env;
     if (list_empty(&feed->live)) {
         feed->seen = feed->base = env->applied;
-        ahead_finish(&feed->ahead);
+        ahead_forget(&feed->ahead);
     }
     if (feed->seen == env->applied && feed->base == feed->seen)
         return true;
@@ -370,9 +378,8 @@ int64_t feed_count(struct environment *env, const struct filter *filter, uint64_
         struct tracked *run = environment_find(env, bytes_slice(filter->name));
         return run && run->run.rev > after && filter_wants(filter, &run->run);
     }
-    struct slice name = filter->kind == TOPIC_TAG ? bytes_slice(filter->tags[0])
-                                                  : bytes_slice(filter->name);
-    struct topic *topic = hub_topic(hub, filter->kind, name, false);
+    struct slice first = bytes_slice(filter_tags(filter)[0]); /* or what it is named by */
+    struct topic *topic = hub_topic(hub, filter->kind, first, false);
     if (!topic)
         return 0;
     if (!after && filter->tag_count < 2 && !filter->task_count && !filter->created_from)

@@ -32,15 +32,17 @@ struct feed_ops {
     bool heavy;
 };
 
-enum subscription_state { SUBSCRIPTION_CATCHING, SUBSCRIPTION_LIVE };
+/* Where a subscription stands that catches up. */
+struct own_position {
+    uint64_t seen, base;
+    struct ahead *ahead; /* of its walk */
+};
 
 struct subscription {
     int64_t id; /* the client's */
     struct feed *feed;
     struct filter filter;
-    enum subscription_state state;
-    uint64_t seen, base; /* its own position while catching */
-    struct ahead ahead;  /* of its walk while catching */
+    struct own_position *own; /* NULL: it is live, and where the feed is */
     struct topic *topic;
     struct list listening; // topic::listeners
     struct list link;      // feed::live or feed::catching
@@ -66,7 +68,7 @@ struct feed {
     int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
     struct timer timer;     /* of every_ms, and of a wait for room */
     size_t filter_bytes;    /* names of all its filters */
-    struct ahead ahead;     /* of the walk of the live subscriptions */
+    struct ahead *ahead;    /* of the walk of the live subscriptions */
     int64_t watches_at;     /* monotonic ms of what watches send next, with every_ms */
 };
 
@@ -110,6 +112,9 @@ bool feed_in_sync(struct feed *feed);
 /* Runs in memory that the filter matches; -1 when some may only be in the store or the
  * count would take too long. */
 int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after);
+
+/* It stands where the feed does from now on. */
+void subscription_join(struct subscription *sub);
 
 /* Of a filter by run: its run, if memory has it. */
 static inline struct tracked *subscription_run(const struct subscription *sub)

@@ -109,7 +109,7 @@ bool walk_live(struct feed *feed)
             more = true;
             break;
         }
-        if (step_lanes(lanes, count, rev, &run) && !ahead_has(&feed->ahead, rev)) {
+        if (step_lanes(lanes, count, rev, &run) && !ahead_has(feed->ahead, rev)) {
             if (!frame_add(feed->view, &run->run, feed->base)) {
                 more = true;
                 break;
@@ -124,7 +124,7 @@ bool walk_live(struct feed *feed)
         ahead_note_step(&feed->ahead, feed->seen, env->applied);
     } else {
         feed->base = feed->seen;
-        ahead_finish(&feed->ahead);
+        ahead_forget(&feed->ahead);
     }
     if (more && !frame_count())
         return false; /* only cleared places so far */

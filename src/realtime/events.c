@@ -75,8 +75,8 @@ static void add_id(const struct event_stream *stream, struct buf *out)
     if (!list_empty(&feed->catching)) {
         const struct subscription *sub =
             container_of(feed->catching.next, struct subscription, link);
-        seen = sub->seen;
-        base = sub->base;
+        seen = sub->own->seen;
+        base = sub->own->base;
     }
     buf_print(out, "id: %s.%" PRIu64 ".%" PRIu64 "\n\n", feed->env->store->epoch, seen,
               base);

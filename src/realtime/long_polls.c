@@ -142,7 +142,7 @@ static void answer_page(struct poll *poll, uint64_t seen, bool complete)
 /* How far the walk has come; only while it lasts. */
 static uint64_t walked_to(const struct poll *poll)
 {
-    return container_of(poll->feed.catching.next, struct subscription, link)->seen;
+    return container_of(poll->feed.catching.next, struct subscription, link)->own->seen;
 }
 
 static void answer_idle(struct poll *poll)

@@ -31,20 +31,24 @@ static bool tag_is_right(struct slice tag)
 /* Reads the tags; without one it is every run of the environment. */
 static enum err read_tags(struct poll *poll)
 {
-    struct slice rest = api_query(poll->call, "tags"), tag;
+    struct slice rest = api_query(poll->call, "tags"), names[TAGS_MAX], tag;
     struct filter *filter = &poll->filter;
+    uint16_t count = 0;
     filter->kind = rest.ptr ? TOPIC_TAG : TOPIC_ALL;
     if (!rest.ptr)
         return OK;
-    filter->tags = mem_new_array(struct bytes *, TAGS_MAX);
     while (slice_split(&rest, ',', &tag)) {
         if (!tag_is_right(tag))
             return bad_query(poll, "tags",
                              "a tag is empty, or has a control character, \\ or \"");
-        if (filter->tag_count == TAGS_MAX)
+        if (count == TAGS_MAX)
             return bad_query(poll, "tags", "more than 16 tags");
-        filter->tags[filter->tag_count++] = bytes_create(tag);
+        names[count++] = tag;
     }
+    struct bytes **tags = mem_new_array(struct bytes *, count);
+    for (uint16_t i = 0; i < count; i++)
+        tags[i] = bytes_create(names[i]);
+    filter_set_tags(filter, tags, count);
     return OK;
 }
 

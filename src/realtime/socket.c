@@ -45,7 +45,7 @@ void socket_answer(struct socket *socket, struct buf *message)
     socket_send(socket, message);
     if (!ws_unsent(socket->ws))
         return;
-    socket->unread += len;
+    socket->unread += (uint32_t)len;
     if (socket->unread > UNREAD_MAX)
         ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
 }
@@ -73,6 +73,11 @@ const struct feed_ops socket_feed_ops = { .send = feed_send,
 
 /* ---- deadlines ---- */
 
+static struct sockets *sockets_of(const struct socket *socket)
+{
+    return api_sockets(socket->api);
+}
+
 static int64_t sooner(int64_t a, int64_t b)
 {
     return b && (!a || b < a) ? b : a;
@@ -81,15 +86,14 @@ static int64_t sooner(int64_t a, int64_t b)
 void socket_set_timer(struct socket *socket)
 {
     struct loop *loop = engine_loop(api_engine(socket->api));
-    int64_t at = socket->hello_by;
+    int64_t at = socket->hello_by, now = loop_now_ms(loop);
     at = sooner(at, socket->ping_at);
     at = sooner(at, socket->expiring_at);
     at = sooner(at, socket->expires_at);
-    at = sooner(at, socket->leave_at);
-    at = sooner(at, socket->drain_at);
-    at = sooner(at, socket->floor_at);
-    int64_t now = loop_now_ms(loop);
-    loop_set_timer(loop, &socket->timer, socket->sockets->kind, at > now ? at - now : 0);
+    at = sooner(at, socket->leaving ? socket->leaving->leave_at : 0);
+    at = sooner(at, socket->leaving ? socket->leaving->drain_at : 0);
+    at = sooner(at, socket->floor_due ? now : 0);
+    loop_set_timer(loop, &socket->timer, sockets_of(socket)->kind, at > now ? at - now : 0);
 }
 
 void socket_set_expiry(struct socket *socket)
@@ -119,9 +123,9 @@ static void ping(struct socket *socket, int64_t now)
 
 static void tell_drain(struct socket *socket, int64_t now)
 {
-    int64_t in = socket->return_at - now;
+    int64_t in = socket->leaving->return_at - now;
     struct buf message = { 0 };
-    socket->drain_at = 0;
+    socket->leaving->drain_at = 0;
     wire_drain(socket->encoding, in > 0 ? in : 0, &message);
     socket_send(socket, &message);
 }
@@ -141,15 +145,16 @@ static void on_time(struct timer *timer)
     struct socket *socket = container_of(timer, struct socket, timer);
     struct loop *loop = engine_loop(api_engine(socket->api));
     int64_t now = loop_now_ms(loop);
+    const struct socket_leaving *leaving = socket->leaving;
     struct buf message = { 0 };
 
     if (socket->hello_by && now >= socket->hello_by) {
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
         return;
     }
-    if (socket->drain_at && now >= socket->drain_at)
+    if (leaving && leaving->drain_at && now >= leaving->drain_at)
         tell_drain(socket, now);
-    if (socket->leave_at && now >= socket->leave_at) {
+    if (leaving && now >= leaving->leave_at) {
         leave(socket);
         return;
     }
@@ -164,8 +169,8 @@ static void on_time(struct timer *timer)
         wire_expiring(socket->encoding, left > 0 ? left : 0, &message);
         socket_send(socket, &message);
     }
-    if (socket->floor_at && now >= socket->floor_at) {
-        socket->floor_at = 0;
+    if (socket->floor_due) {
+        socket->floor_due = false;
         wire_floor(socket->encoding, socket->feed.env->floor, &message);
         socket_send(socket, &message);
     }
@@ -200,9 +205,10 @@ static void socket_destroy(struct socket *socket)
     identity_unref(socket->identity);
     tag_list_unref(socket->ignored);
     free(socket->branch);
-    free(socket->peer);
+    free(socket->leaving);
+    bytes_unref(socket->peer);
     list_remove(&socket->link);
-    socket->sockets->count--;
+    sockets_of(socket)->count--;
     free(socket);
 }
 
@@ -220,19 +226,18 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     struct socket *socket = mem_new(struct socket);
     struct loop *loop = engine_loop(api_engine(call->api));
     socket->api = call->api;
-    socket->sockets = api_sockets(call->api);
     socket->identity = call->identity ? identity_ref(call->identity) : NULL;
     socket->encoding = encoding;
     struct slice branch = http_header(call->x, "x-trigger-branch");
     socket->branch = branch.len ? mem_text(branch) : NULL;
-    socket->peer = mem_text(slice_of(call->x->peer));
+    socket->peer = bytes_create_shared(slice_of(call->x->peer));
     socket->ignored = subscribing_ignored(call);
     socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
     if (!socket->identity)
         socket->hello_by = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
     list_init(&socket->opening);
-    list_append(&socket->sockets->all, &socket->link);
-    socket->sockets->count++;
+    list_append(&sockets_of(socket)->all, &socket->link);
+    sockets_of(socket)->count++;
     return socket;
 }
 
@@ -296,16 +301,18 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
 static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
 {
     int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
-    socket->drain_at = socket->identity ? now : 0;
-    socket->return_at = return_at;
-    socket->leave_at = socket->identity ? leave_at : now;
+    if (!socket->leaving)
+        socket->leaving = mem_new(struct socket_leaving);
+    socket->leaving->drain_at = socket->identity ? now : 0;
+    socket->leaving->return_at = return_at;
+    socket->leaving->leave_at = socket->identity ? leave_at : now;
     socket_set_timer(socket);
 }
 
 /* It came while the gateway drains. */
 static void leave_with_others(struct socket *socket)
 {
-    struct sockets *sockets = socket->sockets;
+    struct sockets *sockets = sockets_of(socket);
     int64_t in = (int64_t)(sockets->late++ * DRAIN_STEP % DRAIN_RETURN_MS);
     ask_to_leave(socket, sockets->leave_at + in, sockets->leave_at);
 }
@@ -346,7 +353,7 @@ enum err socket_open(struct api_call *call)
         socket_set_expiry(socket);
     else
         socket_set_timer(socket);
-    if (socket->sockets->leave_at)
+    if (sockets_of(socket)->leave_at)
         leave_with_others(socket);
     return OK;
 }
@@ -390,7 +397,7 @@ void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
         struct socket *socket = container_of(link, struct socket, link);
         if (!socket->welcomed || socket->feed.env != env)
             continue;
-        socket->floor_at = loop_now_ms(env->loop);
+        socket->floor_due = true;
         socket_set_timer(socket);
     }
 }

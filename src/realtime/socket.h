@@ -19,28 +19,33 @@ struct sockets {
     uint32_t late; /* how many did come */
 };
 
+/* When a socket has to go; monotonic ms. */
+struct socket_leaving {
+    int64_t
+        drain_at; /* tells the client that it should leave; 0: it was told, or may stay */
+    int64_t return_at; /* what it is told then */
+    int64_t leave_at;
+};
+
 struct socket {
     struct feed feed; /* once welcomed */
     struct ws *ws;
     struct api *api;
-    struct sockets *sockets;
     char *branch;              /* x-trigger-branch of the upgrade; NULL: none */
-    char *peer;                /* the client's address */
+    struct bytes *peer;        /* the client's address */
     struct identity *identity; /* NULL: hello must bring a token */
     struct seat seat;          /* once there is an identity */
     struct timer timer;        /* the nearest of the deadlines below */
     int64_t hello_by;          /* monotonic ms; 0: welcomed */
     int64_t ping_at;
-    int64_t expiring_at; /* when to warn; 0: warned, or the token does not end */
-    int64_t expires_at;  /* close then; 0: never */
-    int64_t drain_at;    /* tells that it should leave; 0: it was told, or may stay */
-    int64_t return_at;   /* what it is told then */
-    int64_t leave_at;    /* of a drain; 0: stays */
-    int64_t floor_at;    /* tells that the floor has moved; 0: it has not */
-    uint64_t told;       /* position that the last ping message named */
-    size_t unread;       /* bytes of answers since nothing was unsent */
+    int64_t expiring_at;            /* when to warn; 0: warned, or the token does not end */
+    int64_t expires_at;             /* close then; 0: never */
+    struct socket_leaving *leaving; /* of a drain; NULL: it stays */
+    uint64_t told;                  /* position that the last ping message named */
+    uint32_t unread;                /* bytes of answers since nothing was unsent */
     enum encoding encoding;
     bool welcomed;
+    bool floor_due; /* the floor has moved, and the client was not told */
     struct tag_list
         *ignored;        /* parameters of the upgrade, until they are told; NULL: none */
     struct list opening; // opening::link; subscriptions that wait for the store

@@ -98,8 +98,8 @@ static enum err identify(struct socket *socket, const char *token,
                          struct identity **identity, struct failure *why)
 {
     int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
-    enum err refused = auth_identify(api_auth(socket->api), slice_of(token), socket->peer,
-                                     now, identity, why);
+    enum err refused = auth_identify(api_auth(socket->api), slice_of(token),
+                                     socket->peer->data, now, identity, why);
     if (refused)
         return refused;
     if ((*identity)->account)
@@ -230,7 +230,7 @@ static void begin_floor(struct opening *opening)
     opening->names = mem_new_array(struct slice, filter->tag_count + filter->task_count);
     wanted->is_test = -1;
     wanted->created_from = filter->created_from;
-    wanted->tags = slices_of(filter->tags, filter->tag_count, opening->names);
+    wanted->tags = slices_of(filter_tags(filter), filter->tag_count, opening->names);
     wanted->tag_count = filter->tag_count;
     wanted->every_tag = true;
     wanted->tasks =

@@ -74,7 +74,7 @@ struct watch_filter *watching_counts(const struct filter *filter)
     const struct run_filter wanted = {
         .is_test = -1,
         .created_from = filter->created_from,
-        .tags = slices_of(filter->tags, filter->tag_count, names),
+        .tags = slices_of(filter_tags(filter), filter->tag_count, names),
         .tag_count = filter->tag_count,
         .every_tag = filter->tag_count > 0,
         .tasks = slices_of(filter->tasks, filter->task_count, names + filter->tag_count),

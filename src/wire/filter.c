@@ -21,8 +21,9 @@ static bool has_all_tags(const struct filter *filter, const struct tag_list *tag
 {
     if (!tags)
         return filter->tag_count == 0;
+    struct bytes *const *wanted = filter_tags(filter);
     for (uint32_t i = 0; i < filter->tag_count; i++)
-        if (!has_tag(tags, filter->tags[i]))
+        if (!has_tag(tags, wanted[i]))
             return false;
     return true;
 }
@@ -62,7 +63,7 @@ static size_t list_size(struct bytes *const *list, uint32_t count)
 
 size_t filter_size(const struct filter *filter)
 {
-    return list_size(filter->tags, filter->tag_count) +
+    return list_size(filter_tags(filter), filter->tag_count) +
            list_size(filter->tasks, filter->task_count);
 }
 
@@ -73,10 +74,23 @@ static void finish_list(struct bytes **list, uint32_t count)
     free(list);
 }
 
+void filter_set_tags(struct filter *filter, struct bytes **names, uint16_t count)
+{
+    filter->tag_count = count;
+    if (count > 1) {
+        filter->tags = names;
+        return;
+    }
+    filter->name = count ? names[0] : NULL;
+    free(names);
+}
+
 void filter_finish(struct filter *filter)
 {
-    bytes_clear(&filter->name);
-    finish_list(filter->tags, filter->tag_count);
+    if (filter->tag_count > 1)
+        finish_list(filter->tags, filter->tag_count);
+    else
+        bytes_unref(filter->name);
     finish_list(filter->tasks, filter->task_count);
     *filter = (struct filter){ 0 };
 }

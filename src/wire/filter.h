@@ -12,15 +12,26 @@
 
 enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
 
+/* One of them belongs to each subscription, of which there are many, and most have one tag. */
 struct filter {
     enum topic_kind kind;
-    struct bytes *name;  /* run or batch id; NULL for tags and all */
-    struct bytes **tags; /* TOPIC_TAG: all of them */
-    uint32_t tag_count;
+    uint16_t tag_count, task_count;
+    union {
+        struct bytes *name;  /* run or batch id; the tag, of TOPIC_TAG with one */
+        struct bytes **tags; /* TOPIC_TAG with several: all of them; filter_tags */
+    };
     struct bytes **tasks; /* narrowing: any of them; none: every task */
-    uint32_t task_count;
     int64_t created_from; /* Unix ms; 0: any */
 };
+
+/* Its tag_count tags; borrowed. */
+static inline struct bytes *const *filter_tags(const struct filter *filter)
+{
+    return filter->tag_count > 1 ? filter->tags : &filter->name;
+}
+
+/* Takes over the names, and the array in which they are; of TOPIC_TAG. */
+void filter_set_tags(struct filter *filter, struct bytes **names, uint16_t count);
 
 /* What a filter looks at of a run, as it was at one change. */
 struct facts {

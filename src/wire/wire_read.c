@@ -113,7 +113,7 @@ static enum err read_number(struct reader *reader, const char *name, int64_t min
 
 /* Makes shared names of 1 to max strings; *list is untouched when the member is absent. */
 static enum err read_names(struct reader *reader, const char *name, size_t max,
-                           size_t chars_max, struct bytes ***list, uint32_t *count)
+                           size_t chars_max, struct bytes ***list, uint16_t *count)
 {
     const json_t *array = get(reader, name);
     if (!array)
@@ -214,6 +214,8 @@ static enum err read_topic(struct reader *reader)
 {
     struct filter *filter = &reader->message->filter;
     struct slice run = { 0 }, batch = { 0 };
+    struct bytes **tags = NULL;
+    uint16_t tag_count = 0;
     const json_t *all = get(reader, "all");
     if (!!get(reader, "run") + !!get(reader, "batch") + !!get(reader, "tags") + !!all != 1)
         return refuse(reader, "bad_member",
@@ -222,14 +224,16 @@ static enum err read_topic(struct reader *reader)
         return refuse(reader, "bad_member", "all: send true");
     if (read_text(reader, "run", ID_CHARS_MAX, &run) ||
         read_text(reader, "batch", ID_CHARS_MAX, &batch) ||
-        read_names(reader, "tags", PROTOCOL_TAGS, RUN_TAG_CHARS_MAX, &filter->tags,
-                   &filter->tag_count))
+        read_names(reader, "tags", PROTOCOL_TAGS, RUN_TAG_CHARS_MAX, &tags, &tag_count))
         return reader->why->code;
     filter->kind = run.ptr     ? TOPIC_RUN
                    : batch.ptr ? TOPIC_BATCH
                    : all       ? TOPIC_ALL
                                : TOPIC_TAG;
-    filter->name = bytes_create(run.ptr ? run : batch);
+    if (filter->kind == TOPIC_TAG)
+        filter_set_tags(filter, tags, tag_count);
+    else
+        filter->name = bytes_create(run.ptr ? run : batch);
     return OK;
 }
 

@@ -143,10 +143,13 @@ void client_destroy(struct client *client)
 static struct filter copy_of(const struct filter *filter)
 {
     struct filter copy = *filter;
-    bytes_ref(copy.name);
-    copy.tags = mem_new_array(struct bytes *, copy.tag_count);
-    for (uint32_t i = 0; i < copy.tag_count; i++)
-        copy.tags[i] = bytes_ref(filter->tags[i]);
+    if (filter->tag_count > 1) {
+        copy.tags = mem_new_array(struct bytes *, copy.tag_count);
+        for (uint32_t i = 0; i < copy.tag_count; i++)
+            copy.tags[i] = bytes_ref(filter->tags[i]);
+    } else {
+        bytes_ref(copy.name);
+    }
     copy.tasks = mem_new_array(struct bytes *, copy.task_count);
     for (uint32_t i = 0; i < copy.task_count; i++)
         copy.tasks[i] = bytes_ref(filter->tasks[i]);

@@ -5,7 +5,7 @@
 #include "wire/filter.h"
 
 /* Comma-separated; "" for none. */
-static struct bytes **names(const char *list, uint32_t *count)
+static struct bytes **names(const char *list, uint16_t *count)
 {
     struct bytes **made = mem_new_array(struct bytes *, 8);
     struct slice rest = slice_of(list), name;
@@ -13,6 +13,13 @@ static struct bytes **names(const char *list, uint32_t *count)
     while (rest.len && slice_split(&rest, ',', &name))
         made[(*count)++] = bytes_create(name);
     return made;
+}
+
+static void set_tags(struct filter *filter, const char *list)
+{
+    uint16_t count;
+    struct bytes **tags = names(list, &count);
+    filter_set_tags(filter, tags, count);
 }
 
 static struct tag_list *tags_of(const char *list)
@@ -51,7 +58,7 @@ static void a_tag_filter_wants_all_of_its_tags(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct filter filter = { .kind = TOPIC_TAG };
-        filter.tags = names(cases[i].filter, &filter.tag_count);
+        set_tags(&filter, cases[i].filter);
         assert_matches(&filter, cases[i].run, cases[i].matches);
         filter_finish(&filter);
     }
@@ -62,8 +69,7 @@ static void a_shared_name_matches_without_a_look_at_its_bytes(void **state)
     (void)state;
     struct run run = { .id = "run_1", .tags = tags_of("a,b") };
     struct filter filter = { .kind = TOPIC_TAG, .tag_count = 1 };
-    filter.tags = mem_new_array(struct bytes *, 1);
-    filter.tags[0] = bytes_ref(run.tags->names[1]);
+    filter.name = bytes_ref(run.tags->names[1]);
     struct facts facts = facts_of(&run);
     assert_true(filter_matches(&filter, &facts));
     filter_finish(&filter);
@@ -117,7 +123,7 @@ static void tasks_and_creation_narrow_every_kind(void **state)
         filter.tasks = names(cases[i].tasks, &filter.task_count);
         assert_matches(&filter, "a", cases[i].matches);
         filter.kind = TOPIC_TAG;
-        filter.tags = names("a", &filter.tag_count);
+        set_tags(&filter, "a");
         assert_matches(&filter, "a", cases[i].matches);
         filter_finish(&filter);
     }
