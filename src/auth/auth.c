@@ -480,7 +480,9 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
 {
     const struct account *account = caller->account;
     struct buf claims = { 0 };
-    buf_print(&claims, "{\"sub\":\"%s\",\"pub\":true,\"scopes\":", account->id);
+    buf_add_text(&claims, "{\"sub\":\"");
+    buf_add_text(&claims, account->id);
+    buf_add_text(&claims, "\",\"pub\":true,\"scopes\":");
     add_texts(&claims, scopes, count);
     if (caller->skip_count) {
         buf_add_text(&claims, ",\"realtime\":{\"skipColumns\":");
@@ -489,10 +491,12 @@ void auth_sign_for(const struct identity *caller, const char *const *scopes, siz
     }
     if (caller->granted_by)
         add_grant(&claims, caller->granted_by);
-    buf_print(&claims,
-              ",\"iat\":%lld,\"iss\":\"https://id.trigger.dev\","
-              "\"aud\":\"https://api.trigger.dev\",\"exp\":%lld}",
-              (long long)(now_ms / 1000), (long long)((now_ms + lives_ms) / 1000));
+    buf_add_text(&claims, ",\"iat\":");
+    buf_add_number(&claims, now_ms / 1000);
+    buf_add_text(&claims, ",\"iss\":\"https://id.trigger.dev\","
+                          "\"aud\":\"https://api.trigger.dev\",\"exp\":");
+    buf_add_number(&claims, (now_ms + lives_ms) / 1000);
+    buf_add_char(&claims, '}');
     jwt_sign(buf_slice(&claims), slice_of(account->secret_key), out);
     buf_finish(&claims);
 }

@@ -25,7 +25,7 @@
 #include "json/members.h"
 #include "json/scan.h"
 
-enum { MAC_LEN = 32, MAC_TEXT_LEN = 43, LEEWAY_S = 5 };
+enum { MAC_LEN = 32, MAC_TEXT_LEN = 43, LEEWAY_S = 5, KEY_KEPT_MAX = 128 };
 
 static const char issuer[] = "https://id.trigger.dev";
 static const char audience[] = "https://api.trigger.dev";
@@ -71,30 +71,48 @@ static json_t *decode(struct slice part, struct buf *text)
     return object;
 }
 
-/* Fetched once: a fetch costs more than the MAC of a token. */
-static EVP_MAC *hmac(void)
-{
-    static EVP_MAC *algorithm;
-    if (!algorithm)
-        algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
-    assert(algorithm);
-    return algorithm;
-}
+/* The context keeps the key of the last MAC: to set another one, which hashes it twice, costs more
+ * than to begin anew with it, and most tokens of a gateway are of one environment. */
+struct keyed {
+    EVP_MAC_CTX *context;
+    char key[KEY_KEPT_MAX];
+    size_t key_len; /* 0: none is set */
+};
 
-static void sign(struct slice body, struct slice key, unsigned char mac[MAC_LEN])
+static bool set_key(struct keyed *keyed, struct slice key)
 {
     char digest[] = "SHA256";
     OSSL_PARAM params[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
         OSSL_PARAM_construct_end(),
     };
+    OPENSSL_cleanse(keyed->key, sizeof(keyed->key));
+    keyed->key_len = key.len <= sizeof(keyed->key) ? key.len : 0;
+    if (keyed->key_len)
+        memcpy(keyed->key, key.ptr, key.len);
+    return EVP_MAC_init(keyed->context, (const unsigned char *)key.ptr, key.len, params);
+}
+
+static bool begin_mac(struct keyed *keyed, struct slice key)
+{
+    if (!keyed->context) { /* once: a fetch costs more than the MAC of a token */
+        EVP_MAC *hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+        keyed->context = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+        EVP_MAC_free(hmac);
+        assert(keyed->context);
+    }
+    if (slice_equal((struct slice){ keyed->key, keyed->key_len }, key))
+        return EVP_MAC_init(keyed->context, NULL, 0, NULL);
+    return set_key(keyed, key);
+}
+
+static void sign(struct slice body, struct slice key, unsigned char mac[MAC_LEN])
+{
+    static struct keyed keyed;
     size_t len = 0;
-    EVP_MAC_CTX *context = EVP_MAC_CTX_new(hmac());
-    bool made = context &&
-                EVP_MAC_init(context, (const unsigned char *)key.ptr, key.len, params) &&
-                EVP_MAC_update(context, (const unsigned char *)body.ptr, body.len) &&
-                EVP_MAC_final(context, mac, &len, MAC_LEN);
-    EVP_MAC_CTX_free(context);
+    bool made = begin_mac(&keyed, key) &&
+                EVP_MAC_update(keyed.context, (const unsigned char *)body.ptr, body.len) &&
+                EVP_MAC_final(keyed.context, mac, &len, MAC_LEN);
     assert(made && len == MAC_LEN);
 }
 

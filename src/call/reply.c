@@ -112,8 +112,11 @@ void api_add_seq(struct api_call *call, uint64_t seq)
 {
     if (!seq && call->env)
         seq = call->env->applied;
-    buf_print(&call->headers, "x-runs-seq: %s.%llu\r\n",
-              engine_store(api_engine(call->api))->epoch, (unsigned long long)seq);
+    buf_add_text(&call->headers, "x-runs-seq: ");
+    buf_add_text(&call->headers, engine_store(api_engine(call->api))->epoch);
+    buf_add_char(&call->headers, '.');
+    buf_add_number(&call->headers, (int64_t)seq);
+    buf_add_text(&call->headers, "\r\n");
 }
 
 static void add_json_list(struct buf *out, const char *const *texts, size_t count)

@@ -135,8 +135,10 @@ static void reply(struct task_call *trigger)
     const char *id = trigger->item.id;
     struct buf body = { 0 };
 
-    buf_print(&body, "{\"id\":\"%s\",\"isCached\":%s}", id,
-              trigger->item.cached ? "true" : "false");
+    buf_add_text(&body, "{\"id\":\"");
+    buf_add_text(&body, id);
+    buf_add_text(&body,
+                 trigger->item.cached ? "\",\"isCached\":true}" : "\",\"isCached\":false}");
     add_token(trigger);
     api_add_seq(call, op->seq);
     api_reply_json(call, 200, buf_slice(&body));
