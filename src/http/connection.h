@@ -108,9 +108,10 @@ bool connection_send(struct connection *conn, const struct piece *pieces, size_t
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
                             size_t count);
 
-/* The same, but all may leave only at the end of the turn, with what else is sent so and with what
- * others send by one system call (net/ring.h). True, too, when the kernel need not have taken it yet: on_unsent says later if
- * it did not. Whatever else is done with the connection comes behind it. */
+/* The same, but all may leave only at the end of the turn: with what else this connection sends so,
+ * and with what others do, by one system call (net/ring.h). True, too, when the kernel need not have
+ * taken it yet: on_unsent says later if it did not. Whatever else is done with the connection comes
+ * behind it. */
 bool connection_send_soon(struct connection *conn, const struct piece *pieces,
                           size_t count);
 bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
