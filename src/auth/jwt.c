@@ -101,7 +101,7 @@ static bool begin_mac(struct keyed *keyed, struct slice key)
         EVP_MAC_free(hmac);
         assert(keyed->context);
     }
-    if (slice_equal((struct slice){ keyed->key, keyed->key_len }, key))
+    if (keyed->key_len && slice_equal((struct slice){ keyed->key, keyed->key_len }, key))
         return EVP_MAC_init(keyed->context, NULL, 0, NULL);
     return set_key(keyed, key);
 }

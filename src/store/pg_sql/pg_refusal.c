@@ -15,10 +15,12 @@ static const struct {
     { "08", PG_REPEAT },      /* connection exceptions, a pooler's too */
     { "25006", PG_REPEAT },   /* read only: a standby now */
     { "40", PG_REPEAT },      /* serialization, deadlock */
-    { "53", PG_REPEAT },      /* too many connections, out of memory */
-    { "22", PG_ONE_BY_ONE },  /* data exceptions */
-    { "23", PG_ONE_BY_ONE },  /* constraints */
-    { "54", PG_ONE_BY_ONE },  /* limits of the server: a row, an index entry */
+    { "53400",
+      PG_ONE_BY_ONE },       /* a limit that was configured, as that of temporary files */
+    { "53", PG_REPEAT },     /* too many connections, out of memory */
+    { "22", PG_ONE_BY_ONE }, /* data exceptions */
+    { "23", PG_ONE_BY_ONE }, /* constraints */
+    { "54", PG_ONE_BY_ONE }, /* limits of the server: a row, an index entry */
 };
 
 enum pg_remedy pg_remedy_of(const char *sqlstate)

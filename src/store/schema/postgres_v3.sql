@@ -3,10 +3,11 @@
 
 -- Writes new runs with their tags and packets, all by one statement for each table. Of the runs
 -- those from the place first on that have a seq. has: the packets that some of them have, as
--- commit_run_v1 says it in puts; and 8: some have tags.
+-- commit_run_v1 says it in puts; and 8: some have tags. Each statement lays all runs of the group
+-- down once more, for which there is to be memory: they are in memory already.
 CREATE FUNCTION insert_runs_v2(envs int[], runs commit_run_v1[], seqs bigint[], numbers bigint[],
     first bigint, has int)
-RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT SET work_mem = '256MB' AS $$
 BEGIN
     INSERT INTO run (env, id, tags, number, version, snapshot, rev, whole_rev, metadata_rev,
         output_rev, status, execution, machine, flags, attempt, depth, max_attempts,
@@ -297,7 +298,7 @@ BEGIN
                 CONTINUE;
             END IF;
 
-            IF r.again AND cardinality(new_ids) > 0 THEN
+            IF r.again AND r.id = ANY (new_ids) THEN
                 PERFORM insert_runs_v2(envs, runs, new_seqs, new_numbers, unwritten, has);
                 unwritten := in_runs;
                 new_ids := '{}';

@@ -443,6 +443,38 @@ static void commits_over_environments_do_not_lock_each_other_out(void **state)
     assert_int_equal(count_runs(world, ENV_B), 100);
 }
 
+/* The second change of the old run in a commit needs no new run to be there. */
+static void new_runs_are_written_together_beside_changes_of_old_ones(void **state)
+{
+    struct store_world *world = *state;
+    pg_world_ask("ALTER DATABASE runcast SET track_functions = 'pl'");
+    for (int i = 0; i < 40; i++)
+        begin(world, i, new_run(ENV_A, i, "a"), NULL);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    world->reopen(world);
+    for (int i = 0; i < 80; i++) { /* new and old ones take turns */
+        struct change first = new_run(ENV_A, i % 2 ? i / 2 : 100 + i, "a");
+        struct change second = new_run(ENV_A, i / 2, "a");
+        first.expected = i % 2;
+        second.expected = 2;
+        begin(world, i, first, i % 2 ? &second : NULL);
+        if (i % 2 == 0)
+            change_finish(&second);
+    }
+    for (int i = 0; i < 80; i++)
+        assert_int_equal(end(world, i), STORE_OK);
+    world->reopen(world); /* a session tells its figures when it ends, at the latest */
+    static const char calls[] =
+        "SELECT string_agg(calls::text, ' ' ORDER BY funcname DESC)"
+        " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v2'";
+    int inserts = 0, commits = 0;
+    while (sscanf(pg_world_ask(calls), "%d %d", &inserts, &commits) != 2)
+        uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
+    assert_in_range(inserts, 1, commits);
+    assert_in_range(commits, 2, 39);
+}
+
 /* ---- who leads ---- */
 
 static void an_environment_of_another_term_is_not_written(void **state)
@@ -551,6 +583,7 @@ int main(void)
         OPEN_CASE(one_that_cannot_be_written_fails_alone),
         OPEN_CASE(commits_of_a_group_see_those_before_them),
         OPEN_CASE(commits_over_environments_do_not_lock_each_other_out),
+        OPEN_CASE(new_runs_are_written_together_beside_changes_of_old_ones),
         OPEN_CASE(an_environment_of_another_term_is_not_written),
         OPEN_CASE(a_process_of_the_same_name_takes_all),
         OPEN_CASE(a_database_that_has_lost_groups_begins_another_epoch),
