@@ -4,7 +4,8 @@
  *
  * Each copy has an id, a number and positions of its own, and its payload; each transaction also
  * moves the counters that a trigger moves. Statements are prepared once, there is no network, no
- * HTTP and nobody to answer. Settings are the gateway's, but that SQLite checkpoints by itself. */
+ * HTTP and nobody to answer. Commits are synced as the gateway's are; unlike there SQLite checkpoints
+ * by itself, and nobody else may have the database open: so a gateway that runs is refused. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -137,8 +138,10 @@ static void write_group(struct bare *bare, int64_t size)
     run_once(bare, bare->begin);
     for (int64_t i = 0; i < size; i++) {
         bare->copies++;
-        /* behind every id of this moment: those are of digits and small letters */
-        snprintf(counter, COUNTER_CHARS + 1, "~%07llx", (unsigned long long)bare->copies);
+        /* Behind every id of this moment, which are of digits and small letters, and behind
+         * those of copies that were made before. */
+        snprintf(counter, COUNTER_CHARS + 1, "~%07llx",
+                 (unsigned long long)(bare->highest + bare->copies) & 0xfffffff);
         copy(bare, &bare->run);
         copy(bare, &bare->payload);
     }
@@ -167,12 +170,12 @@ int bare_main(const struct options *options)
     report_init(&report, options->json, "bare");
     open_database(bare, options->database);
     int64_t began = now_ns(), before = began;
-    while ((double)(before - began) < options->seconds * 1e9) {
+    do {
         write_group(bare, options->group);
         int64_t now = now_ns();
         histogram_record(&bare->latency, now - before);
         before = now;
-    }
+    } while ((double)(before - began) < options->seconds * 1e9);
     report_count(&report, "group", "runs of a transaction", options->group);
     report_count(&report, "runs", "runs written", bare->copies);
     report_number(&report, "per_second", "runs a second",

@@ -282,8 +282,7 @@ single_rows() {
 }
 
 request_rows() {
-    local kind
-    local triggers bare
+    local kind triggers bare
     triggers=$(median triggers per_second)
     bare=$(median bare per_second)
     row "durable triggers, 64 connections, 1 KiB" "$triggers" /s - - ">= 10000"

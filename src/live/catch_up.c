@@ -75,7 +75,7 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
     }
     list_remove(&sub->link);
     list_append(&feed->live, &sub->link);
-    subscription_join(sub);
+    subscription_drop_own(sub);
     feed->seen = feed->base = applied;
     frame_send(feed, sub->id, applied, false);
     return true;

@@ -55,7 +55,7 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     env->hub.feeds++;
 }
 
-void subscription_join(struct subscription *sub)
+void subscription_drop_own(struct subscription *sub)
 {
     if (sub->own)
         ahead_forget(&sub->own->ahead);
@@ -70,7 +70,7 @@ static void subscription_destroy(struct subscription *sub)
     hub_leave(&sub->feed->env->hub, sub->topic);
     sub->feed->filter_bytes -= filter_size(&sub->filter);
     filter_finish(&sub->filter);
-    subscription_join(sub);
+    subscription_drop_own(sub);
     sub->feed->subscriptions--;
     metric_add(M_SUBSCRIPTIONS, -1);
     free(sub);

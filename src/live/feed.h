@@ -113,8 +113,8 @@ bool feed_in_sync(struct feed *feed);
  * count would take too long. */
 int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after);
 
-/* It stands where the feed does from now on. */
-void subscription_join(struct subscription *sub);
+/* It has no position of its own any more: live, it stands where the feed does. */
+void subscription_drop_own(struct subscription *sub);
 
 /* Of a filter by run: its run, if memory has it. */
 static inline struct tracked *subscription_run(const struct subscription *sub)

@@ -136,11 +136,11 @@ static bool is_at_end(const struct ring *ring, const struct ring_place *place)
     return place->first + place->count == ring->piece_count;
 }
 
-/* Pieces that are moved before the sender gets more; SIZE_MAX: there is no place for it. */
+/* Pieces that are moved before the sender gets more. */
 static size_t moved_for(const struct ring *ring, const struct ring_sender *sender)
 {
     if (!sender->place)
-        return ring->place_count < PLACES ? 0 : SIZE_MAX;
+        return 0;
     const struct ring_place *place = &ring->places[sender->place - 1];
     return is_at_end(ring, place) ? 0 : place->count;
 }
@@ -148,8 +148,8 @@ static size_t moved_for(const struct ring *ring, const struct ring_sender *sende
 static bool has_room(const struct ring *ring, const struct ring_sender *sender,
                      struct ring_load load)
 {
-    size_t moved = moved_for(ring, sender);
-    return moved <= PIECES && ring->piece_count + moved + load.pieces <= PIECES &&
+    size_t pieces = ring->piece_count + moved_for(ring, sender) + load.pieces;
+    return (sender->place || ring->place_count < PLACES) && pieces <= PIECES &&
            ring->bytes + load.bytes <= RING_BYTES &&
            ring->copied_len + load.copied <= COPIED_BYTES;
 }

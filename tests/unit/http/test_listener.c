@@ -39,7 +39,7 @@ static void small_answers_do_not_wait_for_more(void **state)
 }
 
 /* It was connected before anybody could say what the listener is for. */
-static void nor_do_those_of_who_came_before_us(void **state)
+static void answers_to_who_connected_before_us_do_not_wait_either(void **state)
 {
     struct sockaddr_in any = { .sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -67,7 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_answers_do_not_wait_for_more),
-        cmocka_unit_test(nor_do_those_of_who_came_before_us),
+        cmocka_unit_test(answers_to_who_connected_before_us_do_not_wait_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
