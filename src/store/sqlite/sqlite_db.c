@@ -17,6 +17,7 @@
 
 #include "base/mem.h"
 #include "store/sqlite/sqlite_copy.h"
+#include "store/sqlite/sqlite_log.h"
 #include "store/sqlite/sqlite_rows.h"
 
 enum {
@@ -339,7 +340,8 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     /* Without statistics no allocation takes a lock; too late, and harmless, but once. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
-    enum err err = sqlite3_open_v2(options->path, &db->handle, flags, NULL)
+    const char *vfs = role == SQLITE_WRITER ? sqlite_log_vfs() : NULL;
+    enum err err = sqlite3_open_v2(options->path, &db->handle, flags, vfs)
                        ? explain_db(why, options->path, db->handle)
                        : refuse_foreign(db, options->path, why);
     if (!err && !configure(db, options, role))

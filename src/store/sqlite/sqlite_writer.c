@@ -520,9 +520,11 @@ void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req
         uv_async_send(&writer->finished);
     } else {
         commit_line_add(&writer->line, req);
-        uv_cond_signal(&writer->wake);
     }
+    bool waits = !req->status;
     uv_mutex_unlock(&writer->lock);
+    if (waits) /* now, else the thread wakes only to wait for the lock */
+        uv_cond_signal(&writer->wake);
 }
 
 void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req)

@@ -44,8 +44,10 @@ static int write_file(sqlite3_file *file, const void *from, int count, sqlite3_i
 {
     if (fault_vfs.disk_is_full)
         return SQLITE_FULL;
-    if (((struct file *)file)->is_log)
+    if (((struct file *)file)->is_log) {
         fault_vfs.log_bytes = offset + count;
+        fault_vfs.log_writes++;
+    }
     return methods_of(file)->xWrite(real_of(file), from, count, offset);
 }
 

@@ -22,6 +22,7 @@ struct fault_vfs {
     atomic_uint syncs;          /* counts those that succeeded */
     atomic_llong read_bytes;    /* of all files */
     atomic_llong log_bytes;     /* the end of the last write to a -wal file */
+    atomic_uint log_writes;     /* to -wal files */
 };
 
 extern struct fault_vfs fault_vfs;

@@ -1,0 +1,154 @@
+/* sqlite_log.c - a file system of SQLite that gathers what is written into a log.
+ *
+ * SQLite writes a commit into its log page by page, and each page twice: 24 bytes of header, then
+ * its content. Most of what such a write costs is the way into the kernel, which a group of thirty
+ * triggers took fifty times. Here the pieces wait beside the file, and are written as one:
+ *
+ *   write, write, … write          sync
+ *     └── bytes[at … at + len) ──> one write, then the sync
+ *
+ * What waits is an image of a part of the file, so a page that is written again lies over the first
+ * one. Everything but a write has it written before: a read, a sync, the size. What could not be
+ * written stays, and is tried again by the next call.
+ *
+ * SQLite's own file system opens the file, does the work, and is asked for everything else. This
+ * one only takes another table of functions for the file that is a log, and has its memory behind
+ * that of SQLite's. */
+#include "store/sqlite/sqlite_log.h"
+
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <string.h>
+#include <uv.h>
+
+enum {
+    GATHERED_BYTES = (128 << 10) - 1, /* most that SQLite's file system writes in one go */
+};
+
+struct log_file {
+    sqlite3_io_methods methods;     /* SQLite's, with those of this file in them */
+    const sqlite3_io_methods *disk; /* SQLite's */
+    char *bytes;                    /* what waits; NULL before the first write */
+    sqlite3_int64 at;               /* where in the file that begins */
+    size_t len;
+};
+
+static uv_once_t once = UV_ONCE_INIT;
+static const sqlite3_vfs *disk_vfs;
+static sqlite3_vfs log_vfs;
+
+static struct log_file *log_of(sqlite3_file *file)
+{
+    return (struct log_file *)((char *)file + disk_vfs->szOsFile);
+}
+
+static int write_gathered(sqlite3_file *file)
+{
+    struct log_file *log = log_of(file);
+    if (!log->len)
+        return SQLITE_OK;
+    int code = log->disk->xWrite(file, log->bytes, (int)log->len, log->at);
+    if (code == SQLITE_OK)
+        log->len = 0;
+    return code;
+}
+
+/* Whether a write goes on with what waits, or lies over it. */
+static bool joins(const struct log_file *log, size_t len, sqlite3_int64 at)
+{
+    return at >= log->at && at <= log->at + (sqlite3_int64)log->len &&
+           (size_t)(at - log->at) + len <= GATHERED_BYTES;
+}
+
+static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int64 at)
+{
+    struct log_file *log = log_of(file);
+    if (!joins(log, (size_t)len, at)) {
+        int code = write_gathered(file);
+        if (code != SQLITE_OK)
+            return code;
+        log->at = at;
+    }
+    if (!log->bytes)
+        log->bytes = sqlite3_malloc(GATHERED_BYTES);
+    if (!log->bytes || len > GATHERED_BYTES)
+        return log->disk->xWrite(file, bytes, len, at);
+    size_t from = (size_t)(at - log->at), end = from + (size_t)len;
+    memcpy(log->bytes + from, bytes, (size_t)len);
+    if (end > log->len)
+        log->len = end;
+    return SQLITE_OK;
+}
+
+static int log_read(sqlite3_file *file, void *bytes, int len, sqlite3_int64 at)
+{
+    int code = write_gathered(file);
+    return code == SQLITE_OK ? log_of(file)->disk->xRead(file, bytes, len, at) : code;
+}
+
+static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
+{
+    int code = write_gathered(file);
+    return code == SQLITE_OK ? log_of(file)->disk->xTruncate(file, size) : code;
+}
+
+static int log_sync(sqlite3_file *file, int flags)
+{
+    int code = write_gathered(file);
+    return code == SQLITE_OK ? log_of(file)->disk->xSync(file, flags) : code;
+}
+
+static int log_file_size(sqlite3_file *file, sqlite3_int64 *size)
+{
+    int code = write_gathered(file);
+    return code == SQLITE_OK ? log_of(file)->disk->xFileSize(file, size) : code;
+}
+
+static int log_close(sqlite3_file *file)
+{
+    struct log_file *log = log_of(file);
+    int code = write_gathered(file);
+    int closed = log->disk->xClose(file);
+    sqlite3_free(log->bytes);
+    log->bytes = NULL;
+    return code == SQLITE_OK ? closed : code;
+}
+
+static int log_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+                    int *opened)
+{
+    (void)vfs;
+    int code = disk_vfs->xOpen((sqlite3_vfs *)disk_vfs, name, file, flags, opened);
+    if (code != SQLITE_OK || !(flags & SQLITE_OPEN_WAL))
+        return code;
+    struct log_file *log = log_of(file);
+    *log = (struct log_file){ .methods = *file->pMethods, .disk = file->pMethods };
+    log->methods.xClose = log_close;
+    log->methods.xRead = log_read;
+    log->methods.xWrite = log_write;
+    log->methods.xTruncate = log_truncate;
+    log->methods.xSync = log_sync;
+    log->methods.xFileSize = log_file_size;
+    file->pMethods = &log->methods;
+    return SQLITE_OK;
+}
+
+static void make(void)
+{
+    disk_vfs = sqlite3_vfs_find(NULL);
+    if (!disk_vfs)
+        return;
+    log_vfs = *disk_vfs;
+    log_vfs.zName = "runcast-log";
+    log_vfs.pNext = NULL;
+    log_vfs.szOsFile += (int)sizeof(struct log_file);
+    log_vfs.xOpen = log_open;
+    if (sqlite3_vfs_register(&log_vfs, 0) != SQLITE_OK)
+        log_vfs.zName = NULL;
+}
+
+const char *sqlite_log_vfs(void)
+{
+    uv_once(&once, make);
+    return log_vfs.zName;
+}

@@ -1,0 +1,308 @@
+/* What is written into a log waits, and reaches the file in one piece. */
+#include "store/sqlite/sqlite_log.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <sqlite3.h>
+
+#include "base/mem.h"
+#include "tests/support/fakes/fault_vfs.h"
+
+enum {
+    HEADER = 24,
+    PAGE = 8192,
+    FRAME = HEADER + PAGE,
+    IMAGE = 1 << 20,
+    STEPS = 20000,
+};
+
+static struct {
+    char dir[64], path[80], log_path[88];
+    sqlite3_file *log;
+    unsigned char
+        image[IMAGE]; /* what the log holds, for whoever reads it by the file system */
+    sqlite3_int64 size;
+    unsigned written; /* to the file, before the test */
+} scene;
+
+static int open_scene(void **state)
+{
+    (void)state;
+    memset(&scene, 0, sizeof(scene));
+    fault_vfs_install();
+    fault_vfs.syncs_nothing = true;
+    snprintf(scene.dir, sizeof(scene.dir), "/tmp/runcast-test-XXXXXX");
+    assert_non_null(mkdtemp(scene.dir));
+    snprintf(scene.path, sizeof(scene.path), "%s/x.db", scene.dir);
+    snprintf(scene.log_path, sizeof(scene.log_path), "%s-wal", scene.path);
+    close(open(scene.path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+    sqlite3_vfs *vfs = sqlite3_vfs_find(sqlite_log_vfs());
+    assert_non_null(vfs);
+    scene.log = calloc(1, (size_t)vfs->szOsFile);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_WAL;
+    assert_int_equal(vfs->xOpen(vfs, scene.log_path, scene.log, flags, &flags), SQLITE_OK);
+    scene.written = fault_vfs.log_writes;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    fault_vfs.disk_is_full = false;
+    if (scene.log->pMethods)
+        scene.log->pMethods->xClose(scene.log);
+    free(scene.log);
+    unlink(scene.log_path);
+    unlink(scene.path);
+    return rmdir(scene.dir);
+}
+
+static unsigned writes(void)
+{
+    return fault_vfs.log_writes - scene.written;
+}
+
+/* As SQLite would: what is refused changes nothing. */
+static int put(sqlite3_int64 at, int len, int fill)
+{
+    unsigned char bytes[PAGE];
+    assert_true(len <= PAGE && at + len <= IMAGE);
+    memset(bytes, fill, (size_t)len);
+    int code = scene.log->pMethods->xWrite(scene.log, bytes, len, at);
+    if (code == SQLITE_OK) {
+        memcpy(scene.image + at, bytes, (size_t)len);
+        scene.size = at + len > scene.size ? at + len : scene.size;
+    }
+    return code;
+}
+
+static void put_frames(int first, int count)
+{
+    for (int i = first; i < first + count; i++) {
+        assert_int_equal(put((sqlite3_int64)i * FRAME, HEADER, 0x80 + i), SQLITE_OK);
+        assert_int_equal(put((sqlite3_int64)i * FRAME + HEADER, PAGE, i + 1), SQLITE_OK);
+    }
+}
+
+static int sync_log(void)
+{
+    return scene.log->pMethods->xSync(scene.log, SQLITE_SYNC_NORMAL);
+}
+
+static void assert_file_is_image(void)
+{
+    unsigned char *found = malloc(IMAGE);
+    int fd = open(scene.log_path, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(pread(fd, found, IMAGE, 0), scene.size);
+    assert_memory_equal(found, scene.image, (size_t)scene.size);
+    close(fd);
+    free(found);
+}
+
+static void frames_wait_and_are_written_by_one_call(void **state)
+{
+    (void)state;
+    put_frames(0, 10);
+    assert_int_equal(writes(), 0);
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(writes(), 1);
+    assert_file_is_image();
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(writes(), 1);
+}
+
+static void a_frame_that_is_written_again_lies_over_the_first(void **state)
+{
+    (void)state;
+    put_frames(0, 6);
+    assert_int_equal(put(2 * FRAME + HEADER, PAGE, 'x'), SQLITE_OK);
+    assert_int_equal(put(3 * FRAME, HEADER, 'y'), SQLITE_OK);
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(writes(), 1);
+    assert_file_is_image();
+}
+
+static void what_does_not_go_on_is_written_by_a_call_of_its_own(void **state)
+{
+    (void)state;
+    put_frames(0, 2);
+    put_frames(4, 2);
+    put_frames(1, 1);
+    assert_int_equal(writes(), 2);
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(writes(), 3);
+    assert_file_is_image();
+}
+
+static void a_large_commit_is_written_in_large_pieces(void **state)
+{
+    (void)state;
+    put_frames(0, 120);
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_in_range(writes(), 120 / 15, 120 / 15 + 1);
+    assert_file_is_image();
+}
+
+static void who_reads_or_measures_the_log_finds_what_waits(void **state)
+{
+    unsigned char page[PAGE];
+    sqlite3_int64 size;
+    (void)state;
+    put_frames(0, 3);
+    assert_int_equal(scene.log->pMethods->xRead(scene.log, page, PAGE, 2 * FRAME + HEADER),
+                     SQLITE_OK);
+    assert_memory_equal(page, scene.image + 2 * FRAME + HEADER, PAGE);
+    put_frames(3, 1);
+    assert_int_equal(scene.log->pMethods->xFileSize(scene.log, &size), SQLITE_OK);
+    assert_int_equal(size, 4 * FRAME);
+    put_frames(4, 1);
+    scene.size = FRAME;
+    assert_int_equal(scene.log->pMethods->xTruncate(scene.log, FRAME), SQLITE_OK);
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_file_is_image();
+}
+
+static void a_full_disk_is_told_by_the_sync_and_loses_nothing(void **state)
+{
+    (void)state;
+    fault_vfs.disk_is_full = true;
+    put_frames(0, 2);
+    assert_int_equal(sync_log(), SQLITE_FULL);
+    assert_int_equal(put(5 * FRAME, HEADER, 'x'), SQLITE_FULL);
+    put_frames(1, 2);
+    fault_vfs.disk_is_full = false;
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_file_is_image();
+}
+
+static void what_waits_is_written_when_the_log_is_closed(void **state)
+{
+    (void)state;
+    put_frames(0, 2);
+    assert_int_equal(scene.log->pMethods->xClose(scene.log), SQLITE_OK);
+    scene.log->pMethods = NULL;
+    assert_file_is_image();
+}
+
+static void read_anywhere(uint32_t drawn)
+{
+    unsigned char found[PAGE];
+    int len = (int)(drawn % PAGE) + 1;
+    sqlite3_int64 at = (sqlite3_int64)(drawn >> 7) % (IMAGE - PAGE);
+    int code = scene.log->pMethods->xRead(scene.log, found, len, at);
+    if (fault_vfs.disk_is_full && code == SQLITE_FULL)
+        return;
+    assert_true(code == SQLITE_OK || code == SQLITE_IOERR_SHORT_READ);
+    assert_memory_equal(found, scene.image + at, (size_t)len);
+}
+
+/* Writes that go on, lie over each other or are far away, reads, syncs, and a disk that is full
+ * now and then: the file and what is read are as if nothing had waited. */
+static void a_log_is_as_if_nothing_had_waited(void **state)
+{
+    uint32_t drawn = 20261127;
+    sqlite3_int64 at = 0;
+    (void)state;
+    for (int i = 0; i < STEPS; i++) {
+        drawn = drawn * 1664525 + 1013904223;
+        uint32_t choice = drawn >> 24;
+        if (choice < 200) {
+            int len = choice & 1 ? HEADER : PAGE;
+            if (choice >= 180)
+                at = (sqlite3_int64)(drawn >> 3) % (IMAGE - PAGE);
+            if (at + len > IMAGE)
+                at = 0;
+            if (put(at, len, (int)(drawn >> 9)) == SQLITE_OK)
+                at += len;
+            else
+                assert_true(fault_vfs.disk_is_full);
+        } else if (choice < 230) {
+            read_anywhere(drawn);
+        } else if (choice < 250) {
+            int code = sync_log();
+            assert_int_equal(code,
+                             fault_vfs.disk_is_full && code ? SQLITE_FULL : SQLITE_OK);
+        } else {
+            fault_vfs.disk_is_full = choice >= 253;
+        }
+    }
+    fault_vfs.disk_is_full = false;
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_file_is_image();
+}
+
+/* With SQLite itself: pages of a transaction that spill before its end, a page that is changed
+ * after it has spilled, and a rollback. */
+static void a_transaction_is_one_write_and_one_that_spills_is_whole(void **state)
+{
+    sqlite3 *db, *reader;
+    sqlite3_stmt *stmt;
+    (void)state;
+    scene.log->pMethods->xClose(scene.log);
+    scene.log->pMethods = NULL;
+    unlink(scene.log_path);
+    assert_int_equal(
+        sqlite3_open_v2(scene.path, &db, SQLITE_OPEN_READWRITE, sqlite_log_vfs()),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db,
+                                  "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                  "PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = 10;"
+                                  "CREATE TABLE t (a INTEGER PRIMARY KEY, b)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    unsigned before = fault_vfs.log_writes;
+    sqlite3_exec(db, "INSERT INTO t VALUES (1, randomblob(5000)), (2, randomblob(5000))",
+                 NULL, NULL, NULL);
+    assert_int_equal(fault_vfs.log_writes - before, 1);
+    sqlite3_exec(
+        db,
+        "BEGIN; WITH n(x) AS (SELECT 3 UNION ALL SELECT x + 1 FROM n WHERE x < 500)"
+        " INSERT INTO t SELECT x, randomblob(3000) FROM n; UPDATE t SET b = a || b;"
+        " DELETE FROM t WHERE a % 3 = 0; UPDATE t SET b = zeroblob(a); ROLLBACK;"
+        "BEGIN; WITH n(x) AS (SELECT 3 UNION ALL SELECT x + 1 FROM n WHERE x < 500)"
+        " INSERT INTO t SELECT x, randomblob(3000) FROM n; UPDATE t SET b = a || b;"
+        " DELETE FROM t WHERE a % 3 = 0; UPDATE t SET b = zeroblob(a); COMMIT",
+        NULL, NULL, NULL);
+    assert_int_equal(sqlite3_open_v2(scene.path, &reader, SQLITE_OPEN_READONLY, NULL),
+                     SQLITE_OK);
+    assert_int_equal(
+        sqlite3_prepare_v2(reader,
+                           "SELECT count(*), sum(length(b)), (SELECT quick_check"
+                           " FROM pragma_quick_check) FROM t",
+                           -1, &stmt, NULL),
+        SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(stmt, 0), 334);
+    assert_int_equal(sqlite3_column_int(stmt, 1), 125250 - 3 * 166 * 167 / 2);
+    assert_string_equal((const char *)sqlite3_column_text(stmt, 2), "ok");
+    sqlite3_finalize(stmt);
+    sqlite3_close(reader);
+    sqlite3_close(db);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(frames_wait_and_are_written_by_one_call),
+        TEST(a_frame_that_is_written_again_lies_over_the_first),
+        TEST(what_does_not_go_on_is_written_by_a_call_of_its_own),
+        TEST(a_large_commit_is_written_in_large_pieces),
+        TEST(who_reads_or_measures_the_log_finds_what_waits),
+        TEST(a_full_disk_is_told_by_the_sync_and_loses_nothing),
+        TEST(what_waits_is_written_when_the_log_is_closed),
+        TEST(a_log_is_as_if_nothing_had_waited),
+        TEST(a_transaction_is_one_write_and_one_that_spills_is_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
