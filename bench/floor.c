@@ -4,6 +4,7 @@
  *   at every instant of the given rate:
  *       build one frame ─► for every connection: send(fd, frame)
  *                          or, with --ring, the same sends through io_uring, many a system call
+ *       or, when start says "one": only for the connection whose turn it is
  *   in the end: {"op":"done","count":sends,"cpu_ns":…} to the one who asked
  *   any other request: its body is thrown away, and 1 KiB answered, always the same
  *
@@ -66,6 +67,7 @@ struct floor {
     int asker; /* who sent start; -1: nobody yet */
     int64_t interval_ns, next_ns, burst, wanted, bytes;
     int64_t ahead;     /* changes that may be made; INT64_MAX: all of them */
+    bool one;          /* each change goes to the next listener, and to no other */
     int64_t made;      /* changes */
     int64_t delivered; /* sends that succeeded whole */
     int64_t cpu_before_ns;
@@ -123,6 +125,15 @@ static bool send_text(int fd, const char *text)
     return send(fd, start, frame_len, MSG_NOSIGNAL) == (ssize_t)frame_len;
 }
 
+static void send_to_one(struct floor *floor, const char *frame, size_t len)
+{
+    if (!floor->listener_count)
+        return;
+    size_t next = (size_t)floor->made % floor->listener_count;
+    ssize_t n = send(floor->listeners[next], frame, len, MSG_NOSIGNAL);
+    floor->delivered += n == (ssize_t)len;
+}
+
 static void send_to_each(struct floor *floor, const char *frame, size_t len)
 {
     for (size_t i = 0; i < floor->listener_count; i++) {
@@ -158,7 +169,7 @@ static void send_by_ring(struct floor *floor, const char *frame, size_t len)
     submit(floor, len);
 }
 
-/* One change: the frame once, then one send for each listener. Numbers are padded with
+/* One change: the frame once, then one send for each listener, or for one. Numbers are padded with
  * spaces, so that all frames have the size that was asked for. */
 static void broadcast(struct floor *floor, int64_t intended_ns)
 {
@@ -176,7 +187,9 @@ static void broadcast(struct floor *floor, int64_t intended_ns)
     size_t frame_len;
     char *start = add_header(floor->frame, at + end_len, &frame_len);
 
-    if (floor->rings)
+    if (floor->one)
+        send_to_one(floor, start, frame_len);
+    else if (floor->rings)
         send_by_ring(floor, start, frame_len);
     else
         send_to_each(floor, start, frame_len);
@@ -224,6 +237,7 @@ static void start(struct floor *floor, int fd, const char *text)
     floor->wanted = number_after(text, "\"count\":");
     floor->bytes = number_after(text, "\"bytes\":");
     floor->ahead = number_after(text, "\"ahead\":");
+    floor->one = number_after(text, "\"one\":");
     if (!floor->ahead)
         floor->ahead = INT64_MAX;
     if (floor->interval_ns < 1 || floor->burst < 1 || floor->bytes > FRAME_MAX - 4) {
