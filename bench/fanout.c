@@ -152,9 +152,17 @@ static void connect_all(struct fanout *fanout)
     fanout->memory_after = server_memory_bytes(options);
 }
 
+/* The floor sends each change to one connection; else to all. */
+static bool has_topics(const struct options *options)
+{
+    return strcmp(options->topic, "run") == 0;
+}
+
 static uint64_t count_lost(const struct fanout *fanout)
 {
     const struct changes *changes = &fanout->changes;
+    if (fanout->options->floor && has_topics(fanout->options))
+        return changes->acked - fanout->subs.frames;
     if (changes->by_batch)
         return subscribers_missing(&fanout->subs, changes->acked);
     if (fanout->n_of)
@@ -236,8 +244,10 @@ static void measure_floor(struct fanout *fanout)
     char start[200];
     snprintf(start, sizeof(start),
              "{\"op\":\"start\",\"interval_ns\":%.0f,\"burst\":%" PRId64
-             ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 ",\"ahead\":%" PRId64 "}",
-             interval_ns, options->burst, wanted, options->frame_bytes, options->ahead);
+             ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 ",\"ahead\":%" PRId64
+             ",\"one\":%d}",
+             interval_ns, options->burst, wanted, options->frame_bytes, options->ahead,
+             has_topics(options));
     subscribers_measure(subs);
     int64_t before = server_cpu_ns(options), started = now_ns();
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
@@ -374,9 +384,12 @@ static void check_transport(struct fanout *fanout)
         fatal("--encoding msgpack needs --transport ws");
     if (!is_gateway(options) && (!ws || !json))
         fatal("--floor and --peer need --transport ws and --encoding json");
-    if (!is_gateway(options) &&
-        (strcmp(options->topic, "tag") != 0 || strcmp(options->by, "metadata") != 0))
-        fatal("--floor and --peer know neither --topic nor --by");
+    bool one = options->floor && has_topics(options);
+    if (!is_gateway(options) && ((!one && strcmp(options->topic, "tag") != 0) ||
+                                 strcmp(options->by, "metadata") != 0))
+        fatal("--floor and --peer know neither --topic nor --by, but --floor --topic run");
+    if (one && options->ahead)
+        fatal("--floor --topic run knows no --ahead");
     if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
         fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
               "--frame-bytes for the others");

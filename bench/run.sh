@@ -124,6 +124,26 @@ saturated_rows() {
     row "  lost" "$(median "gateway-full-$1" lost)" "" - - "<= 0"
 }
 
+# Bursts of changes of 10,000 runs, each of which has one subscriber.
+measure_topics() {
+    local i bytes
+    local topics=(fanout --topic run --subscribers 10000 --burst 64 --rate 6400 --seconds "$seconds")
+    for i in $(seq "$rounds"); do
+        against gateway "gateway-topics-$i" "${topics[@]}" --runs 10000
+        bytes=$(field "gateway-topics-$i" frame_bytes)
+        against floor "floor-topics-$i" "${topics[@]}" --floor --frame-bytes "${bytes%.*}"
+    done
+}
+
+topic_rows() {
+    local alone floor
+    alone=$(median gateway-topics fanout_us_per_frame)
+    floor=$(median floor-topics cpu_us_per_frame)
+    row "CPU a frame, 10,000 topics of one subscriber" "$alone" us "$floor" \
+        "$(quotient "$alone" "$floor")" "<= 1.1"
+    row "  lost" "$(median gateway-topics lost)" "" - - "<= 0"
+}
+
 fanout_rows() {
     local count=$1 all floor
     frame_rows "$count" "$count subscribers" "<= 1.05" ""
@@ -324,6 +344,7 @@ fanout_rounds 1000 --subscribers 1000 --rate 40 --seconds "$seconds"
 fanout_rounds 10000 --subscribers 10000 --rate 4 --seconds "$seconds"
 fanout_rounds full-1000 --subscribers 1000 --rate 400 --seconds 2 --ahead 2
 fanout_rounds full-10000 --subscribers 10000 --rate 40 --seconds 2 --ahead 2
+measure_topics
 measure_secure
 measure_bursts
 measure_http
@@ -337,6 +358,7 @@ fanout_rows 1000
 fanout_rows 10000
 saturated_rows 1000 "<= 0.75" "<= 1.15"
 saturated_rows 10000 "<= 1.05" ""
+topic_rows
 secure_rows
 burst_rows batch16 "(one commit)"
 burst_rows put16 "(16 PUTs at once)"
