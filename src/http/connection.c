@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "http/http.h"
 #include "http/server_state.h"
 #include "net/tls.h"
@@ -52,7 +53,8 @@ static void on_later(struct deferred *later)
     struct connection *conn = container_of(later, struct connection, later);
     if (conn->closed) {
         conn->gone = true;
-        connection_tell_delivery(conn, conn->delivered);
+        if (conn->answering)
+            connection_tell_delivery(conn, conn->answering->delivered);
         conn->ops->on_closed(conn);
         return;
     }
@@ -69,7 +71,6 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
 {
     conn->server = server;
     conn->ops = ops;
-    conn->fd = fd;
     conn->watch = (struct readiness_watch){ .fd = fd, .fn = on_ready };
     conn->deadline_ms = INT64_MAX;
     conn->later.fn = on_later;
@@ -86,11 +87,11 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
 static void say_end(struct connection *conn)
 {
     struct tls *tls = conn->outbox.tls;
-    if (!tls || conn->outbox.backlog || conn->end_bytes)
+    if (!tls || conn->outbox.backlog || conn->secure->end_bytes)
         return;
     int64_t before = tls_bytes_sent(tls);
     tls_say_end(tls);
-    conn->end_bytes = (int)(tls_bytes_sent(tls) - before);
+    conn->secure->end_bytes = (int)(tls_bytes_sent(tls) - before);
 }
 
 static void after_linger(struct connection *conn)
@@ -98,7 +99,7 @@ static void after_linger(struct connection *conn)
     if (conn->outbox.backlog)
         return;
     say_end(conn);
-    shutdown(conn->fd, SHUT_WR);
+    shutdown(conn->watch.fd, SHUT_WR);
     if (conn->eof)
         connection_close(conn);
 }
@@ -123,7 +124,7 @@ bool connection_look(struct connection *conn)
 {
     int queued = 0;
     settle(conn);
-    ioctl(conn->fd, SIOCOUTQ, &queued);
+    ioctl(conn->watch.fd, SIOCOUTQ, &queued);
     int64_t taken = conn->outbox.handed - queued;
     bool waits = queued || conn->outbox.backlog;
     if (waits && taken > conn->taken)
@@ -148,10 +149,10 @@ bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *agai
     int64_t look_ms = grace_ms / LOOKS + 1, now = loop_now_ms(conn->server->loop);
     int64_t least = conn->server->options.least_bytes_per_s;
     connection_look(conn);
-    int64_t taken =
-        conn->taken > conn->handed_before ? conn->taken - conn->handed_before : 0;
+    int64_t before = conn->answering->handed_before;
+    int64_t taken = conn->taken > before ? conn->taken - before : 0;
     int64_t silence = taken < READ_SLOWLY ? taken : READ_SLOWLY;
-    int64_t left = conn->answer_ms + taken * 1000 / least;
+    int64_t left = conn->answering->began_ms + taken * 1000 / least;
     if (left > conn->life_ms + silence * 1000 / least)
         left = conn->life_ms + silence * 1000 / least;
     left += grace_ms - now;
@@ -161,23 +162,25 @@ bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *agai
 
 static void count_unsent(struct connection *conn)
 {
-    size_t own = outbox_own(&conn->outbox);
-    room_give(conn->room, conn->counted);
-    conn->counted = conn->room && own > conn->uncounted_max ? own : 0;
-    room_take(conn->room, conn->counted);
+    struct room *room = conn->outbox.room;
+    size_t own = outbox_own(&conn->outbox), free = conn->lasts ? LITTLE_UNSENT : 0;
+    room_give(room, conn->counted);
+    conn->counted = room && own > free ? own : 0;
+    room_take(room, conn->counted);
 }
 
-void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max)
+void connection_count_in(struct connection *conn, struct room *room, bool lasts)
 {
     settle(conn);
-    room_give(conn->room, conn->counted);
+    room_give(conn->outbox.room, conn->counted);
     conn->counted = 0;
-    conn->room = room;
-    conn->uncounted_max = uncounted_max;
+    conn->lasts = lasts;
     outbox_count_in(&conn->outbox, room);
     count_unsent(conn);
-    conn->answer_ms = loop_now_ms(conn->server->loop);
-    conn->handed_before = conn->outbox.handed;
+    if (!conn->answering)
+        return;
+    conn->answering->began_ms = loop_now_ms(conn->server->loop);
+    conn->answering->handed_before = conn->outbox.handed;
 }
 
 /* The kernel cannot be asked again from inside a call that sends: the end of a connection
@@ -210,7 +213,7 @@ bool connection_send(struct connection *conn, const struct piece *pieces, size_t
     if (!may_send(conn))
         return false;
     bool was_empty = !conn->outbox.backlog;
-    return sent(conn, outbox_send(&conn->outbox, conn->fd, pieces, count), was_empty);
+    return sent(conn, outbox_send(&conn->outbox, conn->watch.fd, pieces, count), was_empty);
 }
 
 bool connection_send_frames(struct connection *conn, struct bytes *const *frames,
@@ -220,7 +223,7 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
     if (!may_send(conn))
         return false;
     bool was_empty = !conn->outbox.backlog;
-    return sent(conn, outbox_send_frames(&conn->outbox, conn->fd, frames, count),
+    return sent(conn, outbox_send_frames(&conn->outbox, conn->watch.fd, frames, count),
                 was_empty);
 }
 
@@ -230,7 +233,7 @@ static bool send_by_ring(struct connection *conn, const struct piece *pieces, si
     struct server *server = conn->server;
     if (!server->options.ring || conn->outbox.backlog || conn->outbox.tls ||
         !may_send(conn) ||
-        !ring_send(server->options.ring, &conn->soon, conn->fd, pieces, count))
+        !ring_send(server->options.ring, &conn->soon, conn->watch.fd, pieces, count))
         return false;
     loop_wake(server->loop, &server->ring_flusher);
     return true;
@@ -268,7 +271,7 @@ static void close_lost(struct connection *conn)
 static void on_writable(struct connection *conn)
 {
     bool progress;
-    enum outbox_status status = outbox_flush(&conn->outbox, conn->fd, &progress);
+    enum outbox_status status = outbox_flush(&conn->outbox, conn->watch.fd, &progress);
     count_unsent(conn);
     if (status == OUTBOX_LOST) {
         close_lost(conn);
@@ -312,7 +315,7 @@ void connection_feed(struct connection *conn, struct slice bytes)
 /* Who has shown no credential does not make us hold more than STRANGER_INPUT bytes. */
 static size_t most_to_read(const struct connection *conn)
 {
-    size_t kept = conn->pending.len;
+    size_t kept = connection_kept(conn).len;
     if (conn->most)
         return conn->most;
     if (conn->known)
@@ -338,7 +341,7 @@ static ssize_t receive(struct connection *conn, char *input, size_t most)
 {
     size_t len;
     if (!conn->outbox.tls)
-        return recv(conn->fd, input, most, MSG_DONTWAIT);
+        return recv(conn->watch.fd, input, most, MSG_DONTWAIT);
     switch (tls_read(conn->outbox.tls, input, most, &len)) {
     case TLS_DONE: return (ssize_t)len;
     case TLS_ENDED:
@@ -411,7 +414,32 @@ static void on_ready(struct readiness_watch *watch, uint32_t events)
 
 void connection_keep(struct connection *conn, struct slice bytes)
 {
-    buf_add(&conn->pending, bytes);
+    if (!bytes.len)
+        return;
+    if (!conn->pending)
+        conn->pending = mem_new(struct buf);
+    buf_add(conn->pending, bytes);
+}
+
+struct slice connection_kept(const struct connection *conn)
+{
+    return conn->pending ? buf_slice(conn->pending) : (struct slice){ 0 };
+}
+
+struct buf connection_take_kept(struct connection *conn)
+{
+    struct buf kept = { 0 };
+    if (conn->pending)
+        kept = *conn->pending;
+    free(conn->pending);
+    conn->pending = NULL;
+    return kept;
+}
+
+static void drop_kept(struct connection *conn)
+{
+    struct buf kept = connection_take_kept(conn);
+    buf_finish(&kept);
 }
 
 void connection_pause(struct connection *conn, bool paused)
@@ -473,15 +501,15 @@ void connection_linger(struct connection *conn)
     settle(conn);
     conn->lingering = true;
     conn->paused = false;
-    buf_finish(&conn->pending);
+    drop_kept(conn);
     update_watch(conn);
     after_linger(conn);
 }
 
 void connection_tell_delivery(struct connection *conn, enum delivery_end end)
 {
-    struct delivery *delivery = conn->delivery;
-    conn->delivery = NULL;
+    struct delivery *delivery = conn->answering->delivery;
+    conn->answering->delivery = NULL;
     if (delivery)
         delivery->done(delivery, end);
 }
@@ -490,13 +518,13 @@ void connection_tell_delivery(struct connection *conn, enum delivery_end end)
  * of it is not of the answer. */
 static enum delivery_end delivery_of(const struct connection *conn)
 {
-    int queued = 0;
+    int queued = 0, end_bytes = conn->secure ? conn->secure->end_bytes : 0;
     if (conn->outbox.backlog)
         return DELIVERY_LOST;
     if (conn->lost)
         return DELIVERY_UNKNOWN; /* the kernel has forgotten what was not taken */
-    ioctl(conn->fd, SIOCOUTQ, &queued);
-    return queued > conn->lingering + conn->end_bytes ? DELIVERY_LOST : DELIVERY_TAKEN;
+    ioctl(conn->watch.fd, SIOCOUTQ, &queued);
+    return queued > conn->lingering + end_bytes ? DELIVERY_LOST : DELIVERY_TAKEN;
 }
 
 void connection_drop_secure(struct connection *conn)
@@ -520,20 +548,20 @@ void connection_close(struct connection *conn)
         return;
     settle(conn);
     conn->closed = true;
-    if (conn->delivery)
-        conn->delivered = delivery_of(conn);
+    if (conn->answering && conn->answering->delivery)
+        conn->answering->delivered = delivery_of(conn);
     if (!conn->lost)
         say_end(conn);
     list_remove(&conn->spare);
-    crowd_leave(&conn->place);
+    crowd_leave(&conn->server->crowd, &conn->place);
     timers_clear(loop_timers(conn->server->loop), &conn->timer);
     loop_cancel_deferred(&conn->later);
     outbox_finish(&conn->outbox);
     count_unsent(conn);
-    buf_finish(&conn->pending);
+    drop_kept(conn);
     connection_drop_secure(conn);
-    close(conn->fd);
-    conn->fd = -1;
+    close(conn->watch.fd);
+    conn->watch.fd = -1;
     conn->server->open_count--;
     conn->server->admin_count -= conn->admin;
     loop_defer(conn->server->loop, &conn->later);

@@ -42,49 +42,53 @@ struct secure {
     struct tls *tls;                   /* NULL: nothing has come yet */
     bool is_open;                      /* the handshake is over */
     bool waits_to_write; /* the handshake goes on when the socket is writable */
+    int end_bytes;       /* that were sent to say that nothing more comes */
     struct list waiting; // server::shaking, then server::unread
     struct list begun;   // server::begun
 };
 
+/* What a connection needs for answers of HTTP; in the http_conn. */
+struct answering {
+    struct delivery *delivery;   /* of the last answer; NULL: nobody asks, or was told */
+    enum delivery_end delivered; /* what had become of it when the connection was closed */
+    int64_t began_ms;            /* when the answer began */
+    int64_t handed_before;       /* bytes that the kernel had been given by then */
+};
+
+/* There may be ten thousand that only wait: its size is counted in bytes. */
 struct connection {
-    struct readiness_watch watch;
+    struct readiness_watch watch; /* has the descriptor */
     const struct connection_ops *ops;
     struct server *server;
 
     /* All that sending looks at, side by side. */
-    struct outbox outbox;
-    struct room *room;     /* that unsent bytes take; NULL: they count nowhere */
-    size_t counted;        /* bytes taken there */
-    size_t uncounted_max;  /* so many unsent bytes and fewer take none */
-    struct secure *secure; /* NULL: bytes go through the socket as they are */
-    int fd;
+    struct outbox outbox;    /* and the room that unsent bytes take */
+    size_t counted;          /* bytes taken there */
+    struct secure *secure;   /* NULL: bytes go through the socket as they are */
     struct ring_sender soon; /* what connection_send_soon has put into the ring */
-    bool lost; /* the kernel said so; if while sending, it closes at the end of the turn */
-    bool lingering;
-    bool closed; /* connection_close was called */
-
-    bool gone;     /* on_closed was called */
-    bool known;    /* has shown a valid credential */
-    bool admin;    /* came by a listener of theirs */
-    bool busy;     /* inside on_bytes: ends of requests are looked at behind it */
-    bool paused;   /* not reading; the peer's leaving is still noticed */
-    bool left;     /* the peer has sent its end */
-    bool eof;      /* and it was read */
-    size_t most;   /* bytes that are read at once; 0: what a turn takes */
-    int end_bytes; /* that TLS has sent to say that nothing more comes */
-    enum delivery_end delivered; /* what had become of the last answer when it was closed */
-    struct timer timer;          /* never later than the deadline */
+    bool lasts : 1;          /* a little that is unsent takes none (base/room.h) */
+    bool
+        lost : 1; /* the kernel said so; if while sending, it closes at the end of the turn */
+    bool lingering : 1;
+    bool closed : 1;    /* connection_close was called */
+    bool gone : 1;      /* on_closed was called */
+    bool known : 1;     /* has shown a valid credential */
+    bool admin : 1;     /* came by a listener of theirs */
+    bool busy : 1;      /* inside on_bytes: ends of requests are looked at behind it */
+    bool paused : 1;    /* not reading; the peer's leaving is still noticed */
+    bool left : 1;      /* the peer has sent its end */
+    bool eof : 1;       /* and it was read */
+    uint16_t most;      /* bytes that are read at once; 0: what a turn takes */
+    struct timer timer; /* never later than the deadline */
     int64_t deadline_ms;
-    int64_t life_ms;   /* when something was last awaited anew, or the peer gave a sign */
-    int64_t taken;     /* bytes that the peer had taken when it was last looked at */
-    int64_t answer_ms; /* when the answer began */
-    int64_t handed_before; /* bytes that the kernel had been given by then */
-    struct buf pending;    /* read, and waiting for its turn */
-    struct list link;      // server::connections
-    struct list spare;     // server::strangers, then server::idle or none; leaves to close
+    int64_t life_ms;     /* when something was last awaited anew, or the peer gave a sign */
+    int64_t taken;       /* bytes that the peer had taken when it was last looked at */
+    struct buf *pending; /* read, and waiting for its turn; NULL: nothing */
+    struct list link;    // server::connections
+    struct list spare;   // server::strangers, then server::idle or none; leaves to close
     struct deferred later;
-    struct delivery *delivery; /* of the last answer; NULL: nobody asks, or was told */
-    struct crowd_place place;  /* among the connections of its address */
+    struct answering *answering; /* NULL: it is a WebSocket */
+    struct crowd_place place;    /* among the connections of its address */
 };
 
 /* Starts reading. False: the socket is of no use, and closed. */
@@ -135,12 +139,18 @@ void connection_note_life(struct connection *conn);
  * tells; grace_ms: what nobody need take anything in. Else when to look again. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
-/* An answer begins: what is unsent takes room there from now on, if it is more than
- * uncounted_max bytes, and what it refers to (outbox_count_in); NULL: nowhere. */
-void connection_count_in(struct connection *conn, struct room *room, size_t uncounted_max);
+/* An answer begins: what is unsent takes room there from now on, and what it refers to
+ * (outbox_count_in); NULL: nowhere. lasts: not up to LITTLE_UNSENT. */
+void connection_count_in(struct connection *conn, struct room *room, bool lasts);
 
 /* Copies the bytes behind what is pending already. */
 void connection_keep(struct connection *conn, struct slice bytes);
+
+/* What is pending, and waits on. */
+struct slice connection_kept(const struct connection *conn);
+
+/* What was pending; the caller's now. */
+struct buf connection_take_kept(struct connection *conn);
 
 void connection_pause(struct connection *conn, bool paused);
 

@@ -90,7 +90,7 @@ static void wait_for_request(struct http_conn *conn)
     struct connection *c = &conn->c;
     if (c->outbox.backlog)
         await_reader(conn);
-    else if (c->pending.len)
+    else if (c->pending)
         connection_defer(c);
     else if (c->eof || c->server->draining)
         connection_close(c);
@@ -100,7 +100,6 @@ static void wait_for_request(struct http_conn *conn)
 
 static void forget(struct http_conn *conn)
 {
-    buf_finish(&conn->c.pending);
     metric_add(M_HTTP_CONNECTIONS, -1);
     server_forget(&conn->c);
 }
@@ -109,8 +108,9 @@ static void forget(struct http_conn *conn)
 static bool is_enough(const struct http_conn *conn)
 {
     const struct connection *c = &conn->c;
-    return c->pending.len >= options_of(conn)->pipeline_bytes_max ||
-           (!c->known && c->pending.len >= STRANGER_INPUT);
+    size_t kept = connection_kept(c).len;
+    return kept >= options_of(conn)->pipeline_bytes_max ||
+           (!c->known && kept >= STRANGER_INPUT);
 }
 
 /* Called wherever a request may have ended. */
@@ -131,7 +131,7 @@ static void settle(struct http_conn *conn)
     connection_pause(c, is_enough(conn));
     if (!conn->request)
         wait_for_request(conn);
-    else if (c->pending.len && ready(conn))
+    else if (c->pending && ready(conn))
         connection_defer(c);
 }
 
@@ -210,7 +210,7 @@ bool http_conn_keeps(const struct request *request)
     const struct connection *c = &request->conn->c;
     if (!request->keep_alive || c->server->draining || c->lingering)
         return false;
-    if (c->eof && !c->pending.len && !c->busy) /* busy: more may be in hand */
+    if (c->eof && !c->pending && !c->busy) /* busy: more may be in hand */
         return false;
     return request->complete || can_skip_body(request);
 }
@@ -223,7 +223,8 @@ struct connection *http_conn_hand_over(struct request *request)
     metric_add(M_HTTP_CONNECTIONS, -1);
     conn->forwarded = false; /* its place is the WebSocket's now */
     end_request(conn);
-    connection_count_in(&conn->c, NULL, 0);
+    connection_count_in(&conn->c, NULL, false);
+    conn->c.answering = NULL;
     connection_pause(&conn->c, false);
     return &conn->c;
 }
@@ -366,7 +367,7 @@ static void consume(struct http_conn *conn, struct slice bytes)
         connection_keep(c, bytes);
     if (c->ops == &http_ops)
         settle(conn);
-    else if (c->pending.len)
+    else if (c->pending)
         connection_defer(c);
 }
 
@@ -403,7 +404,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
         on_header_bytes(conn, bytes);
         return;
     }
-    if (!c->pending.len && ready(conn)) {
+    if (!c->pending && ready(conn)) {
         consume(conn, bytes);
         return;
     }
@@ -414,10 +415,9 @@ static void on_bytes(struct connection *c, struct slice bytes)
 static void on_turn(struct connection *c)
 {
     struct http_conn *conn = of(c);
-    struct buf pending = c->pending;
     if (!ready(conn))
         return;
-    c->pending = (struct buf){ 0 };
+    struct buf pending = connection_take_kept(c);
     consume(conn, buf_slice(&pending));
     buf_finish(&pending);
 }
@@ -554,6 +554,7 @@ struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
         free(conn);
         return NULL;
     }
+    conn->c.answering = &conn->answering;
     metric_add(M_HTTP_CONNECTIONS, 1);
     connection_set_deadline(&conn->c, server->options.head_timeout_ms);
     return conn;

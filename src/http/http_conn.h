@@ -22,7 +22,7 @@ struct http_conn {
     bool named;              /* its client, by that header */
     bool forwarded; /* the place is the request's: a trusted proxy sends it for others */
     struct address address;
-    char peer[ADDRESS_TEXT]; /* the same as text */
+    struct answering answering;
 };
 
 /* Takes over the socket; size is what the memory must hold at least. NULL: the socket was

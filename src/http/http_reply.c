@@ -210,7 +210,7 @@ static void reply(struct exchange *x, int status, struct slice headers, struct p
     bool keep = http_conn_keeps(request);
     http_reply_count(x, status);
     if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room, 0);
+        connection_count_in(connection_of(request), x->answer_room, false);
         write_reply(request, status, headers, body, keep);
         note_time(request);
     }
@@ -225,7 +225,7 @@ void http_reply_parts(struct exchange *x, int status, struct slice headers,
     bool keep = http_conn_keeps(request);
     http_reply_count(x, status);
     if (!is_deaf(request)) {
-        connection_count_in(connection_of(request), x->answer_room, 0);
+        connection_count_in(connection_of(request), x->answer_room, false);
         write_parts(request, status, headers, parts, count, keep);
         note_time(request);
     }
@@ -238,7 +238,7 @@ bool http_follow_reply(struct exchange *x, struct delivery *delivery)
     if (c->closed)
         return false;
     connection_tell_delivery(c, DELIVERY_TAKEN);
-    c->delivery = delivery;
+    c->answering->delivery = delivery;
     return true;
 }
 
@@ -268,7 +268,7 @@ static void tell_refused(struct request *request, struct http_fault fault)
 {
     const struct server_options *options = &connection_of(request)->server->options;
     if (!request->x.peer[0]) /* its head was not whole */
-        memcpy(request->x.peer, request->conn->peer, sizeof(request->x.peer));
+        address_print(&request->conn->address, request->x.peer);
     if (options->handler.on_refused)
         options->handler.on_refused(options->owner, &request->x, fault.status);
 }
@@ -329,7 +329,7 @@ void http_stream_begin(struct exchange *x, int status, struct slice headers)
         buf_add(out, SLICE("transfer-encoding: chunked\r\n"));
     buf_add(out, SLICE("\r\n"));
     struct piece piece = { buf_slice(out), NULL };
-    connection_count_in(connection_of(request), x->answer_room, LITTLE_UNSENT);
+    connection_count_in(connection_of(request), x->answer_room, true);
     connection_send(connection_of(request), &piece, 1);
     note_time(request);
 }
@@ -344,7 +344,7 @@ void http_stream_begin_sized(struct exchange *x, int status, struct slice header
     http_reply_count(x, status);
     if (is_deaf(request))
         return;
-    connection_count_in(connection_of(request), x->answer_room, 0);
+    connection_count_in(connection_of(request), x->answer_room, false);
     struct piece head = make_head(request, status, headers, len, request->reply_keeps);
     connection_send(connection_of(request), &head, 1);
     note_time(request);

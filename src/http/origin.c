@@ -22,7 +22,6 @@ static bool count(struct http_conn *conn, const struct address *address)
 bool origin_note(struct http_conn *conn, const struct address *address)
 {
     conn->address = *address;
-    address_print(address, conn->peer);
     return conn->c.admin || ranges_hold(&conn->c.server->trusted, address) ||
            count(conn, address);
 }
@@ -35,10 +34,12 @@ static void excuse(struct http_conn *conn)
     if (conn->named || server->trusted.count || server->trusted.has_unix)
         return;
     crowd_excuse(&conn->c.place);
+    char peer[ADDRESS_TEXT];
+    address_print(&conn->address, peer);
     if (!server->told_forwarded)
         log_info("a peer sends X-Forwarded-For: its clients are not told apart before it "
                  "is among --trusted-proxies",
-                 "peer", conn->peer, NULL);
+                 "peer", peer, NULL);
     server->told_forwarded = true;
 }
 
@@ -47,7 +48,7 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
     const struct ranges *trusted = &conn->c.server->trusted;
     struct address client = conn->address;
     bool forwarded = false, further = ranges_hold(trusted, &client);
-    memcpy(x->peer, conn->peer, sizeof(x->peer));
+    address_print(&client, x->peer);
     for (size_t i = x->header_count; i-- > 0;) {
         if (!http_name_is(x->headers[i].name, "x-forwarded-for"))
             continue;
@@ -70,6 +71,6 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
 void origin_end_request(struct http_conn *conn)
 {
     if (conn->forwarded)
-        crowd_leave(&conn->c.place);
+        crowd_leave(&conn->c.server->crowd, &conn->c.place);
     conn->forwarded = false;
 }

@@ -20,10 +20,16 @@ static void refuse(struct http_conn *conn)
     connection_close(&conn->c);
 }
 
+/* What is missing beyond that is read behind it. */
+static uint16_t at_most(size_t missing)
+{
+    return missing < UINT16_MAX ? (uint16_t)missing : UINT16_MAX;
+}
+
 void proxied_begin(struct http_conn *conn)
 {
     if (conn->tls_due)
-        conn->c.most = proxy_header_missing(buf_slice(&conn->c.pending));
+        conn->c.most = at_most(proxy_header_missing(connection_kept(&conn->c)));
 }
 
 static void end(struct http_conn *conn, const struct proxy_header *header)
@@ -43,14 +49,13 @@ bool proxied_take(struct http_conn *conn, struct slice bytes, struct buf *rest)
     struct connection *c = &conn->c;
     struct proxy_header header;
     connection_keep(c, bytes);
-    switch (proxy_header_read(buf_slice(&c->pending), &header)) {
+    switch (proxy_header_read(connection_kept(c), &header)) {
     case PROXY_MORE: proxied_begin(conn); return false;
     case PROXY_BAD: refuse(conn); return false;
     case PROXY_DONE: break;
     }
     end(conn, &header);
-    *rest = c->pending;
-    c->pending = (struct buf){ 0 };
+    *rest = connection_take_kept(c);
     buf_drop(rest, header.len);
     return true;
 }

@@ -78,7 +78,7 @@ static bool begin(struct secure *secure)
     struct connection *conn = secure->conn;
     struct server *server = conn->server;
     char first;
-    ssize_t len = recv(conn->fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t len = recv(conn->watch.fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
     if (len < 0 && (errno == EAGAIN || errno == EINTR)) {
         connection_watch(conn);
         return false;
@@ -92,7 +92,7 @@ static bool begin(struct secure *secure)
         return false;
     }
     SSL *ssl = certificates_make(secure->certificates, loop_now_ms(server->loop));
-    secure->tls = ssl ? tls_create(ssl, conn->fd) : NULL;
+    secure->tls = ssl ? tls_create(ssl, conn->watch.fd) : NULL;
     if (!secure->tls) {
         fail(conn, "OpenSSL is out of memory");
         return false;

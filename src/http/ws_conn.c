@@ -77,14 +77,15 @@ struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
 
 void ws_count_in(struct ws *ws, struct room *room)
 {
-    connection_count_in(&ws->c, room, LITTLE_UNSENT);
+    connection_count_in(&ws->c, room, true);
 }
 
 /* ---- signs of life ---- */
 
 static void note_ping(struct ws *ws)
 {
-    ws->asked++;
+    if (ws->asked < UINT16_MAX)
+        ws->asked++;
     if (ws->unasked > ws->stretch)
         ws->stretch = ws->unasked;
     ws->unasked = 0;
@@ -239,7 +240,7 @@ static void answer_ping(struct ws *ws)
 /* Counts a control frame. False: there were too many within this second. */
 static bool count_control(struct ws *ws)
 {
-    int64_t now = now_ms(ws);
+    uint32_t now = (uint32_t)now_ms(ws);
     if (now - ws->control_ms >= 1000) {
         ws->control_ms = now;
         ws->control_count = 0;
@@ -250,10 +251,9 @@ static bool count_control(struct ws *ws)
 static bool count_message(struct ws *ws)
 {
     const struct server_options *options = options_of(ws);
-    int64_t burst = (int64_t)options->ws_messages_burst * 1000;
-    int64_t now = now_ms(ws);
-    ws->credit += (now - ws->credit_ms) * options->ws_messages_per_s;
-    ws->credit = ws->credit > burst ? burst : ws->credit;
+    uint32_t now = (uint32_t)now_ms(ws), burst = options->ws_messages_burst * 1000;
+    uint64_t more = (uint64_t)(now - ws->credit_ms) * options->ws_messages_per_s;
+    ws->credit = more < burst - ws->credit ? ws->credit + (uint32_t)more : burst;
     ws->credit_ms = now;
     if (ws->credit < 1000)
         return false;
@@ -361,7 +361,8 @@ static void close_first_stranger(struct server *server)
 static void count_unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
-    hold(ws, (ws->input->in_message ? ws->input->message.len : 0) + ws->c.pending.len);
+    hold(ws, (ws->input->in_message ? ws->input->message.len : 0) +
+                 connection_kept(&ws->c).len);
     while (server->strangers_unfinished > server->options.ws_strangers_max)
         close_first_stranger(server);
     if (ws->held && server->unfinished > server->options.ws_unfinished_max)
@@ -393,7 +394,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
     struct ws *ws = of(c);
     ws->awaits = false;
     connection_note_life(c);
-    if (c->pending.len) {
+    if (c->pending) {
         hear_later(c, bytes);
         return;
     }
@@ -416,8 +417,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
 /* Hears what came behind the handshake, or what the turn before had no time for. */
 static void on_turn(struct connection *c)
 {
-    struct buf pending = c->pending;
-    c->pending = (struct buf){ 0 };
+    struct buf pending = connection_take_kept(c);
     connection_pause(c, false);
     connection_feed(c, buf_slice(&pending));
     buf_finish(&pending);
@@ -451,11 +451,21 @@ void ws_ping(struct ws *ws)
     watch_stall(ws);
 }
 
+static void set_ping(struct ws *ws, int64_t ms)
+{
+    ws->ping_ms = (uint32_t)(now_ms(ws) + ms);
+}
+
+static int64_t ms_to_ping(const struct ws *ws)
+{
+    return (int32_t)(ws->ping_ms - (uint32_t)now_ms(ws));
+}
+
 /* A ping asks for a sign of life: a peer may have said nothing because it had nothing to
  * say. */
 static void await_life(struct ws *ws)
 {
-    ws->ping_ms = now_ms(ws) + options_of(ws)->ws_ping_ms;
+    set_ping(ws, options_of(ws)->ws_ping_ms);
     ws->awaits = true;
     connection_note_life(&ws->c);
     ws_ping(ws);
@@ -476,8 +486,8 @@ static void end_silent(struct ws *ws)
 static int64_t look_around(struct ws *ws)
 {
     int64_t now = now_ms(ws), again_ms;
-    if (!ws->awaits && !ws->c.outbox.backlog && now < ws->ping_ms)
-        return ws->ping_ms;
+    if (!ws->awaits && !ws->c.outbox.backlog && ms_to_ping(ws) > 0)
+        return now + ms_to_ping(ws);
     if (!ws->awaits && !ws->c.outbox.backlog)
         await_life(ws);
     bool full = connection_look(&ws->c);
@@ -576,16 +586,16 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     ws->ops = ops;
     ws->owner = owner;
     list_init(&ws->holding);
-    ws->credit_ms = now_ms(ws);
-    ws->credit = (int64_t)server->options.ws_messages_burst * 1000;
+    ws->credit_ms = (uint32_t)now_ms(ws);
+    ws->credit = server->options.ws_messages_burst * 1000;
     metric_add(M_WS_CONNECTIONS, 1);
 
     struct piece piece = { buf_slice(&server->scratch), NULL };
     connection_send(c, &piece, 1);
-    ws->ping_ms = now_ms(ws) + first_ping(server);
-    connection_set_deadline(c, ws->ping_ms - now_ms(ws));
+    set_ping(ws, first_ping(server));
+    connection_set_deadline(c, ms_to_ping(ws));
     watch_stall(ws);
-    if (c->pending.len)
+    if (c->pending)
         connection_defer(c);
     return ws;
 }

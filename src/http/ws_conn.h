@@ -23,14 +23,16 @@ struct ws {
     struct bytes *pong;     /* the newest one that could not be sent; the only one */
     struct list holding;    // server::holding; linked while a stranger holds some
     uint32_t held;          /* bytes of an unfinished message; the server counts them */
-    uint32_t asked;         /* pings that were not answered */
     uint32_t unasked;       /* bytes of frames behind the last ping */
     uint32_t stretch;       /* most bytes before one of the pings that were not answered */
-    bool closing;           /* our close frame was sent */
-    bool awaits;            /* the peer was pinged because it was silent, and still is */
+    uint16_t asked;         /* pings that were not answered */
+    bool closing : 1;       /* our close frame was sent */
+    bool awaits : 1;        /* the peer was pinged because it was silent, and still is */
     uint8_t control_count;  /* control frames of the peer in this second */
-    int64_t control_ms;     /* when this second began */
-    int64_t ping_ms;        /* when the next ping is due */
-    int64_t credit_ms;      /* when credit was counted last */
-    int64_t credit;         /* messages that may come, in thousandths */
+
+    /* The lower half of loop_now_ms: near instants are compared by what is between them. */
+    uint32_t control_ms; /* when this second began */
+    uint32_t ping_ms;    /* when the next ping is due */
+    uint32_t credit_ms;  /* when credit was counted last */
+    uint32_t credit;     /* messages that may come, in thousandths */
 };

@@ -44,22 +44,22 @@ static struct neighbour *find(struct crowd *crowd, const struct address *address
 bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
                  const struct address *address, unsigned most)
 {
-    crowd_leave(place);
+    crowd_leave(crowd, place);
     struct neighbour *neighbour = find(crowd, address);
     if (neighbour->count >= most && !neighbour->excused)
         return false; /* others keep the entry: most is at least 1 */
     neighbour->count++;
-    *place = (struct crowd_place){ .crowd = crowd, .of = neighbour };
+    place->of = neighbour;
     return true;
 }
 
-void crowd_leave(struct crowd_place *place)
+void crowd_leave(struct crowd *crowd, struct crowd_place *place)
 {
     struct neighbour *neighbour = place->of;
     place->of = NULL;
     if (!neighbour || --neighbour->count)
         return;
-    table_remove(&place->crowd->neighbours, key_of(neighbour));
+    table_remove(&crowd->neighbours, key_of(neighbour));
     free(neighbour);
 }
 

@@ -11,7 +11,6 @@ struct crowd {
 };
 
 struct crowd_place {
-    struct crowd *crowd;
     struct neighbour *of; /* NULL: not taken */
 };
 
@@ -24,7 +23,7 @@ bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
                  const struct address *address, unsigned most);
 
 /* Nothing happens if the place is not taken. */
-void crowd_leave(struct crowd_place *place);
+void crowd_leave(struct crowd *crowd, struct crowd_place *place);
 
 /* The address speaks for others: for as long as it has connections it may have any number.
  * Nothing happens to a place that is not taken. */

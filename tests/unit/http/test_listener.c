@@ -21,7 +21,7 @@ static void assert_sends_at_once(struct net_world *world)
     socklen_t len = sizeof(at_once);
     net_world_until(world, has_connection, world);
     struct list *first = world->server->connections.next;
-    int fd = container_of(first, struct connection, link)->fd;
+    int fd = container_of(first, struct connection, link)->watch.fd;
     assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &at_once, &len), 0);
     assert_true(at_once);
 }

@@ -179,7 +179,7 @@ static void between_messages_nothing_is_held(void **state)
     assert_int_equal(scene.messages, 1);
     assert_null(scene.ws->input);
     assert_null(scene.ws->c.outbox.backlog);
-    assert_null(scene.ws->c.pending.ptr);
+    assert_null(scene.ws->c.pending);
     assert_int_equal(scene.world.server->input_count, 1);
     peer_close(&peer);
     net_world_close(&scene.world);
