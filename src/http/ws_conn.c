@@ -423,11 +423,6 @@ static void on_turn(struct connection *c)
     buf_finish(&pending);
 }
 
-static void on_left(struct connection *c)
-{
-    connection_close(c);
-}
-
 static void on_drained(struct connection *c)
 {
     struct ws *ws = of(c);
@@ -521,7 +516,7 @@ static void on_closed(struct connection *c)
 
 static const struct connection_ops connection_ops = {
     .on_bytes = on_bytes,
-    .on_left = on_left,
+    .on_left = connection_close,
     .on_drained = on_drained,
     .on_unsent = on_unsent,
     .on_deadline = on_deadline,

@@ -193,7 +193,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
                                       .kind = WALK_ALL,
                                       .after = sub->own->seen,
                                       .up_to = env->cold,
-                                      .created_from = filter->created_from,
+                                      .created_from = filter_narrowing(filter).created_from,
                                       .limit = PAGE_RUNS,
                                       .byte_limit = PAGE_BYTES,
                                       .done = on_page };

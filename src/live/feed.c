@@ -50,7 +50,6 @@ void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment
     feed->seen = feed->base = env->applied;
     list_init(&feed->live);
     list_init(&feed->catching);
-    list_init(&feed->watches);
     list_init(&feed->visit);
     env->hub.feeds++;
 }
@@ -68,7 +67,7 @@ static void subscription_destroy(struct subscription *sub)
     list_remove(&sub->listening);
     list_remove(&sub->link);
     hub_leave(&sub->feed->env->hub, sub->topic);
-    sub->feed->filter_bytes -= filter_size(&sub->filter);
+    sub->feed->filter_bytes -= (uint32_t)filter_size(&sub->filter);
     filter_finish(&sub->filter);
     subscription_drop_own(sub);
     sub->feed->subscriptions--;
@@ -83,16 +82,42 @@ static void set_late(struct feed *feed, bool late)
     feed->late = late;
 }
 
+struct feed_aside *feed_aside(struct feed *feed)
+{
+    if (!feed->aside) {
+        feed->aside = mem_new(struct feed_aside);
+        feed->aside->feed = feed;
+        list_init(&feed->aside->watches);
+    }
+    return feed->aside;
+}
+
+void feed_set_pace(struct feed *feed, int64_t every_ms)
+{
+    if (every_ms || feed->aside)
+        feed_aside(feed)->every_ms = every_ms;
+}
+
+static void finish_aside(struct feed *feed)
+{
+    struct feed_aside *aside = feed->aside;
+    if (!aside)
+        return;
+    while (!list_empty(&aside->watches))
+        watch_close(container_of(aside->watches.next, struct watch, link));
+    timers_clear(loop_timers(feed->env->loop), &aside->timer);
+    feed->aside = NULL;
+    free(aside);
+}
+
 void feed_finish(struct feed *feed)
 {
     while (!list_empty(&feed->live))
         subscription_destroy(container_of(feed->live.next, struct subscription, link));
     while (!list_empty(&feed->catching))
         subscription_destroy(container_of(feed->catching.next, struct subscription, link));
-    while (!list_empty(&feed->watches))
-        watch_close(container_of(feed->watches.next, struct watch, link));
+    finish_aside(feed);
     list_remove(&feed->visit);
-    timers_clear(loop_timers(feed->env->loop), &feed->timer);
     catch_up_abandon(feed);
     set_late(feed, false);
     ahead_forget(&feed->ahead);
@@ -140,7 +165,7 @@ static struct subscription *attach(struct feed *feed, int64_t id, struct filter 
             run->topic = topic;
     }
     feed->subscriptions++;
-    feed->filter_bytes += filter_size(&sub->filter);
+    feed->filter_bytes += (uint32_t)filter_size(&sub->filter);
     metric_add(M_SUBSCRIPTIONS, 1);
     hub_visit(&feed->env->hub, feed);
     return sub;
@@ -220,8 +245,9 @@ bool feed_in_sync(struct feed *feed)
 void feed_wait(struct feed *feed, int64_t ms)
 {
     struct loop *loop = feed->env->loop;
-    if (!feed->timer.place || feed->timer.at_ms > loop_now_ms(loop) + ms)
-        loop_set_timer(loop, &feed->timer, timers_kind(loop_timers(loop), on_every), ms);
+    struct timer *timer = &feed_aside(feed)->timer;
+    if (!timer->place || timer->at_ms > loop_now_ms(loop) + ms)
+        loop_set_timer(loop, timer, timers_kind(loop_timers(loop), on_every), ms);
 }
 
 bool feed_has_room(struct feed *feed)
@@ -291,7 +317,8 @@ static bool visit_live(struct feed *feed)
     }
     if (feed->seen == env->applied && feed->base == feed->seen)
         return true;
-    if (feed->seen == feed->base && feed->seen >= env->recent.dropped && !feed->every_ms)
+    if (feed->seen == feed->base && feed->seen >= env->recent.dropped &&
+        !feed_every_ms(feed))
         return take_recent(feed);
     return walk_live(feed);
 }
@@ -305,19 +332,20 @@ static bool too_early(struct feed *feed)
     struct loop *loop = feed->env->loop;
     int64_t now = loop_now_ms(loop);
 
-    if (!feed->every_ms || feed->seen == feed->env->applied || feed->seen != feed->base)
+    if (!feed_every_ms(feed) || feed->seen == feed->env->applied ||
+        feed->seen != feed->base)
         return false;
-    if (now >= feed->next_at) {
-        feed->next_at = now + feed->every_ms;
+    if (now >= feed->aside->next_at) {
+        feed->aside->next_at = now + feed->aside->every_ms;
         return false;
     }
-    feed_wait(feed, feed->next_at - now);
+    feed_wait(feed, feed->aside->next_at - now);
     return true;
 }
 
 static void on_every(struct timer *timer)
 {
-    struct feed *feed = container_of(timer, struct feed, timer);
+    struct feed *feed = container_of(timer, struct feed_aside, timer)->feed;
     hub_visit(&feed->env->hub, feed);
 }
 
@@ -365,7 +393,7 @@ void feed_visit(struct feed *feed)
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))
         hub_visit(hub, feed);
-    if (!list_empty(&feed->watches) && !feed->ops->busy(feed))
+    if (feed_watch_count(feed) && !feed->ops->busy(feed))
         watch_visit_all(feed);
 }
 
@@ -382,7 +410,7 @@ int64_t feed_count(struct environment *env, const struct filter *filter, uint64_
     struct topic *topic = hub_topic(hub, filter->kind, first, false);
     if (!topic)
         return 0;
-    if (!after && filter->tag_count < 2 && !filter->task_count && !filter->created_from)
+    if (!after && filter->tag_count < 2 && !filter->narrowing)
         return topic->order.runs;
     const struct order *order = &topic->order;
     uint32_t from = order_after(order, after);

@@ -48,6 +48,17 @@ struct subscription {
     struct list link;      // feed::live or feed::catching
 };
 
+/* What few feeds need: a pace, a wait for room, or live lists. */
+struct feed_aside {
+    struct feed *feed;
+    struct timer timer;  /* of every_ms, and of a wait for room */
+    int64_t every_ms;    /* least time between patches; 0: none */
+    int64_t next_at;     /* monotonic ms of the next patch, with every_ms */
+    int64_t watches_at;  /* the same of what watches send */
+    struct list watches; // watch::link
+    uint16_t watch_count;
+};
+
 struct feed {
     /* All that a visit looks at, side by side. */
     struct list visit; // hub::visits; linked while in line
@@ -57,20 +68,32 @@ struct feed {
     uint64_t seen, base;
     struct list live;     // subscription::link
     struct list catching; // subscription::link
-    struct list watches;  // watch::link
-    int64_t every_ms;     /* least time between patches; 0: none */
-    uint16_t subscriptions, watch_count;
-    bool late;      /* not complete when last visited, or not visited */
-    bool cramped;   /* did not go on for want of room */
-    bool is_behind; /* for the log: late, and its socket has been full */
+    uint16_t subscriptions;
+    bool late : 1;         /* not complete when last visited, or not visited */
+    bool cramped : 1;      /* did not go on for want of room */
+    bool is_behind : 1;    /* for the log: late, and its socket has been full */
+    uint32_t filter_bytes; /* names of all its filters, and those of its watches */
 
-    struct feed_read *read; /* a page of the store on its way; NULL: none */
-    int64_t next_at;        /* monotonic ms of the next patch, with every_ms */
-    struct timer timer;     /* of every_ms, and of a wait for room */
-    size_t filter_bytes;    /* names of all its filters */
-    struct ahead *ahead;    /* of the walk of the live subscriptions */
-    int64_t watches_at;     /* monotonic ms of what watches send next, with every_ms */
+    struct feed_read *read;   /* a page of the store on its way; NULL: none */
+    struct ahead *ahead;      /* of the walk of the live subscriptions */
+    struct feed_aside *aside; /* NULL: it never needed one */
 };
+
+/* Made when it is first asked for. */
+struct feed_aside *feed_aside(struct feed *feed);
+
+static inline uint16_t feed_watch_count(const struct feed *feed)
+{
+    return feed->aside ? feed->aside->watch_count : 0;
+}
+
+/* Least time between patches in ms; 0: none. */
+static inline int64_t feed_every_ms(const struct feed *feed)
+{
+    return feed->aside ? feed->aside->every_ms : 0;
+}
+
+void feed_set_pace(struct feed *feed, int64_t every_ms);
 
 /* Starts complete, with no subscription. The view's use is taken over. */
 void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment *env,

@@ -258,7 +258,7 @@ static void line_up(struct hub *hub)
  * instead of a few that are shared. */
 static bool is_long(const struct feed *feed)
 {
-    return feed->ops->heavy || feed->seen != feed->base || feed->watch_count ||
+    return feed->ops->heavy || feed->seen != feed->base || feed_watch_count(feed) ||
            !list_empty(&feed->catching);
 }
 

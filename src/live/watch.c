@@ -344,14 +344,14 @@ static bool is_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
     int64_t now = loop_now_ms(loop);
-    list_each (link, &feed->watches)
+    list_each (link, &feed->aside->watches)
         if (container_of(link, struct watch, link)->pass_step)
             return false;
-    if (now >= feed->watches_at) {
-        feed->watches_at = now + feed->every_ms;
+    if (now >= feed->aside->watches_at) {
+        feed->aside->watches_at = now + feed->aside->every_ms;
         return false;
     }
-    feed_wait(feed, feed->watches_at - now);
+    feed_wait(feed, feed->aside->watches_at - now);
     return true;
 }
 
@@ -359,9 +359,9 @@ static bool is_early(struct feed *feed)
 void watch_visit_all(struct feed *feed)
 {
     bool more = false;
-    if (feed->every_ms && is_early(feed))
+    if (!feed->aside || (feed->aside->every_ms && is_early(feed)))
         return;
-    list_each (link, &feed->watches) {
+    list_each (link, &feed->aside->watches) {
         struct watch *watch = container_of(link, struct watch, link);
         if (feed->ops->busy(feed))
             return; /* feed_drained brings it back */
@@ -374,7 +374,9 @@ void watch_visit_all(struct feed *feed)
 
 struct watch *watch_find(struct feed *feed, int64_t id)
 {
-    list_each (link, &feed->watches) {
+    if (!feed->aside)
+        return NULL;
+    list_each (link, &feed->aside->watches) {
         struct watch *watch = container_of(link, struct watch, link);
         if (watch->id == id)
             return watch;
@@ -402,9 +404,9 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct watch_filter *fil
     if (counts)
         window->tally.refused = false;
     list_append(&window->watches, &watch->beside);
-    list_append(&feed->watches, &watch->link);
-    feed->watch_count++;
-    feed->filter_bytes += window->filter->size;
+    list_append(&feed_aside(feed)->watches, &watch->link);
+    feed->aside->watch_count++;
+    feed->filter_bytes += (uint32_t)window->filter->size;
     metric_add(M_SUBSCRIPTIONS, 1);
     windows_serve(window);
     hub_visit(&feed->env->hub, feed);
@@ -420,8 +422,8 @@ void watch_close(struct watch *watch)
     list_remove(&watch->beside);
     window->lists -= watch->limit > 0;
     window->tally.users -= watch->counts;
-    feed->watch_count--;
-    feed->filter_bytes -= window->filter->size;
+    feed->aside->watch_count--;
+    feed->filter_bytes -= (uint32_t)window->filter->size;
     metric_add(M_SUBSCRIPTIONS, -1);
     windows_release(&feed->env->windows, window);
     free(watch);

@@ -39,7 +39,7 @@ struct watch {
     struct watch_page *page;      /* runs that memory does not have; NULL: none needed */
     uint64_t told;                /* step of the tally that was sent last; 0: none was */
     int64_t counts_at;            /* monotonic ms, from which counts may be sent again */
-    struct list link;             // feed::watches
+    struct list link;             // feed_aside::watches
     struct list beside;           // window::watches
 };
 

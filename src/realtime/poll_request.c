@@ -164,7 +164,7 @@ enum err poll_read(struct poll *poll)
     }
     if (!refused)
         refused = read_position(poll);
-    poll->filter.created_from = poll->floor;
+    filter_set_created_from(&poll->filter, poll->floor);
     read_columns(poll);
     return refused;
 }

@@ -83,13 +83,19 @@ static int64_t sooner(int64_t a, int64_t b)
     return b && (!a || b < a) ? b : a;
 }
 
+/* Its timer says so then, maybe now; monotonic ms. */
+static int64_t warning_at(const struct socket *socket)
+{
+    int64_t at = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - PROTOCOL_EXPIRING_MS;
+    return at > 0 ? at : 1;
+}
+
 void socket_set_timer(struct socket *socket)
 {
     struct loop *loop = engine_loop(api_engine(socket->api));
-    int64_t at = socket->hello_by, now = loop_now_ms(loop);
+    int64_t at = socket->ends_at, now = loop_now_ms(loop);
     at = sooner(at, socket->ping_at);
-    at = sooner(at, socket->expiring_at);
-    at = sooner(at, socket->expires_at);
+    at = sooner(at, socket->warning_due ? warning_at(socket) : 0);
     at = sooner(at, socket->leaving ? socket->leaving->leave_at : 0);
     at = sooner(at, socket->leaving ? socket->leaving->drain_at : 0);
     at = sooner(at, socket->floor_due ? now : 0);
@@ -99,12 +105,11 @@ void socket_set_timer(struct socket *socket)
 void socket_set_expiry(struct socket *socket)
 {
     struct loop *loop = engine_loop(api_engine(socket->api));
-    socket->expiring_at = socket->expires_at = 0;
+    socket->ends_at = 0;
+    socket->warning_due = socket->identity->expires_at;
     if (socket->identity->expires_at) {
         int64_t left = socket->identity->expires_at - loop_wall_ms(loop);
-        int64_t warn = left > PROTOCOL_EXPIRING_MS ? left - PROTOCOL_EXPIRING_MS : 1;
-        socket->expiring_at = loop_now_ms(loop) + warn;
-        socket->expires_at = loop_now_ms(loop) + left + PROTOCOL_EXPIRED_GRACE_MS;
+        socket->ends_at = loop_now_ms(loop) + left + PROTOCOL_EXPIRED_GRACE_MS;
     }
     socket_set_timer(socket);
 }
@@ -148,7 +153,7 @@ static void on_time(struct timer *timer)
     const struct socket_leaving *leaving = socket->leaving;
     struct buf message = { 0 };
 
-    if (socket->hello_by && now >= socket->hello_by) {
+    if (socket->hello_due && now >= socket->ends_at) {
         ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
         return;
     }
@@ -158,14 +163,14 @@ static void on_time(struct timer *timer)
         leave(socket);
         return;
     }
-    if (socket->expires_at && now >= socket->expires_at) {
+    if (socket->ends_at && now >= socket->ends_at) {
         identity_tell_end(socket->identity, "WebSocket", loop_wall_ms(loop));
         ws_close(socket->ws, CLOSE_TOKEN_EXPIRED, "the token has expired: fetch a new one");
         return;
     }
-    if (socket->expiring_at && now >= socket->expiring_at) {
-        int64_t left = socket->expires_at - PROTOCOL_EXPIRED_GRACE_MS - now;
-        socket->expiring_at = 0;
+    if (socket->warning_due && now >= warning_at(socket)) {
+        int64_t left = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - now;
+        socket->warning_due = false;
         wire_expiring(socket->encoding, left > 0 ? left : 0, &message);
         socket_send(socket, &message);
     }
@@ -233,9 +238,9 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
     socket->peer = bytes_create_shared(slice_of(call->x->peer));
     socket->ignored = subscribing_ignored(call);
     socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
-    if (!socket->identity)
-        socket->hello_by = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
-    list_init(&socket->opening);
+    socket->hello_due = !socket->identity;
+    if (socket->hello_due)
+        socket->ends_at = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
     list_append(&sockets_of(socket)->all, &socket->link);
     sockets_of(socket)->count++;
     return socket;

@@ -36,20 +36,20 @@ struct socket {
     struct identity *identity; /* NULL: hello must bring a token */
     struct seat seat;          /* once there is an identity */
     struct timer timer;        /* the nearest of the deadlines below */
-    int64_t hello_by;          /* monotonic ms; 0: welcomed */
+    int64_t ends_at; /* monotonic ms; of the time for hello, or of the token's; 0: never */
     int64_t ping_at;
-    int64_t expiring_at;            /* when to warn; 0: warned, or the token does not end */
-    int64_t expires_at;             /* close then; 0: never */
     struct socket_leaving *leaving; /* of a drain; NULL: it stays */
     uint64_t told;                  /* position that the last ping message named */
     uint32_t unread;                /* bytes of answers since nothing was unsent */
-    enum encoding encoding;
-    bool welcomed;
-    bool floor_due; /* the floor has moved, and the client was not told */
+    enum encoding encoding : 8;
+    bool hello_due : 1;   /* until ends_at */
+    bool warning_due : 1; /* of the end of the token */
+    bool welcomed : 1;
+    bool floor_due : 1; /* the floor has moved, and the client was not told */
     struct tag_list
-        *ignored;        /* parameters of the upgrade, until they are told; NULL: none */
-    struct list opening; // opening::link; subscriptions that wait for the store
-    struct list link;    // sockets::all
+        *ignored; /* parameters of the upgrade, until they are told; NULL: none */
+    struct opening *openings; /* subscriptions that wait for the store, the newest first */
+    struct list link;         // sockets::all
 };
 
 void socket_message(struct socket *socket, struct slice text);

@@ -73,9 +73,9 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     }
     feed_init(&socket->feed, &socket_feed_ops, env, view);
     ws_count_in(socket->ws, env->answers);
-    socket->feed.every_ms = hello ? hello->every_ms : 0;
+    feed_set_pace(&socket->feed, hello ? hello->every_ms : 0);
     socket->welcomed = true;
-    socket->hello_by = 0;
+    socket->hello_due = false;
     socket_set_expiry(socket);
     struct tag_list *ignored = take_ignored(socket, hello);
     wire_welcome(view, env->store->epoch, env->applied, slice_of(env->id),
@@ -151,12 +151,28 @@ struct opening {
     struct slice *names; /* of the list's filter */
     int64_t left;        /* of the limit */
     int64_t floor;
-    struct list link; // socket::opening
+    struct opening *next; // socket::openings
 };
+
+/* Takes over the message. */
+static struct opening *opening_create(struct socket *socket, struct wire_message *sub)
+{
+    struct opening *opening = mem_new(struct opening);
+    opening->socket = socket;
+    opening->message = *sub;
+    *sub = (struct wire_message){ 0 };
+    opening->next = socket->openings;
+    socket->openings = opening;
+    return opening;
+}
 
 static void opening_destroy(struct opening *opening)
 {
-    list_remove(&opening->link);
+    struct opening **at = opening->socket ? &opening->socket->openings : NULL;
+    while (at && *at != opening)
+        at = &(*at)->next;
+    if (at)
+        *at = opening->next;
     wire_message_finish(&opening->message);
     free(opening->names);
     free(opening);
@@ -164,16 +180,15 @@ static void opening_destroy(struct opening *opening)
 
 void socket_forget_openings(struct socket *socket)
 {
-    list_each (link, &socket->opening) {
-        container_of(link, struct opening, link)->socket = NULL;
-        list_remove(link);
-    }
+    for (struct opening *opening = socket->openings; opening; opening = opening->next)
+        opening->socket = NULL;
+    socket->openings = NULL;
 }
 
 static bool is_opening(const struct socket *socket, int64_t id)
 {
-    list_each (link, &socket->opening)
-        if (container_of(link, struct opening, link)->message.id == id)
+    for (const struct opening *one = socket->openings; one; one = one->next)
+        if (one->message.id == id)
             return true;
     return false;
 }
@@ -189,8 +204,8 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     bool resumed = subscribing_may_resume(env, sub);
     uint64_t seq = resumed ? sub->from_seq : 0, base = resumed ? sub->from_base : 0;
 
-    if (floor > sub->filter.created_from)
-        sub->filter.created_from = floor;
+    if (floor > filter_narrowing(&sub->filter).created_from)
+        filter_set_created_from(&sub->filter, floor);
     if (!resumed)
         metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
@@ -226,16 +241,17 @@ static struct slice *slices_of(struct bytes *const *names, uint32_t count,
 static void begin_floor(struct opening *opening)
 {
     const struct filter *filter = &opening->message.filter;
+    struct narrowing narrowing = filter_narrowing(filter);
     struct run_filter *wanted = &opening->list.filter;
-    opening->names = mem_new_array(struct slice, filter->tag_count + filter->task_count);
+    opening->names = mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
     wanted->is_test = -1;
-    wanted->created_from = filter->created_from;
+    wanted->created_from = narrowing.created_from;
     wanted->tags = slices_of(filter_tags(filter), filter->tag_count, opening->names);
     wanted->tag_count = filter->tag_count;
     wanted->every_tag = true;
-    wanted->tasks =
-        slices_of(filter->tasks, filter->task_count, opening->names + filter->tag_count);
-    wanted->task_count = filter->task_count;
+    wanted->tasks = slices_of(narrowing.tasks, narrowing.task_count,
+                              opening->names + filter->tag_count);
+    wanted->task_count = narrowing.task_count;
     if (filter->kind == TOPIC_BATCH)
         wanted->batch = bytes_slice(filter->name);
     opening->left = opening->message.limit;
@@ -309,10 +325,10 @@ struct socket_use {
 static struct socket_use use_of(const struct socket *socket)
 {
     struct socket_use use = { .subscriptions = socket->feed.subscriptions,
-                              .watches = socket->feed.watch_count,
+                              .watches = feed_watch_count(&socket->feed),
                               .filter_bytes = socket->feed.filter_bytes };
-    list_each (link, &socket->opening) {
-        const struct wire_message *sub = &container_of(link, struct opening, link)->message;
+    for (const struct opening *one = socket->openings; one; one = one->next) {
+        const struct wire_message *sub = &one->message;
         use.filter_bytes += filter_size(&sub->filter);
         use.watches += sub->counts;
         use.subscriptions++;
@@ -360,11 +376,7 @@ static void on_sub(struct socket *socket, struct wire_message *sub)
         forbid(socket, sub->id);
         return;
     }
-    struct opening *opening = mem_new(struct opening);
-    opening->socket = socket;
-    opening->message = *sub;
-    *sub = (struct wire_message){ 0 };
-    list_append(&socket->opening, &opening->link);
+    struct opening *opening = opening_create(socket, sub);
     if (allowed)
         go_on(opening);
     else
@@ -466,7 +478,9 @@ static void end_forbidden(struct socket *socket, struct list *subs)
 
 static void end_forbidden_watches(struct socket *socket)
 {
-    list_each (link, &socket->feed.watches) {
+    if (!socket->feed.aside)
+        return;
+    list_each (link, &socket->feed.aside->watches) {
         struct watch *watch = container_of(link, struct watch, link);
         int64_t id = watch->id;
         if (!watch->limit ||

@@ -69,16 +69,18 @@ static struct slice *slices_of(struct bytes *const *names, uint32_t count,
 
 struct watch_filter *watching_counts(const struct filter *filter)
 {
+    struct narrowing narrowing = filter_narrowing(filter);
     struct slice *names =
-        mem_new_array(struct slice, filter->tag_count + filter->task_count);
+        mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
     const struct run_filter wanted = {
         .is_test = -1,
-        .created_from = filter->created_from,
+        .created_from = narrowing.created_from,
         .tags = slices_of(filter_tags(filter), filter->tag_count, names),
         .tag_count = filter->tag_count,
         .every_tag = filter->tag_count > 0,
-        .tasks = slices_of(filter->tasks, filter->task_count, names + filter->tag_count),
-        .task_count = filter->task_count,
+        .tasks =
+            slices_of(narrowing.tasks, narrowing.task_count, names + filter->tag_count),
+        .task_count = narrowing.task_count,
         .batch =
             filter->kind == TOPIC_BATCH ? bytes_slice(filter->name) : (struct slice){ 0 },
     };

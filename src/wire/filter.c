@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 static bool same(const struct bytes *a, const struct bytes *b)
 {
     return a == b || (a && b && a->len == b->len && memcmp(a->data, b->data, a->len) == 0);
@@ -28,12 +30,17 @@ static bool has_all_tags(const struct filter *filter, const struct tag_list *tag
     return true;
 }
 
-static bool has_task(const struct filter *filter, const struct bytes *task)
+static bool has_task(const struct narrowing *narrowing, const struct bytes *task)
 {
-    for (uint32_t i = 0; i < filter->task_count; i++)
-        if (same(filter->tasks[i], task))
+    for (uint32_t i = 0; i < narrowing->task_count; i++)
+        if (same(narrowing->tasks[i], task))
             return true;
-    return filter->task_count == 0;
+    return narrowing->task_count == 0;
+}
+
+static bool is_inside(const struct narrowing *narrowing, const struct facts *facts)
+{
+    return facts->created_at >= narrowing->created_from && has_task(narrowing, facts->task);
 }
 
 static bool has_topic(const struct filter *filter, const struct facts *facts)
@@ -49,8 +56,8 @@ static bool has_topic(const struct filter *filter, const struct facts *facts)
 
 bool filter_matches(const struct filter *filter, const struct facts *facts)
 {
-    return facts->created_at >= filter->created_from && has_topic(filter, facts) &&
-           has_task(filter, facts->task);
+    return has_topic(filter, facts) &&
+           (!filter->narrowing || is_inside(filter->narrowing, facts));
 }
 
 static size_t list_size(struct bytes *const *list, uint32_t count)
@@ -63,8 +70,9 @@ static size_t list_size(struct bytes *const *list, uint32_t count)
 
 size_t filter_size(const struct filter *filter)
 {
+    struct narrowing narrowing = filter_narrowing(filter);
     return list_size(filter_tags(filter), filter->tag_count) +
-           list_size(filter->tasks, filter->task_count);
+           list_size(narrowing.tasks, narrowing.task_count);
 }
 
 static void finish_list(struct bytes **list, uint32_t count)
@@ -85,12 +93,37 @@ void filter_set_tags(struct filter *filter, struct bytes **names, uint16_t count
     free(names);
 }
 
+static struct narrowing *narrowing_of(struct filter *filter)
+{
+    if (!filter->narrowing)
+        filter->narrowing = mem_new(struct narrowing);
+    return filter->narrowing;
+}
+
+void filter_set_tasks(struct filter *filter, struct bytes **names, uint16_t count)
+{
+    if (!count) {
+        free(names);
+        return;
+    }
+    narrowing_of(filter)->tasks = names;
+    narrowing_of(filter)->task_count = count;
+}
+
+void filter_set_created_from(struct filter *filter, int64_t unix_ms)
+{
+    if (unix_ms || filter->narrowing)
+        narrowing_of(filter)->created_from = unix_ms;
+}
+
 void filter_finish(struct filter *filter)
 {
     if (filter->tag_count > 1)
         finish_list(filter->tags, filter->tag_count);
     else
         bytes_unref(filter->name);
-    finish_list(filter->tasks, filter->task_count);
+    if (filter->narrowing)
+        finish_list(filter->narrowing->tasks, filter->narrowing->task_count);
+    free(filter->narrowing);
     *filter = (struct filter){ 0 };
 }

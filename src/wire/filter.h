@@ -12,16 +12,22 @@
 
 enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
 
+/* What few filters ask for beside their topic. */
+struct narrowing {
+    struct bytes **tasks; /* any of them; none: every task */
+    uint16_t task_count;
+    int64_t created_from; /* Unix ms; 0: any */
+};
+
 /* One of them belongs to each subscription, of which there are many, and most have one tag. */
 struct filter {
     enum topic_kind kind;
-    uint16_t tag_count, task_count;
+    uint16_t tag_count;
     union {
         struct bytes *name;  /* run or batch id; the tag, of TOPIC_TAG with one */
         struct bytes **tags; /* TOPIC_TAG with several: all of them; filter_tags */
     };
-    struct bytes **tasks; /* narrowing: any of them; none: every task */
-    int64_t created_from; /* Unix ms; 0: any */
+    struct narrowing *narrowing; /* NULL: none */
 };
 
 /* Its tag_count tags; borrowed. */
@@ -32,6 +38,16 @@ static inline struct bytes *const *filter_tags(const struct filter *filter)
 
 /* Takes over the names, and the array in which they are; of TOPIC_TAG. */
 void filter_set_tags(struct filter *filter, struct bytes **names, uint16_t count);
+
+/* All zero when there is none; borrowed. */
+static inline struct narrowing filter_narrowing(const struct filter *filter)
+{
+    return filter->narrowing ? *filter->narrowing : (struct narrowing){ 0 };
+}
+
+/* Take over the names, as filter_set_tags; and a time, in ms since 1970. */
+void filter_set_tasks(struct filter *filter, struct bytes **names, uint16_t count);
+void filter_set_created_from(struct filter *filter, int64_t unix_ms);
 
 /* What a filter looks at of a run, as it was at one change. */
 struct facts {

@@ -237,6 +237,16 @@ static enum err read_topic(struct reader *reader)
     return OK;
 }
 
+static enum err read_tasks(struct reader *reader)
+{
+    struct bytes **tasks = NULL;
+    uint16_t count = 0;
+    if (read_names(reader, "task", TASKS_MAX, TASK_CHARS_MAX, &tasks, &count))
+        return reader->why->code;
+    filter_set_tasks(&reader->message->filter, tasks, count);
+    return OK;
+}
+
 static enum err read_since(struct reader *reader)
 {
     struct slice since = { 0 };
@@ -251,7 +261,7 @@ static enum err read_since(struct reader *reader)
         return refuse(reader, "bad_member",
                       "since: '%.*s' is neither a duration (\"24h\") nor an ISO 8601 time",
                       SLICE_ARG(quoted(since)));
-    reader->message->filter.created_from = from > 0 ? from : 0;
+    filter_set_created_from(&reader->message->filter, from > 0 ? from : 0);
     return OK;
 }
 
@@ -296,10 +306,7 @@ static enum err read_sub(struct reader *reader)
 {
     struct wire_message *message = reader->message;
     struct filter *filter = &message->filter;
-    if (read_id(reader) || read_topic(reader) ||
-        read_names(reader, "task", TASKS_MAX, TASK_CHARS_MAX, &filter->tasks,
-                   &filter->task_count) ||
-        read_since(reader) ||
+    if (read_id(reader) || read_topic(reader) || read_tasks(reader) || read_since(reader) ||
         read_number(reader, "limit", 1, LIMIT_MAX, &message->limit, NULL) ||
         read_from(reader) || read_counts(reader))
         return reader->why->code;

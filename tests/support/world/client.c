@@ -150,9 +150,13 @@ static struct filter copy_of(const struct filter *filter)
     } else {
         bytes_ref(copy.name);
     }
-    copy.tasks = mem_new_array(struct bytes *, copy.task_count);
-    for (uint32_t i = 0; i < copy.task_count; i++)
-        copy.tasks[i] = bytes_ref(filter->tasks[i]);
+    struct narrowing narrowing = filter_narrowing(filter);
+    struct bytes **tasks = mem_new_array(struct bytes *, narrowing.task_count);
+    for (uint32_t i = 0; i < narrowing.task_count; i++)
+        tasks[i] = bytes_ref(narrowing.tasks[i]);
+    copy.narrowing = NULL;
+    filter_set_tasks(&copy, tasks, narrowing.task_count);
+    filter_set_created_from(&copy, narrowing.created_from);
     return copy;
 }
 
@@ -180,7 +184,7 @@ void client_connect(struct client *client)
     if (!view || view->fields != client->mirror.view.fields)
         violated("there is no view for a client");
     feed_init(&client->feed, &ops, client->world->env, view);
-    client->feed.every_ms = client->every_ms;
+    feed_set_pace(&client->feed, client->every_ms);
     client->connected = true;
     client->lost = false;
     client->synced = 0;

@@ -112,7 +112,7 @@ struct filter filter_about(const char *about)
     struct slice rest = slice_of(about), part = { 0 };
     struct filter filter = { 0 };
     struct bytes **tags;
-    uint16_t count = 0;
+    uint16_t count = 0, tasks_count = 0;
 
     slice_split(&rest, ' ', &part);
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
@@ -126,8 +126,10 @@ struct filter filter_about(const char *about)
         else if (filter.kind != TOPIC_ALL)
             filter.name = bytes_create(name);
     }
-    if (slice_starts(rest, "task:"))
-        filter.tasks = names_of(slice_from(rest, 5), &filter.task_count);
+    if (slice_starts(rest, "task:")) {
+        struct bytes **tasks = names_of(slice_from(rest, 5), &tasks_count);
+        filter_set_tasks(&filter, tasks, tasks_count);
+    }
     return filter;
 }
 

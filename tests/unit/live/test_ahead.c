@@ -128,7 +128,7 @@ static void read_on(struct scene *scene)
 /* A reader that walks from where it is, and does not take from the ring. */
 static void begin_to_walk(struct scene *scene)
 {
-    scene->reader->feed.every_ms = 1;
+    feed_set_pace(&scene->reader->feed, 1);
     stall(scene->reader);
     for (unsigned i = 1; i <= scene->runs; i++)
         scene->versions[i] = 1;
@@ -219,7 +219,7 @@ static void catch_up(struct scene *scene)
 {
     create_many(scene->world, scene->runs, "a");
     scene->reader = reader_create(scene->world);
-    scene->reader->feed.every_ms = 1;
+    feed_set_pace(&scene->reader->feed, 1);
     for (unsigned i = 1; i <= scene->runs; i++)
         change_run(scene, i);
     stall(scene->reader);

@@ -128,7 +128,7 @@ static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
     create(world, "run_2", "a");
     struct view wish = view_of(ENCODING_JSON, FIELDS_ALL);
     struct reader *reader = reader_create_with(world, &wish);
-    reader->feed.every_ms = 1000; /* walks always */
+    feed_set_pace(&reader->feed, 1000); /* walks always */
     follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_1", 2);
@@ -255,7 +255,7 @@ static void every_spaces_the_patches(void **state)
     struct world *world = *state;
     create(world, "run_1", "a");
     struct reader *reader = reader_create(world);
-    reader->feed.every_ms = 1000;
+    feed_set_pace(&reader->feed, 1000);
     follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     assert_frames(reader, "rows 1: run_1 v1 whole");
@@ -287,7 +287,7 @@ static void every_does_not_slow_a_snapshot(void **state)
     set_metadata(world, "run_003", metadata);
     create(world, "run_1", "a");
     struct reader *reader = reader_create(world);
-    reader->feed.every_ms = 60000;
+    feed_set_pace(&reader->feed, 60000);
     follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_1", 2);
@@ -346,7 +346,7 @@ static void two_worlds_in_one_process_have_timers_of_their_own(void **state)
     for (int i = 0; i < 2; i++) {
         create(world, "run_1", "a");
         struct reader *reader = reader_create(world);
-        reader->feed.every_ms = 100;
+        feed_set_pace(&reader->feed, 100);
         follow(reader, 1, "tag:a", 0, 0);
         world_settle(world);
         change(world, "run_1", 2);
@@ -395,7 +395,8 @@ static void many_subscriptions_look_at_few_changes_in_a_visit(void **state)
             snprintf(text, sizeof(text), "tag:a task:none%d", i);
             follow(reader, i, text, 0, 0);
         }
-        reader->feed.every_ms = walks; /* not 0: walks, and does not take from the ring */
+        feed_set_pace(&reader->feed,
+                      walks); /* not 0: walks, and does not take from the ring */
         world_settle(world);
         stall(reader);
         for (int i = 1; i <= RUNS; i++) {

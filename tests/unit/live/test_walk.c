@@ -233,7 +233,7 @@ static struct reader *walker(struct world *world, unsigned count, struct walked 
 {
     create_many(world, count, "a");
     struct reader *reader = subscribe(world, "tag:a");
-    reader->feed.every_ms = 1; /* walks, and does not take from the ring */
+    feed_set_pace(&reader->feed, 1); /* walks, and does not take from the ring */
     stall(reader);
     *walked = (struct walked){ .more = true };
     for (unsigned i = 1; i <= count; i++)
@@ -491,7 +491,7 @@ static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **
     bool more;
     create_many(world, 50, "a");
     struct reader *reader = subscribe(world, "tag:a");
-    reader->feed.every_ms = 1;
+    feed_set_pace(&reader->feed, 1);
     stall(reader);
     finish_many(world, 50);
     assert_true(reader->feed.seen < world->env->cold);
@@ -511,7 +511,8 @@ static void a_page_for_live_ones_is_dropped_when_they_leave(void **state)
     struct world *world = *state;
     create_many(world, 50, "a");
     struct reader *stays = subscribe(world, "tag:a"), *leaves = subscribe(world, "tag:a");
-    stays->feed.every_ms = leaves->feed.every_ms = 1;
+    feed_set_pace(&stays->feed, 1);
+    feed_set_pace(&leaves->feed, 1);
     stall(stays);
     stall(leaves);
     finish_many(world, 50);

@@ -119,8 +119,11 @@ static void tasks_and_creation_narrow_every_kind(void **state)
         { "mail", 1001, false }, { "sms", 999, false },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct filter filter = { .kind = TOPIC_ALL, .created_from = cases[i].created_from };
-        filter.tasks = names(cases[i].tasks, &filter.task_count);
+        struct filter filter = { .kind = TOPIC_ALL };
+        uint16_t count;
+        struct bytes **tasks = names(cases[i].tasks, &count);
+        filter_set_tasks(&filter, tasks, count);
+        filter_set_created_from(&filter, cases[i].created_from);
         assert_matches(&filter, "a", cases[i].matches);
         filter.kind = TOPIC_TAG;
         set_tags(&filter, "a");

@@ -34,7 +34,7 @@ static void assert_refused(struct slice text, const char *code, const char *part
     assert_null(message.token);
     assert_null(message.filter.name);
     assert_null(message.filter.tags);
-    assert_null(message.filter.tasks);
+    assert_null(message.filter.narrowing);
     struct buf out = { 0 };
     wire_error(ENCODING_JSON, message.has_id ? message.id : -1, found, why.text, &out);
     assert_true(scan_is_json(buf_slice(&out)));
@@ -151,7 +151,7 @@ static void a_sub_is_about_a_run_a_batch_tags_or_all(void **state)
     message = read_ok("{\"op\":\"sub\",\"id\":2,\"all\":true,\"run\":null}");
     assert_int_equal(message.filter.kind, TOPIC_ALL);
     assert_null(message.filter.name);
-    assert_int_equal(message.filter.task_count, 0);
+    assert_int_equal(filter_narrowing(&message.filter).task_count, 0);
     wire_message_finish(&message);
 }
 
@@ -161,9 +161,10 @@ static void a_sub_can_be_narrowed_and_resumed(void **state)
     struct wire_message message =
         read_ok("{\"op\":\"sub\",\"id\":3,\"all\":true,\"task\":[\"mail\",\"sms\"],"
                 "\"since\":\"24h\",\"limit\":200,\"from\":[\"9f3c\",123400,123300]}");
-    assert_int_equal(message.filter.task_count, 2);
-    assert_string_equal(message.filter.tasks[0]->data, "mail");
-    assert_int_equal(message.filter.created_from, now_ms - 24 * 3600 * 1000);
+    assert_int_equal(filter_narrowing(&message.filter).task_count, 2);
+    assert_string_equal(filter_narrowing(&message.filter).tasks[0]->data, "mail");
+    assert_int_equal(filter_narrowing(&message.filter).created_from,
+                     now_ms - 24 * 3600 * 1000);
     assert_int_equal(message.limit, 200);
     assert_true(message.has_from);
     assert_string_equal(message.from_epoch, "9f3c");
@@ -193,7 +194,8 @@ static void since_is_a_duration_or_a_time(void **state)
         snprintf(text, sizeof(text),
                  "{\"op\":\"sub\",\"id\":1,\"all\":true,\"since\":\"%s\"}", cases[i].since);
         struct wire_message message = read_ok(text);
-        assert_int_equal(message.filter.created_from, cases[i].created_from);
+        assert_int_equal(filter_narrowing(&message.filter).created_from,
+                         cases[i].created_from);
         wire_message_finish(&message);
     }
 }
