@@ -39,13 +39,13 @@ struct own_position {
 };
 
 struct subscription {
-    int64_t id; /* the client's */
+    struct list listening; // topic::listeners
     struct feed *feed;
+    struct list link; // feed::live or feed::catching
     struct filter filter;
     struct own_position *own; /* NULL: it is live, and where the feed is */
     struct topic *topic;
-    struct list listening; // topic::listeners
-    struct list link;      // feed::live or feed::catching
+    int64_t id; /* the client's */
 };
 
 /* What few feeds need: a pace, a wait for room, or live lists. */
