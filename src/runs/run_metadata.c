@@ -177,7 +177,11 @@ enum err run_metadata_put(struct api_call *call)
         return refused;
     }
     call->busy = true;
-    run_read_begin(call->env, call->params[0], &op->read, on_read);
+    struct tracked *known = environment_find(call->env, call->params[0]);
+    if (known && changes_something(op)) /* the commit begins in this turn */
+        change_all(op, &known->run);
+    else
+        run_read_begin(call->env, call->params[0], &op->read, on_read);
     return OK;
 }
 
