@@ -163,9 +163,9 @@ bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *agai
 static void count_unsent(struct connection *conn)
 {
     struct room *room = conn->outbox.room;
-    size_t own = outbox_own(&conn->outbox), free = conn->lasts ? LITTLE_UNSENT : 0;
+    size_t own = outbox_own(&conn->outbox), little = conn->lasts ? LITTLE_UNSENT : 0;
     room_give(room, conn->counted);
-    conn->counted = room && own > free ? own : 0;
+    conn->counted = room && own > little ? own : 0;
     room_take(room, conn->counted);
 }
 

@@ -67,8 +67,7 @@ struct connection {
     struct secure *secure;   /* NULL: bytes go through the socket as they are */
     struct ring_sender soon; /* what connection_send_soon has put into the ring */
     bool lasts : 1;          /* a little that is unsent takes none (base/room.h) */
-    bool
-        lost : 1; /* the kernel said so; if while sending, it closes at the end of the turn */
+    bool lost : 1; /* as the kernel said; while sending: closes at the turn's end */
     bool lingering : 1;
     bool closed : 1;    /* connection_close was called */
     bool gone : 1;      /* on_closed was called */
