@@ -8,8 +8,11 @@
  *     └── bytes[at … at + len) ──> one write, then the sync
  *
  * What waits is an image of a part of the file, so a page that is written again lies over the first
- * one. Everything but a write has it written before: a read, a sync, the size. What could not be
- * written stays, and is tried again by the next call.
+ * one. Everything but a write has it written before: a read, a sync, the size.
+ *
+ * What a sync or a write could not write is forgotten: SQLite has then rolled the transaction back,
+ * and what it refused must neither be found by a recovery nor keep smaller commits from a full disk.
+ * A read may fail for it alone, in a transaction that goes on: there it stays.
  *
  * SQLite's own file system opens the file, does the work, and is asked for everything else. This
  * one only takes another table of functions for the file that is a log, and has its memory behind
@@ -53,6 +56,14 @@ static int write_gathered(sqlite3_file *file)
     return code;
 }
 
+/* In a call behind whose failure SQLite rolls the transaction back. */
+static int write_or_forget(sqlite3_file *file)
+{
+    int code = write_gathered(file);
+    log_of(file)->len = 0;
+    return code;
+}
+
 /* Whether a write goes on with what waits, or lies over it. */
 static bool joins(const struct log_file *log, size_t len, sqlite3_int64 at)
 {
@@ -64,7 +75,7 @@ static int log_write(sqlite3_file *file, const void *bytes, int len, sqlite3_int
 {
     struct log_file *log = log_of(file);
     if (!joins(log, (size_t)len, at)) {
-        int code = write_gathered(file);
+        int code = write_or_forget(file);
         if (code != SQLITE_OK)
             return code;
         log->at = at;
@@ -94,7 +105,7 @@ static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 
 static int log_sync(sqlite3_file *file, int flags)
 {
-    int code = write_gathered(file);
+    int code = write_or_forget(file);
     return code == SQLITE_OK ? log_of(file)->disk->xSync(file, flags) : code;
 }
 
@@ -107,7 +118,7 @@ static int log_file_size(sqlite3_file *file, sqlite3_int64 *size)
 static int log_close(sqlite3_file *file)
 {
     struct log_file *log = log_of(file);
-    int code = write_gathered(file);
+    int code = write_or_forget(file);
     int closed = log->disk->xClose(file);
     sqlite3_free(log->bytes);
     log->bytes = NULL;

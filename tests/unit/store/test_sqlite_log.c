@@ -108,6 +108,15 @@ static void assert_file_is_image(void)
     free(found);
 }
 
+/* The log is what the file holds: what else was written into it was refused. */
+static void take_image(void)
+{
+    int fd = open(scene.log_path, O_RDONLY | O_CLOEXEC);
+    memset(scene.image, 0, IMAGE);
+    scene.size = pread(fd, scene.image, IMAGE, 0);
+    close(fd);
+}
+
 static void frames_wait_and_are_written_by_one_call(void **state)
 {
     (void)state;
@@ -171,14 +180,32 @@ static void who_reads_or_measures_the_log_finds_what_waits(void **state)
     assert_file_is_image();
 }
 
-static void a_full_disk_is_told_by_the_sync_and_loses_nothing(void **state)
+static void a_full_disk_is_told_by_the_sync_and_what_it_refused_is_forgotten(void **state)
 {
+    unsigned char page[PAGE];
     (void)state;
+    put_frames(0, 1);
+    assert_int_equal(sync_log(), SQLITE_OK);
     fault_vfs.disk_is_full = true;
-    put_frames(0, 2);
-    assert_int_equal(sync_log(), SQLITE_FULL);
-    assert_int_equal(put(5 * FRAME, HEADER, 'x'), SQLITE_FULL);
     put_frames(1, 2);
+    assert_int_equal(sync_log(), SQLITE_FULL);
+    take_image();
+    assert_int_equal(scene.log->pMethods->xRead(scene.log, page, PAGE, HEADER), SQLITE_OK);
+    assert_memory_equal(page, scene.image + HEADER, PAGE);
+    fault_vfs.disk_is_full = false;
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(scene.size, FRAME);
+    assert_file_is_image();
+}
+
+static void a_read_that_a_full_disk_refuses_loses_nothing(void **state)
+{
+    unsigned char page[PAGE];
+    (void)state;
+    put_frames(0, 2);
+    fault_vfs.disk_is_full = true;
+    assert_int_equal(scene.log->pMethods->xRead(scene.log, page, PAGE, HEADER),
+                     SQLITE_FULL);
     fault_vfs.disk_is_full = false;
     assert_int_equal(sync_log(), SQLITE_OK);
     assert_file_is_image();
@@ -206,7 +233,7 @@ static void read_anywhere(uint32_t drawn)
 }
 
 /* Writes that go on, lie over each other or are far away, reads, syncs, and a disk that is full
- * now and then: the file and what is read are as if nothing had waited. */
+ * now and then: the file and what is read are as if nothing had waited, but for what was refused. */
 static void a_log_is_as_if_nothing_had_waited(void **state)
 {
     uint32_t drawn = 20261127;
@@ -221,16 +248,19 @@ static void a_log_is_as_if_nothing_had_waited(void **state)
                 at = (sqlite3_int64)(drawn >> 3) % (IMAGE - PAGE);
             if (at + len > IMAGE)
                 at = 0;
-            if (put(at, len, (int)(drawn >> 9)) == SQLITE_OK)
+            if (put(at, len, (int)(drawn >> 9)) == SQLITE_OK) {
                 at += len;
-            else
+            } else {
                 assert_true(fault_vfs.disk_is_full);
+                take_image();
+            }
         } else if (choice < 230) {
             read_anywhere(drawn);
         } else if (choice < 250) {
-            int code = sync_log();
-            assert_int_equal(code,
-                             fault_vfs.disk_is_full && code ? SQLITE_FULL : SQLITE_OK);
+            if (sync_log() != SQLITE_OK) {
+                assert_true(fault_vfs.disk_is_full);
+                take_image();
+            }
         } else {
             fault_vfs.disk_is_full = choice >= 253;
         }
@@ -289,6 +319,63 @@ static void a_transaction_is_one_write_and_one_that_spills_is_whole(void **state
     sqlite3_close(db);
 }
 
+static void copy_file(const char *from, const char *to)
+{
+    char bytes[PAGE];
+    int in = open(from, O_RDONLY | O_CLOEXEC);
+    int out = open(to, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0600);
+    for (ssize_t len; (len = read(in, bytes, sizeof(bytes))) > 0;)
+        assert_int_equal(write(out, bytes, (size_t)len), len);
+    close(in);
+    close(out);
+}
+
+static int count_rows(const char *path)
+{
+    sqlite3 *db;
+    sqlite3_stmt *stmt;
+    assert_int_equal(sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "SELECT count(*) FROM t", -1, &stmt, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
+    int count = sqlite3_column_int(stmt, 0);
+    sqlite3_finalize(stmt);
+    sqlite3_close(db);
+    return count;
+}
+
+/* The disk has room again, the next transaction has begun, and the process is killed. */
+static void a_commit_that_was_refused_is_not_there_after_a_crash(void **state)
+{
+    char path[80], log_path[88];
+    sqlite3 *db;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/y.db", scene.dir);
+    snprintf(log_path, sizeof(log_path), "%s-wal", path);
+    scene.log->pMethods->xClose(scene.log);
+    scene.log->pMethods = NULL;
+    unlink(scene.log_path);
+    sqlite3_open_v2(scene.path, &db, SQLITE_OPEN_READWRITE, sqlite_log_vfs());
+    sqlite3_exec(
+        db,
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+        "PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (a); INSERT INTO t VALUES (1)",
+        NULL, NULL, NULL);
+    sqlite3_exec(db, "BEGIN IMMEDIATE; INSERT INTO t VALUES (2)", NULL, NULL, NULL);
+    fault_vfs.disk_is_full = true;
+    assert_int_equal(sqlite3_exec(db, "COMMIT", NULL, NULL, NULL), SQLITE_FULL);
+    assert_true(sqlite3_get_autocommit(db));
+    fault_vfs.disk_is_full = false;
+    sqlite3_exec(db, "BEGIN IMMEDIATE; SELECT * FROM t; ROLLBACK", NULL, NULL, NULL);
+    sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    copy_file(scene.path, path);
+    copy_file(scene.log_path, log_path);
+    sqlite3_close(db);
+    assert_int_equal(count_rows(path), 1);
+    unlink(log_path);
+    unlink(path);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -299,10 +386,12 @@ int main(void)
         TEST(what_does_not_go_on_is_written_by_a_call_of_its_own),
         TEST(a_large_commit_is_written_in_large_pieces),
         TEST(who_reads_or_measures_the_log_finds_what_waits),
-        TEST(a_full_disk_is_told_by_the_sync_and_loses_nothing),
+        TEST(a_full_disk_is_told_by_the_sync_and_what_it_refused_is_forgotten),
+        TEST(a_read_that_a_full_disk_refuses_loses_nothing),
         TEST(what_waits_is_written_when_the_log_is_closed),
         TEST(a_log_is_as_if_nothing_had_waited),
         TEST(a_transaction_is_one_write_and_one_that_spills_is_whole),
+        TEST(a_commit_that_was_refused_is_not_there_after_a_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
