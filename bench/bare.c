@@ -42,7 +42,8 @@ struct bare {
 static void check(const struct bare *bare, bool done)
 {
     if (!done)
-        fatal("--database: %s", sqlite3_errmsg(bare->db));
+        fatal("--database: %s: name the file runcast.db of a gateway that does not run",
+              sqlite3_errmsg(bare->db));
 }
 
 static sqlite3_stmt *prepare(const struct bare *bare, const char *sql)

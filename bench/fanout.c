@@ -388,8 +388,9 @@ static void check_transport(struct fanout *fanout)
     if (!is_gateway(options) && ((!one && strcmp(options->topic, "tag") != 0) ||
                                  strcmp(options->by, "metadata") != 0))
         fatal("--floor and --peer know neither --topic nor --by, but --floor --topic run");
-    if (one && options->ahead)
-        fatal("--floor --topic run knows no --ahead");
+    int64_t runs = options->runs ? options->runs : options->burst;
+    if (options->ahead && has_topics(options) && (options->floor || runs > 1))
+        fatal("--ahead counts changes that all hear of: of one run, with --topic run");
     if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
         fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
               "--frame-bytes for the others");

@@ -59,7 +59,8 @@ static const struct option_row rows[] = {
       "changes a second; 0: only connect and hold" },
     { "--burst", NUMBER, FANOUT, AT(burst), "1", "changes at one instant" },
     { "--ahead", NUMBER, FANOUT, AT(ahead), "0",
-      "so many changes are on their way at most, the next waits; 0: it does not" },
+      "so many changes are on their way at most, the next waits, however long all take; "
+      "0: it does not" },
     { "--runs", NUMBER, FANOUT, AT(runs), "0",
       "runs that change in turn; 0: as many as --burst" },
     { "--pad", NUMBER, FANOUT, AT(pad), "0",

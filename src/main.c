@@ -284,8 +284,9 @@ static struct ring *make_ring(const struct config *config)
     struct ring *ring = NULL;
     struct failure why;
     if (strcmp(config->io_uring, "auto") == 0 && ring_create(&ring, &why))
-        log_info("frames leave one by one: there is no io_uring for us", "reason", why.text,
-                 NULL);
+        log_info("what is sent leaves by a call each, which costs only CPU: there is no "
+                 "io_uring for us",
+                 "reason", why.text, NULL);
     return ring;
 }
 

@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/metrics.h"
 
 enum {
     PLACES =
@@ -74,6 +75,26 @@ static int restrict_ring(struct io_uring *uring)
                        : io_uring_register(fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 }
 
+/* What whoever wants a ring may do about the error. */
+static const char *advice(int trouble)
+{
+    switch (trouble) {
+    case -ENOMEM: return "the limit of locked memory (RLIMIT_MEMLOCK) is too low";
+    case -EPERM:
+        return "kernel.io_uring_disabled, or a filter of system calls (a container's), "
+               "forbids it";
+    case -ENOSYS:
+    case -EINVAL: return "it takes Linux 6.1 or newer";
+    default: return "the kernel refuses";
+    }
+}
+
+static enum err refuse(struct failure *why, const char *call, int trouble)
+{
+    return explain(why, ERR_INVALID, "%s: %s: %s", call, strerror(-trouble),
+                   advice(trouble));
+}
+
 enum err ring_create(struct ring **ring, struct failure *why)
 {
     struct ring *made = mem_new(struct ring);
@@ -83,15 +104,16 @@ enum err ring_create(struct ring **ring, struct failure *why)
                                 IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
     if (trouble) {
         free(made);
-        return explain(why, ERR_INVALID, "io_uring_setup: %s", strerror(-trouble));
+        return refuse(why, "io_uring_setup", trouble);
     }
     trouble = restrict_ring(&made->uring);
     if (trouble) {
         io_uring_queue_exit(&made->uring);
         free(made);
-        return explain(why, ERR_INVALID, "io_uring_register: %s", strerror(-trouble));
+        return refuse(why, "io_uring_register", trouble);
     }
     *ring = made;
+    metric_add(M_IO_URING, 1);
     return OK;
 }
 
@@ -100,8 +122,10 @@ void ring_destroy(struct ring *ring)
     if (!ring)
         return;
     assert(!ring->place_count);
-    if (!ring->broken)
+    if (!ring->broken) {
         io_uring_queue_exit(&ring->uring);
+        metric_add(M_IO_URING, -1);
+    }
     free(ring);
 }
 
@@ -250,6 +274,7 @@ static void give_up(struct ring *ring, int trouble)
              strerror(-trouble), NULL);
     io_uring_queue_exit(&ring->uring);
     ring->broken = true;
+    metric_add(M_IO_URING, -1);
 }
 
 static void send_alone(const struct ring *ring, struct ring_place *place)

@@ -29,6 +29,7 @@ test("changes leave through a ring, which is made before the sandbox", async (t)
   assert.ok(hasRing(gateway), "this machine has no io_uring");
   await use(t, gateway);
   assert.deepEqual(told(gateway), []);
+  assert.equal(await gateway.metric("runcast_io_uring"), 1);
   await gateway.stop();
 });
 
@@ -50,5 +51,7 @@ test("where the kernel has none it is said once, and is no error", async (t) => 
   assert.ok(!hasRing(gateway));
   await use(t, gateway);
   assert.equal(told(gateway).length, 1);
+  assert.match(told(gateway)[0], /costs only CPU.*io_uring_setup: [^"]+: [^"]+/);
+  assert.equal(await gateway.metric("runcast_io_uring"), 0);
   await gateway.stop();
 });
