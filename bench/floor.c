@@ -169,16 +169,23 @@ static void send_by_ring(struct floor *floor, const char *frame, size_t len)
     submit(floor, len);
 }
 
+/* Which change it is for those who hear of it. */
+static long long number_of(const struct floor *floor)
+{
+    bool one = floor->one && floor->listener_count;
+    return one ? floor->made / (int64_t)floor->listener_count + 1 : floor->made;
+}
+
 /* One change: the frame once, then one send for each listener, or for one. Numbers are padded with
  * spaces, so that all frames have the size that was asked for. */
 static void broadcast(struct floor *floor, int64_t intended_ns)
 {
     char *payload = floor->frame + 4;
-    int len =
-        snprintf(payload, FRAME_MAX - 4,
-                 "{\"op\":\"patch\",\"seq\":%8lld,\"rows\":[[\"run_floor\",%8lld,"
-                 "{\"metadata\":{\"n\":%lld},\"pad\":\"",
-                 (long long)floor->made, (long long)floor->made, (long long)intended_ns);
+    long long number = number_of(floor);
+    int len = snprintf(payload, FRAME_MAX - 4,
+                       "{\"op\":\"patch\",\"seq\":%8lld,\"rows\":[[\"run_floor\",%8lld,"
+                       "{\"metadata\":{\"n\":%lld},\"pad\":\"",
+                       number, number, (long long)intended_ns);
     static const char END[] = "\"}]]}";
     size_t at = (size_t)len, end_len = sizeof(END) - 1;
     while (at + end_len < (size_t)floor->bytes)
