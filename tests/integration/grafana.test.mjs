@@ -26,9 +26,11 @@ const ofPrometheus = ["job", "instance"]; // labels that the scrape adds
 let exported;
 before(async () => {
   const { certificate, key } = makeCertificate(temporaryFolder(), "own"), port = await freePort();
-  const gateway = await startGateway({ port, options: ["--listen", `127.0.0.1:${port}`, "--listen", `127.0.0.1:${await freePort()},tls`, "--tls-cert", certificate, "--tls-key", key] });
+  const gateway = await startGateway({ port, options: ["--storage-quota", "1m", "--listen", `127.0.0.1:${port}`, "--listen", `127.0.0.1:${await freePort()},tls`, "--tls-cert", certificate, "--tls-key", key] });
   const worker = await Worker.register(gateway, { tasks: ["hello"], key: keys.dev });
   await (await worker.take(await worker.trigger("hello"))).succeed(1);
+  const full = await gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(2 << 20) });
+  assert.equal(full.status, 507, full.text); // a route that has answered so has a sample of that class
   const metrics = await gateway.metrics();
   await gateway.stop();
   exported = new Map();
