@@ -413,6 +413,7 @@ describe("the other views", () => {
     await deploy(gateway);
     await page.goto(gateway.url + at("deployments", { env: "prod" }));
     const older = page.getByRole("row").filter({ has: page.getByRole("button", { name: /Make .* the current/ }) });
+    await until(async () => await older.count() === 1, { what: "the second is promoted, and shown so" });
     await older.getByRole("button").click();
     await page.getByRole("button", { name: /Roll back to/ }).click();
     await until(async () => (await gateway.get("/api/v1/deployments/current", { key: keys.prod })).json.shortCode === link.split("/").at(-1), { what: "it is rolled back" });
