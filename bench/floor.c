@@ -125,18 +125,11 @@ static bool send_text(int fd, const char *text)
     return send(fd, start, frame_len, MSG_NOSIGNAL) == (ssize_t)frame_len;
 }
 
-static void send_to_one(struct floor *floor, const char *frame, size_t len)
+/* The listeners from first to before last. */
+static void send_to_each(struct floor *floor, size_t first, size_t last, const char *frame,
+                         size_t len)
 {
-    if (!floor->listener_count)
-        return;
-    size_t next = (size_t)floor->made % floor->listener_count;
-    ssize_t n = send(floor->listeners[next], frame, len, MSG_NOSIGNAL);
-    floor->delivered += n == (ssize_t)len;
-}
-
-static void send_to_each(struct floor *floor, const char *frame, size_t len)
-{
-    for (size_t i = 0; i < floor->listener_count; i++) {
+    for (size_t i = first; i < last; i++) {
         ssize_t n = send(floor->listeners[i], frame, len, MSG_NOSIGNAL);
         floor->delivered += n == (ssize_t)len;
     }
@@ -157,23 +150,17 @@ static void submit(struct floor *floor, size_t len)
     io_uring_cq_advance(&floor->ring, count);
 }
 
-static void send_by_ring(struct floor *floor, const char *frame, size_t len)
+static void send_by_ring(struct floor *floor, size_t first, size_t last, const char *frame,
+                         size_t len)
 {
-    for (size_t i = 0; i < floor->listener_count; i++) {
+    for (size_t i = first; i < last; i++) {
         struct io_uring_sqe *sqe = io_uring_get_sqe(&floor->ring);
         io_uring_prep_send(sqe, floor->listeners[i], frame, len,
                            MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (i % SENDS_AT_ONCE == SENDS_AT_ONCE - 1)
+        if ((i - first) % SENDS_AT_ONCE == SENDS_AT_ONCE - 1)
             submit(floor, len);
     }
     submit(floor, len);
-}
-
-/* Which change it is for those who hear of it. */
-static long long number_of(const struct floor *floor)
-{
-    bool one = floor->one && floor->listener_count;
-    return one ? floor->made / (int64_t)floor->listener_count + 1 : floor->made;
 }
 
 /* One change: the frame once, then one send for each listener, or for one. Numbers are padded with
@@ -181,7 +168,13 @@ static long long number_of(const struct floor *floor)
 static void broadcast(struct floor *floor, int64_t intended_ns)
 {
     char *payload = floor->frame + 4;
-    long long number = number_of(floor);
+    size_t count = floor->listener_count, first = 0, last = count;
+    long long number = floor->made;
+    if (floor->one && count) { /* numbered for each of them by itself */
+        first = (size_t)floor->made % count;
+        last = first + 1;
+        number = floor->made / (int64_t)count + 1;
+    }
     int len = snprintf(payload, FRAME_MAX - 4,
                        "{\"op\":\"patch\",\"seq\":%8lld,\"rows\":[[\"run_floor\",%8lld,"
                        "{\"metadata\":{\"n\":%lld},\"pad\":\"",
@@ -194,12 +187,10 @@ static void broadcast(struct floor *floor, int64_t intended_ns)
     size_t frame_len;
     char *start = add_header(floor->frame, at + end_len, &frame_len);
 
-    if (floor->one)
-        send_to_one(floor, start, frame_len);
-    else if (floor->rings)
-        send_by_ring(floor, start, frame_len);
+    if (floor->rings)
+        send_by_ring(floor, first, last, start, frame_len);
     else
-        send_to_each(floor, start, frame_len);
+        send_to_each(floor, first, last, start, frame_len);
 }
 
 static void report_done(struct floor *floor)
