@@ -42,8 +42,7 @@ struct bare {
 static void check(const struct bare *bare, bool done)
 {
     if (!done)
-        fatal("--database: %s: name the file runcast.db of a gateway that does not run",
-              sqlite3_errmsg(bare->db));
+        fatal("--database: %s", sqlite3_errmsg(bare->db));
 }
 
 static sqlite3_stmt *prepare(const struct bare *bare, const char *sql)
@@ -98,11 +97,14 @@ static void open_database(struct bare *bare, const char *path)
 {
     if (!path[0])
         fatal("--database: name the database of a gateway that does not run");
-    check(bare, sqlite3_open_v2(path, &bare->db, SQLITE_OPEN_READWRITE, NULL) == SQLITE_OK);
-    check(bare, sqlite3_exec(bare->db,
-                             "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536",
-                             NULL, NULL, NULL) == SQLITE_OK);
+    if (sqlite3_open_v2(path, &bare->db, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
+        sqlite3_exec(bare->db,
+                     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                     "PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536;"
+                     "BEGIN IMMEDIATE; ROLLBACK",
+                     NULL, NULL, NULL) != SQLITE_OK)
+        fatal("--database: %s: name the file runcast.db of a gateway that does not run",
+              sqlite3_errmsg(bare->db));
     sqlite3_stmt *newest =
         prepare(bare, "SELECT id, env, task, (SELECT max(rev) FROM run) FROM run"
                       " ORDER BY id DESC LIMIT 1");

@@ -152,16 +152,16 @@ static void connect_all(struct fanout *fanout)
     fanout->memory_after = server_memory_bytes(options);
 }
 
-/* The floor sends each change to one connection; else to all. */
-static bool has_topics(const struct options *options)
+/* The floor sends each change to one connection instead of to all. */
+static bool floor_sends_to_one(const struct options *options)
 {
-    return strcmp(options->topic, "run") == 0;
+    return options->floor && subscribers_topic(options->topic) == TOPIC_RUN;
 }
 
 static uint64_t count_lost(const struct fanout *fanout)
 {
     const struct changes *changes = &fanout->changes;
-    if (fanout->options->floor && has_topics(fanout->options))
+    if (floor_sends_to_one(fanout->options))
         return changes->acked - fanout->subs.frames;
     if (changes->by_batch)
         return subscribers_missing(&fanout->subs, changes->acked);
@@ -247,7 +247,7 @@ static void measure_floor(struct fanout *fanout)
              ",\"count\":%" PRIu64 ",\"bytes\":%" PRId64 ",\"ahead\":%" PRId64
              ",\"one\":%d}",
              interval_ns, options->burst, wanted, options->frame_bytes, options->ahead,
-             has_topics(options));
+             floor_sends_to_one(options));
     subscribers_measure(subs);
     int64_t before = server_cpu_ns(options), started = now_ns();
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
@@ -384,13 +384,9 @@ static void check_transport(struct fanout *fanout)
         fatal("--encoding msgpack needs --transport ws");
     if (!is_gateway(options) && (!ws || !json))
         fatal("--floor and --peer need --transport ws and --encoding json");
-    bool one = options->floor && has_topics(options);
-    if (!is_gateway(options) && ((!one && strcmp(options->topic, "tag") != 0) ||
-                                 strcmp(options->by, "metadata") != 0))
+    bool topic_fits = strcmp(options->topic, "tag") == 0 || floor_sends_to_one(options);
+    if (!is_gateway(options) && (!topic_fits || strcmp(options->by, "metadata") != 0))
         fatal("--floor and --peer know neither --topic nor --by, but --floor --topic run");
-    int64_t runs = options->runs ? options->runs : options->burst;
-    if (options->ahead && has_topics(options) && (options->floor || runs > 1))
-        fatal("--ahead counts changes that all hear of: of one run, with --topic run");
     if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
         fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
               "--frame-bytes for the others");
@@ -400,6 +396,16 @@ static void check_transport(struct fanout *fanout)
     if (fanout->polls && options->runs && options->runs < options->burst)
         fatal("--transport longpoll needs as many --runs as --burst: polls tell no "
               "versions, and changes of one instant could not be told apart");
+}
+
+/* Whether some subscribers do not hear of some changes. */
+static bool is_divided(const struct options *options, int64_t runs)
+{
+    switch (subscribers_topic(options->topic)) {
+    case TOPIC_RUN: return options->floor || runs > 1;
+    case TOPIC_BATCH: return runs > FILL_BATCH;
+    default: return false;
+    }
 }
 
 static void prepare(struct fanout *fanout)
@@ -415,6 +421,11 @@ static void prepare(struct fanout *fanout)
     if (by_batch && (topic == TOPIC_RUN || topic == TOPIC_BATCH))
         fatal("--topic %s needs runs that change: --by metadata", options->topic);
     check_transport(fanout);
+    if (options->ahead && is_divided(options, runs))
+        fatal(
+            "--ahead counts changes that all hear of: with --topic run that is one run of "
+            "a gateway, with --topic batch at most %d",
+            FILL_BATCH);
     if (runs < 1)
         fatal("--runs is at least 1");
     if (options->ahead < 0 || options->pad < 0)

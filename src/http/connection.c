@@ -53,8 +53,6 @@ static void on_later(struct deferred *later)
     struct connection *conn = container_of(later, struct connection, later);
     if (conn->closed) {
         conn->gone = true;
-        if (conn->answering)
-            connection_tell_delivery(conn, conn->answering->delivered);
         conn->ops->on_closed(conn);
         return;
     }

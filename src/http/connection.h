@@ -139,7 +139,8 @@ void connection_note_life(struct connection *conn);
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms);
 
 /* An answer begins: what is unsent takes room there from now on, and what it refers to
- * (outbox_count_in); NULL: nowhere. lasts: not up to LITTLE_UNSENT. */
+ * (outbox_count_in); NULL: nowhere. lasts: it is a socket or a stream, of
+ * which up to LITTLE_UNSENT bytes take none. */
 void connection_count_in(struct connection *conn, struct room *room, bool lasts);
 
 /* Copies the bytes behind what is pending already. */
@@ -163,7 +164,7 @@ void connection_clear_deadline(struct connection *conn);
 /* The peer has shown a valid credential. */
 void connection_trust(struct connection *conn);
 
-/* Who asks what becomes of the last answer is told. */
+/* Who asks what becomes of the last answer is told; not of a WebSocket. */
 void connection_tell_delivery(struct connection *conn, enum delivery_end end);
 
 /* Nothing more is sent or heard; the deadline is the caller's. */

@@ -100,6 +100,7 @@ static void wait_for_request(struct http_conn *conn)
 
 static void forget(struct http_conn *conn)
 {
+    bytes_clear(&conn->peer);
     metric_add(M_HTTP_CONNECTIONS, -1);
     server_forget(&conn->c);
 }
@@ -225,6 +226,7 @@ struct connection *http_conn_hand_over(struct request *request)
     end_request(conn);
     connection_count_in(&conn->c, NULL, false);
     conn->c.answering = NULL;
+    bytes_clear(&conn->peer);
     connection_pause(&conn->c, false);
     return &conn->c;
 }
@@ -520,6 +522,7 @@ static void on_deadline(struct connection *c)
 static void on_closed(struct connection *c)
 {
     struct http_conn *conn = of(c);
+    connection_tell_delivery(c, conn->answering.delivered);
     tell_gone(conn);
     if (conn->request && conn->request->sized && !conn->request->x.replied) {
         c->busy = true;

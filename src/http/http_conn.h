@@ -22,6 +22,7 @@ struct http_conn {
     bool named;              /* its client, by that header */
     bool forwarded; /* the place is the request's: a trusted proxy sends it for others */
     struct address address;
+    struct bytes *peer; /* the same as text; NULL: the PROXY header has not come */
     struct answering answering;
 };
 

@@ -268,7 +268,7 @@ static void tell_refused(struct request *request, struct http_fault fault)
 {
     const struct server_options *options = &connection_of(request)->server->options;
     if (!request->x.peer[0]) /* its head was not whole */
-        address_print(&request->conn->address, request->x.peer);
+        memcpy(request->x.peer, request->conn->peer->data, request->conn->peer->len + 1);
     if (options->handler.on_refused)
         options->handler.on_refused(options->owner, &request->x, fault.status);
 }

@@ -21,7 +21,11 @@ static bool count(struct http_conn *conn, const struct address *address)
 
 bool origin_note(struct http_conn *conn, const struct address *address)
 {
+    char text[ADDRESS_TEXT];
+    address_print(address, text);
     conn->address = *address;
+    bytes_unref(conn->peer);
+    conn->peer = bytes_create_shared(slice_of(text));
     return conn->c.admin || ranges_hold(&conn->c.server->trusted, address) ||
            count(conn, address);
 }
@@ -34,12 +38,10 @@ static void excuse(struct http_conn *conn)
     if (conn->named || server->trusted.count || server->trusted.has_unix)
         return;
     crowd_excuse(&conn->c.place);
-    char peer[ADDRESS_TEXT];
-    address_print(&conn->address, peer);
     if (!server->told_forwarded)
         log_info("a peer sends X-Forwarded-For: its clients are not told apart before it "
                  "is among --trusted-proxies",
-                 "peer", peer, NULL);
+                 "peer", conn->peer->data, NULL);
     server->told_forwarded = true;
 }
 
@@ -48,7 +50,7 @@ bool origin_note_request(struct http_conn *conn, struct exchange *x)
     const struct ranges *trusted = &conn->c.server->trusted;
     struct address client = conn->address;
     bool forwarded = false, further = ranges_hold(trusted, &client);
-    address_print(&client, x->peer);
+    memcpy(x->peer, conn->peer->data, conn->peer->len + 1);
     for (size_t i = x->header_count; i-- > 0;) {
         if (!http_name_is(x->headers[i].name, "x-forwarded-for"))
             continue;

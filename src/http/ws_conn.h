@@ -30,7 +30,7 @@ struct ws {
     bool awaits : 1;        /* the peer was pinged because it was silent, and still is */
     uint8_t control_count;  /* control frames of the peer in this second */
 
-    /* The lower half of loop_now_ms: near instants are compared by what is between them. */
+    /* Lower halves of loop_now_ms, which say how far apart two near instants are. */
     uint32_t control_ms; /* when this second began */
     uint32_t ping_ms;    /* when the next ping is due */
     uint32_t credit_ms;  /* when credit was counted last */

@@ -93,6 +93,7 @@ static inline int64_t feed_every_ms(const struct feed *feed)
     return feed->aside ? feed->aside->every_ms : 0;
 }
 
+/* The same, from now on. */
 void feed_set_pace(struct feed *feed, int64_t every_ms);
 
 /* Starts complete, with no subscription. The view's use is taken over. */

@@ -271,8 +271,8 @@ static void note_delivery(struct hub *hub)
     stats_note_delivery(&hub->env->stats, us);
 }
 
-/* Between two changes all feeds have left the caches: the next one in line is fetched while this
- * one is visited, and what hangs on it as soon as it is there. */
+/* Between two changes all feeds have left the caches. While one is visited, the feed after the next
+ * is fetched, and the first subscription of the next one, which is there by then. */
 static void fetch_next(const struct hub *hub, const struct feed *feed)
 {
     const struct list *next = feed->visit.next;

@@ -83,7 +83,7 @@ static int64_t sooner(int64_t a, int64_t b)
     return b && (!a || b < a) ? b : a;
 }
 
-/* Its timer says so then, maybe now; monotonic ms. */
+/* When the client is warned of the end of its token; monotonic ms, maybe past. */
 static int64_t warning_at(const struct socket *socket)
 {
     int64_t at = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - PROTOCOL_EXPIRING_MS;

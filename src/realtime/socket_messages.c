@@ -168,11 +168,12 @@ static struct opening *opening_create(struct socket *socket, struct wire_message
 
 static void opening_destroy(struct opening *opening)
 {
-    struct opening **at = opening->socket ? &opening->socket->openings : NULL;
-    while (at && *at != opening)
-        at = &(*at)->next;
-    if (at)
+    if (opening->socket) {
+        struct opening **at = &opening->socket->openings;
+        while (*at != opening)
+            at = &(*at)->next;
         *at = opening->next;
+    }
     wire_message_finish(&opening->message);
     free(opening->names);
     free(opening);

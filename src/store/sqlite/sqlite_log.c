@@ -37,7 +37,7 @@ struct log_file {
 };
 
 static uv_once_t once = UV_ONCE_INIT;
-static const sqlite3_vfs *disk_vfs;
+static sqlite3_vfs *disk_vfs;
 static sqlite3_vfs log_vfs;
 
 static struct log_file *log_of(sqlite3_file *file)
@@ -129,7 +129,7 @@ static int log_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file,
                     int *opened)
 {
     (void)vfs;
-    int code = disk_vfs->xOpen((sqlite3_vfs *)disk_vfs, name, file, flags, opened);
+    int code = disk_vfs->xOpen(disk_vfs, name, file, flags, opened);
     if (code != SQLITE_OK || !(flags & SQLITE_OPEN_WAL))
         return code;
     struct log_file *log = log_of(file);

@@ -117,16 +117,20 @@ static void take_image(void)
     close(fd);
 }
 
+static void assert_synced_by(unsigned calls)
+{
+    assert_int_equal(sync_log(), SQLITE_OK);
+    assert_int_equal(writes(), calls);
+    assert_file_is_image();
+}
+
 static void frames_wait_and_are_written_by_one_call(void **state)
 {
     (void)state;
     put_frames(0, 10);
     assert_int_equal(writes(), 0);
-    assert_int_equal(sync_log(), SQLITE_OK);
-    assert_int_equal(writes(), 1);
-    assert_file_is_image();
-    assert_int_equal(sync_log(), SQLITE_OK);
-    assert_int_equal(writes(), 1);
+    assert_synced_by(1);
+    assert_synced_by(1);
 }
 
 static void a_frame_that_is_written_again_lies_over_the_first(void **state)
@@ -135,9 +139,7 @@ static void a_frame_that_is_written_again_lies_over_the_first(void **state)
     put_frames(0, 6);
     assert_int_equal(put(2 * FRAME + HEADER, PAGE, 'x'), SQLITE_OK);
     assert_int_equal(put(3 * FRAME, HEADER, 'y'), SQLITE_OK);
-    assert_int_equal(sync_log(), SQLITE_OK);
-    assert_int_equal(writes(), 1);
-    assert_file_is_image();
+    assert_synced_by(1);
 }
 
 static void what_does_not_go_on_is_written_by_a_call_of_its_own(void **state)
@@ -147,9 +149,7 @@ static void what_does_not_go_on_is_written_by_a_call_of_its_own(void **state)
     put_frames(4, 2);
     put_frames(1, 1);
     assert_int_equal(writes(), 2);
-    assert_int_equal(sync_log(), SQLITE_OK);
-    assert_int_equal(writes(), 3);
-    assert_file_is_image();
+    assert_synced_by(3);
 }
 
 static void a_large_commit_is_written_in_large_pieces(void **state)
