@@ -4,7 +4,7 @@ import "./style.css";
 import { Component, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-import { closeClient } from "./lib/live.js";
+import { useEvent } from "./lib/emitter.js";
 import { addressOf, environments, go, usePlace } from "./lib/place.js";
 import { useQuery } from "./lib/query.js";
 import { session } from "./lib/session.js";
@@ -108,11 +108,7 @@ function useCode(isSignedIn) {
 }
 
 function App() {
-  const place = usePlace(), [isSignedIn, setSignedIn] = useState(session.isSignedIn), code = useCode(isSignedIn);
-  useEffect(() => session.on("change", () => {
-    if (!session.isSignedIn) closeClient();
-    setSignedIn(session.isSignedIn);
-  }), []);
+  const place = usePlace(), isSignedIn = useEvent(session, "change", () => session.isSignedIn), code = useCode(isSignedIn);
   return <>{isSignedIn ? <SignedIn place={place} /> : <SignIn key={code} code={code} />}<Toasts /></>;
 }
 

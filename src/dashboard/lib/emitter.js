@@ -1,4 +1,6 @@
 // emitter.js - who listens to what.
+import { useLayoutEffect, useState } from "preact/hooks";
+
 export class Emitter {
   #listeners = new Map();
 
@@ -13,4 +15,15 @@ export class Emitter {
   emit(event, value) {
     for (const listener of [...this.#listeners.get(event) ?? []]) listener(value);
   }
+}
+
+/** What read gives, drawn anew after each event; also after one that came before the component listened. */
+export function useEvent(emitter, event, read) {
+  const [value, setValue] = useState(read);
+  useLayoutEffect(() => {
+    const look = () => setValue(read());
+    look();
+    return emitter.on(event, look);
+  }, [emitter, event]);
+  return value;
 }

@@ -5,7 +5,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { connect } from "../../client/client.js";
-import { Emitter } from "./emitter.js";
+import { Emitter, useEvent } from "./emitter.js";
 import { session } from "./session.js";
 
 /** What tables show. Values of runs may be megabytes: the view of one run asks for its own. */
@@ -32,18 +32,16 @@ export function clientOf(place) {
   return client;
 }
 
-export function closeClient() {
+session.on("change", () => {
+  if (session.isSignedIn) return;
   current?.close();
   current = currentKey = undefined;
   connection.emit("state");
-}
+});
 
 /** connecting, live, paused, closed; and why. */
 export function useConnection() {
-  const read = () => ({ state: current?.state ?? "closed", error: current?.error });
-  const [state, setState] = useState(read);
-  useEffect(() => connection.on("state", () => setState(read())), []);
-  return state;
+  return useEvent(connection, "state", () => ({ state: current?.state ?? "closed", error: current?.error }));
 }
 
 /** Calls draw once in the next frame, however often it is asked to. */

@@ -7,9 +7,7 @@
 //   /account/tokens                                     where the CLI sends who has no token
 //
 // The official CLI prints links of this form; it names the environment as environment, envSlug or env.
-import { useEffect, useState } from "preact/hooks";
-
-import { Emitter } from "./emitter.js";
+import { Emitter, useEvent } from "./emitter.js";
 
 export const environments = ["dev", "staging", "prod", "preview"];
 const slugs = { stg: "staging", development: "dev", production: "prod" };
@@ -58,8 +56,4 @@ addEventListener("click", (event) => {
   go(link.pathname + link.search);
 });
 
-export function usePlace() {
-  const [place, setPlace] = useState(readPlace);
-  useEffect(() => moves.on("move", () => setPlace(readPlace())), []);
-  return place;
-}
+export const usePlace = () => useEvent(moves, "move", () => readPlace());

@@ -1,7 +1,5 @@
 // settings.js - what a person has chosen for this browser: colours, and how times are written.
-import { useEffect, useState } from "preact/hooks";
-
-import { Emitter } from "./emitter.js";
+import { Emitter, useEvent } from "./emitter.js";
 
 const changes = new Emitter();
 const defaults = { theme: "system", clock: "local" };
@@ -26,8 +24,4 @@ export function choose(name, value) {
   changes.emit("change");
 }
 
-export function useSettings() {
-  const [, turn] = useState(0);
-  useEffect(() => changes.on("change", () => turn((count) => count + 1)), []);
-  return chosen;
-}
+export const useSettings = () => useEvent(changes, "change", () => ({ ...chosen }));

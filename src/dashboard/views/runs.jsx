@@ -2,6 +2,7 @@
 import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
+import { useEvent } from "../lib/emitter.js";
 import { readFilter, writeFilter } from "../lib/filter.js";
 import { addressOf, go } from "../lib/place.js";
 import { RunList } from "../lib/run_list.js";
@@ -29,8 +30,8 @@ function keep(place, filter) {
 
 /** The list of a place and filter, drawn anew when it changes. */
 function useRunList(place, filter) {
-  const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]), [, draw] = useState(0);
-  useEffect(() => shown.list.on("change", () => draw((version) => version + 1)), [shown]);
+  const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]);
+  useEvent(shown.list, "change", () => ({}));
   return shown;
 }
 

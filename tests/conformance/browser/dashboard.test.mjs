@@ -22,12 +22,13 @@ after(async () => { await browser?.stop(); await world?.stop(); });
 
 const at = (view, { env = "dev", ...query } = {}) => `/projects/v3/${keys.ref}/${view}?${new URLSearchParams({ env, ...query })}`;
 
-/** A signed-in tab at an address. What the console complains of fails the test. */
-async function open(t, address, { token = keys.pat, of = gateway, ...options } = {}) {
+/** A signed-in tab at an address, which runs first what is given as begin. What the console complains of fails the test. */
+async function open(t, address, { token = keys.pat, of = gateway, begin, ...options } = {}) {
   const tab = await browser.open(t, "about:blank", options), { page } = tab, complaints = [];
   page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text()); });
   t.after(() => assert.deepEqual([tab.broken?.stack, ...complaints].filter(Boolean), []));
   if (token) await page.addInitScript((value) => { if (!sessionStorage.getItem("runcast.token")) sessionStorage.setItem("runcast.token", value); }, token);
+  if (begin) await page.addInitScript(begin);
   page.setDefaultTimeout(15_000);
   await page.goto(of.url + address);
   return page;
@@ -159,6 +160,16 @@ describe("runs", () => {
     await page.getByText("Live", { exact: true }).waitFor({ timeout: 40_000 });
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     await shows(row(page, id), "Canceled");
+  });
+
+  test("are said to be live also where the page is drawn so late that the connection is there before", async (t) => {
+    const begin = () => { // frames and timers are late, as beside other programs; the network is not
+      const timer = window.setTimeout;
+      window.setTimeout = (ring, ms, ...values) => timer(ring, Math.max(ms ?? 0, 400), ...values);
+      window.requestAnimationFrame = (draw) => timer(() => draw(performance.now()), 400);
+    };
+    const page = await open(t, at("runs"), { begin });
+    await page.getByText("Live", { exact: true }).waitFor();
   });
 
   test("are filtered, found by id, its beginning, tag and task; the address has it all", async (t) => {
