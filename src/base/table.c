@@ -1,7 +1,10 @@
 /* table.c - linear probing, a keyed hash, and growth in small steps.
  *
- *   old   [ . m m . m | b . c ]                 m: moved, no longer looked at in here
- *   slots [ . . a . m . . m . . m . . m . . ]   twice as many: where all of them go */
+ *   old [ . - - . - | b . c ]                 -: moved or removed, its hash is left
+ *   now [ . . a . m . . m . . m . . m . . ]   twice as many: where all of them go
+ *
+ * A slot has its value and 32 bits of the hash, each in an array: a search passes other values,
+ * and a table grows, without a look at what is anywhere in memory. */
 #include "base/table.h"
 
 #include <assert.h>
@@ -76,95 +79,125 @@ void table_init(struct table *table, table_key_fn *key)
     *table = (struct table){ .key = key };
 }
 
+static struct table_slots make_slots(size_t capacity)
+{
+    assert(capacity <= UINT32_MAX); /* a hash says where a value belongs */
+    return (struct table_slots){ .capacity = capacity,
+                                 .values = mem_new_array(void *, capacity),
+                                 .hashes = mem_new_array(uint32_t, capacity) };
+}
+
+static void free_slots(struct table_slots *slots)
+{
+    free(slots->values);
+    free(slots->hashes);
+    *slots = (struct table_slots){ .values = NULL };
+}
+
 void table_finish(struct table *table)
 {
-    free(table->slots);
-    free(table->old);
-    *table = (struct table){ .key = table->key };
+    free_slots(&table->now);
+    free_slots(&table->old);
+    table_init(table, table->key);
+}
+
+/* The low half of the key's hash, but for 0, which stands in free slots. */
+static uint32_t hash_of(struct slice key)
+{
+    uint32_t hash = (uint32_t)table_hash(key);
+    return hash ? hash : 1;
+}
+
+static bool holds(const struct table *table, const struct table_slots *slots, size_t at,
+                  struct slice key, uint32_t hash)
+{
+    return slots->hashes[at] == hash && slice_equal(table->key(slots->values[at]), key);
 }
 
 /* Where the key is, or the free slot where it belongs. */
-static size_t slot_of(const struct table *table, struct slice key, size_t hash)
+static size_t slot_of(const struct table *table, struct slice key, uint32_t hash)
 {
-    size_t mask = table->capacity - 1;
-    size_t at = hash & mask;
-    while (table->slots[at] && !slice_equal(table->key(table->slots[at]), key))
+    size_t mask = table->now.capacity - 1, at = hash & mask;
+    while (table->now.hashes[at] && !holds(table, &table->now, at, key, hash))
         at = (at + 1) & mask;
     return at;
 }
 
-/* ---- growing, a few slots at a time ---- */
-
-static char gone; /* stands in old slots for a value that was removed */
-
-/* Where the key is among the slots not moved yet; old_capacity when it is not. What was
- * moved stays in its slot, so that searches pass over it, but is not looked at. */
-static size_t old_slot_of(const struct table *table, struct slice key, size_t hash)
+static void put(struct table *table, size_t at, void *value, uint32_t hash)
 {
-    if (!table->old)
-        return table->old_capacity;
-    size_t mask = table->old_capacity - 1;
-    for (size_t at = hash & mask; table->old[at]; at = (at + 1) & mask)
-        if (at >= table->moved && table->old[at] != &gone &&
-            slice_equal(table->key(table->old[at]), key))
-            return at;
-    return table->old_capacity;
+    table->now.values[at] = value;
+    table->now.hashes[at] = hash;
 }
 
-static bool is_old(const struct table *table, size_t old_slot)
+/* ---- growing, a few slots at a time ---- */
+
+/* Where the key is among the slots not moved yet; their capacity when it is not. What was moved
+ * or removed keeps its hash, so that searches pass over it, but has no value. */
+static size_t old_slot_of(const struct table *table, struct slice key, uint32_t hash)
 {
-    return table->old && old_slot < table->old_capacity;
+    const struct table_slots *old = &table->old;
+    size_t mask = old->capacity - 1;
+    if (old->capacity)
+        for (size_t at = hash & mask; old->hashes[at]; at = (at + 1) & mask)
+            if (old->values[at] && holds(table, old, at, key, hash))
+                return at;
+    return old->capacity;
+}
+
+/* What is moved is in no slot yet, so its key is compared with none. */
+static void move(struct table *table, void *value, uint32_t hash)
+{
+    size_t mask = table->now.capacity - 1, at = hash & mask;
+    while (table->now.hashes[at])
+        at = (at + 1) & mask;
+    put(table, at, value, hash);
 }
 
 static void move_some(struct table *table)
 {
-    for (size_t i = 0; table->old && i < MOVED_AT_ONCE; i++) {
-        void *value = table->old[table->moved];
-        if (value && value != &gone) {
-            struct slice key = table->key(value);
-            table->slots[slot_of(table, key, (size_t)table_hash(key))] = value;
-        }
-        if (++table->moved < table->old_capacity)
-            continue;
-        free(table->old);
-        table->old = NULL;
+    struct table_slots *old = &table->old;
+    for (size_t i = 0; old->capacity && i < MOVED_AT_ONCE; i++) {
+        if (old->values[table->moved])
+            move(table, old->values[table->moved], old->hashes[table->moved]);
+        old->values[table->moved] = NULL;
+        if (++table->moved == old->capacity)
+            free_slots(old);
     }
 }
 
 /* The slots before are all moved by now: two thirds of twice as many were to be filled. */
 static void grow(struct table *table)
 {
-    while (table->old)
+    while (table->old.capacity)
         move_some(table);
-    table->old = table->slots;
-    table->old_capacity = table->capacity;
+    table->old = table->now;
     table->moved = 0;
-    table->capacity = table->capacity ? table->capacity * 2 : FIRST_CAPACITY;
-    table->slots = mem_new_array(void *, table->capacity);
+    table->now = make_slots(table->now.capacity ? table->now.capacity * 2 : FIRST_CAPACITY);
 }
 
 /* ---- what callers see ---- */
 
 void *table_find(const struct table *table, struct slice key)
 {
-    if (!table->capacity)
+    if (!table->now.capacity)
         return NULL;
-    size_t hash = (size_t)table_hash(key);
-    void *value = table->slots[slot_of(table, key, hash)];
-    if (value || !table->old)
-        return value;
-    size_t at = old_slot_of(table, key, hash);
-    return is_old(table, at) ? table->old[at] : NULL;
+    uint32_t hash = hash_of(key);
+    size_t at = slot_of(table, key, hash);
+    if (table->now.hashes[at])
+        return table->now.values[at];
+    at = old_slot_of(table, key, hash);
+    return at < table->old.capacity ? table->old.values[at] : NULL;
 }
 
 void table_insert(struct table *table, void *value)
 {
-    if (table->count >= table->capacity - table->capacity / 3)
+    if (table->count >= table->now.capacity - table->now.capacity / 3)
         grow(table);
     struct slice key = table->key(value);
-    size_t hash = (size_t)table_hash(key), at = slot_of(table, key, hash);
-    assert(!table->slots[at] && !is_old(table, old_slot_of(table, key, hash)));
-    table->slots[at] = value;
+    uint32_t hash = hash_of(key);
+    size_t at = slot_of(table, key, hash);
+    assert(!table->now.hashes[at] && old_slot_of(table, key, hash) == table->old.capacity);
+    put(table, at, value, hash);
     table->count++;
     move_some(table);
 }
@@ -172,32 +205,33 @@ void table_insert(struct table *table, void *value)
 /* Moves what a search would no longer reach into the gap, so there are no tombstones. */
 static void close_gap(struct table *table, size_t gap)
 {
-    size_t mask = table->capacity - 1;
-    for (size_t at = (gap + 1) & mask; table->slots[at]; at = (at + 1) & mask) {
-        size_t home = (size_t)table_hash(table->key(table->slots[at])) & mask;
+    struct table_slots *now = &table->now;
+    size_t mask = now->capacity - 1;
+    for (size_t at = (gap + 1) & mask; now->hashes[at]; at = (at + 1) & mask) {
+        size_t home = now->hashes[at] & mask;
         if (((at - home) & mask) < ((at - gap) & mask))
             continue;
-        table->slots[gap] = table->slots[at];
-        table->slots[at] = NULL;
+        put(table, gap, now->values[at], now->hashes[at]);
         gap = at;
     }
+    put(table, gap, NULL, 0);
 }
 
 void *table_remove(struct table *table, struct slice key)
 {
-    if (!table->capacity)
+    if (!table->now.capacity)
         return NULL;
-    size_t hash = (size_t)table_hash(key), at = slot_of(table, key, hash);
-    void *value = table->slots[at];
+    uint32_t hash = hash_of(key);
+    size_t at = slot_of(table, key, hash);
+    void *value = table->now.values[at];
     if (value) {
-        table->slots[at] = NULL;
         close_gap(table, at);
     } else {
         at = old_slot_of(table, key, hash);
-        if (!is_old(table, at))
+        if (at == table->old.capacity)
             return NULL;
-        value = table->old[at];
-        table->old[at] = &gone;
+        value = table->old.values[at];
+        table->old.values[at] = NULL;
     }
     table->count--;
     return value;
@@ -205,13 +239,13 @@ void *table_remove(struct table *table, struct slice key)
 
 void *table_next(const struct table *table, size_t *at)
 {
-    for (; *at < table->capacity; (*at)++)
-        if (table->slots[*at])
-            return table->slots[(*at)++];
-    while (table->old && *at < table->capacity + table->old_capacity) {
-        size_t old = (*at)++ - table->capacity;
-        if (old >= table->moved && table->old[old] && table->old[old] != &gone)
-            return table->old[old];
+    while (*at < table->now.capacity + table->old.capacity) {
+        size_t slot = (*at)++;
+        void *value = slot < table->now.capacity
+                          ? table->now.values[slot]
+                          : table->old.values[slot - table->now.capacity];
+        if (value)
+            return value;
     }
     return NULL;
 }
