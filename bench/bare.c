@@ -1,14 +1,17 @@
-/* bare.c - what SQLite writes by itself, for triggers to be compared with.
+/* bare.c - what SQLite writes by itself, for triggers and changes to be compared with.
  *
- *   a gateway's database, after triggers ─► its newest run ─► copies of it, N in a transaction
+ *   a gateway's database, after triggers ─► its newest run ─┬► copies of it, N in a transaction
+ *                                                           └► its metadata, anew each 1 / rate s
  *
- * Each copy has an id, a number and positions of its own, and its payload; each transaction also
- * moves the counters that a trigger moves. Statements are prepared once, there is no network, no
- * HTTP and nobody to answer. Commits are synced as the gateway's are; unlike there SQLite checkpoints
- * by itself, and nobody else may have the database open: so a gateway that runs is refused. */
+ * Each copy has an id, a number and positions of its own, and its payload; a change has the next
+ * position; each transaction also moves the counters that a trigger or a change moves. Statements are
+ * prepared once, there is no network, no HTTP and nobody to answer. Commits are synced as the gateway's
+ * are; unlike there SQLite checkpoints by itself, and nobody else may have the database open: so a
+ * gateway that runs is refused. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/mem.h"
 #include "commands.h"
@@ -32,11 +35,12 @@ struct copier {
 struct bare {
     sqlite3 *db;
     struct copier run, payload;
-    sqlite3_stmt *begin, *commit, *counters, *number;
-    char id[ID_CHARS]; /* of the model, then of the copy */
-    int64_t highest;   /* rev of any run before: behind it all numbers are free */
-    int64_t copies;
+    sqlite3_stmt *begin, *commit, *counters, *number, *change, *metadata;
+    char id[ID_CHARS];        /* of the model, then of the copy */
+    int64_t highest;          /* rev of any run before: behind it all numbers are free */
+    int64_t written;          /* copies or changes */
     struct histogram latency; /* of a transaction */
+    struct report report;
 };
 
 static void check(const struct bare *bare, bool done)
@@ -124,6 +128,15 @@ static void open_database(struct bare *bare, const char *path)
     sqlite3_bind_value(bare->counters, 2, sqlite3_column_value(newest, 1));
     sqlite3_bind_value(bare->number, 2, sqlite3_column_value(newest, 1));
     sqlite3_bind_value(bare->number, 3, sqlite3_column_value(newest, 2));
+    bare->change = prepare(bare, "UPDATE run SET rev = ?1, metadata_rev = ?1,"
+                                 " version = version + 1, updated_at = updated_at + 1"
+                                 " WHERE env = ?2 AND id = ?3");
+    bare->metadata = prepare(bare, "UPDATE run_metadata SET body = CAST(?1 AS BLOB)"
+                                   " WHERE env = ?2 AND id = ?3");
+    sqlite3_bind_value(bare->change, 2, sqlite3_column_value(newest, 1));
+    sqlite3_bind_value(bare->change, 3, sqlite3_column_value(newest, 0));
+    sqlite3_bind_value(bare->metadata, 2, sqlite3_column_value(newest, 1));
+    sqlite3_bind_value(bare->metadata, 3, sqlite3_column_value(newest, 0));
     sqlite3_finalize(newest);
 }
 
@@ -131,7 +144,8 @@ static void copy(struct bare *bare, struct copier *copier)
 {
     sqlite3_bind_text(copier->insert, copier->id, bare->id, -1, SQLITE_STATIC);
     for (int i = 0; i < copier->moving_count; i++)
-        sqlite3_bind_int64(copier->insert, copier->moving[i], bare->highest + bare->copies);
+        sqlite3_bind_int64(copier->insert, copier->moving[i],
+                           bare->highest + bare->written);
     run_once(bare, copier->insert);
 }
 
@@ -140,11 +154,11 @@ static void write_group(struct bare *bare, int64_t size)
     char *counter = bare->id + strlen(bare->id) - COUNTER_CHARS;
     run_once(bare, bare->begin);
     for (int64_t i = 0; i < size; i++) {
-        bare->copies++;
+        bare->written++;
         /* Behind every id of this moment, which are of digits and small letters, and behind
          * those of copies that were made before. */
         snprintf(counter, COUNTER_CHARS + 1, "~%07llx",
-                 (unsigned long long)(bare->highest + bare->copies) & 0xfffffff);
+                 (unsigned long long)(bare->highest + bare->written) & 0xfffffff);
         copy(bare, &bare->run);
         copy(bare, &bare->payload);
     }
@@ -155,23 +169,46 @@ static void write_group(struct bare *bare, int64_t size)
     run_once(bare, bare->commit);
 }
 
+static void write_change(struct bare *bare)
+{
+    bare->written++;
+    sqlite3_bind_int64(bare->change, 1, bare->highest + bare->written);
+    sqlite3_bind_int64(bare->metadata, 1, now_ns());
+    sqlite3_bind_int64(bare->counters, 1, 1);
+    run_once(bare, bare->begin);
+    run_once(bare, bare->change);
+    run_once(bare, bare->metadata);
+    if (sqlite3_changes(bare->db) == 0)
+        fatal("--rate: the newest run has no metadata that could change");
+    run_once(bare, bare->counters);
+    run_once(bare, bare->commit);
+}
+
+static void sleep_until(int64_t instant_ns)
+{
+    struct timespec instant = { instant_ns / 1000000000, instant_ns % 1000000000 };
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &instant, NULL);
+}
+
+static double cpu_us(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
+}
+
 static void close_database(struct bare *bare)
 {
     sqlite3_stmt *const all[] = { bare->run.insert, bare->payload.insert, bare->begin,
-                                  bare->commit,     bare->counters,       bare->number };
+                                  bare->commit,     bare->counters,       bare->number,
+                                  bare->change,     bare->metadata };
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         sqlite3_finalize(all[i]);
     sqlite3_close(bare->db);
 }
 
-int bare_main(const struct options *options)
+static void copy_runs(struct bare *bare, const struct options *options)
 {
-    struct bare *bare = mem_new(struct bare);
-    struct report report;
-    if (options->group < 1 || options->group > 100000)
-        fatal("--group is from 1 to 100000");
-    report_init(&report, options->json, "bare");
-    open_database(bare, options->database);
     int64_t began = now_ns(), before = began;
     do {
         write_group(bare, options->group);
@@ -179,12 +216,43 @@ int bare_main(const struct options *options)
         histogram_record(&bare->latency, now - before);
         before = now;
     } while ((double)(before - began) < options->seconds * 1e9);
-    report_count(&report, "group", "runs of a transaction", options->group);
-    report_count(&report, "runs", "runs written", bare->copies);
-    report_number(&report, "per_second", "runs a second",
-                  (double)bare->copies / ((double)(before - began) / 1e9), "/s");
-    report_latency(&report, "latency", "a transaction", &bare->latency);
-    report_finish(&report);
+    report_count(&bare->report, "group", "runs of a transaction", options->group);
+    report_count(&bare->report, "runs", "runs written", bare->written);
+    report_number(&bare->report, "per_second", "runs a second",
+                  (double)bare->written / ((double)(before - began) / 1e9), "/s");
+}
+
+static void change_run(struct bare *bare, const struct options *options)
+{
+    int64_t began = now_ns(), instant = began;
+    double cpu_before = cpu_us();
+    do {
+        int64_t before = now_ns();
+        write_change(bare);
+        histogram_record(&bare->latency, now_ns() - before);
+        instant += (int64_t)(1e9 / options->rate);
+        sleep_until(instant);
+    } while ((double)(instant - began) < options->seconds * 1e9);
+    report_count(&bare->report, "changes", "changes written", bare->written);
+    report_number(&bare->report, "cpu_us_per_change", "CPU a change",
+                  (cpu_us() - cpu_before) / (double)bare->written, "us");
+}
+
+int bare_main(const struct options *options)
+{
+    struct bare *bare = mem_new(struct bare);
+    if (options->group < 1 || options->group > 100000)
+        fatal("--group is from 1 to 100000");
+    if (options->rate > 1e6)
+        fatal("--rate is at most a million");
+    report_init(&bare->report, options->json, "bare");
+    open_database(bare, options->database);
+    if (options->rate > 0)
+        change_run(bare, options);
+    else
+        copy_runs(bare, options);
+    report_latency(&bare->report, "latency", "a transaction", &bare->latency);
+    report_finish(&bare->report);
     close_database(bare);
     free(bare);
     return 0;

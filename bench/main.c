@@ -31,7 +31,7 @@ static const struct {
     { "upgrade", COMMAND_UPGRADE, upgrade_main,
       "starts a gateway, and starts it anew beneath its clients: who is back when" },
     { "bare", COMMAND_BARE, bare_main,
-      "what SQLite writes a second by itself, of the rows of a trigger" },
+      "what SQLite writes a second by itself, of the rows of a trigger or a change" },
 };
 
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(commands[0]) };

@@ -102,6 +102,8 @@ static const struct option_row rows[] = {
     { "--database", TEXT, BARE, AT(database), "",
       "of a gateway that does not run and has triggered runs: it is written to" },
     { "--group", NUMBER, BARE, AT(group), "32", "runs of a transaction" },
+    { "--rate", REAL, BARE, AT(rate), "0",
+      "instead: changes of the newest run a second, one a transaction; 0: none" },
     { "--seconds", REAL, FANOUT | TRIGGER | RETRIEVE | DEQUEUE | BARE, AT(seconds), "10",
       "how long to measure" },
 };

@@ -244,11 +244,13 @@ http_rows() {
     row "  lost" "$(median poll200 lost)" "" - - "<= 0"
 }
 
-# measure_bare NAME GROUP: SQLite by itself, in the database of the gateway that has just stopped.
+# measure_bare NAME OPTION…: SQLite by itself, in the database of the gateway that has just stopped.
 measure_bare() {
-    progress "$1"
-    "$build/runcast-bench" bare --database "$data/gateway/runcast.db" \
-        --group "$(printf '%.0f' "$2")" --seconds "$seconds" --json >"$out/$1.json"
+    local name=$1
+    shift
+    progress "$name"
+    taskset -c "$server_cores" "$build/runcast-bench" bare --seconds "$seconds" --json \
+        --database "$data/gateway/runcast.db" "$@" >"$out/$name.json"
 }
 
 # Gateway and bench share both cores: a bench that keeps to one of them would take it from the
@@ -258,7 +260,7 @@ measure_requests() {
     server_cores=0,1 bench_cores=0,1
     for i in $(seq "$rounds"); do
         against gateway "triggers-$i" trigger --concurrency 64 --payload 1024 --seconds "$seconds"
-        measure_bare "bare-$i" "$(field "triggers-$i" group)"
+        measure_bare "bare-$i" --group "$(printf '%.0f' "$(field "triggers-$i" group)")"
     done
     against gateway large trigger --concurrency 1 --payload 3145000 --count 20
     against gateway quotes trigger --concurrency 1 --payload 3145000 --quotes --count 20
@@ -271,9 +273,12 @@ measure_requests() {
 
 # One change, one request and one connection beside what these cost the floor.
 measure_single() {
-    local i
+    local i bytes ten=(--subscribers 10 --rate 40 --seconds "$seconds")
     for i in $(seq "$rounds"); do
-        against gateway "ten-$i" fanout --subscribers 10 --rate 40 --seconds "$seconds"
+        against gateway "ten-$i" fanout "${ten[@]}"
+        measure_bare "bare-ten-$i" --rate 40
+        bytes=$(field "ten-$i" frame_bytes)
+        against floor "floor-ten-$i" fanout --floor --frame-bytes "${bytes%.*}" "${ten[@]}"
         against gateway "trigger-$i" trigger --seconds 2
         against floor "floor-trigger-$i" trigger --seconds 2
         against gateway "retrieve-$i" retrieve --seconds 2
@@ -290,11 +295,16 @@ beside() {
 }
 
 single_rows() {
-    local change
+    local change least
     change=$(awk -v f="$(median ten cpu_us_per_frame)" 'BEGIN { print 10 * f }')
-    row "CPU of a change with 10 subscribers" "$change" us - - "<= 450"
-    row "  without its frames" "$(median ten change_us)" us - -
-    row "  change to socket p50" "$(median ten latency_p50_us)" us - -
+    least=$(awk -v f="$(median floor-ten cpu_us_per_frame)" \
+        -v c="$(median bare-ten cpu_us_per_change)" 'BEGIN { print 10 * f + c }')
+    row "CPU of a change with 10 subscribers" "$change" us "$least" \
+        "$(quotient "$change" "$least")" "<= 1.3"
+    row "  without its frames, beside SQLite alone" "$(median ten change_us)" us \
+        "$(median bare-ten cpu_us_per_change)" -
+    row "  change to socket p50, a commit of SQLite alone" "$(median ten latency_p50_us)" us \
+        "$(median bare-ten latency_p50_us)" -
     beside "CPU of a trigger of 1 KiB, 64 connections" trigger cpu_us_per_run \
         floor-trigger cpu_us_per_run "<= 6"
     beside "CPU of a retrieve, 64 connections" retrieve cpu_us_per_request \
