@@ -53,11 +53,11 @@ function Deployment({ place }) {
   }, { everyMs: 2000 });
   const back = addressOf({ ...place, id: undefined, query: {} });
   if (!data) return <Page title="Deployment">{error ? <><Problem error={error} /><p><a href={back}>Show all deployments</a></p></> : <Loading />}</Page>;
-  const isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
+  const isKnown = current.data !== undefined, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
   return (
     <Page title={data.version} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Deployments</a><State status={data.status} />{isCurrent && <em class="mini current">current</em>}<Id>{data.id}</Id></span>}
       actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Canceled").then(reload)}>Cancel</Button>}
-        {data.status === "DEPLOYED" && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back to it…" : "Promote…"}</Button>}</>}>
+        {data.status === "DEPLOYED" && isKnown && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back to it…" : "Promote…"}</Button>}</>}>
       {data.errorData && <section class="failure" aria-label="Error"><h2>{data.errorData.name ? `${data.errorData.name}: ` : ""}{data.errorData.message}</h2>{(data.errorData.stack ?? data.errorData.stderr) && <pre class="stack-trace" tabIndex={0}>{data.errorData.stack ?? data.errorData.stderr}</pre>}</section>}
       <div class="columns">
         <section class="panel" aria-label="Build"><header><h2>Log of the build</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
@@ -77,7 +77,7 @@ function Deployment({ place }) {
 function List({ place }) {
   const [before, setBefore] = useState([]), [promoted, setPromoted] = useState(), current = useCurrent(place);
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.ask(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
-  const rows = data?.data ?? [];
+  const rows = data?.data ?? [], isKnown = current.data !== undefined;
   return (
     <Page title="Deployments" subtitle={current.data && <>New runs get version <b>{current.data.version}</b></>}>
       {error && <Problem error={error} retry={reload} />}
@@ -90,7 +90,7 @@ function List({ place }) {
         ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}</span> : <span class="dim">–</span>],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
         ["Took", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number"],
-        ["Actions", (one) => one.status === "DEPLOYED" && current.data?.id !== one.id && <Button kind="small" aria-label={`Make ${one.version} the current version`} onClick={() => setPromoted(one.version)}>{current.data && one.version < current.data.version ? "Roll back…" : "Promote…"}</Button>, "actions-cell"],
+        ["Actions", (one) => one.status === "DEPLOYED" && isKnown && current.data?.id !== one.id && <Button kind="small" aria-label={`Make ${one.version} the current version`} onClick={() => setPromoted(one.version)}>{current.data && one.version < current.data.version ? "Roll back…" : "Promote…"}</Button>, "actions-cell"],
       ]} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}
       {promoted && <PromoteDialog place={place} version={promoted} current={current.data} onClose={() => setPromoted()} onDone={() => { current.reload(); reload(); }} />}
