@@ -390,6 +390,8 @@ static void check_transport(struct fanout *fanout)
     if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
         fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
               "--frame-bytes for the others");
+    if (options->frame_bytes && is_gateway(options))
+        fatal("--frame-bytes is of messages that are made up: it needs --floor or --peer");
     if (options->floor && options_has_peer(options))
         fatal("the server is --floor or a --peer, not both");
     fanout->polls = strcmp(options->transport, "longpoll") == 0;
@@ -428,8 +430,10 @@ static void prepare(struct fanout *fanout)
             FILL_BATCH);
     if (runs < 1)
         fatal("--runs is at least 1");
-    if (options->ahead < 0 || options->pad < 0)
-        fatal("--ahead and --pad are at least 0");
+    if (options->ahead < 0 || options->pad < 0 || options->frame_bytes < 0)
+        fatal("--ahead, --pad and --frame-bytes are at least 0");
+    if (options->ahead && options->rate <= 0)
+        fatal("--ahead bounds changes on their way: it needs a --rate above 0");
     fill_init(&fanout->fill, options, &fanout->report);
     if (!is_gateway(options)) {
         fanout->fill.ids = mem_new(struct fill_id);

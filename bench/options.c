@@ -10,6 +10,8 @@
 #include "base/text.h"
 #include "poller.h"
 
+enum { MADE_UP_BYTES = 160 };
+
 enum option_type { TEXT, NUMBER, REAL, FLAG };
 
 enum {
@@ -68,8 +70,8 @@ static const struct option_row rows[] = {
     { "--floor", FLAG, FANOUT | RETRIEVE, AT(floor), "0", "the server is runcast-floor" },
     { "--peer", TEXT, FANOUT, AT(peer), "",
       "the server is another one: nchan, nats, mosquitto, socket.io, ws" },
-    { "--frame-bytes", NUMBER, FANOUT, AT(frame_bytes), "160",
-      "payload of the floor's and a peer's messages" },
+    { "--frame-bytes", NUMBER, FANOUT, AT(frame_bytes), "0",
+      "payload of the floor's and a peer's messages; 0: 160" },
     { "--runs", NUMBER, SNAPSHOT, AT(runs), "100000", "runs in the snapshot" },
     { "--sizes", TEXT, SCALE, AT(sizes), "10000,100000",
       "runs in the table when measuring" },
@@ -200,6 +202,8 @@ void options_read(struct options *options, enum command command, int argc, char 
             fatal("%s needs a value", argv[i]);
         set_option(options, row, row->type == FLAG ? "1" : argv[++i]);
     }
+    if (!options->frame_bytes && (options->floor || options_has_peer(options)))
+        options->frame_bytes = MADE_UP_BYTES;
     if (command != COMMAND_BARE)
         resolve_url(options);
 }

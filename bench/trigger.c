@@ -17,6 +17,8 @@
 #include "server.h"
 #include "json/scan.h"
 
+enum { BATCH_MAX = 1000 }; /* items that a gateway takes */
+
 enum step { STEP_TRIGGER, STEP_BATCH, STEP_ITEMS };
 
 static const int64_t TICK_NS = 20000000;
@@ -165,6 +167,10 @@ int trigger_main(const struct options *options)
     struct load *load = mem_new(struct load);
     if (options->concurrency < 1 || options->concurrency > 10000)
         fatal("--concurrency is from 1 to 10000");
+    if (options->batch < 0 || options->batch > BATCH_MAX)
+        fatal("--batch is from 1 to %d items, or 0: single triggers", BATCH_MAX);
+    if (options->payload_bytes < 0 || options->count < 0)
+        fatal("--payload and --count are at least 0");
     load->options = options;
     report_init(&load->report, options->json, "trigger");
     make_bodies(load);
