@@ -3,8 +3,9 @@
  *   old [ . - - . - | b . c ]                 -: moved or removed, its hash is left
  *   now [ . . a . m . . m . . m . . m . . ]   twice as many: where all of them go
  *
- * A slot has its value and 32 bits of the hash, each in an array: a search passes other values,
- * and a table grows, without a look at what is anywhere in memory. */
+ * A slot is a value and 32 bits of the hash of its key, each in an array of its own: a search
+ * passes other values, and a table grows, without reading any of them, each of which would be a
+ * cache miss. */
 #include "base/table.h"
 
 #include <assert.h>
