@@ -108,7 +108,8 @@ function useCode(isSignedIn) {
 }
 
 function App() {
-  const place = usePlace(), isSignedIn = useEvent(session, "change", () => session.isSignedIn), code = useCode(isSignedIn);
+  useEvent(session, "change");
+  const place = usePlace(), { isSignedIn } = session, code = useCode(isSignedIn);
   return <>{isSignedIn ? <SignedIn place={place} /> : <SignIn key={code} code={code} />}<Toasts /></>;
 }
 

@@ -3,6 +3,7 @@ import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Emitter {
   #listeners = new Map();
+  count = 0; // of what was emitted
 
   /** Gives the function that ends it. */
   on(event, listener) {
@@ -13,17 +14,17 @@ export class Emitter {
   }
 
   emit(event, value) {
+    this.count++;
     for (const listener of [...this.#listeners.get(event) ?? []]) listener(value);
   }
 }
 
-/** What read gives, drawn anew after each event; also after one that came before the component listened. */
-export function useEvent(emitter, event, read) {
-  const [value, setValue] = useState(read);
+/** Draws a component anew after each event; also after one that came between its drawing and its listening. */
+export function useEvent(emitter, event) {
+  const [, turn] = useState(0), { count } = emitter;
   useLayoutEffect(() => {
-    const look = () => setValue(read());
-    look();
-    return emitter.on(event, look);
+    const draw = () => turn((turns) => turns + 1);
+    if (emitter.count !== count) draw();
+    return emitter.on(event, draw);
   }, [emitter, event]);
-  return value;
 }

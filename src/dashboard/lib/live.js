@@ -41,7 +41,8 @@ session.on("change", () => {
 
 /** connecting, live, paused, closed; and why. */
 export function useConnection() {
-  return useEvent(connection, "state", () => ({ state: current?.state ?? "closed", error: current?.error }));
+  useEvent(connection, "state");
+  return { state: current?.state ?? "closed", error: current?.error };
 }
 
 /** Calls draw once in the next frame, however often it is asked to. */

@@ -56,4 +56,7 @@ addEventListener("click", (event) => {
   go(link.pathname + link.search);
 });
 
-export const usePlace = () => useEvent(moves, "move", () => readPlace());
+export function usePlace() {
+  useEvent(moves, "move");
+  return readPlace();
+}

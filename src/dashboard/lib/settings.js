@@ -24,4 +24,7 @@ export function choose(name, value) {
   changes.emit("change");
 }
 
-export const useSettings = () => useEvent(changes, "change", () => ({ ...chosen }));
+export function useSettings() {
+  useEvent(changes, "change");
+  return chosen;
+}

@@ -53,7 +53,7 @@ function Deployment({ place }) {
   }, { everyMs: 2000 });
   const back = addressOf({ ...place, id: undefined, query: {} });
   if (!data) return <Page title="Deployment">{error ? <><Problem error={error} /><p><a href={back}>Show all deployments</a></p></> : <Loading />}</Page>;
-  const isKnown = current.data !== undefined, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
+  const isKnown = !current.isLoading, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
   return (
     <Page title={data.version} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Deployments</a><State status={data.status} />{isCurrent && <em class="mini current">current</em>}<Id>{data.id}</Id></span>}
       actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Canceled").then(reload)}>Cancel</Button>}
@@ -77,7 +77,7 @@ function Deployment({ place }) {
 function List({ place }) {
   const [before, setBefore] = useState([]), [promoted, setPromoted] = useState(), current = useCurrent(place);
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.ask(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
-  const rows = data?.data ?? [], isKnown = current.data !== undefined;
+  const rows = data?.data ?? [], isKnown = !current.isLoading;
   return (
     <Page title="Deployments" subtitle={current.data && <>New runs get version <b>{current.data.version}</b></>}>
       {error && <Problem error={error} retry={reload} />}

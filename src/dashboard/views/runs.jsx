@@ -31,7 +31,7 @@ function keep(place, filter) {
 /** The list of a place and filter, drawn anew when it changes. */
 function useRunList(place, filter) {
   const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]);
-  useEvent(shown.list, "change", () => ({}));
+  useEvent(shown.list, "change");
   return shown;
 }
 
