@@ -19,7 +19,13 @@
 #include "poller.h"
 #include "report.h"
 
-enum { COLUMNS_MAX = 128, ID_CHARS = 64, COUNTER_CHARS = 8, MOVING = 5 };
+enum {
+    COLUMNS_MAX = 128,
+    ID_CHARS = 64,
+    COUNTER_CHARS = 8,
+    MOVING = 5,
+    RUNS_OF_A_TRANSACTION = 32,
+};
 
 /* Numbers that are higher in each copy than in the one before. */
 static const char *const moving[MOVING] = { "rev", "whole_rev", "metadata_rev", "number",
@@ -118,8 +124,6 @@ static void open_database(struct bare *bare, const char *path)
     snprintf(bare->id, sizeof(bare->id), "%s",
              (const char *)sqlite3_column_text(newest, 0));
     bare->highest = sqlite3_column_int64(newest, 3);
-    make_copier(bare, &bare->run, "run");
-    make_copier(bare, &bare->payload, "run_payload");
     bare->begin = prepare(bare, "BEGIN IMMEDIATE");
     bare->commit = prepare(bare, "COMMIT");
     bare->counters = prepare(bare, "UPDATE environment SET seq = seq + ?1 WHERE env = ?2");
@@ -209,14 +213,17 @@ static void close_database(struct bare *bare)
 
 static void copy_runs(struct bare *bare, const struct options *options)
 {
+    int64_t group = options->group ? options->group : RUNS_OF_A_TRANSACTION;
+    make_copier(bare, &bare->run, "run");
+    make_copier(bare, &bare->payload, "run_payload");
     int64_t began = now_ns(), before = began;
     do {
-        write_group(bare, options->group);
+        write_group(bare, group);
         int64_t now = now_ns();
         histogram_record(&bare->latency, now - before);
         before = now;
     } while ((double)(before - began) < options->seconds * 1e9);
-    report_count(&bare->report, "group", "runs of a transaction", options->group);
+    report_count(&bare->report, "group", "runs of a transaction", group);
     report_count(&bare->report, "runs", "runs written", bare->written);
     report_number(&bare->report, "per_second", "runs a second",
                   (double)bare->written / ((double)(before - began) / 1e9), "/s");
@@ -234,6 +241,8 @@ static void change_run(struct bare *bare, const struct options *options)
         sleep_until(instant);
     } while ((double)(instant - began) < options->seconds * 1e9);
     report_count(&bare->report, "changes", "changes written", bare->written);
+    report_number(&bare->report, "per_second", "changes a second",
+                  (double)bare->written / ((double)(now_ns() - began) / 1e9), "/s");
     report_number(&bare->report, "cpu_us_per_change", "CPU a change",
                   (cpu_us() - cpu_before) / (double)bare->written, "us");
 }
@@ -241,10 +250,12 @@ static void change_run(struct bare *bare, const struct options *options)
 int bare_main(const struct options *options)
 {
     struct bare *bare = mem_new(struct bare);
-    if (options->group < 1 || options->group > 100000)
-        fatal("--group is from 1 to 100000");
-    if (options->rate > 1e6)
-        fatal("--rate is at most a million");
+    if (options->group < 0 || options->group > 100000)
+        fatal("--group is from 1 to 100000, or 0: %d", RUNS_OF_A_TRANSACTION);
+    if (options->rate > 0 && options->group)
+        fatal("--rate makes one change a transaction: it goes without --group");
+    if (options->rate > 0 && options->rate < 0.01)
+        fatal("--rate is at least 0.01");
     report_init(&bare->report, options->json, "bare");
     open_database(bare, options->database);
     if (options->rate > 0)

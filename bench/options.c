@@ -10,7 +10,10 @@
 #include "base/text.h"
 #include "poller.h"
 
-enum { MADE_UP_BYTES = 160 };
+enum {
+    MADE_UP_BYTES = 160,
+    REAL_MAX = 10000000, /* of seconds, or of anything a second */
+};
 
 enum option_type { TEXT, NUMBER, REAL, FLAG };
 
@@ -103,7 +106,7 @@ static const struct option_row rows[] = {
     { "--runs", NUMBER, UPGRADE, AT(runs), "10000", "more runs, which nobody listens to" },
     { "--database", TEXT, BARE, AT(database), "",
       "of a gateway that does not run and has triggered runs: it is written to" },
-    { "--group", NUMBER, BARE, AT(group), "32", "runs of a transaction" },
+    { "--group", NUMBER, BARE, AT(group), "0", "runs of a transaction; 0: 32" },
     { "--rate", REAL, BARE, AT(rate), "0",
       "instead: changes of the newest run a second, one a transaction; 0: none" },
     { "--seconds", REAL, FANOUT | TRIGGER | RETRIEVE | DEQUEUE | BARE, AT(seconds), "10",
@@ -126,8 +129,8 @@ static void set_option(struct options *options, const struct option_row *row,
         return;
     case REAL:
         *(double *)place = strtod(text, &end);
-        if (end == text || *end || *(double *)place < 0)
-            fatal("%s: '%s' is not a number", row->name, text);
+        if (end == text || *end || !(*(double *)place >= 0 && *(double *)place <= REAL_MAX))
+            fatal("%s: '%s' is no number from 0 to %d", row->name, text, REAL_MAX);
         return;
     }
 }
