@@ -38,7 +38,7 @@ int64_t now_ns(void)
 
 void poller_init(struct poller *poller)
 {
-    poller->epoll = epoll_create1(EPOLL_CLOEXEC);
+    *poller = (struct poller){ .epoll = epoll_create1(EPOLL_CLOEXEC) };
     if (poller->epoll < 0)
         fatal("cannot create an epoll descriptor: %s", strerror(errno));
 }
@@ -75,16 +75,30 @@ void poller_close(struct source *source)
     source->fd = -1;
 }
 
-void poller_wait(struct poller *poller, int64_t until_ns)
+static int ask(struct poller *poller, struct epoll_event *events, int64_t left_ns)
 {
-    struct epoll_event events[EVENTS_A_TURN];
-    int64_t left_ns = until_ns - now_ns();
     if (left_ns < 0)
         left_ns = 0;
     struct timespec left = { .tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S };
     int count = epoll_pwait2(poller->epoll, events, EVENTS_A_TURN, &left, NULL);
     if (count < 0 && errno != EINTR)
         fatal("cannot wait for events: %s", strerror(errno));
+    return count;
+}
+
+void poller_wait(struct poller *poller, int64_t until_ns)
+{
+    struct epoll_event events[EVENTS_A_TURN];
+    int64_t awake_until_ns = poller->ready_ns + poller->awake_ns;
+    if (awake_until_ns > until_ns)
+        awake_until_ns = until_ns;
+    int count = 0;
+    while (count == 0 && now_ns() < awake_until_ns)
+        count = ask(poller, events, 0);
+    if (count == 0)
+        count = ask(poller, events, until_ns - now_ns());
+    if (count > 0)
+        poller->ready_ns = now_ns();
     for (int i = 0; i < count; i++) {
         struct source *source = events[i].data.ptr;
         if (source->fd >= 0)

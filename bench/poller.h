@@ -16,6 +16,8 @@ struct source {
 
 struct poller {
     int epoll;
+    int64_t awake_ns; /* stays awake so long behind what was ready last; 0: it does not */
+    int64_t ready_ns; /* when that was */
 };
 
 /* Prints the sentence to standard error and ends the program with status 1. */
