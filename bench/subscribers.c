@@ -5,6 +5,7 @@
 #include "subscribers.h"
 
 #include <inttypes.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -238,8 +239,20 @@ void subscribers_connect(struct subscribers *subs)
     }
 }
 
+/* Lets the kernel acknowledge what a client has read when it has read it. Where the client has
+ * said something on the connection, a subscription, TCP holds acknowledgements back for more of
+ * it (tcp(7), TCP_QUICKACK), until a later frame makes it send one: inside the server's call. */
+static void acknowledge_at_once(const struct subscribers *subs)
+{
+    int yes = 1;
+    for (size_t i = 0; i < subs->count; i++)
+        setsockopt(subs->all[i].client.source.fd, IPPROTO_TCP, TCP_QUICKACK, &yes,
+                   sizeof(yes));
+}
+
 void subscribers_measure(struct subscribers *subs)
 {
+    acknowledge_at_once(subs);
     bool told = subs->group.transport != &poll_transport;
     for (size_t i = 0; i < subs->count; i++) {
         subs->all[i].rows = 0;
