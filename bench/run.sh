@@ -306,7 +306,7 @@ single_rows() {
         "$(quotient "$change" "$least")" "<= 1.3"
     row "  SQLite alone" "$(median bare-ten cpu_us_per_change)" us - -
     row "  a change without subscribers, 100 a second" "$(median ten change_us)" us - -
-    row "  change to socket p50, a commit of SQLite alone" "$(median ten latency_p50_us)" us \
+    row "  change to socket p50; SQLite's commit alone" "$(median ten latency_p50_us)" us \
         "$(median bare-ten latency_p50_us)" -
     beside "CPU of a trigger of 1 KiB, 64 connections" trigger cpu_us_per_run \
         floor-trigger cpu_us_per_run "<= 6"

@@ -239,9 +239,9 @@ void subscribers_connect(struct subscribers *subs)
     }
 }
 
-/* Lets the kernel acknowledge what a client has read when it has read it. Where the client has
- * said something on the connection, a subscription, TCP holds acknowledgements back for more of
- * it (tcp(7), TCP_QUICKACK), until a later frame makes it send one: inside the server's call. */
+/* Asks the kernel to acknowledge what a client has read when it has read it (tcp(7), TCP_QUICKACK).
+ * It may hold acknowledgements back where the client has sent something, until a later frame
+ * makes it send one: inside the server's call, so the server would pay for it. */
 static void acknowledge_at_once(const struct subscribers *subs)
 {
     int yes = 1;
