@@ -2,8 +2,8 @@
  *
  * The value holds its own key: the caller says how to get it. Open addressing over 12-byte
  * slots, so a million entries cost about 25 MB, and 38 MB while the table grows. SipHash-2-4
- * with a key drawn at start, because users choose tags and ids. A table that grows moves a few entries with each
- * insertion, so that none of them pays for a million. */
+ * with a key drawn at start, because users choose tags and ids. A table that grows moves a few
+ * entries with each insertion, so that none of them pays for a million. */
 #pragma once
 
 #include <stdbool.h>
