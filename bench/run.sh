@@ -22,6 +22,7 @@ source "$root/deploy/build.sh"
 source "$root/bench/servers.sh"
 build=${1:-$root/build}
 rounds=${ROUNDS:-3}
+steady_rounds=$((2 * rounds + 1)) # of the rows whose target is nearest to what they cost
 seconds=${DURATION:-5}
 data=${DATA:-$build/bench-data}
 out=${OUT:-$build/bench-out}
@@ -93,12 +94,13 @@ turns() {
     row "$2: turns above 5 ms" "$(field "$1" turns_over_5ms)" "" - - "<= 0"
 }
 
-# fanout_rounds NAME OPTION…: gateway and both floors in turn, with frames of one size.
+# fanout_rounds NAME PAD OPTION…: gateway and both floors in turn, with frames of one size; the
+# gateway's are longer by PAD bytes of metadata.
 fanout_rounds() {
-    local name=$1 i bytes floor
-    shift
+    local name=$1 pad=$2 i bytes floor
+    shift 2
     for i in $(seq "$rounds"); do
-        against gateway "gateway-$name-$i" fanout "$@"
+        against gateway "gateway-$name-$i" fanout --pad "$pad" "$@"
         bytes=$(field "gateway-$name-$i" frame_bytes)
         for floor in floor ring; do
             against "$floor" "$floor-$name-$i" fanout --floor --frame-bytes "${bytes%.*}" "$@"
@@ -135,6 +137,9 @@ measure_topics() {
     done
 }
 
+# steady_median NAME KEY: of the rows that have more rounds than others.
+steady_median() { rounds=$steady_rounds median "$@"; }
+
 topic_rows() {
     local alone floor
     alone=$(median gateway-topics fanout_us_per_frame)
@@ -162,7 +167,7 @@ fanout_rows() {
 
 burst_rows() {
     local name=$1 label=$2 floor alone
-    floor=$(median floor-1000 cpu_us_per_frame)
+    floor=$(steady_median floor-1000 cpu_us_per_frame)
     alone=$(median "$name" fanout_us_per_frame)
     row "CPU a frame, bursts of 16 $label" "$alone" us "$floor" \
         "$(quotient "$alone" "$floor")" "<= 0.15"
@@ -180,18 +185,18 @@ measure_secure() {
 secure_rows() {
     local alone plain shaken
     alone=$(median tls1000 fanout_us_per_frame)
-    plain=$(median gateway-1000 fanout_us_per_frame)
+    plain=$(steady_median gateway-1000 fanout_us_per_frame)
     row "CPU a frame, 1,000 subscribers by TLS" "$alone" us "$plain" \
         "$(quotient "$alone" "$plain")"
     row "  lost" "$(median tls1000 lost)" "" - - "<= 0"
     turns "tls1000-$rounds" "  last round"
     row "CPU a connection with its handshake" "$(median tls1000 connect_us)" us \
-        "$(median gateway-1000 connect_us)" -
-    shaken=$(awk -v a="$(median tls1000 connect_us)" -v b="$(median gateway-1000 connect_us)" \
-        'BEGIN { if (a > b) printf "%.0f", 1e6 / (a - b) }')
+        "$(steady_median gateway-1000 connect_us)" -
+    shaken=$(awk -v a="$(median tls1000 connect_us)" \
+        -v b="$(steady_median gateway-1000 connect_us)" 'BEGIN { if (a > b) printf "%.0f", 1e6 / (a - b) }')
     row "  handshakes of one core" "$shaken" /s - -
     row "memory a connection by TLS" "$(median tls1000 bytes_per_connection)" bytes \
-        "$(median gateway-1000 bytes_per_connection)" -
+        "$(steady_median gateway-1000 bytes_per_connection)" -
 }
 
 measure_bursts() {
@@ -217,7 +222,7 @@ measure_http() {
 # Event streams and long polls. Of the bare echoes the p99 stands under "floor".
 http_rows() {
     local floor alone
-    floor=$(median floor-1000 cpu_us_per_frame)
+    floor=$(steady_median floor-1000 cpu_us_per_frame)
     alone=$(median sse1000 fanout_us_per_frame)
     row "CPU a frame, 1,000 event streams" "$alone" us "$floor" \
         "$(quotient "$alone" "$floor")"
@@ -355,10 +360,13 @@ request_rows() {
 many=100000
 if [ -n "${FULL:-}" ]; then many=1000000; fi
 
-fanout_rounds 1000 --subscribers 1000 --rate 40 --seconds "$seconds"
-fanout_rounds 10000 --subscribers 10000 --rate 4 --seconds "$seconds"
-fanout_rounds full-1000 --subscribers 1000 --rate 400 --seconds 2 --ahead 2
-fanout_rounds full-10000 --subscribers 10000 --rate 40 --seconds 2 --ahead 2
+# By PAD, frames of 512 bytes, as bench/peers.sh has them.
+steady=(--subscribers 1000 --rate 40 --seconds "$seconds")
+rounds=$steady_rounds fanout_rounds 1000 0 "${steady[@]}"
+rounds=$steady_rounds fanout_rounds long-1000 346 "${steady[@]}"
+fanout_rounds 10000 0 --subscribers 10000 --rate 4 --seconds "$seconds"
+fanout_rounds full-1000 0 --subscribers 1000 --rate 400 --seconds 2 --ahead 2
+fanout_rounds full-10000 0 --subscribers 10000 --rate 40 --seconds 2 --ahead 2
 measure_topics
 measure_secure
 measure_bursts
@@ -369,7 +377,9 @@ measure_requests
 printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$(processor)" "$(nproc)" "$(uname -r)" \
     "$(stat -f -c %T "$data")"
 printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
-fanout_rows 1000
+rounds=$steady_rounds fanout_rows 1000
+rounds=$steady_rounds frame_rows long-1000 "1000, frames of 512 bytes" "<= 1.05" ""
+row "  lost" "$(steady_median gateway-long-1000 lost)" "" - - "<= 0"
 fanout_rows 10000
 saturated_rows 1000 "<= 0.75" "<= 1.15"
 saturated_rows 10000 "<= 1.05" ""

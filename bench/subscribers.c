@@ -5,7 +5,6 @@
 #include "subscribers.h"
 
 #include <inttypes.h>
-#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -239,20 +238,8 @@ void subscribers_connect(struct subscribers *subs)
     }
 }
 
-/* Asks the kernel to acknowledge what a client has read when it has read it (tcp(7), TCP_QUICKACK).
- * It may hold acknowledgements back where the client has sent something, until a later frame
- * makes it send one: inside the server's call, so the server would pay for it. */
-static void acknowledge_at_once(const struct subscribers *subs)
-{
-    int yes = 1;
-    for (size_t i = 0; i < subs->count; i++)
-        setsockopt(subs->all[i].client.source.fd, IPPROTO_TCP, TCP_QUICKACK, &yes,
-                   sizeof(yes));
-}
-
 void subscribers_measure(struct subscribers *subs)
 {
-    acknowledge_at_once(subs);
     bool told = subs->group.transport != &poll_transport;
     for (size_t i = 0; i < subs->count; i++) {
         subs->all[i].rows = 0;

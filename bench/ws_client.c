@@ -9,6 +9,8 @@
 #include "ws_client.h"
 
 #include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -35,6 +37,16 @@ struct frame {
     struct slice payload;
 };
 
+/* Asks the kernel to acknowledge what comes when the client reads it (tcp(7), TCP_QUICKACK). Once
+ * a client has answered something, here a ping, it holds acknowledgements back, until a later frame
+ * makes it send one: inside the server's call, so the server would pay for it. It does so again
+ * with each answer. */
+static void acknowledge_reads(const struct client *client)
+{
+    int yes = 1;
+    setsockopt(client->source.fd, IPPROTO_TCP, TCP_QUICKACK, &yes, sizeof(yes));
+}
+
 static void send_frame(struct client *client, unsigned opcode, struct slice payload)
 {
     char frame[SEND_MAX + 8];
@@ -54,6 +66,7 @@ static void send_frame(struct client *client, unsigned opcode, struct slice payl
     for (size_t i = 0; i < payload.len; i++)
         frame[len++] = (char)(payload.ptr[i] ^ MASK[i % sizeof(MASK)]);
     client_send(client, (struct slice){ frame, len });
+    acknowledge_reads(client);
 }
 
 void ws_client_send(struct client *client, struct slice text)
