@@ -118,13 +118,29 @@ static void run_changes(struct fanout *fanout, const char *what)
               SLICE_ARG(buf_slice(&changes->failure)));
 }
 
+static uint64_t changes_in(const struct options *options, double seconds)
+{
+    double bursts = options->rate / (double)options->burst * seconds;
+    uint64_t whole = bursts < 1 ? 1 : (uint64_t)bursts;
+    return whole * (uint64_t)options->burst;
+}
+
+/* At least as many as are measured with subscribers: a checkpoint of the store is some microseconds
+ * of each of a few thousand changes. */
+static uint64_t baseline_changes(const struct options *options)
+{
+    uint64_t least = (uint64_t)(BASELINE_BURSTS * options->burst);
+    uint64_t measured = changes_in(options, options->seconds);
+    return measured > least ? measured : least;
+}
+
 static void measure_change_cost(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     double rate = options->rate / (double)options->burst;
     if (options->pid == 0 || options->rate <= 0)
         return;
-    uint64_t wanted = (uint64_t)(BASELINE_BURSTS * options->burst);
+    uint64_t wanted = baseline_changes(options);
     changes_begin(&fanout->changes, rate > BASELINE_RATE ? rate : BASELINE_RATE, wanted);
     int64_t before = server_cpu_ns(options);
     run_changes(fanout, "without subscribers");
@@ -194,13 +210,6 @@ static void settle(struct fanout *fanout)
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
     }
-}
-
-static uint64_t changes_in(const struct options *options, double seconds)
-{
-    double bursts = options->rate / (double)options->burst * seconds;
-    uint64_t whole = bursts < 1 ? 1 : (uint64_t)bursts;
-    return whole * (uint64_t)options->burst;
 }
 
 /* The first of the subscribers of a peer publishes, from now on. What compiles itself while it
