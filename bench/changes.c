@@ -7,10 +7,13 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "server.h"
 #include "ws_client.h"
 #include "json/scan.h"
 
 enum { CONNECTIONS_MIN = 16, FAILURE_MAX = 300 };
+
+static const size_t UNHEARD = SIZE_MAX; /* http_conn.index of a change of an unheard run */
 
 static const int64_t FAR_NS = 1000000000;
 
@@ -20,7 +23,7 @@ static void on_changed(struct http_conn *conn, const struct http_reply *reply)
     uint64_t count = changes->by_batch ? changes->burst : 1;
     if (reply->status / 100 == 2) {
         changes->acked += count;
-        if (!changes->by_batch)
+        if (!changes->by_batch && conn->index != UNHEARD)
             changes->acked_of[conn->index]++;
         histogram_record(&changes->latency, now_ns() - conn->intended_ns);
         return;
@@ -61,17 +64,51 @@ void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wan
     changes->start_ns = now_ns() + changes->interval_ns;
     changes->wanted = changes->allowed = wanted;
     changes->sent = changes->acked = changes->failed = 0;
+    changes->heard = changes->unheard = (struct burst_cost){ 0 };
+    changes->burst_cpu_ns = 0;
     memset(changes->acked_of, 0, changes->fill->count * sizeof(uint32_t));
     histogram_clear(&changes->latency);
+}
+
+/* Whether the next change is one that nobody hears of. */
+static bool is_unheard(const struct changes *changes)
+{
+    return changes->unheard_fill && changes->sent / changes->burst % 2;
+}
+
+/* Counts what the last burst has cost, at the beginning of the next one. If that begins before the
+ * last is answered, nothing can be said of either. */
+static void count_burst(struct changes *changes)
+{
+    struct burst_cost *last = is_unheard(changes) ? &changes->heard : &changes->unheard;
+    int64_t cpu_ns = changes->client.outstanding ? 0 : server_cpu_ns(changes->options);
+    if (cpu_ns && changes->burst_cpu_ns) {
+        last->cpu_ns += cpu_ns - changes->burst_cpu_ns;
+        last->bursts++;
+    }
+    changes->burst_cpu_ns = cpu_ns;
+}
+
+/* The run of the next change. Runs take turns, in both fills at the same pace. */
+static const char *next_run(const struct changes *changes, size_t *index)
+{
+    uint64_t number = changes->sent;
+    if (changes->unheard_fill)
+        number = number / changes->burst / 2 * changes->burst + number % changes->burst;
+    if (is_unheard(changes)) {
+        *index = UNHEARD;
+        return changes->unheard_fill->ids[number % changes->unheard_fill->count].text;
+    }
+    *index = number % changes->fill->count;
+    return changes->fill->ids[*index].text;
 }
 
 static void send_metadata(struct changes *changes, struct http_conn *conn)
 {
     char path[96];
     struct buf body = { 0 };
-    conn->index = changes->sent % changes->fill->count;
-    snprintf(path, sizeof(path), "/api/v1/runs/%s/metadata",
-             changes->fill->ids[conn->index].text);
+    const char *run = next_run(changes, &conn->index);
+    snprintf(path, sizeof(path), "/api/v1/runs/%s/metadata", run);
     buf_print(&body, "{\"metadata\":{\"n\":%" PRId64, conn->intended_ns);
     if (changes->options->pad) {
         buf_add_text(&body, ",\"pad\":");
@@ -134,6 +171,8 @@ int64_t changes_step(struct changes *changes)
         if (!conn)
             break; /* a reply wakes us; the instant this one was meant for stays */
         conn->intended_ns = due_ns;
+        if (changes->unheard_fill && changes->sent % changes->burst == 0)
+            count_burst(changes);
         if (changes->by_batch)
             send_batch(changes, conn);
         else

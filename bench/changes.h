@@ -4,7 +4,12 @@
  * does not move when the server or the bench is late. The change carries this instant in
  * its metadata ({"n": nanoseconds}), so whoever sees it knows how old it is. Either a
  * change is a PUT of a run's metadata, or a burst of them is one batch of new runs, or, where
- * the server is a peer that knows no runs, it is a message that a client publishes. */
+ * the server is a peer that knows no runs, it is a message that a client publishes.
+ *
+ * What a frame costs the server is a difference: a change that is heard less one that is not. Where
+ * a change costs several frames, both are measured in turn, a burst each:
+ *
+ *   burst of runs with subscribers ── burst of unheard runs ── burst of runs with … */
 #pragma once
 
 #include <stdbool.h>
@@ -15,10 +20,18 @@
 #include "histogram.h"
 #include "http_client.h"
 
+/* What bursts cost the server, of those that nothing else was under way beside. */
+struct burst_cost {
+    int64_t cpu_ns;
+    uint64_t bursts;
+};
+
 struct changes {
     struct http_client client;
     const struct options *options;
     const struct fill *fill; /* the runs to change */
+    const struct fill
+        *unheard_fill; /* with which every second burst is unheard; NULL: none is */
     struct client
         *publisher; /* of a peer: by whom they are told. NULL: they are requests */
     bool by_batch;
@@ -28,9 +41,12 @@ struct changes {
     uint64_t wanted;               /* changes; the others count changes too */
     uint64_t allowed; /* to be sent so far, of changes_begin all that are wanted */
     uint64_t sent, acked, failed;
-    uint64_t published;       /* messages of the publisher, from the beginning */
-    uint32_t *acked_of;       /* by run */
-    struct buf failure;       /* the first refusal, status and body */
+    uint64_t published;               /* messages of the publisher, from the beginning */
+    uint32_t *acked_of;               /* by run of fill */
+    struct burst_cost heard, unheard; /* where unheard_fill is */
+    int64_t
+        burst_cpu_ns;   /* the server's CPU when the last burst began; 0: beside another */
+    struct buf failure; /* the first refusal, status and body */
     struct histogram latency; /* from the intended instant to the reply */
 };
 

@@ -38,7 +38,7 @@ struct fanout {
     const struct options *options;
     struct report report;
     struct poller poller;
-    struct fill fill;
+    struct fill fill, unheard_fill;
     struct changes changes;
     struct subscribers subs;
     struct turns turns;
@@ -138,7 +138,7 @@ static void measure_change_cost(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
     double rate = options->rate / (double)options->burst;
-    if (options->pid == 0 || options->rate <= 0)
+    if (options->pid == 0 || options->rate <= 0 || options->interleave)
         return;
     uint64_t wanted = baseline_changes(options);
     changes_begin(&fanout->changes, rate > BASELINE_RATE ? rate : BASELINE_RATE, wanted);
@@ -283,6 +283,27 @@ static double share(double part, double whole)
     return whole > 0 ? part / whole : 0;
 }
 
+static double cost_of_change(const struct burst_cost *cost, size_t burst)
+{
+    return share((double)cost->cpu_ns, (double)(cost->bursts * burst));
+}
+
+/* With --interleave. The first burst is heard, and every second one from there. */
+static void report_burst_cost(struct fanout *fanout)
+{
+    struct report *report = &fanout->report;
+    const struct changes *changes = &fanout->changes;
+    double heard_ns = cost_of_change(&changes->heard, changes->burst);
+    double unheard_ns = cost_of_change(&changes->unheard, changes->burst);
+    uint64_t heard_bursts = (changes->acked / changes->burst + 1) / 2;
+    double frames =
+        share((double)fanout->subs.frames, (double)(heard_bursts * changes->burst));
+    report_number(report, "fanout_us_per_frame", "server CPU a frame, without its change",
+                  share(heard_ns - unheard_ns, frames) / 1000, "us");
+    report_number(report, "change_us", "server CPU a change that nobody hears of",
+                  unheard_ns / 1000, "us");
+}
+
 /* What the fan-out itself costs: without what the same changes cost when nobody listens. */
 static void report_change_cost(struct fanout *fanout, double total_ns)
 {
@@ -305,11 +326,14 @@ static void report_cost(struct fanout *fanout)
         return;
     double total = (double)fanout->cpu_ns;
     if (options->rate > 0) {
-        report_number(report, "cpu_us_per_frame",
-                      fanout->polls ? "server CPU a change delivered, and the next poll"
-                                    : "server CPU a frame, all of it",
-                      share(total, frames) / 1000, "us");
-        if (is_gateway(options))
+        if (!options->interleave)
+            report_number(report, "cpu_us_per_frame",
+                          fanout->polls ? "server CPU a change delivered, and the next poll"
+                                        : "server CPU a frame, all of it",
+                          share(total, frames) / 1000, "us");
+        if (options->interleave)
+            report_burst_cost(fanout);
+        else if (is_gateway(options))
             report_change_cost(fanout, total);
         report_number(report, "busy_percent", "server busy", total / fanout->seconds / 1e7,
                       "%");
@@ -402,6 +426,11 @@ static void check_transport(struct fanout *fanout)
     if (options->pad && (!is_gateway(options) || strcmp(options->by, "metadata") != 0))
         fatal("--pad makes metadata longer: it needs a gateway and --by metadata; see "
               "--frame-bytes for the others");
+    if (options->interleave &&
+        (!is_gateway(options) || strcmp(options->by, "metadata") != 0 || options->ahead ||
+         subscribers_topic(options->topic) == TOPIC_ALL))
+        fatal("--interleave also changes runs that nobody hears of: it needs a gateway, "
+              "--by metadata, a --topic that is not all, and no --ahead");
     if (options->frame_bytes && is_gateway(options))
         fatal("--frame-bytes is of messages that are made up: it needs --floor or --peer");
     if (options->floor && options_has_peer(options))
@@ -454,6 +483,9 @@ static void prepare(struct fanout *fanout)
     } else if (!by_batch) {
         fill_to(&fanout->fill, (size_t)runs);
     }
+    fill_init(&fanout->unheard_fill, options, &fanout->report);
+    if (options->interleave)
+        fill_to(&fanout->unheard_fill, (size_t)runs);
 }
 
 int fanout_main(const struct options *options)
@@ -465,6 +497,8 @@ int fanout_main(const struct options *options)
     fanout->poller.awake_ns = AWAKE_NS;
     prepare(fanout);
     changes_init(&fanout->changes, &fanout->poller, options, &fanout->fill);
+    if (options->interleave)
+        fanout->changes.unheard_fill = &fanout->unheard_fill;
     subscribers_init(&fanout->subs, &fanout->poller, options, &fanout->fill,
                      &fanout->report);
 
@@ -487,6 +521,7 @@ int fanout_main(const struct options *options)
     subscribers_finish(&fanout->subs);
     changes_finish(&fanout->changes);
     fill_finish(&fanout->fill);
+    fill_finish(&fanout->unheard_fill);
     poller_finish(&fanout->poller);
     free(fanout->n_of);
     free(fanout);

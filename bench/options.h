@@ -36,6 +36,7 @@ struct options {
     int64_t burst;         /* changes at one instant */
     int64_t ahead;         /* changes on their way at most; 0: as many as there are */
     int64_t runs;
+    bool interleave; /* every second burst changes runs that nobody hears of */
     double seconds;
     int64_t pad;         /* bytes of a text in the metadata of each change */
     bool floor;          /* the server is runcast-floor */

@@ -126,14 +126,16 @@ saturated_rows() {
     row "  lost" "$(median "gateway-full-$1" lost)" "" - - "<= 0"
 }
 
-# Bursts of changes of 10,000 runs, each of which has one subscriber.
+# Bursts of changes of 10,000 runs, each of which has one subscriber, and for the gateway as many
+# of runs that have none.
 measure_topics() {
     local i bytes
-    local topics=(fanout --topic run --subscribers 10000 --burst 64 --rate 6400 --seconds "$seconds")
+    local topics=(fanout --topic run --subscribers 10000 --burst 64 --seconds "$seconds")
     for i in $(seq "$rounds"); do
-        against gateway "gateway-topics-$i" "${topics[@]}" --runs 10000
+        against gateway "gateway-topics-$i" "${topics[@]}" --runs 10000 --rate 6400 --interleave
         bytes=$(field "gateway-topics-$i" frame_bytes)
-        against floor "floor-topics-$i" "${topics[@]}" --floor --frame-bytes "${bytes%.*}"
+        against floor "floor-topics-$i" "${topics[@]}" --rate 3200 --floor \
+            --frame-bytes "${bytes%.*}"
     done
 }
 
