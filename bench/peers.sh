@@ -46,7 +46,7 @@ declare -A title=(
 )
 declare -A options=(
     [steady-1000]="--subscribers 1000 --rate 40 --seconds $seconds"
-    [full-1000]="--subscribers 1000 --rate 400 --seconds 1 --ahead 2"
+    [full-1000]="--subscribers 1000 --rate 400 --seconds 2 --ahead 2"
     [steady-10000]="--subscribers 10000 --rate 4 --seconds $seconds"
 )
 
