@@ -6,8 +6,9 @@
  * change is a PUT of a run's metadata, or a burst of them is one batch of new runs, or, where
  * the server is a peer that knows no runs, it is a message that a client publishes.
  *
- * What a frame costs the server is a difference: a change that is heard less one that is not. Where
- * a change costs several frames, both are measured in turn, a burst each:
+ * What a frame costs the server is a difference: a change that is heard less one that is not. With
+ * --interleave both are measured in turn, a burst each, for topics of few subscribers, where a
+ * change costs as much as several frames:
  *
  *   burst of runs with subscribers ── burst of unheard runs ── burst of runs with … */
 #pragma once

@@ -69,9 +69,8 @@ static const struct option_row rows[] = {
     { "--runs", NUMBER, FANOUT, AT(runs), "0",
       "runs that change in turn; 0: as many as --burst" },
     { "--interleave", FLAG, FANOUT, AT(interleave), "0",
-      "every second burst changes runs that nobody hears of: what a change costs by itself "
-      "is "
-      "measured beside them, and not before" },
+      "every second burst, half of --rate, changes runs that nobody hears of: a change by "
+      "itself is measured so, and not before" },
     { "--pad", NUMBER, FANOUT, AT(pad), "0",
       "bytes of a text in the metadata of each change" },
     { "--floor", FLAG, FANOUT | RETRIEVE, AT(floor), "0", "the server is runcast-floor" },

@@ -33,7 +33,6 @@ peer_port=${PEER_PORT:-3935}
 secure=()
 server_cores=0
 bench_core=1
-pad=346 # makes the gateway's frames 512 bytes long, or one or two more or less
 present=()
 missing=()
 
@@ -170,7 +169,7 @@ against() {
     local server=$1 name=$1-$2-$3 aim=() how
     read -ra how <<<"${options[$2]}"
     case $server in
-    runcast) aim=(--url "http://127.0.0.1:$gateway_port" --pad "$pad") ;;
+    runcast) aim=(--url "http://127.0.0.1:$gateway_port" --pad "$pad_to_512") ;;
     eager | ring) aim=(--url "http://127.0.0.1:$floor_port" --floor) ;;
     *) aim=(--url "http://127.0.0.1:$peer_port" --peer "$server") ;;
     esac

@@ -14,6 +14,7 @@ export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
 export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
 export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
 
+pad_to_512=346 # makes the gateway's frames 512 bytes long, or one or two more or less
 server_pid=
 
 need_two_cores() {
@@ -100,14 +101,19 @@ middle() {
     sort -n | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
 }
 
-# median NAME KEY: of NAME-1 ... NAME-ROUNDS.
+# How often a measurement takes its turn, by its name without the server; others do rounds times.
+declare -A times_of=()
+
+# median SERVER-NAME KEY: of SERVER-NAME-1, SERVER-NAME-2 …
 median() {
     local i
-    for i in $(seq "$rounds"); do field "$1-$i" "$2"; done | middle
+    for i in $(seq "${times_of[${1#*-}]:-$rounds}"); do field "$1-$i" "$2"; done | middle
 }
 
+# quotient A B: "-" where one of them is not known.
 quotient() {
-    awk -v a="$1" -v b="$2" 'BEGIN { if (b + 0 > 0) printf "%.3f", a / b; else print "-" }'
+    awk -v a="$1" -v b="$2" \
+        'BEGIN { if (a != "" && b + 0 > 0) printf "%.3f", a / b; else print "-" }'
 }
 
 processor() {

@@ -38,9 +38,9 @@ struct frame {
 };
 
 /* Asks the kernel to acknowledge what comes when the client reads it (tcp(7), TCP_QUICKACK). Once
- * a client has answered something, here a ping, it holds acknowledgements back, until a later frame
- * makes it send one: inside the server's call, so the server would pay for it. It does so again
- * with each answer. */
+ * a client has answered something, here a ping, its kernel holds acknowledgements back until a later
+ * frame makes it send one: inside the server's call, so the server would pay for it. The kernel
+ * does so again after each answer, so it is asked behind each frame that the client sends. */
 static void acknowledge_reads(const struct client *client)
 {
     int yes = 1;
