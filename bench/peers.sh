@@ -30,7 +30,6 @@ read -ra wanted <<<"${PEERS:-nchan nats mosquitto socket.io ws}"
 gateway_port=${GATEWAY_PORT:-3931}
 floor_port=${FLOOR_PORT:-3932}
 peer_port=${PEER_PORT:-3935}
-secure=()
 server_cores=0
 bench_core=1
 present=()
@@ -169,11 +168,11 @@ against() {
     local server=$1 name=$1-$2-$3 aim=() how
     read -ra how <<<"${options[$2]}"
     case $server in
-    runcast) aim=(--url "http://127.0.0.1:$gateway_port" --pad "$pad_to_512") ;;
+    runcast | plain) aim=(--url "http://127.0.0.1:$gateway_port" --pad "$pad_to_512") ;;
     eager | ring) aim=(--url "http://127.0.0.1:$floor_port" --floor) ;;
     *) aim=(--url "http://127.0.0.1:$peer_port" --peer "$server") ;;
     esac
-    if [ "$server" != runcast ]; then
+    if [ "$server" != runcast ] && [ "$server" != plain ]; then
         local bytes
         bytes=$(field "runcast-$2-$3" frame_bytes)
         aim+=(--frame-bytes "${bytes%.*}")
@@ -181,6 +180,7 @@ against() {
     progress "$name"
     case $server in
     runcast) start_gateway ;;
+    plain) start_gateway --io-uring off ;;
     eager) start_floor ;;
     ring) start_ring ;;
     *) "$(of start "$server")" ;;
@@ -250,9 +250,10 @@ print_table() {
     for row in "${rows[@]}"; do printf ' %s |' "${title[$row]}"; done
     printf ' lost |\n|---|---|---|---|---|\n'
     line eager eager
-    line ring ring
+    [ -z "$ring" ] || line ring ring
     line "runcast, fan-out alone" runcast fanout_us_per_frame
     line "runcast, with its commits" runcast
+    line "runcast without io_uring, fan-out alone" plain fanout_us_per_frame
     for peer in "${present[@]}"; do line "$peer" "$peer"; done
     printf '\n'
     for peer in "${present[@]}"; do
@@ -288,9 +289,11 @@ before=$(other_work)
 work=$(mktemp -d)
 trap clean_up EXIT
 
+ring=
+if has_ring; then ring=ring; fi
 for row in "${rows[@]}"; do
     for i in $(seq "$rounds"); do
-        for server in runcast eager ring "${present[@]}"; do against "$server" "$row" "$i"; done
+        for server in runcast plain eager $ring "${present[@]}"; do against "$server" "$row" "$i"; done
     done
 done
 print_table

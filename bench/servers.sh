@@ -1,8 +1,8 @@
 # servers.sh - the gateway and the floor for one measurement each, and what was measured.
 #
 # Sourced by run.sh and peers.sh, which set build, data and out (folders of programs, of a
-# gateway's data and of JSON), rounds, server_cores, gateway_port, floor_port and secure, options
-# of a gateway that also speaks TLS; and by upgrade.sh, which wants the keys alone.
+# gateway's data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh,
+# which wants the keys alone.
 
 # Keys for gateways that live for one measurement.
 export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench
@@ -67,11 +67,12 @@ await_server() {
     exit 1
 }
 
+# start_gateway [OPTION…]
 start_gateway() {
     need_free "$gateway_port" GATEWAY_PORT
     rm -rf "${data:?}/gateway"
     taskset -c "$server_cores" "$build/runcast" --listen "127.0.0.1:$gateway_port" \
-        --data "$data/gateway" --log-level warn "${secure[@]}" >"$out/gateway.log" 2>&1 &
+        --data "$data/gateway" --log-level warn "$@" >"$out/gateway.log" 2>&1 &
     server_pid=$!
     await_server gateway ready "$gateway_port"
 }
@@ -86,6 +87,24 @@ start_floor() {
 }
 
 start_ring() { start_floor --ring; }
+
+# has_ring: whether the floor can send by io_uring here; else says why its rows are left out.
+has_ring() {
+    need_free "$floor_port" FLOOR_PORT
+    "$build/runcast-floor" --port "$floor_port" --ring >"$out/floor.log" 2>&1 &
+    server_pid=$!
+    while kill -0 "$server_pid" 2>/dev/null; do
+        if grep -q listens "$out/floor.log"; then
+            stop_server
+            return 0
+        fi
+        sleep 0.1
+    done
+    stop_server
+    echo "$(basename "$0"): no rows of the floor that sends by io_uring, which may not be used here:" >&2
+    sed 's/^/    /' "$out/floor.log" >&2
+    return 1
+}
 
 progress() {
     if [ -t 2 ]; then printf '\r\033[K%s\n' "measuring $1" >&2; fi

@@ -46,7 +46,7 @@ struct subscribers {
     uint64_t payload_bytes;
     uint64_t snapshot_rows;
     int64_t since_ns; /* rows with an older n are not measured */
-    int64_t last_ns;  /* a row came last */
+    int64_t last_ns;  /* a row came last, or rows were first waited for */
     struct histogram latency;
     struct histogram last;         /* from a change to the last who heard of it */
     int64_t start_ns, interval_ns; /* when changes are meant to be made */
