@@ -284,9 +284,10 @@ static struct ring *make_ring(const struct config *config)
     struct ring *ring = NULL;
     struct failure why;
     if (strcmp(config->io_uring, "auto") == 0 && ring_create(&ring, &why))
-        log_info("what is sent leaves by a call each, which costs only CPU: there is no "
-                 "io_uring for us",
-                 "reason", why.text, NULL);
+        log_info(
+            "io_uring cannot be used: each frame leaves by a system call of its own, "
+            "which costs CPU and nothing else (so does --io-uring off, which logs nothing)",
+            "reason", why.text, NULL);
     return ring;
 }
 

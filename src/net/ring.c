@@ -79,11 +79,17 @@ static int restrict_ring(struct io_uring *uring)
 static const char *advice(int trouble)
 {
     switch (trouble) {
-    case -ENOMEM: return "the limit of locked memory (RLIMIT_MEMLOCK) is too low";
+    case -ENOMEM:
+        return "it takes 8 KiB of locked memory, whose limit (RLIMIT_MEMLOCK) all "
+               "processes of "
+               "a user share";
     case -EPERM:
+    case -EACCES:
         return "kernel.io_uring_disabled, or a filter of system calls (a container's), "
                "forbids it";
     case -ENOSYS:
+        return "it takes Linux 6.1 or newer, and no filter of system calls (a container's) "
+               "that hides it";
     case -EINVAL: return "it takes Linux 6.1 or newer";
     default: return "the kernel refuses";
     }
