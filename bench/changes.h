@@ -30,9 +30,8 @@ struct burst_cost {
 struct changes {
     struct http_client client;
     const struct options *options;
-    const struct fill *fill; /* the runs to change */
-    const struct fill
-        *unheard_fill; /* with which every second burst is unheard; NULL: none is */
+    const struct fill *fill;         /* the runs to change */
+    const struct fill *unheard_fill; /* every second burst's; NULL: all are heard */
     struct client
         *publisher; /* of a peer: by whom they are told. NULL: they are requests */
     bool by_batch;
@@ -45,10 +44,9 @@ struct changes {
     uint64_t published;               /* messages of the publisher, from the beginning */
     uint32_t *acked_of;               /* by run of fill */
     struct burst_cost heard, unheard; /* where unheard_fill is */
-    int64_t
-        burst_cpu_ns;   /* the server's CPU when the last burst began; 0: beside another */
-    struct buf failure; /* the first refusal, status and body */
-    struct histogram latency; /* from the intended instant to the reply */
+    int64_t burst_cpu_ns;             /* server's, as the last burst began; 0: overlapped */
+    struct buf failure;               /* the first refusal, status and body */
+    struct histogram latency;         /* from the intended instant to the reply */
 };
 
 /* Starts with connections but without changes. Fill and options are borrowed. */

@@ -382,7 +382,8 @@ printf '\n%s, %s cores, Linux %s, data on %s\n\n' "$(processor)" "$(nproc)" "$(u
     "$(stat -f -c %T "$data")"
 printf '%-46s %12s %-6s %9s %8s  %-10s\n' "" gateway "" floor ratio target
 fanout_rows 1000
-frame_rows 512-bytes "1000, $(median gateway-512-bytes frame_bytes) bytes" "<= 1.05" ""
+frame_rows 512-bytes "1000, $(printf '%.0f' "$(median gateway-512-bytes frame_bytes)") bytes" \
+    "<= 1.05" ""
 row "  lost" "$(median gateway-512-bytes lost)" "" - - "<= 0"
 fanout_rows 10000
 saturated_rows 1000 "<= 0.75" "<= 1.15"
