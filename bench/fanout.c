@@ -188,11 +188,11 @@ static uint64_t count_conflated(const struct fanout *fanout)
 /* Until all are at the final state, or nothing has come for a while behind the last answer. */
 static void settle(struct fanout *fanout)
 {
-    fanout->subs.last_ns = now_ns();
     if (fanout->polls) {
         fanout->n_of = mem_new_array(int64_t, fanout->fill.count);
         changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
     }
+    fanout->subs.last_ns = now_ns();
     while (count_lost(fanout) > 0 && !is_quiet(fanout)) {
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
@@ -259,7 +259,7 @@ static void measure_floor(struct fanout *fanout)
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
     ws_client_send(&subs->all[0].client, slice_of(start));
     uint64_t told = 0; /* changes that the floor knows to have come */
-    while (!subs->done && (options->ahead ? !is_quiet(fanout) : now_ns() < end_ns)) {
+    while (!subs->done && (now_ns() < end_ns || (options->ahead && !is_quiet(fanout)))) {
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
         for (; options->ahead && told < heard(fanout); told++)
             ws_client_send(&subs->all[0].client, SLICE("{\"op\":\"next\"}"));

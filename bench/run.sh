@@ -193,8 +193,8 @@ secure_rows() {
     turns "tls1000-$rounds" "  last round"
     row "CPU a connection with its handshake" "$(median tls1000 connect_us)" us \
         "$(median gateway-1000 connect_us)" -
-    shaken=$(awk -v a="$(median tls1000 connect_us)" \
-        -v b="$(median gateway-1000 connect_us)" 'BEGIN { if (a > b) printf "%.0f", 1e6 / (a - b) }')
+    shaken=$(awk -v a="$(median tls1000 connect_us)" -v b="$(median gateway-1000 connect_us)" \
+        'BEGIN { if (a > b) printf "%.0f", 1e6 / (a - b) }')
     row "  handshakes of one core" "$shaken" /s - -
     row "memory a connection by TLS" "$(median tls1000 bytes_per_connection)" bytes \
         "$(median gateway-1000 bytes_per_connection)" -

@@ -90,19 +90,9 @@ start_ring() { start_floor --ring; }
 
 # has_ring: whether the floor can send by io_uring here; else says why its rows are left out.
 has_ring() {
-    need_free "$floor_port" FLOOR_PORT
-    "$build/runcast-floor" --port "$floor_port" --ring >"$out/floor.log" 2>&1 &
-    server_pid=$!
-    while kill -0 "$server_pid" 2>/dev/null; do
-        if grep -q listens "$out/floor.log"; then
-            stop_server
-            return 0
-        fi
-        sleep 0.1
-    done
-    stop_server
-    echo "$(basename "$0"): no rows of the floor that sends by io_uring, which may not be used here:" >&2
-    sed 's/^/    /' "$out/floor.log" >&2
+    if (trap stop_server EXIT && start_ring) 2>"$out/ring.log"; then return 0; fi
+    echo "$(basename "$0"): the rows of the floor that sends by io_uring are left out:" >&2
+    sed 's/^/    /' "$out/ring.log" >&2
     return 1
 }
 

@@ -81,8 +81,7 @@ static const char *advice(int trouble)
     switch (trouble) {
     case -ENOMEM:
         return "it takes 8 KiB of locked memory, whose limit (RLIMIT_MEMLOCK) all "
-               "processes of "
-               "a user share";
+               "processes of a user share";
     case -EPERM:
     case -EACCES:
         return "kernel.io_uring_disabled, or a filter of system calls (a container's), "
