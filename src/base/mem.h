@@ -44,3 +44,7 @@ static inline char *mem_text(struct slice s)
 #define mem_new(type) ((type *)mem_alloc(sizeof(type)))
 #define mem_new_flex(type, extra) ((type *)mem_alloc(sizeof(type) + (extra)))
 #define mem_new_array(type, count) ((type *)mem_alloc(sizeof(type) * (count)))
+
+/* Of a local array of which nothing is read that was not written. All others are filled with zeros
+ * (CMakeLists.txt): 1.5 KiB of them are a tenth of what our own code costs for a frame. */
+#define MEM_UNFILLED __attribute__((uninitialized))

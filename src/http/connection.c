@@ -245,7 +245,7 @@ bool connection_send_soon(struct connection *conn, const struct piece *pieces, s
 bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
                                  size_t count)
 {
-    struct piece pieces[OUTBOX_PIECES_MAX];
+    MEM_UNFILLED struct piece pieces[OUTBOX_PIECES_MAX];
     for (size_t i = 0; i < count; i++)
         pieces[i] = piece_of(frames[i]);
     return send_by_ring(conn, pieces, count) || connection_send_frames(conn, frames, count);

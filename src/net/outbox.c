@@ -259,7 +259,7 @@ enum outbox_status outbox_send(struct outbox *outbox, int fd, const struct piece
         keep_rest(outbox, pieces, count, 0);
         return flush_kept(outbox, fd);
     }
-    struct iovec vector[OUTBOX_PIECES_MAX];
+    MEM_UNFILLED struct iovec vector[OUTBOX_PIECES_MAX];
     size_t used = 0;
     for (size_t i = 0; i < count; i++)
         if (pieces[i].text.len)
@@ -289,7 +289,7 @@ enum outbox_status outbox_send_frames(struct outbox *outbox, int fd,
     assert(count && count <= OUTBOX_PIECES_MAX);
     if (outbox->backlog)
         return keep_frames(outbox, frames, count, 0);
-    struct iovec vector[OUTBOX_PIECES_MAX];
+    MEM_UNFILLED struct iovec vector[OUTBOX_PIECES_MAX];
     size_t total = 0, used = 0;
     for (; used < count && total < SEND_BYTES; used++) {
         if (bytes_are_parts(frames[used]))
