@@ -55,26 +55,6 @@ size_t ws_unsent(const struct ws *ws)
     return outbox_unsent(&ws->c.outbox);
 }
 
-static struct slice make_head(unsigned char head[WS_HEAD_MAX], bool binary, size_t len)
-{
-    unsigned opcode = binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME;
-    return (struct slice){ (const char *)head, ws_frame_head(head, opcode, len) };
-}
-
-struct bytes *ws_frame(struct slice payload, bool binary)
-{
-    unsigned char head[WS_HEAD_MAX];
-    struct slice all[] = { make_head(head, binary, payload.len), payload };
-    return bytes_join(all, 2);
-}
-
-struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
-{
-    unsigned char head[WS_HEAD_MAX];
-    return rope_join(make_head(head, binary, rope_len(payload)), payload,
-                     (struct slice){ 0 });
-}
-
 void ws_count_in(struct ws *ws, struct room *room)
 {
     connection_count_in(&ws->c, room, true);

@@ -1,6 +1,10 @@
 /* ws_frame.c - the shortest form of the length, and the mask over the payload. */
 #include "http/ws_frame.h"
 
+#include <wslay/wslay.h>
+
+#include "http/ws.h"
+
 enum { FINAL = 0x80, MASKED = 0x80, SHORT_MAX = 125, TWO_BYTES = 126, EIGHT_BYTES = 127 };
 
 size_t ws_frame_head(unsigned char out[WS_HEAD_MAX], unsigned opcode, size_t len)
@@ -15,6 +19,26 @@ size_t ws_frame_head(unsigned char out[WS_HEAD_MAX], unsigned opcode, size_t len
     for (size_t i = 0; i < width; i++)
         out[2 + i] = (unsigned char)((uint64_t)len >> 8 * (width - 1 - i));
     return 2 + width;
+}
+
+static struct slice make_head(unsigned char head[WS_HEAD_MAX], bool binary, size_t len)
+{
+    unsigned opcode = binary ? WSLAY_BINARY_FRAME : WSLAY_TEXT_FRAME;
+    return (struct slice){ (const char *)head, ws_frame_head(head, opcode, len) };
+}
+
+struct bytes *ws_frame(struct slice payload, bool binary)
+{
+    unsigned char head[WS_HEAD_MAX];
+    struct slice all[] = { make_head(head, binary, payload.len), payload };
+    return bytes_join(all, 2);
+}
+
+struct bytes *ws_frame_rope(const struct rope *payload, bool binary)
+{
+    unsigned char head[WS_HEAD_MAX];
+    return rope_join(make_head(head, binary, rope_len(payload)), payload,
+                     (struct slice){ 0 });
 }
 
 void ws_frame_add_masked(struct buf *out, unsigned opcode, struct slice payload,
