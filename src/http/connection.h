@@ -120,6 +120,13 @@ bool connection_send_soon(struct connection *conn, const struct piece *pieces,
 bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,
                                  size_t count);
 
+/* Brings what sending looks at into the caches. */
+static inline void connection_fetch(const struct connection *conn)
+{
+    __builtin_prefetch(&conn->watch);
+    __builtin_prefetch(&conn->soon);
+}
+
 /* Of the ring of a server. */
 ring_sent_fn connection_on_sent;
 

@@ -159,6 +159,12 @@ bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
     return false;
 }
 
+void ws_fetch(const struct ws *ws)
+{
+    connection_fetch(&ws->c);
+    __builtin_prefetch(&ws->unasked);
+}
+
 static bool send_control(struct ws *ws, unsigned opcode, const void *payload, size_t len)
 {
     unsigned char frame[2 + WS_CONTROL_MAX];

@@ -64,7 +64,7 @@ void subscription_drop_own(struct subscription *sub)
 
 static void subscription_destroy(struct subscription *sub)
 {
-    list_remove(&sub->listening);
+    topic_drop_listener(sub->topic, sub);
     list_remove(&sub->link);
     hub_leave(&sub->feed->env->hub, sub->topic);
     sub->feed->filter_bytes -= (uint32_t)filter_size(&sub->filter);
@@ -158,7 +158,7 @@ static struct subscription *attach(struct feed *feed, int64_t id, struct filter 
     sub->topic = topic;
     if (!topic_is_heard(topic))
         topic->heard_from = feed->env->applied;
-    list_append(&topic->listeners, &sub->listening);
+    topic_add_listener(topic, sub);
     if (topic->kind == TOPIC_RUN) {
         struct tracked *run = environment_find(feed->env, bytes_slice(sub->filter.name));
         if (run)
@@ -235,7 +235,7 @@ bool feed_in_sync(struct feed *feed)
     struct hub *hub = &feed->env->hub;
     if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit))
         return false;
-    if (list_empty(&hub->marked) && list_empty(&hub->visits))
+    if (hub_is_through(hub))
         hub->flushed = feed->env->applied; /* nobody listened to what came since */
     if (hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed;
@@ -280,7 +280,7 @@ static bool may_take(struct feed *feed, const struct bytes *frame)
 static bool take_recent(struct feed *feed)
 {
     const struct recent *recent = &feed->env->recent;
-    struct bytes *frames[TAKE_FRAMES];
+    MEM_UNFILLED struct bytes *frames[TAKE_FRAMES];
     size_t count = 0, bytes = 0;
     uint32_t i = recent_after(recent, feed->seen), left = frame_places(feed->subscriptions);
 

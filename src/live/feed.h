@@ -28,6 +28,9 @@ struct feed_ops {
     /* The feed cannot go on (too far behind for what memory holds): close, the client
      * comes back with its position. Not called from inside a flush of others. */
     void (*lost)(struct feed *feed);
+    /* A send comes soon: brings what it looks at into the caches; NULL: it need not. The feed itself
+     * is there. */
+    void (*fetch)(const struct feed *feed);
     /* One send may take a good part of a turn: the flush asks for the time before each. */
     bool heavy;
 };
@@ -39,13 +42,13 @@ struct own_position {
 };
 
 struct subscription {
-    struct list listening; // topic::listeners
     struct feed *feed;
     struct list link; // feed::live or feed::catching
     struct filter filter;
     struct own_position *own; /* NULL: it is live, and where the feed is */
     struct topic *topic;
-    int64_t id; /* the client's */
+    int64_t id;     /* the client's */
+    uint32_t place; /* in topic::listeners */
 };
 
 /* What few feeds need: a pace, a wait for room, or live lists. */
@@ -61,7 +64,7 @@ struct feed_aside {
 
 struct feed {
     /* All that a visit looks at, side by side. */
-    struct list visit; // hub::visits; linked while in line
+    struct list visit; // round::feeds; linked while in line
     const struct feed_ops *ops;
     struct environment *env;
     struct view *view;

@@ -1,8 +1,14 @@
 /* hub.c - topics, and the flush that visits their listeners.
  *
  *   mark: run ──► all, tag a, tag b, batch, itself        topics with listeners only
- *   flush: marked topics ──► their feeds, once each ──► visits ──► feed_visit until the
- *          turn's time is over; the rest next turn, in order
+ *   flush: rounds ──► feed_visit, until the turn's time is over; the rest next turn, in order
+ *
+ *   later: [ tag a, tag b │ feed, feed ]        what was marked, and who asked for a visit
+ *     └──► round: listeners of a, of b, then those feeds. What comes meanwhile is later
+ *
+ * The listeners of a topic are not lined up first: between two changes they have all left the
+ * caches, and so each is fetched once, while those before it are visited. A feed that stands in
+ * line for itself is left for its place there.
  *
  * A feed leaves the line when it leaves the hub, so nothing dangles. */
 #include "live/hub.h"
@@ -15,7 +21,13 @@
 #include "live/feed.h"
 #include "live/sampling.h"
 
-enum { VISITS_AT_ONCE = 8 };
+enum {
+    VISITS_AT_ONCE = 8,
+    SUBSCRIPTION_AHEAD = 8, /* listeners */
+    FEED_AHEAD = 4,
+    SEND_AHEAD = 2,
+    LISTENERS_MORE = 3, /* places: with one listener there is one small allocation */
+};
 
 static struct slice topic_key(const void *value)
 {
@@ -32,16 +44,21 @@ static struct bytes *make_key(enum topic_kind kind, struct slice name)
 
 static bool flush(struct flusher *flusher);
 
+static void init_round(struct round *round)
+{
+    list_init(&round->topics);
+    list_init(&round->feeds);
+}
+
 void hub_init(struct hub *hub, struct environment *env)
 {
     hub->env = env;
     table_init(&hub->topics, topic_key);
     hub->all = (struct topic){ .kind = TOPIC_ALL };
-    list_init(&hub->all.listeners);
     list_init(&hub->all.echoes);
     list_init(&hub->all.link);
-    list_init(&hub->marked);
-    list_init(&hub->visits);
+    init_round(&hub->round);
+    init_round(&hub->later);
     hub->flusher = (struct flusher){ .fn = flush };
     loop_add_flusher(env->loop, &hub->flusher);
 }
@@ -50,6 +67,7 @@ static void topic_destroy(struct topic *topic)
 {
     list_remove(&topic->link);
     order_finish(&topic->order);
+    free(topic->listeners);
     bytes_unref(topic->key);
     free(topic);
 }
@@ -61,6 +79,7 @@ void hub_finish(struct hub *hub)
         topic_destroy(topic);
     table_finish(&hub->topics);
     order_finish(&hub->all.order);
+    free(hub->all.listeners);
     loop_remove_flusher(&hub->flusher);
 }
 
@@ -88,7 +107,6 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name
     topic = mem_new(struct topic);
     topic->kind = kind;
     topic->key = make_key(kind, name);
-    list_init(&topic->listeners);
     list_init(&topic->echoes);
     list_init(&topic->link);
     table_insert(&hub->topics, topic);
@@ -113,6 +131,44 @@ void hub_leave(struct hub *hub, struct topic *topic)
             run->topic = NULL;
     }
     hub_release(hub, topic);
+}
+
+/* ---- listeners ---- */
+
+static void set_capacity(struct topic *topic, uint32_t capacity)
+{
+    topic->listeners = mem_resize(topic->listeners, capacity * sizeof(*topic->listeners));
+    topic->listener_capacity = capacity;
+}
+
+void topic_add_listener(struct topic *topic, struct subscription *sub)
+{
+    uint32_t capacity = topic->listener_capacity;
+    if (topic->listener_count == capacity)
+        set_capacity(topic, capacity + capacity / 4 + LISTENERS_MORE);
+    sub->place = topic->listener_count;
+    topic->listeners[topic->listener_count++] = sub;
+}
+
+static void fill_gap(struct topic *topic, uint32_t gap, uint32_t from)
+{
+    if (gap == from)
+        return;
+    topic->listeners[gap] = topic->listeners[from];
+    topic->listeners[gap]->place = gap;
+}
+
+/* Those that were visited stay before those that were not. */
+void topic_drop_listener(struct topic *topic, struct subscription *sub)
+{
+    uint32_t gap = sub->place;
+    if (gap < topic->next) {
+        fill_gap(topic, gap, --topic->next);
+        gap = topic->next;
+    }
+    fill_gap(topic, gap, --topic->listener_count);
+    if (topic->listener_count < topic->listener_capacity / 4)
+        set_capacity(topic, topic->listener_capacity / 2);
 }
 
 /* Microseconds of a clock that goes on within a turn, as loop_now_ms does not. */
@@ -197,12 +253,13 @@ static void begin_delivery(struct hub *hub)
 static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
 {
     (void)run;
-    if (topic->marked || list_empty(&topic->listeners))
+    if (topic->marked || !topic->listener_count)
         return;
     topic->marked = true;
     if (!hub->marked_us)
         begin_delivery(hub);
-    list_append(&hub->marked, &topic->link);
+    if (!topic->begun)
+        list_append(&hub->later.topics, &topic->link);
     loop_wake(hub->env->loop, &hub->flusher);
 }
 
@@ -237,21 +294,70 @@ bool hub_has_listeners(struct hub *hub, const struct tracked *run)
 void hub_visit(struct hub *hub, struct feed *feed)
 {
     if (list_empty(&feed->visit))
-        list_append(&hub->visits, &feed->visit);
+        list_append(&hub->later.feeds, &feed->visit);
     loop_wake(hub->env->loop, &hub->flusher);
 }
 
-static void line_up(struct hub *hub)
+static bool is_over(const struct round *round)
 {
-    while (!list_empty(&hub->marked)) {
-        struct topic *topic = container_of(list_take(&hub->marked), struct topic, link);
+    return list_empty(&round->topics) && list_empty(&round->feeds);
+}
+
+bool hub_is_through(const struct hub *hub)
+{
+    return is_over(&hub->round) && is_over(&hub->later);
+}
+
+/* Its next listener whose feed does not stand in line for itself. */
+static struct feed *next_listener(struct topic *topic)
+{
+    if (!topic->begun)
         topic->marked = false;
-        list_each (link, &topic->listeners) {
-            struct subscription *sub = container_of(link, struct subscription, listening);
-            if (list_empty(&sub->feed->visit))
-                list_append(&hub->visits, &sub->feed->visit);
-        }
+    topic->begun = true;
+    for (; topic->next < topic->listener_count; topic->next++) {
+        struct feed *feed = topic->listeners[topic->next]->feed;
+        if (list_empty(&feed->visit))
+            return feed;
     }
+    return NULL;
+}
+
+static void end_topic(struct hub *hub, struct topic *topic)
+{
+    topic->begun = false;
+    topic->next = 0;
+    list_remove(&topic->link);
+    if (topic->marked)
+        list_append(&hub->later.topics, &topic->link);
+}
+
+static struct topic *first_topic(const struct hub *hub)
+{
+    const struct list *topics = &hub->round.topics;
+    return list_empty(topics) ? NULL : container_of(topics->next, struct topic, link);
+}
+
+static struct feed *next_of_round(struct hub *hub)
+{
+    for (struct topic *topic; (topic = first_topic(hub)); end_topic(hub, topic)) {
+        struct feed *feed = next_listener(topic);
+        if (feed)
+            return feed;
+    }
+    return list_empty(&hub->round.feeds)
+               ? NULL
+               : container_of(hub->round.feeds.next, struct feed, visit);
+}
+
+/* Who is visited next; NULL: nobody. */
+static struct feed *next_feed(struct hub *hub)
+{
+    struct feed *feed = next_of_round(hub);
+    if (feed)
+        return feed;
+    list_move_all(&hub->round.topics, &hub->later.topics);
+    list_move_all(&hub->round.feeds, &hub->later.feeds);
+    return next_of_round(hub);
 }
 
 /* True when the feed sends frames of its own, maybe one large run, or the rows of live lists,
@@ -271,15 +377,31 @@ static void note_delivery(struct hub *hub)
     stats_note_delivery(&hub->env->stats, us);
 }
 
-/* Between two changes all feeds have left the caches. While one is visited, the feed after the next
- * is fetched, and the first subscription of the next one, which is there by then. */
-static void fetch_next(const struct hub *hub, const struct feed *feed)
+/* The feed, which is the next one, is no longer. While a listener is visited, some that come soon
+ * are fetched, and the feeds of some of them, which are there by then. (A function that did nothing
+ * else would be left out by the compiler, as one without an effect.) */
+static void step(struct hub *hub, struct feed *feed)
 {
-    const struct list *next = feed->visit.next;
-    if (next == &hub->visits)
+    struct topic *topic = first_topic(hub);
+    if (!topic) {
+        list_remove(&feed->visit);
         return;
-    __builtin_prefetch(next->next);
-    __builtin_prefetch(container_of(next, struct feed, visit)->live.next);
+    }
+    struct subscription *const *next = &topic->listeners[topic->next];
+    uint32_t left = topic->listener_count - topic->next++;
+    if (left > SUBSCRIPTION_AHEAD) {
+        __builtin_prefetch(next[SUBSCRIPTION_AHEAD]);
+        __builtin_prefetch(&next[SUBSCRIPTION_AHEAD]->own);
+    }
+    if (left > FEED_AHEAD) {
+        __builtin_prefetch(&next[FEED_AHEAD]->feed->visit);
+        __builtin_prefetch(&next[FEED_AHEAD]->feed->catching);
+    }
+    if (left > SEND_AHEAD) {
+        const struct feed *soon = next[SEND_AHEAD]->feed;
+        if (soon->ops->fetch)
+            soon->ops->fetch(soon);
+    }
 }
 
 static bool flush(struct flusher *flusher)
@@ -287,13 +409,10 @@ static bool flush(struct flusher *flusher)
     struct hub *hub = container_of(flusher, struct hub, flusher);
     struct stint stint = loop_stint(hub->env->loop);
 
-    line_up(hub);
-    while (!list_empty(&hub->visits)) {
-        struct feed *feed = container_of(hub->visits.next, struct feed, visit);
+    for (struct feed *feed; (feed = next_feed(hub));) {
         if (!stint_goes_on_by(&stint, is_long(feed) ? 1 : VISITS_AT_ONCE))
             return true;
-        fetch_next(hub, feed);
-        list_remove(&feed->visit);
+        step(hub, feed);
         feed_visit(feed);
     }
     hub->flushed = hub->env->applied;

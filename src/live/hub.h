@@ -3,10 +3,10 @@
  * A topic is (kind, name): a tag, a batch, all, or one run. Tags, batches and all keep
  * their runs ordered by last change; every topic keeps its listeners.
  *
- *   change ──► topics of the run ──► marked ──► end of turn: hub_flush visits listeners
+ *   change ──► topics of the run ──► marked ──► end of turn: the flush visits listeners
  *
  * Publishing does no I/O and calls nobody back, so nobody can leave while it walks. The
- * flush visits feeds, each once, until the turn's time is over, and goes on in the next. */
+ * flush visits feeds in rounds until the turn's time is over, and goes on in the next. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,26 +20,36 @@
 
 struct environment;
 struct feed;
+struct subscription;
 struct tracked;
 struct update;
 
 struct topic {
     enum topic_kind kind;
-    bool marked;
-    struct bytes *key;     /* kind digit and name: "1urgent" */
-    uint64_t heard_from;   /* somebody listened to every change after this one */
-    struct order order;    /* not of TOPIC_RUN */
-    struct list listeners; // of struct subscription::listening
-    struct list echoes;    // echo::beside; listeners that have left a moment ago
-    struct list link;      // hub::marked; linked while marked
+    bool marked; /* a run of it has changed since its listeners were begun to be visited */
+    bool begun;  /* they are being visited, in turns maybe */
+    struct bytes *key;               /* kind digit and name: "1urgent" */
+    uint64_t heard_from;             /* somebody listened to every change after this one */
+    struct order order;              /* not of TOPIC_RUN */
+    struct list echoes;              // echo::beside; listeners that have left a moment ago
+    struct list link;                // round::topics
+    struct subscription **listeners; /* each knows its place */
+    uint32_t listener_count, listener_capacity;
+    uint32_t next; /* when begun: the place of who is visited next; else 0 */
+};
+
+/* Who is visited, once each: the listeners of topics, then feeds in line for themselves. */
+struct round {
+    struct list topics; // topic::link
+    struct list feeds;  // feed::visit
 };
 
 struct hub {
     struct environment *env;
     struct table topics; /* by key */
     struct topic all;
-    struct list marked; // topic::link
-    struct list visits; // feed::visit: to be visited, in order
+    struct round round; /* what is left of it */
+    struct round later; /* what has come since it began */
     struct flusher flusher;
     uint64_t flushed; /* when the last flush was through: every feed that was not late
                          had everything up to here */
@@ -60,8 +70,12 @@ struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name
 /* A feed follows the topic, or one did a moment ago and has left an echo. */
 static inline bool topic_is_heard(const struct topic *topic)
 {
-    return !list_empty(&topic->echoes) || !list_empty(&topic->listeners);
+    return !list_empty(&topic->echoes) || topic->listener_count;
 }
+
+/* A listener comes, or leaves, also while the others are being visited. */
+void topic_add_listener(struct topic *topic, struct subscription *sub);
+void topic_drop_listener(struct topic *topic, struct subscription *sub);
 
 /* Gone when it has neither runs nor listeners. */
 void hub_release(struct hub *hub, struct topic *topic);
@@ -83,3 +97,6 @@ void hub_mark_run(struct hub *hub, struct tracked *run);
 
 /* Puts the feed in line for a visit. */
 void hub_visit(struct hub *hub, struct feed *feed);
+
+/* Nobody is to be visited. */
+bool hub_is_through(const struct hub *hub);

@@ -67,9 +67,14 @@ static void feed_lost(struct feed *feed)
              "too far behind: reconnect with your position");
 }
 
-const struct feed_ops socket_feed_ops = { .send = feed_send,
-                                          .busy = feed_busy,
-                                          .lost = feed_lost };
+static void feed_fetch(const struct feed *feed)
+{
+    ws_fetch(container_of(feed, struct socket, feed)->ws);
+}
+
+const struct feed_ops socket_feed_ops = {
+    .send = feed_send, .busy = feed_busy, .lost = feed_lost, .fetch = feed_fetch
+};
 
 /* ---- deadlines ---- */
 

@@ -1,0 +1,205 @@
+/* The listeners of a topic are visited over several turns, and may come and go meanwhile. */
+#include "tests/support/world/unit.h"
+
+#include "base/mem.h"
+#include "tests/support/world/reader.h"
+
+enum { READERS = 40, A_TURN = 8 /* visits without time */ };
+
+struct scene {
+    struct world *world;
+    struct reader *readers[READERS]; /* of tag a; NULL: it has left */
+};
+
+static int open_scene(void **state)
+{
+    struct scene *scene = mem_new(struct scene);
+    scene->world = world_create(NULL);
+    create(scene->world, "run_1", "a");
+    for (int i = 0; i < READERS; i++)
+        scene->readers[i] = subscribe(scene->world, "tag:a");
+    loop_set_budget(scene->world->loop, 0);
+    *state = scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    struct scene *scene = *state;
+    loop_set_budget(scene->world->loop, 1000);
+    world_destroy(scene->world);
+    free(scene);
+    return 0;
+}
+
+static void leave(struct scene *scene, int i)
+{
+    reader_destroy(scene->readers[i]);
+    scene->readers[i] = NULL;
+}
+
+static void turn(struct scene *scene)
+{
+    loop_turn(scene->world->loop, 0);
+}
+
+static int count_reached(const struct scene *scene, size_t frames)
+{
+    int count = 0;
+    for (int i = 0; i < READERS; i++)
+        count += scene->readers[i] && scene->readers[i]->count == frames;
+    return count;
+}
+
+/* Any that was visited, or was not. */
+static int find(const struct scene *scene, size_t frames)
+{
+    for (int i = 0; i < READERS; i++)
+        if (scene->readers[i] && scene->readers[i]->count == frames)
+            return i;
+    fail_msg("no reader has %zu frames", frames);
+    return 0;
+}
+
+static void assert_each_has_one(struct scene *scene, const char *frame)
+{
+    for (int i = 0; i < READERS; i++)
+        if (scene->readers[i])
+            assert_frames(scene->readers[i], frame);
+}
+
+static void a_turn_visits_as_many_as_it_has_time_for(void **state)
+{
+    struct scene *scene = *state;
+    change(scene->world, "run_1", 2);
+    for (int reached = A_TURN; reached <= READERS; reached += A_TURN) {
+        assert_int_equal(count_reached(scene, 1), reached);
+        turn(scene);
+    }
+    assert_each_has_one(scene, "run_1 v2");
+    assert_true(hub_is_through(&scene->world->env->hub));
+}
+
+static void who_leaves_meanwhile_takes_nobody_along(void **state)
+{
+    struct scene *scene = *state;
+    change(scene->world, "run_1", 2);
+    leave(scene, find(scene, 1));
+    leave(scene, find(scene, 0));
+    turn(scene);
+    for (int i = 0; i < 6; i++)
+        leave(scene, find(scene, 1));
+    leave(scene, find(scene, 0));
+    world_settle(scene->world);
+    assert_each_has_one(scene, "run_1 v2");
+    change(scene->world, "run_1", 3);
+    world_settle(scene->world);
+    assert_each_has_one(scene, "run_1 v3");
+}
+
+static void who_was_visited_may_leave_when_nobody_is_left_to_visit(void **state)
+{
+    struct scene *scene = *state;
+    change(scene->world, "run_1", 2);
+    while (count_reached(scene, 0))
+        leave(scene, find(scene, 0));
+    leave(scene, find(scene, 1));
+    for (int i = READERS - 1; i >= 0; i--)
+        if (scene->readers[i] && count_reached(scene, 1) > 1)
+            leave(scene, i);
+    world_settle(scene->world);
+    change(scene->world, "run_1", 3);
+    world_settle(scene->world);
+    assert_frames(scene->readers[find(scene, 2)], "run_1 v2", "run_1 v3");
+}
+
+/* From any of them, in any order: the rest is reached once each. */
+static void any_may_leave_at_any_time(void **state)
+{
+    struct scene *scene = *state;
+    uint32_t version = 2;
+    for (int left = READERS; left > A_TURN; left -= 2, version++) {
+        char frame[32];
+        snprintf(frame, sizeof(frame), "run_1 v%u", (unsigned)version);
+        change(scene->world, "run_1", version);
+        int visited = find(scene, 1);
+        leave(scene, visited);
+        for (int i = (visited + left) % READERS;; i = (i + 1) % READERS)
+            if (scene->readers[i]) {
+                leave(scene, i);
+                break;
+            }
+        world_settle(scene->world);
+        assert_each_has_one(scene, frame);
+    }
+}
+
+static void all_may_leave_and_others_come(void **state)
+{
+    struct scene *scene = *state;
+    change(scene->world, "run_1", 2);
+    for (int i = 0; i < READERS; i++)
+        leave(scene, i);
+    scene->readers[0] = subscribe(scene->world, "tag:a");
+    world_settle(scene->world);
+    assert_no_frames(scene->readers[0]);
+    change(scene->world, "run_1", 3);
+    assert_frames(scene->readers[0], "run_1 v3");
+}
+
+/* Else those behind would hear of nothing while changes come faster than they are sent. */
+static void another_change_does_not_begin_with_the_first_again(void **state)
+{
+    struct scene *scene = *state;
+    uint32_t version = 2;
+    change(scene->world, "run_1", version);
+    for (int reached = A_TURN; reached < READERS; reached += A_TURN)
+        change(scene->world, "run_1", ++version);
+    assert_int_equal(count_reached(scene, 0), 0);
+    world_settle(scene->world);
+    for (int i = 0; i < READERS; i++)
+        assert_int_equal(scene->readers[i]->count, version - 1);
+}
+
+static void who_catches_up_is_not_kept_waiting_by_changes(void **state)
+{
+    struct scene *scene = *state;
+    uint32_t version = 2;
+    struct reader *late = reader_create(scene->world);
+    change(scene->world, "run_1", version);
+    follow(late, 1, "tag:a", 0, 0);
+    for (int turns = 0; !late->count; turns++) {
+        assert_true(turns <= 2 * READERS / A_TURN);
+        change(scene->world, "run_1", ++version);
+    }
+}
+
+static void who_listens_to_several_topics_hears_once(void **state)
+{
+    struct scene *scene = *state;
+    for (int i = 0; i < READERS; i++)
+        follow(scene->readers[i], 2, "run:run_1", 0, 0);
+    world_settle(scene->world);
+    for (int i = 0; i < READERS; i++)
+        forget_frames(scene->readers[i]);
+    change(scene->world, "run_1", 2);
+    world_settle(scene->world);
+    assert_each_has_one(scene, "run_1 v2");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_turn_visits_as_many_as_it_has_time_for),
+        TEST(who_leaves_meanwhile_takes_nobody_along),
+        TEST(who_was_visited_may_leave_when_nobody_is_left_to_visit),
+        TEST(any_may_leave_at_any_time),
+        TEST(all_may_leave_and_others_come),
+        TEST(another_change_does_not_begin_with_the_first_again),
+        TEST(who_catches_up_is_not_kept_waiting_by_changes),
+        TEST(who_listens_to_several_topics_hears_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
