@@ -43,6 +43,7 @@ static struct bytes *make_key(enum topic_kind kind, struct slice name)
 }
 
 static bool flush(struct flusher *flusher);
+static bool note_delivery(struct flusher *noter);
 
 static void init_round(struct round *round)
 {
@@ -60,7 +61,9 @@ void hub_init(struct hub *hub, struct environment *env)
     init_round(&hub->round);
     init_round(&hub->later);
     hub->flusher = (struct flusher){ .fn = flush };
+    hub->noter = (struct flusher){ .fn = note_delivery, .late = true };
     loop_add_flusher(env->loop, &hub->flusher);
+    loop_add_flusher(env->loop, &hub->noter);
 }
 
 static void topic_destroy(struct topic *topic)
@@ -81,6 +84,7 @@ void hub_finish(struct hub *hub)
     order_finish(&hub->all.order);
     free(hub->all.listeners);
     loop_remove_flusher(&hub->flusher);
+    loop_remove_flusher(&hub->noter);
 }
 
 static struct topic *find_topic(struct hub *hub, enum topic_kind kind, struct slice name)
@@ -368,13 +372,17 @@ static bool is_long(const struct feed *feed)
            !list_empty(&feed->catching);
 }
 
-static void note_delivery(struct hub *hub)
+/* Frames may leave at the end of the turn, by what was woken before (connection_send_soon). */
+static bool note_delivery(struct flusher *noter)
 {
+    struct hub *hub = container_of(noter, struct hub, noter);
     int64_t now = now_us(), us = now - hub->marked_us;
     metric_observe_us(H_FANOUT, us);
     metric_observe_us(H_DELIVERY, now - hub->synced_us);
     sampling_pass(hub->env);
     stats_note_delivery(&hub->env->stats, us);
+    hub->marked_us = 0;
+    return false;
 }
 
 /* The feed, which is the next one, is no longer. While a listener is visited, some that come soon
@@ -417,7 +425,6 @@ static bool flush(struct flusher *flusher)
     }
     hub->flushed = hub->env->applied;
     if (hub->marked_us)
-        note_delivery(hub);
-    hub->marked_us = 0;
+        loop_wake(hub->env->loop, &hub->noter);
     return false;
 }

@@ -51,7 +51,8 @@ struct hub {
     struct round round; /* what is left of it */
     struct round later; /* what has come since it began */
     struct flusher flusher;
-    uint64_t flushed; /* when the last flush was through: every feed that was not late
+    struct flusher noter; /* late: behind what sends the frames of this turn */
+    uint64_t flushed;     /* when the last flush was through: every feed that was not late
                          had everything up to here */
     uint32_t feeds;
     /* Of the oldest change that is not flushed yet; monotonic µs. */

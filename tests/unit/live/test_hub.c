@@ -2,6 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
+#include "base/metrics.h"
 #include "tests/support/world/reader.h"
 
 enum { READERS = 40, A_TURN = 8 /* visits without time */ };
@@ -187,6 +188,52 @@ static void who_listens_to_several_topics_hears_once(void **state)
     assert_each_has_one(scene, "run_1 v2");
 }
 
+/* Sends at the end of the turn what was gathered, as a ring does. */
+struct sender {
+    struct flusher flusher;
+    struct scene *scene;
+    int64_t noted; /* deliveries, when the first frame was there */
+};
+
+static int64_t count_deliveries(void)
+{
+    struct buf text = { 0 };
+    struct slice line, lines;
+    int64_t count = -1;
+    static const char name[] = "runcast_delivery_seconds_count ";
+    metrics_print(&text);
+    lines = buf_slice(&text);
+    while (slice_split(&lines, '\n', &line))
+        if (slice_starts(line, name))
+            count = strtoll(line.ptr + sizeof(name) - 1, NULL, 10);
+    buf_finish(&text);
+    return count;
+}
+
+static bool send_late(struct flusher *flusher)
+{
+    struct sender *sender = container_of(flusher, struct sender, flusher);
+    if (sender->noted < 0 && sender->scene->readers[0]->count)
+        sender->noted = count_deliveries();
+    return sender->noted < 0;
+}
+
+static void a_delivery_is_noted_behind_what_sends_late(void **state)
+{
+    struct scene *scene = *state;
+    struct loop *loop = scene->world->loop;
+    int64_t before = count_deliveries();
+    struct sender sender = { { .fn = send_late, .late = true }, scene, -1 };
+    loop_set_budget(loop, 1000);
+    loop_add_flusher(loop, &sender.flusher);
+    loop_wake(loop, &sender.flusher);
+    change(scene->world, "run_1", 2);
+    world_settle(scene->world);
+    assert_int_equal(sender.noted, before);
+    assert_int_equal(count_deliveries(), before + 1);
+    loop_remove_flusher(&sender.flusher);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -199,6 +246,7 @@ int main(void)
         TEST(all_may_leave_and_others_come),
         TEST(another_change_does_not_begin_with_the_first_again),
         TEST(who_catches_up_is_not_kept_waiting_by_changes),
+        TEST(a_delivery_is_noted_behind_what_sends_late),
         TEST(who_listens_to_several_topics_hears_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
