@@ -263,6 +263,8 @@ int bare_main(const struct options *options)
     else
         copy_runs(bare, options);
     report_latency(&bare->report, "latency", "a transaction", &bare->latency);
+    report_number(&bare->report, "latency_mean_us", "a transaction, mean",
+                  histogram_mean(&bare->latency) / 1000, "us");
     report_finish(&bare->report);
     close_database(bare);
     free(bare);

@@ -44,6 +44,7 @@ struct fanout {
     struct changes changes;
     struct subscribers subs;
     struct turns turns;
+    struct deliveries deliveries;             /* before what is measured */
     bool polls;                               /* they are long polls */
     bool measures;                            /* subscribers hear of the changes */
     int64_t *n_of;                            /* by run: the change that came last */
@@ -227,6 +228,8 @@ static void measure_server(struct fanout *fanout)
     fanout->measures = true;
     struct changes *changes = &fanout->changes;
     uint64_t wanted = changes_in(options, options->seconds);
+    if (is_gateway(options))
+        fanout->deliveries = server_read_deliveries(options);
     int64_t before = server_cpu_ns(options), started = now_ns();
     changes_begin(changes, options->rate / (double)options->burst, wanted);
     if (!options->ahead) /* else no instant is meant for a change */
@@ -351,6 +354,8 @@ static void report_cost(struct fanout *fanout)
         share((double)(fanout->memory_after - fanout->memory_before), (double)subs->count),
         "bytes");
     server_report_turns(options, &fanout->turns, report);
+    if (is_gateway(options) && options->rate > 0)
+        server_report_deliveries(options, fanout->deliveries, report);
 }
 
 /* From a change to the last subscriber, beside what the machine takes for as much. */

@@ -42,7 +42,13 @@ void histogram_record(struct histogram *histogram, int64_t ns)
     if (ns > histogram->max_ns)
         histogram->max_ns = ns;
     histogram->count++;
+    histogram->total_ns += ns;
     histogram->buckets[bucket_of((uint64_t)ns)]++;
+}
+
+double histogram_mean(const struct histogram *histogram)
+{
+    return histogram->count ? (double)histogram->total_ns / (double)histogram->count : 0;
 }
 
 int64_t histogram_quantile(const struct histogram *histogram, double share)

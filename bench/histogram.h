@@ -13,7 +13,7 @@ enum {
 
 struct histogram {
     uint64_t count;
-    int64_t max_ns;
+    int64_t total_ns, max_ns;
     uint64_t buckets[HISTOGRAM_BUCKETS];
 };
 
@@ -21,6 +21,9 @@ void histogram_clear(struct histogram *histogram);
 
 /* A negative duration counts as 0. */
 void histogram_record(struct histogram *histogram, int64_t ns);
+
+/* 0 when nothing was recorded. */
+double histogram_mean(const struct histogram *histogram);
 
 /* The duration that a share of the recorded ones does not exceed (0.99: p99), never above
  * the largest; 0 when nothing was recorded. */

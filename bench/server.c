@@ -174,6 +174,42 @@ struct commits server_read_commits(const struct options *options)
     return commits;
 }
 
+static void read_number(struct slice line, const char *name, double *number)
+{
+    if (slice_starts(line, name))
+        *number = strtod(line.ptr + strlen(name), NULL);
+}
+
+struct deliveries server_read_deliveries(const struct options *options)
+{
+    struct deliveries all = { 0 };
+    struct buf text = { 0 };
+    if (read_metrics(options, &text)) {
+        struct slice line, lines = buf_slice(&text);
+        while (slice_split(&lines, '\n', &line)) {
+            read_number(line, "runcast_store_commit_seconds_count ", &all.commits);
+            read_number(line, "runcast_store_commit_seconds_sum ", &all.commit_s);
+            read_number(line, "runcast_change_to_write_seconds_count ", &all.writes);
+            read_number(line, "runcast_change_to_write_seconds_sum ", &all.write_s);
+        }
+    }
+    buf_finish(&text);
+    return all;
+}
+
+void server_report_deliveries(const struct options *options, struct deliveries before,
+                              struct report *report)
+{
+    struct deliveries now = server_read_deliveries(options);
+    if (now.commits <= before.commits || now.writes <= before.writes)
+        return;
+    double commit_s = (now.commit_s - before.commit_s) / (now.commits - before.commits);
+    double write_s = (now.write_s - before.write_s) / (now.writes - before.writes);
+    report_number(report, "commit_to_write_us",
+                  "from a commit asked for to its last frame, mean",
+                  (commit_s + write_s) * 1e6, "us");
+}
+
 void server_report_groups(const struct options *options, struct commits before,
                           struct report *report)
 {

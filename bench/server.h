@@ -36,6 +36,20 @@ void server_read_turns(const struct options *options, struct turns *turns);
 void server_report_turns(const struct options *options, const struct turns *before,
                          struct report *report);
 
+/* How long changes have taken in the server, all together, since it started. */
+struct deliveries {
+    double commits, commit_s; /* from a commit asked for to acknowledged */
+    double writes, write_s;   /* from there to the last frame written */
+};
+
+/* 0 when the server has no /metrics for us. */
+struct deliveries server_read_deliveries(const struct options *options);
+
+/* How long one took since before, from the commit that was asked for to its last frame; nothing
+ * when that is not known. */
+void server_report_deliveries(const struct options *options, struct deliveries before,
+                              struct report *report);
+
 /* What the server's store has written since it started. */
 struct commits {
     uint64_t count, groups; /* groups: transactions, each of one commit or more */
