@@ -19,7 +19,7 @@ enum { INPUT_SIZE = 1 << 18, CLIENTS_AN_ADDRESS = 5000 };
 static const struct transport *const transports[] = { &ws_transport, &poll_transport,
                                                       &event_transport };
 
-static const struct transport *find_transport(const char *name)
+const struct transport *client_transport(const char *name)
 {
     for (size_t i = 0; i < sizeof(transports) / sizeof(transports[0]); i++) {
         if (strcmp(transports[i]->name, name) == 0)
@@ -33,7 +33,7 @@ void client_group_init(struct client_group *group, struct poller *poller,
 {
     *group =
         (struct client_group){ .poller = poller, .options = options, .handler = handler };
-    group->transport = find_transport(options->transport);
+    group->transport = client_transport(options->transport);
     group->peer = options_has_peer(options) ? peer_find(options->peer) : NULL;
     group->input = mem_alloc(INPUT_SIZE);
     /* Another process, another net: ports in TIME_WAIT are not met again. */

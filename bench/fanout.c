@@ -19,11 +19,17 @@
 #include "base/mem.h"
 #include "changes.h"
 #include "loopback.h"
+#include "runcast/run.h"
 #include "server.h"
 #include "subscribers.h"
 #include "ws_client.h"
 
-enum { BASELINE_BURSTS = 200, LOOPBACK_ROUNDS = 500, LOOPBACK_MAX = 1000 };
+enum {
+    BASELINE_BURSTS = 200,
+    LOOPBACK_ROUNDS = 500,
+    LOOPBACK_MAX = 1000,
+    PAD_MAX = RUN_METADATA_MAX - 64, /* beside the number of the change */
+};
 
 static const double BASELINE_RATE = 100; /* bursts a second at least */
 static const double WARM_SECONDS = 0.5;
@@ -194,6 +200,7 @@ static void settle(struct fanout *fanout)
         changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
     }
     fanout->subs.last_ns = now_ns();
+    poller_wait(&fanout->poller, now_ns()); /* for much, counting takes its time */
     while (count_lost(fanout) > 0 && !is_quiet(fanout)) {
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
@@ -417,7 +424,7 @@ static void report_all(struct fanout *fanout)
 static void check_transport(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
-    bool ws = strcmp(options->transport, "ws") == 0;
+    bool ws = client_transport(options->transport) == &ws_transport;
     bool json = strcmp(options->encoding, "json") == 0;
     if (!json && strcmp(options->encoding, "msgpack") != 0)
         fatal("--encoding: '%s' is none of json, msgpack", options->encoding);
@@ -485,6 +492,12 @@ static void prepare(struct fanout *fanout)
         fatal("--ahead, --pad and --frame-bytes are at least 0");
     if (options->ahead && options->rate <= 0)
         fatal("--ahead bounds changes on their way: it needs a --rate above 0");
+    if (options->pad > PAD_MAX)
+        fatal(
+            "--pad is at most %d: with the rest of it, that is all that the metadata of a "
+            "run may be long",
+            PAD_MAX);
+    subscribers_check(options, is_gateway(options) ? runs : 1);
     fill_init(&fanout->fill, options, &fanout->report);
     if (!is_gateway(options)) {
         fanout->fill.ids = mem_new(struct fill_id);

@@ -212,4 +212,7 @@ void options_read(struct options *options, enum command command, int argc, char 
         options->frame_bytes = MADE_UP_BYTES;
     if (command != COMMAND_BARE)
         resolve_url(options);
+    if ((command & EVERY) && !options->floor && !options_has_peer(options) &&
+        !*options->key)
+        fatal("a secret key is needed: --key or TRIGGER_SECRET_KEY");
 }

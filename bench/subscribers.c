@@ -174,6 +174,17 @@ enum topic subscribers_topic(const char *name)
     fatal("--topic: '%s' is none of tag, run, batch, all", name);
 }
 
+void subscribers_check(const struct options *options, int64_t runs)
+{
+    if (options->subscribers < 1 || options->subscribers > SUBSCRIBERS_MAX)
+        fatal("--subscribers is from 1 to %d; start a second bench for more",
+              SUBSCRIBERS_MAX);
+    if (runs > PAIRS_MAX / options->subscribers)
+        fatal("so many subscribers and runs are more pairs than the bench keeps: "
+              "at most %d",
+              PAIRS_MAX);
+}
+
 void subscribers_init(struct subscribers *subs, struct poller *poller,
                       const struct options *options, const struct fill *fill,
                       struct report *report)
@@ -182,12 +193,6 @@ void subscribers_init(struct subscribers *subs, struct poller *poller,
     subs->topic = subscribers_topic(options->topic);
     subs->count = (size_t)options->subscribers;
     subs->run_count = fill->count;
-    if (subs->count < 1 || subs->count > SUBSCRIBERS_MAX)
-        fatal("--subscribers is from 1 to %d; start a second bench for more",
-              SUBSCRIBERS_MAX);
-    if (subs->count * subs->run_count > PAIRS_MAX)
-        fatal("so many subscribers and runs are more pairs than the bench keeps");
-
     subs->handler = (struct client_handler){ on_message, on_closed };
     client_group_init(&subs->group, poller, options, &subs->handler);
     subs->all = mem_new_array(struct subscriber, subs->count);

@@ -59,6 +59,9 @@ struct subscribers {
 /* The topic of that name; ends the program for any other name. */
 enum topic subscribers_topic(const char *name);
 
+/* Ends the program unless there may be so many subscribers, each of which hears of so many runs. */
+void subscribers_check(const struct options *options, int64_t runs);
+
 /* Fill, options and report are borrowed. */
 void subscribers_init(struct subscribers *subs, struct poller *poller,
                       const struct options *options, const struct fill *fill,
