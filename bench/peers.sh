@@ -21,7 +21,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/deploy/build.sh"
 source "$root/bench/servers.sh"
 PATH=$PATH:/usr/sbin
-build=${1:-$root/build}
+read_build "$@"
 rounds=${ROUNDS:-3}
 seconds=${DURATION:-5}
 data=${DATA:-$build/bench-data}
@@ -242,7 +242,7 @@ print_table() {
     printf '# Peers, %s\n\n' "$(date -u +%F)"
     printf 'Server CPU a delivered message of %s bytes, by that of eager (bench/README.md, "Peers").\n' \
         "${bytes%.*}"
-    printf 'Medians of %s rounds, %s s each at a steady pace; server on core %s, bench on core %s.\n\n' \
+    printf 'Medians of %s round(s), %s s each at a steady pace; server on core %s, bench on core %s.\n\n' \
         "$rounds" "$seconds" "$server_cores" "$bench_core"
     printf '%s\n' "* commit $(commit)" "* $(processor), $(nproc) cores" "* Linux $(uname -r)" \
         "* other work: $before % of the cores before, $(other_work) % behind it" ""

@@ -22,7 +22,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/deploy/build.sh"
 source "$root/bench/servers.sh"
-build=${1:-$root/build}
+read_build "$@"
 rounds=${ROUNDS:-3}
 seconds=${DURATION:-5}
 data=${DATA:-$build/bench-data}
@@ -413,7 +413,7 @@ else
 fi
 
 if [ "$missed" -gt 0 ]; then
-    printf '\ntargets were missed\n'
+    printf '\ntargets missed: %s\n' "$missed"
     exit 1
 fi
 printf '\nall targets met\n'

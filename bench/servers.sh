@@ -1,8 +1,24 @@
 # servers.sh - the gateway and the floor for one measurement each, and what was measured.
 #
-# Sourced by run.sh and peers.sh, which set build, data and out (folders of programs, of a
-# gateway's data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh,
-# which wants the keys alone.
+# Sourced by run.sh and peers.sh, which set root (the checkout), data and out (folders of a gateway's
+# data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh, which wants
+# the keys and the folder of programs alone.
+
+# read_build ARGUMENT…: sets build to the folder that is named, or to the usual one. Asked for help,
+# prints the head of the program that sources this.
+read_build() {
+    case ${1-} in
+    -h | --help)
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    -*)
+        echo "$(basename "$0"): no option '$1' is known; --help tells what is" >&2
+        exit 2
+        ;;
+    esac
+    build=${1:-$root/build}
+}
 
 # Keys for gateways that live for one measurement.
 export RUNCAST_PROJECT_REF=proj_benchbenchbenchbench

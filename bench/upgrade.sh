@@ -15,7 +15,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 source "$root/deploy/build.sh"
 source "$root/bench/servers.sh"
-build=${1:-$root/build}
+read_build "$@"
 rounds=${ROUNDS:-3}
 clients=${CLIENTS:-10000}
 data=$(realpath -m "${DATA:-$build/bench-data}")/upgrade # a socket to be told by is named absolutely
