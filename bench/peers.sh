@@ -9,7 +9,8 @@
 #   cd bench/peers && npm ci --ignore-scripts
 #
 # PEERS    which of them (nchan nats mosquitto socket.io ws)
-# ROUNDS   how often all of them take turns; medians are printed (3)
+# ROUNDS   how often all of them take turns; medians are printed, of costs and of what each was by
+#          eager in the same round (3)
 # DURATION how long each is measured at a steady pace, in seconds (5)
 # DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
 # OUT      where the JSON of every measurement goes (BUILD/bench-out/peers)
@@ -204,13 +205,13 @@ lost() {
 
 # cell SERVER ROW [KEY]: by how many times the cost of a message is that of eager, and the cost.
 cell() {
-    local cost eager late
+    local cost times late
     cost=$(median "$1-$2" "${3:-cpu_us_per_frame}")
-    eager=$(median "eager-$2" cpu_us_per_frame)
+    times=$(by_pairs "$1-$2" "${3:-cpu_us_per_frame}" "eager-$2" cpu_us_per_frame)
     late=$(median "$1-$2" latency_p50_us)
-    awk -v cost="$cost" -v eager="$eager" -v late="$late" -v limit="${interval_us[$2]}" \
+    awk -v cost="$cost" -v times="$times" -v late="$late" -v limit="${interval_us[$2]}" \
         'BEGIN { behind = late > limit ? ", behind" : ""
-            printf "%.2f (%.1f µs)%s", cost / eager, cost, behind }'
+            printf "%.2f (%.1f µs)%s", times, cost, behind }'
 }
 
 # line NAME SERVER [KEY]

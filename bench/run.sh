@@ -5,9 +5,9 @@
 #
 # The gateway, the floor server and the harness are built first.
 #
-# ROUNDS   how often floor and gateway take turns; medians are printed (3; at a steady pace to
-#          1,000 subscribers twice as often and once more, as there a pair differs from the next
-#          by more than what they cost from the target)
+# ROUNDS   how often floor and gateway take turns; medians are printed, and as ratio that of the
+#          pairs (3; with 1,000 subscribers twice as often and once more, as there a pair differs
+#          from the next by more than what they cost from the target)
 # DURATION how long each fan-out is measured (5)
 # FULL=1   a million runs in the table instead of a hundred thousand
 # DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
@@ -37,7 +37,7 @@ missed=0
 build_programs "$build" runcast runcast-bench runcast-floor
 need_two_cores
 ulimit -n "$(ulimit -Hn)"
-times_of=([1000]=$((2 * rounds + 1)) [512-bytes]=$((2 * rounds + 1)))
+for name in 1000 512-bytes full-1000; do times_of[$name]=$((2 * rounds + 1)); done
 mkdir -p "$data" "$out"
 
 trap stop_server EXIT
@@ -114,11 +114,12 @@ frame_rows() {
     local alone floor ring
     alone=$(median "gateway-$1" fanout_us_per_frame)
     floor=$(median "floor-$1" cpu_us_per_frame)
-    row "server CPU a frame, $2" "$alone" us "$floor" "$(quotient "$alone" "$floor")" "$3"
+    row "server CPU a frame, $2" "$alone" us "$floor" \
+        "$(by_pairs "gateway-$1" fanout_us_per_frame "floor-$1" cpu_us_per_frame)" "$3"
     [ ${#floors[@]} -eq 2 ] || return 0
     ring=$(median "ring-$1" cpu_us_per_frame)
     row "  beside the floor that sends by io_uring" "$alone" us "$ring" \
-        "$(quotient "$alone" "$ring")" "$4"
+        "$(by_pairs "gateway-$1" fanout_us_per_frame "ring-$1" cpu_us_per_frame)" "$4"
 }
 
 # saturated_rows COUNT: the next change is made when the last but one has come.
@@ -146,7 +147,8 @@ topic_rows() {
     alone=$(median gateway-topics fanout_us_per_frame)
     floor=$(median floor-topics cpu_us_per_frame)
     row "CPU a frame, 10,000 topics of one subscriber" "$alone" us "$floor" \
-        "$(quotient "$alone" "$floor")" "<= 1.1"
+        "$(by_pairs gateway-topics fanout_us_per_frame floor-topics cpu_us_per_frame)" \
+        "<= 1.1"
     row "  lost" "$(median gateway-topics lost)" "" - - "<= 0"
 }
 
@@ -156,7 +158,7 @@ fanout_rows() {
     all=$(median "gateway-$count" cpu_us_per_frame)
     floor=$(median "floor-$count" cpu_us_per_frame)
     row "  with the cost of the changes themselves" "$all" us "$floor" \
-        "$(quotient "$all" "$floor")"
+        "$(by_pairs "gateway-$count" cpu_us_per_frame "floor-$count" cpu_us_per_frame)"
     row "  latency p50" "$(median "gateway-$count" latency_p50_us)" us \
         "$(median "floor-$count" latency_p50_us)" -
     row "  latency p99" "$(median "gateway-$count" latency_p99_us)" us \
@@ -295,12 +297,10 @@ measure_single() {
     done
 }
 
-# beside LABEL NAME KEY FLOOR KEY TARGET: medians of the gateway and of the floor.
+# beside LABEL NAME KEY FLOOR KEY TARGET: medians of the gateway and of the floor, and of the pairs.
 beside() {
-    local gateway floor
-    gateway=$(median "$2" "$3")
-    floor=$(median "$4" "$5")
-    row "$1" "$gateway" us "$floor" "$(quotient "$gateway" "$floor")" "$6"
+    row "$1" "$(median "$2" "$3")" us "$(median "$4" "$5")" \
+        "$(by_pairs "$2" "$3" "$4" "$5")" "$6"
 }
 
 single_rows() {

@@ -141,6 +141,17 @@ quotient() {
         'BEGIN { if (a != "" && b + 0 > 0) printf "%.3f", a / b; else print "-" }'
 }
 
+# by_pairs NAME KEY FLOOR-NAME KEY: the median of what NAME-1 is by FLOOR-NAME-1, NAME-2 by
+# FLOOR-NAME-2 …: the machine is another one from minute to minute, but the same one for a pair. "-"
+# where one of them is not known.
+by_pairs() {
+    local i times=${times_of[${1#*-}]:-$rounds} quotients
+    quotients=$(for i in $(seq "$times"); do
+        echo "$(quotient "$(field "$1-$i" "$2")" "$(field "$3-$i" "$4")")"
+    done)
+    case $quotients in *-*) echo - ;; *) middle <<<"$quotients" ;; esac
+}
+
 processor() {
     sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1
 }
