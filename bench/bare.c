@@ -183,7 +183,8 @@ static void write_change(struct bare *bare)
     run_once(bare, bare->change);
     run_once(bare, bare->metadata);
     if (sqlite3_changes(bare->db) == 0)
-        fatal("--rate: the newest run has no metadata that could change");
+        fatal(
+            "--rate: the newest run has no metadata that could change: run fanout before");
     run_once(bare, bare->counters);
     run_once(bare, bare->commit);
 }

@@ -28,6 +28,7 @@ enum {
     BASELINE_BURSTS = 200,
     LOOPBACK_ROUNDS = 500,
     LOOPBACK_MAX = 1000,
+    FRAME_MAX = 65536,
     PAD_MAX = RUN_METADATA_MAX - 64, /* beside the number of the change */
 };
 
@@ -200,7 +201,8 @@ static void settle(struct fanout *fanout)
         changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
     }
     fanout->subs.last_ns = now_ns();
-    poller_wait(&fanout->poller, now_ns()); /* for much, counting takes its time */
+    /* What has come is read first: for many subscribers and runs counting takes a while. */
+    poller_wait(&fanout->poller, now_ns());
     while (count_lost(fanout) > 0 && !is_quiet(fanout)) {
         report_progress(&fanout->report, "waiting for the last frames");
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
@@ -306,8 +308,13 @@ static void report_burst_cost(struct fanout *fanout)
         share((double)fanout->subs.frames, (double)(heard_bursts * changes->burst));
     report_count(report, "bursts_apart", "bursts begun when the last was answered",
                  (int64_t)apart);
-    if (apart < heard_bursts || !changes->heard.bursts || !changes->unheard.bursts)
+    if (apart < heard_bursts || !changes->heard.bursts || !changes->unheard.bursts) {
+        fputs(
+            "runcast-bench: too few bursts were apart, or there were too few: what a frame "
+            "costs is not known; lower --rate, or measure longer\n",
+            stderr);
         return;
+    }
     report_number(report, "fanout_us_per_frame", "server CPU a frame, without its change",
                   share(heard_ns - unheard_ns, frames) / 1000, "us");
     report_number(report, "change_us", "server CPU a change that nobody hears of",
@@ -360,9 +367,6 @@ static void report_cost(struct fanout *fanout)
         report, "bytes_per_connection", "server memory a connection",
         share((double)(fanout->memory_after - fanout->memory_before), (double)subs->count),
         "bytes");
-    server_report_turns(options, &fanout->turns, report);
-    if (is_gateway(options) && options->rate > 0)
-        server_report_deliveries(options, fanout->deliveries, report);
 }
 
 /* From a change to the last subscriber, beside what the machine takes for as much. */
@@ -391,7 +395,8 @@ static void report_all(struct fanout *fanout)
         report_text(report, "peer", "  of", options->peer);
     else
         report_text(report, "topic", "  of one", options->topic);
-    report_text(report, "transport", "  by", options->transport);
+    report_text(report, "transport", "  transport", options->transport);
+    report_text(report, "encoding", "  encoding", options->encoding);
     if (options->rate > 0) {
         report_number(report, "rate", "changes a second, wanted", options->rate, "/s");
         report_count(report, "changes", "changes", (int64_t)fanout->changes.acked);
@@ -419,6 +424,10 @@ static void report_all(struct fanout *fanout)
                            &fanout->changes.latency);
     }
     report_cost(fanout);
+    server_report_turns(options, &fanout->turns, report);
+    if (is_gateway(options) && options->rate > 0 && options->burst == 1 &&
+        !options->interleave)
+        server_report_deliveries(options, fanout->deliveries, report);
 }
 
 static void check_transport(struct fanout *fanout)
@@ -488,8 +497,14 @@ static void prepare(struct fanout *fanout)
             FILL_BATCH);
     if (runs < 1)
         fatal("--runs is at least 1");
-    if (options->ahead < 0 || options->pad < 0 || options->frame_bytes < 0)
-        fatal("--ahead, --pad and --frame-bytes are at least 0");
+    if (options->ahead < 0 || options->pad < 0)
+        fatal("--ahead and --pad are at least 0");
+    if (options->frame_bytes < 0 || options->frame_bytes > FRAME_MAX)
+        fatal("--frame-bytes is from 0 to %d", FRAME_MAX);
+    if (options->floor && options->runs)
+        fatal(
+            "--runs are the gateway's: the floor has one run, or with --topic run one for "
+            "each subscriber");
     if (options->ahead && options->rate <= 0)
         fatal("--ahead bounds changes on their way: it needs a --rate above 0");
     if (options->pad > PAD_MAX)

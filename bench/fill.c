@@ -110,9 +110,13 @@ static void on_filled(struct http_conn *conn, const struct http_reply *reply)
 {
     struct filling *filling = container_of(conn->client, struct filling, client);
     struct fill *fill = filling->fill;
-    if (reply->status / 100 != 2 || !scan_is_json(reply->body))
+    if (reply->status == 401)
+        fatal("--key, or TRIGGER_SECRET_KEY, is no secret key of this gateway");
+    if (reply->status / 100 != 2)
         fatal("POST /api/v1/tasks/batch: status %d: %.*s", reply->status,
               SLICE_ARG(reply->body));
+    if (!scan_is_json(reply->body))
+        fatal("the server at --url is no gateway: runcast-floor wants --floor");
     copy_id(&fill->batches[conn->index / FILL_BATCH], reply->body);
 
     struct scan_members runs = scan_members(scan_member(reply->body, "runs"));

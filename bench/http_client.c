@@ -75,8 +75,8 @@ static void break_off(struct http_conn *conn)
 {
     poller_close(&conn->source);
     buf_clear(&conn->in);
-    struct http_reply none = { .body =
-                                   SLICE("no reply: the connection was refused or broke") };
+    struct http_reply none = { .body = SLICE("no reply: nothing listens at --url, or the "
+                                             "connection broke") };
     if (conn->busy)
         finish_request(conn, &none);
 }

@@ -40,7 +40,8 @@ static int print_help(void)
 {
     puts("usage: runcast-bench COMMAND [options]\n\n"
          "The bench makes runs and leaves them behind: never aim it at a gateway that\n"
-         "holds anything you need.");
+         "holds anything you need. With RUNCAST_METRICS_TOKEN, the gateway's, it also\n"
+         "reads /metrics: loop turns, and times of the store.");
     for (size_t i = 0; i < COMMAND_COUNT; i++) {
         printf("\n%s - %s\n", commands[i].name, commands[i].help);
         options_print(commands[i].command);

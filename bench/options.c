@@ -1,6 +1,7 @@
 /* options.c - the options of all subcommands, one table row each. */
 #include "options.h"
 
+#include <inttypes.h>
 #include <netdb.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -77,7 +78,7 @@ static const struct option_row rows[] = {
     { "--peer", TEXT, FANOUT, AT(peer), "",
       "the server is another one: nchan, nats, mosquitto, socket.io, ws" },
     { "--frame-bytes", NUMBER, FANOUT, AT(frame_bytes), "0",
-      "payload of the floor's and a peer's messages; 0: 160" },
+      "payload of the floor's and a peer's messages, at least 104; 0: 160" },
     { "--runs", NUMBER, SNAPSHOT, AT(runs), "100000", "runs in the snapshot" },
     { "--sizes", TEXT, SCALE, AT(sizes), "10000,100000",
       "runs in the table when measuring" },
@@ -208,6 +209,8 @@ void options_read(struct options *options, enum command command, int argc, char 
             fatal("%s needs a value", argv[i]);
         set_option(options, row, row->type == FLAG ? "1" : argv[++i]);
     }
+    if (options->pid < 0)
+        fatal("--pid: %" PRId64 " is no process", options->pid);
     if (!options->frame_bytes && (options->floor || options_has_peer(options)))
         options->frame_bytes = MADE_UP_BYTES;
     if (command != COMMAND_BARE)

@@ -12,6 +12,7 @@
 # ROUNDS   how often all of them take turns; medians are printed, of costs and of what each was by
 #          eager in the same round (3)
 # DURATION how long each is measured at a steady pace, in seconds (5)
+# GATEWAY_PORT, FLOOR_PORT, PEER_PORT  where servers listen (3931, 3932, 3935)
 # DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
 # OUT      where the JSON of every measurement goes (BUILD/bench-out/peers)
 #
@@ -31,6 +32,8 @@ read -ra wanted <<<"${PEERS:-nchan nats mosquitto socket.io ws}"
 gateway_port=${GATEWAY_PORT:-3931}
 floor_port=${FLOOR_PORT:-3932}
 peer_port=${PEER_PORT:-3935}
+need_count ROUNDS "$rounds"
+need_count DURATION "$seconds"
 server_cores=0
 bench_core=1
 present=()
@@ -211,7 +214,7 @@ cell() {
     late=$(median "$1-$2" latency_p50_us)
     awk -v cost="$cost" -v times="$times" -v late="$late" -v limit="${interval_us[$2]}" \
         'BEGIN { behind = late > limit ? ", behind" : ""
-            printf "%.2f (%.1f µs)%s", times, cost, behind }'
+            printf "%s (%.1f µs)%s", times == "-" ? "-" : sprintf("%.2f", times), cost, behind }'
 }
 
 # line NAME SERVER [KEY]
@@ -243,7 +246,7 @@ print_table() {
     printf '# Peers, %s\n\n' "$(date -u +%F)"
     printf 'Server CPU a delivered message of %s bytes, by that of eager (bench/README.md, "Peers").\n' \
         "${bytes%.*}"
-    printf 'Medians of %s round(s), %s s each at a steady pace; server on core %s, bench on core %s.\n\n' \
+    printf 'Medians of %s round(s), of costs and of ratios by eager in the same round; %s s each at a steady pace; server on core %s, bench on core %s.\n\n' \
         "$rounds" "$seconds" "$server_cores" "$bench_core"
     printf '%s\n' "* commit $(commit)" "* $(processor), $(nproc) cores" "* Linux $(uname -r)" \
         "* other work: $before % of the cores before, $(other_work) % behind it" ""

@@ -103,14 +103,22 @@ static void read_bucket(struct turns *turns, struct slice line)
     turns->count++;
 }
 
-/* False: the server has none for us. */
+/* False: the server has none for us, which is said once to who has named a token. */
 static bool read_metrics(const struct options *options, struct buf *text)
 {
+    static bool is_told;
     struct options asking = *options;
     const char *token = getenv("RUNCAST_METRICS_TOKEN");
     if (token)
         asking.key = token;
-    return http_call(&asking, "GET", "/metrics", (struct slice){ 0 }, text) == 200;
+    if (http_call(&asking, "GET", "/metrics", (struct slice){ 0 }, text) == 200)
+        return true;
+    if (token && !is_told)
+        fputs("runcast-bench: RUNCAST_METRICS_TOKEN is not the token of this gateway: loop "
+              "turns and times of its store are left out\n",
+              stderr);
+    is_told = true;
+    return false;
 }
 
 void server_read_turns(const struct options *options, struct turns *turns)

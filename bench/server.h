@@ -39,14 +39,14 @@ void server_report_turns(const struct options *options, const struct turns *befo
 /* How long changes have taken in the server, all together, since it started. */
 struct deliveries {
     double commits, commit_s; /* from a commit asked for to acknowledged */
-    double writes, write_s;   /* from there to the last frame written */
+    double writes, write_s;   /* from a change applied to its last frame written */
 };
 
 /* 0 when the server has no /metrics for us. */
 struct deliveries server_read_deliveries(const struct options *options);
 
-/* How long one took since before, from the commit that was asked for to its last frame; nothing
- * when that is not known. */
+/* How long one took since before, from the commit that was asked for to its last frame, where each
+ * commit is one change and each is written by itself; nothing when that is not known. */
 void server_report_deliveries(const struct options *options, struct deliveries before,
                               struct report *report);
 

@@ -1,8 +1,8 @@
 # servers.sh - the gateway and the floor for one measurement each, and what was measured.
 #
 # Sourced by run.sh and peers.sh, which set root (the checkout), data and out (folders of a gateway's
-# data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh, which wants
-# the keys and the folder of programs alone.
+# data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh, which sets
+# root, and wants the keys, the folder of programs and checks of its settings alone.
 
 # read_build ARGUMENT…: sets build to the folder that is named, or to the usual one. Asked for help,
 # prints the head of the program that sources this.
@@ -17,7 +17,18 @@ read_build() {
         exit 2
         ;;
     esac
+    if [ $# -gt 1 ]; then
+        echo "$(basename "$0"): one folder of programs, or none; --help tells the rest" >&2
+        exit 2
+    fi
     build=${1:-$root/build}
+}
+
+# need_count VARIABLE VALUE: a whole number above 0.
+need_count() {
+    [[ $2 =~ ^[1-9][0-9]*$ ]] && return 0
+    echo "$(basename "$0"): $1 is a whole number from 1, not '$2'" >&2
+    exit 2
 }
 
 # Keys for gateways that live for one measurement.
@@ -123,7 +134,8 @@ field() {
 
 # middle: of the numbers that it reads.
 middle() {
-    sort -n | awk '{ v[NR] = $1 } END { if (NR) print v[int((NR + 1) / 2)] }'
+    sort -n | awk '{ v[NR] = $1 }
+        END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
 # How often a measurement takes its turn, by its name without the server; others do rounds times.
@@ -149,7 +161,7 @@ by_pairs() {
     quotients=$(for i in $(seq "$times"); do
         echo "$(quotient "$(field "$1-$i" "$2")" "$(field "$3-$i" "$4")")"
     done)
-    case $quotients in *-*) echo - ;; *) middle <<<"$quotients" ;; esac
+    if grep -qx -- - <<<"$quotients"; then echo -; else middle <<<"$quotients"; fi
 }
 
 processor() {

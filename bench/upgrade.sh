@@ -20,6 +20,8 @@ rounds=${ROUNDS:-3}
 clients=${CLIENTS:-10000}
 data=$(realpath -m "${DATA:-$build/bench-data}")/upgrade # a socket to be told by is named absolutely
 missed=0
+need_count ROUNDS "$rounds"
+need_count CLIENTS "$clients"
 
 build_programs "$build" runcast runcast-bench
 ulimit -n "$(ulimit -Hn)"

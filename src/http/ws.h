@@ -49,7 +49,8 @@ struct bytes *ws_frame_rope(const struct rope *payload, bool binary);
  * unsent now: send no more before on_drained. At most 64 frames a call. */
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);
 
-/* Brings into the caches what ws_send looks at: for many that have all left them. */
+/* Brings into the caches what ws_send looks at. Worth it where many are sent to in turn, and each of
+ * them was last looked at long ago. */
 void ws_fetch(const struct ws *ws);
 
 /* A ping behind what was sent: once the peer has answered, it has read all of that. */

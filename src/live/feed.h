@@ -28,8 +28,8 @@ struct feed_ops {
     /* The feed cannot go on (too far behind for what memory holds): close, the client
      * comes back with its position. Not called from inside a flush of others. */
     void (*lost)(struct feed *feed);
-    /* A send comes soon: brings what it looks at into the caches; NULL: it need not. The feed itself
-     * is there. */
+    /* Frames are sent soon: brings into the caches what sending them looks at, beside the feed itself.
+     * NULL: nothing. */
     void (*fetch)(const struct feed *feed);
     /* One send may take a good part of a turn: the flush asks for the time before each. */
     bool heavy;

@@ -372,7 +372,8 @@ static bool is_long(const struct feed *feed)
            !list_empty(&feed->catching);
 }
 
-/* Frames may leave at the end of the turn, by what was woken before (connection_send_soon). */
+/* A delivery is over when its frames have left. With a ring that is at the end of the turn
+ * (connection_send_soon): its flusher was woken by the first of them, so it comes before this one. */
 static bool note_delivery(struct flusher *noter)
 {
     struct hub *hub = container_of(noter, struct hub, noter);
@@ -385,9 +386,10 @@ static bool note_delivery(struct flusher *noter)
     return false;
 }
 
-/* The feed, which is the next one, is no longer. While a listener is visited, some that come soon
- * are fetched, and the feeds of some of them, which are there by then. (A function that did nothing
- * else would be left out by the compiler, as one without an effect.) */
+/* Takes the next feed out of its line. If that is a topic's, those that come soon behind it are
+ * fetched into the caches while it is visited: a subscription, then the feed that this names, then
+ * what its frames are sent by. (GCC leaves out a static function that does nothing but that, as one
+ * without an effect.) */
 static void step(struct hub *hub, struct feed *feed)
 {
     struct topic *topic = first_topic(hub);

@@ -33,10 +33,17 @@ async function startFloor(t, ...words) {
   t.after(() => floor.kill());
   let said = "";
   floor.stdout.on("data", (chunk) => said += chunk);
-  await until(() => said.includes("listens"), { what: "the floor that listens" });
+  await until(() => said.includes("listens"), { what: "the floor that listens (with --ring where io_uring is allowed)" });
   return { url: `http://127.0.0.1:${port}`, pid: floor.pid };
 }
 
+/** What a way changes, beside what all of them share. */
+const marks = {
+  msgpack: ({ encoding, frame_bytes }) => encoding === "msgpack" && frame_bytes < 140,
+  "--burst": ({ frames_per_read }) => frames_per_read > 1,
+  "--pad": ({ frame_bytes }) => frame_bytes > 1000,
+  "--by": ({ frame_bytes }) => frame_bytes > 300, // whole runs
+};
 const ways = [["--transport", "ws"], ["--encoding", "msgpack"], ["--transport", "sse"], ["--transport", "longpoll"], ["--topic", "all"],
   ["--topic", "batch"], ["--topic", "run", "--runs", "4"], ["--by", "batch", "--topic", "all"], ["--burst", "4"], ["--ahead", "2"], ["--pad", "1000"]];
 
@@ -52,24 +59,44 @@ describe("every change reaches all who listen", { concurrency: 4 }, () => {
       const heardBy = words.includes("run") ? SUBSCRIBERS / 4 : SUBSCRIBERS;
       assert.equal(figures.rows + figures.conflated, RATE * heardBy);
       assert.ok(figures.cpu_us_per_frame > 0 && figures.latency_p50_us > 0 && figures.connect_us > 0);
-      if (words.includes("--pad")) assert.ok(figures.frame_bytes > 1000);
+      for (const name of ["topic", "transport"])
+      if (words.includes(`--${name}`)) assert.equal(figures[name], words[words.indexOf(`--${name}`) + 1]);
+    for (const [word, isSo] of Object.entries(marks)) if (words.includes(word)) assert.ok(isSo(figures), JSON.stringify(figures));
     });
 });
 
 test("bursts that nobody hears of are measured in turn with those that are heard", async (t) => {
   const gateway = await startGateway({ t });
-  const { code, stderr, figures } = await fanout(gateway, "--interleave", "--seconds", "2");
+  const { code, stderr, figures } = await fanout(gateway, "--interleave", "--rate", "8", "--seconds", "3");
   assert.equal(code, 0, stderr);
   assert.equal(figures.lost, 0);
-  assert.equal(figures.rows, RATE * SUBSCRIBERS, "of two seconds, half");
-  assert.ok(figures.bursts_apart > RATE && figures.change_us > 0, JSON.stringify(figures));
+  assert.equal(figures.rows, 8 * 3 / 2 * SUBSCRIBERS);
+  assert.ok(figures.bursts_apart > 12 && figures.change_us > 0, JSON.stringify(figures));
+  const few = await fanout(gateway, "--interleave", "--rate", "1", "--seconds", "1");
+  assert.match(few.stderr, /too few bursts/);
+  assert.equal(few.figures.fanout_us_per_frame, undefined);
 });
 
-test("from a commit to its last frame takes longer than the commit", async (t) => {
+test("from a commit to its last frame is as long as the gateway's own times say", async (t) => {
   const gateway = await startGateway({ t, env: { RUNCAST_METRICS_TOKEN: keys.prod } });
-  const { figures } = await fanout(gateway);
-  assert.ok(figures.commit_to_write_us > 0 && figures.turns > 0, JSON.stringify(figures));
-  assert.ok(figures.commit_to_write_us < figures.ack_max_us * 2);
+  const times = async () => {
+    const all = [];
+    for (const name of ["runcast_store_commit_seconds", "runcast_change_to_write_seconds"])
+      all.push([await gateway.metric(`${name}_sum`), await gateway.metric(`${name}_count`)]);
+    return all;
+  };
+  const before = await times(), { figures } = await fanout(gateway, "--pid", "0"), after = await times();
+  const [commit, write] = after.map(([sum, count], i) => 1e6 * (sum - before[i][0]) / (count - before[i][1]));
+  assert.ok(Math.abs(figures.commit_to_write_us / (commit + write) - 1) < 0.2, `${figures.commit_to_write_us} of ${commit} + ${write}`);
+  assert.ok(figures.turns > 0);
+});
+
+test("who has no token of the gateway is told that its metrics are left out", async (t) => {
+  const gateway = await startGateway({ t, env: { RUNCAST_METRICS_TOKEN: `${keys.prod}_another` } });
+  const { code, stderr, figures } = await fanout(gateway);
+  assert.equal(code, 0);
+  assert.match(stderr, /RUNCAST_METRICS_TOKEN is not the token of this gateway/);
+  assert.equal(figures.turns, undefined);
 });
 
 /** Passes on what both say, and cuts one of those who come at its first frame behind the answer to
@@ -116,7 +143,7 @@ test("the floor is measured in the same way, also through its ring", async (t) =
   }
 });
 
-test("requests are measured beside SQLite alone", async (t) => {
+test("requests are measured, and behind them SQLite alone", async (t) => {
   const data = path.join(temporaryFolder(), "data");
   const gateway = await startGateway({ t, data });
   const common = ["--json", "--url", gateway.url, "--key", keys.prod, "--pid", String(gateway.pid)];
@@ -146,6 +173,10 @@ test("what cannot be measured is refused before anything is made", async (t) => 
     [["--pad", "300000"], /--pad is at most \d+/],
     [["--runs", "100000000"], /more pairs than the bench keeps/],
     [["--rate", "-1"], /'-1' is no number from 0/],
+    [["--pid", "-1"], /--pid: -1 is no process/],
+    [["--floor", "--frame-bytes", "70000"], /--frame-bytes is from 0 to 65536/],
+    [["--floor", "--runs", "5"], /--runs are the gateway's/],
+    [["--key", "tr_prod_nobody"], /is no secret key of this gateway/],
     [["--speed", "1"], /unknown option '--speed'/],
     [["--key", ""], /a secret key is needed/],
   ];
