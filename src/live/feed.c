@@ -373,6 +373,7 @@ void feed_visit(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
 
+    feed->visited = (uint8_t)feed->env->applied;
     if (!feed->late && hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed; /* nothing for it since */
     if (feed->ops->busy(feed)) {

@@ -75,6 +75,7 @@ struct feed {
     bool late : 1;         /* not complete when last visited, or not visited */
     bool cramped : 1;      /* did not go on for want of room */
     bool is_behind : 1;    /* for the log: late, and its socket has been full */
+    uint8_t visited;       /* lower byte of env.applied at the last visit */
     uint32_t filter_bytes; /* names of all its filters, and those of its watches */
 
     struct feed_read *read;   /* a page of the store on its way; NULL: none */

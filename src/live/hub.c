@@ -7,8 +7,7 @@
  *     └──► round: listeners of a, of b, then those feeds. What comes meanwhile is later
  *
  * The listeners of a topic are not lined up first: between two changes they have all left the
- * caches, and so each is fetched once, while those before it are visited. A feed that stands in
- * line for itself is left for its place there.
+ * caches, and so each is fetched once, while those before it are visited.
  *
  * A feed leaves the line when it leaves the hub, so nothing dangles. */
 #include "live/hub.h"
@@ -312,18 +311,13 @@ bool hub_is_through(const struct hub *hub)
     return is_over(&hub->round) && is_over(&hub->later);
 }
 
-/* Its next listener whose feed does not stand in line for itself. */
+/* The feed of its next listener; NULL: there is none. */
 static struct feed *next_listener(struct topic *topic)
 {
     if (!topic->begun)
         topic->marked = false;
     topic->begun = true;
-    for (; topic->next < topic->listener_count; topic->next++) {
-        struct feed *feed = topic->listeners[topic->next]->feed;
-        if (list_empty(&feed->visit))
-            return feed;
-    }
-    return NULL;
+    return topic->next < topic->listener_count ? topic->listeners[topic->next]->feed : NULL;
 }
 
 static void end_topic(struct hub *hub, struct topic *topic)
@@ -386,6 +380,17 @@ static bool note_delivery(struct flusher *noter)
     return false;
 }
 
+/* Whether the listener's feed has to be visited: one that listens to several topics, or often to
+ * one, is visited once. One in line for itself is left for its place there. A late one has also
+ * been visited; a lower byte that is the same by chance only makes it wait for what it waits for. */
+static bool is_due(const struct feed *feed)
+{
+    uint64_t applied = feed->env->applied;
+    if (!list_empty(&feed->visit))
+        return false;
+    return feed->late ? feed->visited != (uint8_t)applied : feed->seen != applied;
+}
+
 /* Takes the next feed out of its line. If that is a topic's, those that come soon behind it are
  * fetched into the caches while it is visited: a subscription, then the feed that this names, then
  * what its frames are sent by. (GCC leaves out a static function that does nothing but that, as one
@@ -420,10 +425,12 @@ static bool flush(struct flusher *flusher)
     struct stint stint = loop_stint(hub->env->loop);
 
     for (struct feed *feed; (feed = next_feed(hub));) {
-        if (!stint_goes_on_by(&stint, is_long(feed) ? 1 : VISITS_AT_ONCE))
+        bool skips = first_topic(hub) && !is_due(feed);
+        if (!stint_goes_on_by(&stint, skips || !is_long(feed) ? VISITS_AT_ONCE : 1))
             return true;
         step(hub, feed);
-        feed_visit(feed);
+        if (!skips)
+            feed_visit(feed);
     }
     hub->flushed = hub->env->applied;
     if (hub->marked_us)

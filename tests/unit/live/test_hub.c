@@ -188,6 +188,68 @@ static void who_listens_to_several_topics_hears_once(void **state)
     assert_each_has_one(scene, "run_1 v2");
 }
 
+static int visits;
+static bool (*busy_of_reader)(struct feed *feed);
+
+static bool count_visit(struct feed *feed)
+{
+    visits++;
+    return busy_of_reader(feed);
+}
+
+/* How often the reader is asked whether it is busy, for one change. */
+static int count_visits(struct scene *scene, struct reader *reader, uint32_t version)
+{
+    static struct feed_ops counting;
+    const struct feed_ops *ops = reader->feed.ops;
+    counting = *ops;
+    busy_of_reader = ops->busy;
+    counting.busy = count_visit;
+    reader->feed.ops = &counting;
+    visits = 0;
+    change(scene->world, "run_1", version);
+    world_settle(scene->world);
+    reader->feed.ops = ops;
+    return visits;
+}
+
+static void who_listens_often_is_visited_once(void **state)
+{
+    struct scene *scene = *state;
+    struct reader *reader = scene->readers[0];
+    int once = count_visits(scene, reader, 2);
+    assert_true(once > 0);
+    for (int i = 2; i < 20; i++)
+        follow(reader, i, i % 2 ? "tag:a" : "all", 0, 0);
+    world_settle(scene->world);
+    assert_int_equal(count_visits(scene, reader, 3), once);
+}
+
+/* Its live subscriptions wait for the end of their interval, and another one waits for them. */
+static int count_visits_while_it_waits(struct scene *scene, struct reader *reader,
+                                       uint32_t version)
+{
+    feed_set_pace(&reader->feed, 3600 * 1000);
+    change(scene->world, "run_1", version);
+    world_settle(scene->world);
+    follow(reader, 20, "all task:none", 0, 0);
+    change(scene->world, "run_1", version + 1);
+    world_settle(scene->world);
+    assert_true(reader->feed.late);
+    return count_visits(scene, reader, version + 2);
+}
+
+static void who_waits_is_visited_once(void **state)
+{
+    struct scene *scene = *state;
+    for (int i = 2; i < 20; i++)
+        follow(scene->readers[0], i, "all", 0, 0);
+    follow(scene->readers[1], 2, "all", 0, 0);
+    world_settle(scene->world);
+    int often = count_visits_while_it_waits(scene, scene->readers[0], 2);
+    assert_int_equal(often, count_visits_while_it_waits(scene, scene->readers[1], 5));
+}
+
 /* Sends at the end of the turn what was gathered, as a ring does. */
 struct sender {
     struct flusher flusher;
@@ -246,6 +308,8 @@ int main(void)
         TEST(all_may_leave_and_others_come),
         TEST(another_change_does_not_begin_with_the_first_again),
         TEST(who_catches_up_is_not_kept_waiting_by_changes),
+        TEST(who_listens_often_is_visited_once),
+        TEST(who_waits_is_visited_once),
         TEST(a_delivery_is_noted_behind_what_sends_late),
         TEST(who_listens_to_several_topics_hears_once),
     };
