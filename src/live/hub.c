@@ -380,9 +380,10 @@ static bool note_delivery(struct flusher *noter)
     return false;
 }
 
-/* Whether the listener's feed has to be visited: one that listens to several topics, or often to
- * one, is visited once. One in line for itself is left for its place there. A late one has also
- * been visited; a lower byte that is the same by chance only makes it wait for what it waits for. */
+/* Whether a listener's feed has to be visited: not when it stands in line for itself, and once for a
+ * change however often it listens. A feed that is not late has sent everything up to `seen`. One
+ * that is late is known by the lower byte of when it was visited. Should that be the same by chance,
+ * it is visited when what it waits for is there: a socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
 {
     uint64_t applied = feed->env->applied;
