@@ -6,9 +6,9 @@
 # The gateway, the floor server and the harness are built first.
 #
 # ROUNDS   how often floor and gateway take turns; medians are printed, and as ratio that of the
-#          pairs (3; in the three rows of 1,000 subscribers beside the floor, and with ten, twice as
-#          often and once more: there a pair differs from the next by more than what they cost
-#          from the target)
+#          pairs (3; in the three rows of 1,000 subscribers beside the floor, of 10,000 topics and
+#          with ten twice as often and once more: there a pair differs from the next by more than
+#          what they cost from the target)
 # DURATION how long each fan-out is measured (5)
 # FULL=1   a million runs in the table instead of a hundred thousand
 # GATEWAY_PORT, FLOOR_PORT, SECURE_PORT  where servers listen (3931, 3932, 3933)
@@ -41,7 +41,7 @@ need_count DURATION "$seconds"
 build_programs "$build" runcast runcast-bench runcast-floor
 need_two_cores
 ulimit -n "$(ulimit -Hn)"
-for name in 1000 512-bytes full-1000 ten; do times_of[$name]=$((2 * rounds + 1)); done
+for name in 1000 512-bytes full-1000 topics ten; do times_of[$name]=$((2 * rounds + 1)); done
 mkdir -p "$data" "$out"
 
 trap stop_server EXIT
@@ -138,7 +138,7 @@ saturated_rows() {
 measure_topics() {
     local i bytes
     local topics=(fanout --topic run --subscribers 10000 --burst 64 --seconds "$seconds")
-    for i in $(seq "$rounds"); do
+    for i in $(seq "${times_of[topics]}"); do
         against gateway "gateway-topics-$i" "${topics[@]}" --runs 10000 --rate 6400 --interleave
         bytes=$(field "gateway-topics-$i" frame_bytes)
         against floor "floor-topics-$i" "${topics[@]}" --rate 3200 --floor \
