@@ -33,7 +33,7 @@ gateway_port=${GATEWAY_PORT:-3931}
 floor_port=${FLOOR_PORT:-3932}
 peer_port=${PEER_PORT:-3935}
 need_count ROUNDS "$rounds"
-need_count DURATION "$seconds"
+need_seconds DURATION "$seconds"
 server_cores=0
 bench_core=1
 present=()

@@ -36,7 +36,7 @@ server_cores=0
 bench_cores=1
 missed=0
 need_count ROUNDS "$rounds"
-need_count DURATION "$seconds"
+need_seconds DURATION "$seconds"
 
 build_programs "$build" runcast runcast-bench runcast-floor
 need_two_cores

@@ -161,10 +161,14 @@ void server_report_turns(const struct options *options, const struct turns *befo
                       after.bound_s[longest] * 1000, "ms");
 }
 
-static void read_count(struct slice line, const char *name, uint64_t *count)
+/* The value behind the name of a sample; 0 when there is none. */
+static double find_sample(struct slice text, const char *name)
 {
-    if (slice_starts(line, name))
-        *count = strtoull(line.ptr + strlen(name), NULL, 10);
+    struct slice line;
+    while (slice_split(&text, '\n', &line))
+        if (slice_starts(line, name))
+            return strtod(line.ptr + strlen(name), NULL);
+    return 0;
 }
 
 struct commits server_read_commits(const struct options *options)
@@ -172,20 +176,11 @@ struct commits server_read_commits(const struct options *options)
     struct commits commits = { 0 };
     struct buf text = { 0 };
     if (read_metrics(options, &text)) {
-        struct slice line, lines = buf_slice(&text);
-        while (slice_split(&lines, '\n', &line)) {
-            read_count(line, COMMITS, &commits.count);
-            read_count(line, GROUPS, &commits.groups);
-        }
+        commits.count = (uint64_t)find_sample(buf_slice(&text), COMMITS);
+        commits.groups = (uint64_t)find_sample(buf_slice(&text), GROUPS);
     }
     buf_finish(&text);
     return commits;
-}
-
-static void read_number(struct slice line, const char *name, double *number)
-{
-    if (slice_starts(line, name))
-        *number = strtod(line.ptr + strlen(name), NULL);
 }
 
 struct deliveries server_read_deliveries(const struct options *options)
@@ -193,13 +188,11 @@ struct deliveries server_read_deliveries(const struct options *options)
     struct deliveries all = { 0 };
     struct buf text = { 0 };
     if (read_metrics(options, &text)) {
-        struct slice line, lines = buf_slice(&text);
-        while (slice_split(&lines, '\n', &line)) {
-            read_number(line, "runcast_store_commit_seconds_count ", &all.commits);
-            read_number(line, "runcast_store_commit_seconds_sum ", &all.commit_s);
-            read_number(line, "runcast_change_to_write_seconds_count ", &all.writes);
-            read_number(line, "runcast_change_to_write_seconds_sum ", &all.write_s);
-        }
+        struct slice samples = buf_slice(&text);
+        all.commits = find_sample(samples, "runcast_store_commit_seconds_count ");
+        all.commit_s = find_sample(samples, "runcast_store_commit_seconds_sum ");
+        all.writes = find_sample(samples, "runcast_change_to_write_seconds_count ");
+        all.write_s = find_sample(samples, "runcast_change_to_write_seconds_sum ");
     }
     buf_finish(&text);
     return all;

@@ -24,6 +24,13 @@ read_build() {
     build=${1:-$root/build}
 }
 
+# need_seconds VARIABLE VALUE: a number above 0.
+need_seconds() {
+    [[ $2 =~ ^[0-9]+(\.[0-9]+)?$ && $2 =~ [1-9] ]] && return 0
+    echo "$(basename "$0"): $1 is a number of seconds above 0, not '$2'" >&2
+    exit 2
+}
+
 # need_count VARIABLE VALUE: a whole number above 0.
 need_count() {
     [[ $2 =~ ^[1-9][0-9]*$ ]] && return 0

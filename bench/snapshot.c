@@ -20,6 +20,8 @@ int snapshot_main(const struct options *options)
         fatal("--runs is at least 1");
     one.topic = "tag";
     one.subscribers = 1;
+    client_transport(options->transport);
+    subscribers_check(&one, options->runs);
     report_init(&report, options->json, "snapshot");
     poller_init(&poller);
     fill_init(&fill, &one, &report);

@@ -185,5 +185,10 @@ test("what cannot be measured is refused before anything is made", async (t) => 
     assert.equal(code, 1, words.join(" "));
     assert.match(stderr, message);
   }
+  for (const [words, message] of [[["--runs", "200000000"], /more pairs than the bench keeps/], [["--transport", "pigeon"], /'pigeon' is none of/]]) {
+    const { code, stderr } = await bench("snapshot", "--url", gateway.url, "--key", keys.prod, ...words);
+    assert.equal(code, 1);
+    assert.match(stderr, message);
+  }
   assert.equal(await gateway.metric("runcast_runs"), 0);
 });
