@@ -13,8 +13,16 @@
  * the kernel for little use.
  *
  * EPERM and not a kill: who is refused has gained nothing, and a library that only tries goes on,
- * as it does in every container. Answers do not depend on arguments but for seven calls, so that
- * the kernel keeps them in a table, and other calls cost nothing.
+ * as it does in every container. The answer depends on arguments for eleven calls only. The kernel
+ * caches the answers of all other calls, so they cost nothing. The calls that send stand first,
+ * because fan-out makes them for each frame.
+ *
+ * TCP is Landlock's to restrict, but Landlock looks at sockets of IPPROTO_TCP and at bind and connect
+ * alone. Refused here is what connects or binds without it: MSG_FASTOPEN, which connects while it
+ * sends, and every other protocol below IPv4 and IPv6 (MPTCP, SMC, SCTP, DCCP, raw sockets). Three
+ * things stay open. UDP: name resolution needs it. A socket that listens without bind, on a port that
+ * the kernel chooses. MSG_FASTOPEN through the ring of io_uring, whose flags the kernel shows to
+ * neither; net.ipv4.tcp_fastopen without bit 1 closes that.
  *
  * Of io_uring it is refused to make a ring and to change what one may do, not to use it: who wants
  * one makes it, restricted to the operations that it needs, before the sandbox is begun. libuv does
@@ -27,9 +35,12 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -49,6 +60,7 @@ enum {
     INSTRUCTIONS_MAX = 256,
     X32_FIRST = 0x40000000,
     OPEN_TREE_ATTR = 467, /* younger than the headers of Debian 12 */
+    SOCKET_KIND = 0xf,    /* of socket's type; the other bits are flags */
 };
 
 /* Calls that only one of the machines has stand behind their own condition. */
@@ -251,19 +263,84 @@ static void limit_limits(struct program *program)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Those of a machine's network: what glibc, libuv and the gateway speak, and how a name's addresses
- * are put in order. */
+/* Runs part, which ends with an answer, if the comparison of what is loaded holds. */
+static void when_part(struct program *program, int comparison, uint32_t value,
+                      const struct program *part)
+{
+    assert(part->len <= UINT8_MAX && program->len + part->len < INSTRUCTIONS_MAX);
+    add(program, (struct sock_filter)BPF_JUMP((uint16_t)(BPF_JMP | comparison | BPF_K),
+                                              value, 0, (uint8_t)part->len));
+    memcpy(program->code + program->len, part->code, part->len * sizeof(part->code[0]));
+    program->len = (unsigned short)(program->len + part->len);
+}
+
+/* Allows a socket of the family's default protocol, or of the one that is named. */
+static void require_protocol(struct program *part, uint32_t protocol)
+{
+    load_argument(part, 2);
+    when(part, BPF_JEQ, 0);
+    answer(part, SECCOMP_RET_ALLOW);
+    when(part, BPF_JEQ, protocol);
+    answer(part, SECCOMP_RET_ALLOW);
+    refuse(part, EPERM);
+}
+
+/* IPv4 and IPv6: TCP and UDP, and nothing else. */
+static void require_tcp_or_udp(struct program *part)
+{
+    struct program tcp = { .len = 0 }, udp = { .len = 0 };
+    require_protocol(&tcp, IPPROTO_TCP);
+    require_protocol(&udp, IPPROTO_UDP);
+    load_argument(part, 1);
+    add(part, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SOCKET_KIND));
+    when_part(part, BPF_JEQ, SOCK_STREAM, &tcp);
+    when_part(part, BPF_JEQ, SOCK_DGRAM, &udp);
+    refuse(part, EPERM);
+}
+
+/* The families that glibc, libuv and the gateway use. glibc sorts the addresses of a name by
+ * netlink's NETLINK_ROUTE, which is protocol 0. */
 static void limit_sockets(struct program *program)
 {
-    static const uint32_t families[] = { AF_UNIX, AF_INET, AF_INET6, AF_NETLINK };
-    enum { FAMILIES = sizeof(families) / sizeof(families[0]) };
-    when_call(program, SYS_socket, 2 * FAMILIES + 2);
-    load_argument(program, 0);
-    for (int i = 0; i < FAMILIES; i++) {
-        when(program, BPF_JEQ, families[i]);
+    struct program call = { .len = 0 }, internet = { .len = 0 }, netlink = { .len = 0 };
+    require_tcp_or_udp(&internet);
+    require_protocol(&netlink, 0);
+    load_argument(&call, 0);
+    when(&call, BPF_JEQ, AF_UNIX);
+    answer(&call, SECCOMP_RET_ALLOW);
+    when_part(&call, BPF_JEQ, AF_INET, &internet);
+    when_part(&call, BPF_JEQ, AF_INET6, &internet);
+    when_part(&call, BPF_JEQ, AF_NETLINK, &netlink);
+    refuse(&call, EPERM);
+    when_part(program, BPF_JEQ, SYS_socket, &call);
+}
+
+static void limit_sends(struct program *program)
+{
+    static const struct {
+        int call, flags; /* the argument that holds them */
+    } sends[] = { { SYS_sendmsg, 2 }, { SYS_sendto, 3 }, { SYS_sendmmsg, 3 } };
+    for (size_t i = 0; i < sizeof(sends) / sizeof(sends[0]); i++) {
+        when_call(program, sends[i].call, 4);
+        load_argument(program, sends[i].flags);
+        when(program, BPF_JSET, MSG_FASTOPEN);
+        refuse(program, EPERM);
         answer(program, SECCOMP_RET_ALLOW);
     }
-    refuse(program, EPERM);
+}
+
+/* An upper layer protocol (TCP_ULP) may turn a TCP socket into one that Landlock does not know. */
+static void limit_upper_layers(struct program *program)
+{
+    struct program call = { .len = 0 }, tcp = { .len = 0 };
+    load_argument(&tcp, 2);
+    when(&tcp, BPF_JEQ, TCP_ULP);
+    refuse(&tcp, EPERM);
+    answer(&tcp, SECCOMP_RET_ALLOW);
+    load_argument(&call, 1);
+    when_part(&call, BPF_JEQ, IPPROTO_TCP, &tcp);
+    answer(&call, SECCOMP_RET_ALLOW);
+    when_part(program, BPF_JEQ, SYS_setsockopt, &call);
 }
 
 /* Some values of one argument, and what the call is allowed with else. */
@@ -292,6 +369,7 @@ static void limit_files(struct program *program)
 static void write_program(struct program *program)
 {
     begin(program);
+    limit_sends(program);
     refuse_all(program, refused, sizeof(refused) / sizeof(refused[0]));
     if (!PROCESS_IS_SANITIZED)
         refuse_all(program, refused_without_sanitizer,
@@ -302,6 +380,7 @@ static void write_program(struct program *program)
     limit_signals(program, SYS_tgkill);
     limit_limits(program);
     limit_sockets(program);
+    limit_upper_layers(program);
     limit_files(program);
     answer(program, SECCOMP_RET_ALLOW);
 }

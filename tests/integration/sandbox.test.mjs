@@ -61,7 +61,7 @@ test("whoever takes over any thread of a gateway is refused everything but the g
   await use(gateway);
   const abi = abiOf(gateway), threads = threadsOf(gateway.pid);
   const since = new Map([["truncate a file outside", 3], ["bind another port", 4], ["connect", 4]]);
-  const works = ["work in the data directory", "read time zones", "read about itself", "use devices", "signal itself", "ask for its limits"];
+  const works = ["open sockets of TCP, UDP and UNIX", "work in the data directory", "read time zones", "read about itself", "use devices", "signal itself", "ask for its limits"];
   assert.ok(threads.length > 4, "loop, writer and pool");
   for (const thread of threads) {
     const { status, stderr } = spawnSync("python3", ["-c", `import ctypes; raise SystemExit(ctypes.CDLL(None).tgkill(${gateway.pid}, ${thread}, 12))`], { encoding: "utf8" });

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -166,6 +167,56 @@ static int escape_connect(const struct escape_place *place)
     return escape_socket(connect, 9);
 }
 
+/* Sends with MSG_FASTOPEN connect. EPIPE and alike: the socket was asked, not the filter. */
+static int escape_fast_open(const struct escape_place *place)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons(9),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    struct iovec bytes = { "x", 1 };
+    struct mmsghdr messages[] = { { .msg_hdr = { .msg_name = &address,
+                                                 .msg_namelen = sizeof(address),
+                                                 .msg_iov = &bytes,
+                                                 .msg_iovlen = 1 } } };
+    int flags = MSG_FASTOPEN | MSG_NOSIGNAL | MSG_DONTWAIT;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)place;
+    int error = escape_error(
+        sendto(fd, "x", 1, flags, (struct sockaddr *)&address, sizeof(address)));
+    if (error == EPERM)
+        error = escape_error(sendmsg(fd, &messages[0].msg_hdr, flags));
+    if (error == EPERM)
+        error = escape_error(sendmmsg(fd, messages, 1, flags));
+    close(fd);
+    return error;
+}
+
+static int escape_upper_layer(const struct escape_place *place)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)place;
+    int error = escape_error(setsockopt(fd, IPPROTO_TCP, TCP_ULP, "none", 4));
+    close(fd);
+    return error;
+}
+
+static int escape_use_sockets(const struct escape_place *place)
+{
+    static const int kinds[][3] = { { AF_UNIX, SOCK_STREAM, 0 },
+                                    { AF_INET, SOCK_STREAM, 0 },
+                                    { AF_INET, SOCK_STREAM, IPPROTO_TCP },
+                                    { AF_INET6, SOCK_STREAM, IPPROTO_TCP },
+                                    { AF_INET, SOCK_DGRAM, 0 },
+                                    { AF_INET6, SOCK_DGRAM, IPPROTO_UDP },
+                                    { AF_NETLINK, SOCK_RAW, 0 } };
+    int error = 0;
+    (void)place;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        error |= escape_close(
+            socket(kinds[i][0], kinds[i][1] | SOCK_CLOEXEC | SOCK_NONBLOCK, kinds[i][2]));
+    return error;
+}
+
 /* ---- programs and processes ---- */
 
 static int escape_execve(const struct escape_place *place)
@@ -261,6 +312,15 @@ ESCAPE(vm_readv, SYS_process_vm_readv, getppid(), NULL, 0, NULL, 0, 0)
 ESCAPE(vm_writev, SYS_process_vm_writev, getppid(), NULL, 0, NULL, 0, 0)
 ESCAPE(limits, SYS_prlimit64, getppid(), 999, NULL, NULL)
 ESCAPE(appletalk, SYS_socket, AF_APPLETALK, SOCK_DGRAM, 0)
+ESCAPE(mptcp, SYS_socket, AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 262)
+ESCAPE(mptcp_6, SYS_socket, AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 262)
+ESCAPE(sctp, SYS_socket, AF_INET, SOCK_STREAM, 132)
+ESCAPE(smc, SYS_socket, AF_INET, SOCK_STREAM, 256)
+ESCAPE(packets, SYS_socket, AF_INET, SOCK_SEQPACKET, 0)
+ESCAPE(raw, SYS_socket, AF_INET, SOCK_RAW, IPPROTO_UDP)
+ESCAPE(raw_6, SYS_socket, AF_INET6, SOCK_RAW | SOCK_NONBLOCK, IPPROTO_RAW)
+ESCAPE(ping, SYS_socket, AF_INET, SOCK_DGRAM, IPPROTO_ICMP)
+ESCAPE(netlink, SYS_socket, AF_NETLINK, SOCK_RAW, 12)
 ESCAPE(mount, SYS_mount, NULL, NULL, NULL, 0, NULL)
 ESCAPE(umount, SYS_umount2, NULL, 0)
 ESCAPE(pivot_root, SYS_pivot_root, NULL, NULL)
@@ -369,6 +429,17 @@ static const struct escape escapes[] = {
     { "have it signal that otherwise", escape_own_otherwise, EPERM, 0, false },
     { "limit the parent process", escape_limits, EPERM, 0, false },
     { "speak another protocol", escape_appletalk, EPERM, 0, false },
+    { "connect by fast open", escape_fast_open, EPERM, 0, false },
+    { "speak MPTCP", escape_mptcp, EPERM, 0, false },
+    { "speak MPTCP over IPv6", escape_mptcp_6, EPERM, 0, false },
+    { "speak SCTP", escape_sctp, EPERM, 0, false },
+    { "speak SMC", escape_smc, EPERM, 0, false },
+    { "open a socket of packets", escape_packets, EPERM, 0, false },
+    { "open a raw socket", escape_raw, EPERM, 0, false },
+    { "open a raw socket of IPv6", escape_raw_6, EPERM, 0, false },
+    { "open a ping socket", escape_ping, EPERM, 0, false },
+    { "change the firewall by netlink", escape_netlink, EPERM, 0, false },
+    { "change the upper layer of TCP", escape_upper_layer, EPERM, 0, false },
     { "type into the terminal", escape_type, EPERM, 0, false },
     { "process_vm_readv", escape_vm_readv, EPERM, 0, false },
     { "process_vm_writev", escape_vm_writev, EPERM, 0, false },
@@ -395,6 +466,7 @@ static const struct escape escapes[] = {
     { "reboot", escape_reboot, EPERM, 0, false },
     { "swapon", escape_swapon, EPERM, 0, false },
     { "settimeofday", escape_clock, EPERM, 0, false },
+    { "open sockets of TCP, UDP and UNIX", escape_use_sockets, 0, 0, false },
     { "work in the data directory", escape_work_in_data, 0, 0, false },
     { "read time zones", escape_read_zone, 0, 0, false },
     { "read about itself", escape_read_self, 0, 0, false },
