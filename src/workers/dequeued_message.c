@@ -203,6 +203,28 @@ static void add_default(struct buf *out, const struct account *account, const ch
         members_add_text(out, name, value);
 }
 
+/* How the SDK sends spans and logs. Without these it sends each by a request of its own and
+ * drops what is more than 30 requests.
+ *
+ * A queue holds what a task logs before it yields; by default it is as long as a run may have
+ * spans and logs. Logs are sent one batch after the other, as soon as the answer to the batch
+ * before has come: a short delay loses few lines when the process is killed. All batches of
+ * the span queue are sent at once when a run ends, and the SDK drops those beyond 30. */
+static void add_telemetry(struct buf *out, const struct account *account)
+{
+    static const char *const variables[][2] = {
+        { "TRIGGER_OTEL_BATCH_PROCESSING_ENABLED", "1" },
+        { "TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE", "10000" },
+        { "TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE", "200" },
+        { "TRIGGER_OTEL_LOG_SCHEDULED_DELAY_MILLIS", "20" },
+        { "TRIGGER_OTEL_SPAN_MAX_QUEUE_SIZE", "10000" },
+        { "TRIGGER_OTEL_SPAN_MAX_EXPORT_BATCH_SIZE", "400" },
+        { "TRIGGER_OTEL_SPAN_SCHEDULED_DELAY_MILLIS", "20" },
+    };
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        add_default(out, account, variables[i][0], slice_of(variables[i][1]));
+}
+
 void message_add_variables(struct buf *out, const struct run *run,
                            const struct task_home *home)
 {
@@ -219,6 +241,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     members_add_text(out, "TRIGGER_API_URL", base_url);
     members_add_text(out, "TRIGGER_STREAM_URL", base_url);
     add_default(out, account, "TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT", buf_slice(&otel));
+    add_telemetry(out, account);
     add_default(out, account, "TRIGGER_REALTIME_STREAM_VERSION", SLICE("v1"));
     if (home->needs_key)
         members_add_text(out, "TRIGGER_SECRET_KEY", slice_of(account->secret_key));

@@ -198,6 +198,13 @@ static void a_result_names_what_the_worker_does_next(void **state)
     "\"TRIGGER_API_URL\":\"http://h:1\",\"TRIGGER_STREAM_URL\":\"http://h:1\","            \
     "\"TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT\":\"http://h:1/otel/env_1/"                     \
     "hy_9tgMHrLL-QD30NygUypRK8FWqU8agcjdA5Gm5Rwg\","                                       \
+    "\"TRIGGER_OTEL_BATCH_PROCESSING_ENABLED\":\"1\","                                     \
+    "\"TRIGGER_OTEL_LOG_MAX_QUEUE_SIZE\":\"10000\","                                       \
+    "\"TRIGGER_OTEL_LOG_MAX_EXPORT_BATCH_SIZE\":\"200\","                                  \
+    "\"TRIGGER_OTEL_LOG_SCHEDULED_DELAY_MILLIS\":\"20\","                                  \
+    "\"TRIGGER_OTEL_SPAN_MAX_QUEUE_SIZE\":\"10000\","                                      \
+    "\"TRIGGER_OTEL_SPAN_MAX_EXPORT_BATCH_SIZE\":\"400\","                                 \
+    "\"TRIGGER_OTEL_SPAN_SCHEDULED_DELAY_MILLIS\":\"20\","                                 \
     "\"TRIGGER_REALTIME_STREAM_VERSION\":\"v1\""
 #define TENANT                                                                             \
     "\"environment\":{\"id\":\"env_1\",\"slug\":\"dev\",\"type\":\"DEVELOPMENT\"},"        \
