@@ -222,7 +222,7 @@ enum err build_check_hands(struct api_call *call, const struct deployment *deplo
                            int64_t attempt)
 {
     const struct build *build = deployment->build;
-    if (build && build->secret == call->identity->secret &&
+    if (build && !build->wait && build->secret == call->identity->secret &&
         deployment_is_being_built(deployment->row.status) &&
         (!attempt || attempt == deployment->row.builds))
         return OK;

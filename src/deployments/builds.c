@@ -125,11 +125,11 @@ static void add_secrets(struct secret_filter *filter, const struct deployment *d
             secret_filter_add(filter, variable->value);
     if (deployment->variables)
         secret_filter_add_all(filter, bytes_slice(deployment->variables));
-    secret_filter_sort(filter);
 }
 
-static void begin_build(struct deployment *deployment, const struct build_wait *wait,
-                        char key[BUILD_KEY_MAX])
+static void on_prepare(struct deferred *turn);
+
+static void begin_build(struct deployment *deployment, struct build_wait *wait)
 {
     struct deployments *all = deployment->all;
     struct account *account = accounts_by_number(all->accounts, deployment->env);
@@ -137,15 +137,19 @@ static void begin_build(struct deployment *deployment, const struct build_wait *
     char random[KEY_RANDOM_LEN + 1] = "";
     text_random(random, KEY_RANDOM_LEN,
                 "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    snprintf(key, BUILD_KEY_MAX, "%s%s", prefixes[account->type], random);
+    snprintf(wait->key, BUILD_KEY_MAX, "%s%s", prefixes[account->type], random);
     secret_wipe(random, sizeof(random));
-    vault_hash(slice_of(key), build->hash);
+    vault_hash(slice_of(wait->key), build->hash);
     auth_admit_build(api_auth(all->api), build->hash, account, deployment->row.id);
     build->secret = wait->secret;
     build->heard_ms = loop_now_ms(all->loop);
     build->deadline_ms = build->heard_ms + all->options.timeout_ms;
     add_secrets(&build->filter, deployment);
+    build->wait = wait;
     deployment->build = build;
+    wait->deployment = deployment;
+    wait->turn.fn = on_prepare;
+    loop_defer(all->loop, &wait->turn);
 }
 
 static enum err decide_hand_out(struct deployment_command *command,
@@ -163,32 +167,46 @@ static enum err decide_hand_out(struct deployment_command *command,
     return OK;
 }
 
-static void end_wait(struct build_wait *wait, struct deployment *deployment,
-                     const char *key)
+static void end_wait(struct build_wait *wait, struct deployment *deployment)
 {
     struct builder *builder = builder_of(wait->all, wait->secret);
+    char key[BUILD_KEY_MAX];
     builder->waiting--;
     builder->heard_ms = loop_now_ms(wait->all->loop);
+    memcpy(key, wait->key, sizeof(key));
+    secret_wipe(wait->key, sizeof(wait->key));
     wait->ready(wait, deployment, key);
+    secret_wipe(key, sizeof(key));
+}
+
+static void on_prepare(struct deferred *turn)
+{
+    struct build_wait *wait = container_of(turn, struct build_wait, turn);
+    struct deployment *deployment = wait->deployment;
+    struct stint stint = loop_stint(wait->all->loop);
+    if (!secret_filter_prepare(&deployment->build->filter, &stint)) {
+        loop_defer(wait->all->loop, turn);
+        return;
+    }
+    deployment->build->wait = NULL;
+    build_hear(deployment);
+    end_wait(wait, deployment);
 }
 
 static void on_handed_out(struct deployment_command *command, struct deployment *deployment,
                           enum err status)
 {
     struct build_wait *wait = container_of(command, struct build_wait, command);
-    char key[BUILD_KEY_MAX] = "";
     deployment->handing = false;
     if (!status && !wait->all->stopped) {
-        begin_build(deployment, wait, key);
+        begin_build(deployment, wait);
         deployment_set_timer(deployment);
-        end_wait(wait, deployment, key);
     } else if (wait->canceled || wait->all->stopped) {
-        end_wait(wait, NULL, NULL);
+        end_wait(wait, NULL);
     } else {
         list_append(&wait->all->lines, &wait->link);
         builds_match(wait->all);
     }
-    secret_wipe(key, sizeof(key));
 }
 
 static void hand_out(struct build_wait *wait, struct deployment *deployment)
@@ -228,9 +246,9 @@ void build_wait_cancel(struct build_wait *wait)
 {
     wait->canceled = true;
     if (list_empty(&wait->link))
-        return; /* its command is under way */
+        return; /* it is being handed a deployment */
     list_remove(&wait->link);
-    end_wait(wait, NULL, NULL);
+    end_wait(wait, NULL);
 }
 
 /* ---- given back ---- */
@@ -290,7 +308,11 @@ void build_end(struct deployment *deployment)
         return;
     deployment->build = NULL;
     auth_dismiss_build(api_auth(all->api), build->hash);
-    build_log_end(&build->log, &build->filter);
+    if (build->wait) {
+        loop_cancel_deferred(&build->wait->turn);
+        end_wait(build->wait, NULL);
+    }
+    build_log_end(&build->log);
     if (build->log.text.len && !all->stopped) {
         struct bytes *text = buf_take(&build->log.text);
         kept_files_write(all->files,

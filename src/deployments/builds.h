@@ -4,6 +4,8 @@
  *                          ├─► INSTALLING, written ─► handed out with a key of its own ─► build
  *   builders that wait ────┘      one of a project at a time
  *
+ * Before a build is handed out, the filter of its log is prepared, in stints.
+ *
  * The key opens what the build says of its version and nothing else, and only as long as the
  * build lasts. It is in memory alone: a build that is begun anew gets another one. */
 #pragma once
@@ -35,6 +37,8 @@ struct build {
     int64_t heard_ms, deadline_ms; /* monotonic */
     struct secret_filter filter;
     struct build_log log;
+    struct build_wait
+        *wait; /* until the filter is prepared: the builder's call; then NULL */
 };
 
 /* A builder that waits; embedded by its call. */
@@ -47,6 +51,9 @@ struct build_wait {
 
     struct deployments *all;
     struct deployment_command command; /* while it is being handed out */
+    struct deployment *deployment;     /* while its filter is being prepared */
+    struct deferred turn;              /* the next stint of that */
+    char key[BUILD_KEY_MAX];           /* of its build */
     bool canceled;
     struct list link; // deployments::lines
 };

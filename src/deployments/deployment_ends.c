@@ -105,7 +105,7 @@ static struct bytes *filtered(const struct deployment *deployment, const json_t 
     struct buf out = { 0 };
     if (!text.ptr)
         return NULL;
-    if (deployment->build)
+    if (deployment->build && !deployment->build->wait)
         secret_filter_apply(&deployment->build->filter, text, &out);
     else
         buf_add(&out, text);
