@@ -174,6 +174,8 @@ struct command {
     struct failure why; /* of a refusal */
     enum decision decision;
     struct command *also; /* on another run, in the same commit: command_join */
+    struct claim *claim;  /* taken with its change: command_claim; NULL: none */
+    bool is_repeated;     /* the claim is somebody else's: nothing was changed */
     struct list link;     // flight::parked or flight::decided
 };
 
@@ -188,6 +190,12 @@ void command_begin(struct engine *engine, struct environment *env, struct slice 
  * called. Of relatives the child comes first, then the parent, then the root. */
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
+
+/* Right after command_begin: the commit of the command takes the claim, which is the caller's
+ * until done, if the command or one that was joined to it changes something. When another owner
+ * has the claim, none of them changes anything, and the command is done with OK and
+ * is_repeated. Commands that would have gone with it are decided again without it. */
+void command_claim(struct command *command, struct claim *claim);
 
 /* ---- triggers ---- */
 

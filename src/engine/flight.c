@@ -16,6 +16,9 @@
  *                      │
  *                      ▼
  *                    one commit ─► engine_apply ─► done, in order
+ *                        │
+ *                        └─ a claim is taken ─► its command changes nothing; all others
+ *                                               are decided again
  *
  * A flight is the fact that a run has a commit on its way. It is found by environment and
  * run id, so a command that names another tenant's run meets nothing.
@@ -43,6 +46,7 @@ struct flight {
     struct list parked;  // command::link; not decided yet
     struct list decided; // command::link; in the commit
     struct store_commit commit;
+    struct command **claimants; /* of each claim of the commit */
     struct store_load load;
     bool busy; /* load or commit on its way, or lent */
 
@@ -131,6 +135,13 @@ static void give_back(struct flight *flight)
     }
 }
 
+static void free_commit(struct flight *flight)
+{
+    free(flight->commit.changes);
+    free(flight->commit.claims);
+    free(flight->claimants);
+}
+
 /* The run may have been put back into its queue while the flight had it. */
 static void flight_end(struct flight *flight)
 {
@@ -150,21 +161,15 @@ static void flight_end(struct flight *flight)
         engine_evict(flight->engine, flight->env); /* it could not go before */
     }
     environment_release(flight->env);
-    free(flight->commit.changes);
+    free_commit(flight);
     free(flight);
-}
-
-static void finish_command(struct command *command, const struct run *run, enum err status)
-{
-    command->run = run;
-    command->done(command, status);
 }
 
 static void fail_all(struct flight *flight, struct list *commands, enum err status)
 {
     const struct tracked *run = flight_run(flight);
     while (!list_empty(commands))
-        finish_command(container_of(list_take(commands), struct command, link),
+        command_finish(container_of(list_take(commands), struct command, link),
                        run ? &run->run : NULL, status);
 }
 
@@ -178,12 +183,6 @@ static void hold(struct flight *flight, struct tracked *run)
 }
 
 /* ---- loading ---- */
-
-/* Retention removed it from memory while the store was reading it. */
-static bool was_purged(const struct environment *env, const struct run *run)
-{
-    return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
-}
 
 /* The borrower goes on without a run that is not there, and ends when the store fails. */
 static void go_without(struct flight *borrower, struct slice run_id, enum err status)
@@ -228,7 +227,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
     struct flight *flight = container_of(load, struct flight, load);
     flight->busy = false;
     bytes_clear(&load->name);
-    if (!status && was_purged(flight->env, &load->run)) {
+    if (!status && environment_has_purged(flight->env, &load->run)) {
         run_finish(&load->run);
         status = STORE_MISSING;
     }
@@ -364,51 +363,39 @@ static void gather(struct flight *flight)
 
 /* ---- deciding ---- */
 
-/* Decides one command on top of `now`; true when it made the change. Whatever the clock
- * does, a run's last change is never older than the one before. */
-static bool decide(struct command *command, const struct run *now, struct change *change)
-{
-    int64_t wall_ms = loop_wall_ms(command->engine->loop);
-    struct run next;
-    unsigned marks = 0;
-    run_copy(&next, now);
-    command->decision = command->decide(command, now, &next, &marks);
-    if (command->decision != DECISION_COMMIT) {
-        run_finish(&next);
-        return false;
-    }
-    *change = (struct change){ .kind = CHANGE_RUN,
-                               .env = command->env->number,
-                               .expected = now->version,
-                               .marks = marks,
-                               .run = next };
-    change->run.version = now->version + 1;
-    change->run.updated_at = wall_ms > now->updated_at ? wall_ms : now->updated_at;
-    return true;
-}
-
 /* Decides a command of the flight `of`, on its run, into the commit of `flight`. A later
  * change of a commit does not know the revs of earlier ones, so it has their marks too. */
 static void decide_into(struct flight *flight, struct flight *of, struct command *command)
 {
     struct change *change = &flight->commit.changes[flight->commit.change_count];
-    if (!decide(command, of->now, change))
+    if (!command_decide(command, of->now, change))
         return;
     of->marks = change->marks |= of->marks & ~(unsigned)MARK_KEY;
     of->now = &change->run;
     flight->commit.change_count++;
 }
 
+static void claim_for(struct flight *flight, struct command *command)
+{
+    flight->claimants[flight->commit.claim_count] = command;
+    flight->commit.claims[flight->commit.claim_count++] = *command->claim;
+}
+
+/* What was joined to a refused command stays with it: it may be decided again. */
 static void decide_all(struct flight *flight, struct flight *of, struct command *command)
 {
-    decide_into(flight, of, command);
-    if (command->decision == DECISION_REFUSE)
-        command->also = NULL;
+    size_t before = flight->commit.change_count;
+    if (!command->is_repeated)
+        decide_into(flight, of, command);
+    if (command->is_repeated || command->decision == DECISION_REFUSE)
+        return;
     for (struct command *other = command->also; other; other = other->also)
         if (!other->why.code)
             decide_into(flight,
                         flight_of(flight->engine, flight->env, slice_of(other->run_id)),
                         other);
+    if (command->claim && flight->commit.change_count > before)
+        claim_for(flight, command);
 }
 
 static void begin_deciding(struct flight *flight)
@@ -417,13 +404,14 @@ static void begin_deciding(struct flight *flight)
     flight->marks = 0;
 }
 
-static size_t count_parked(const struct flight *flight)
+/* Adds the changes and the claims that the parked commands make at most. */
+static void count_parked(const struct flight *flight, size_t *changes, size_t *claims)
 {
-    size_t count = 0;
-    list_each (link, &flight->parked)
-        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
-            count++;
-    return count;
+    list_each (link, &flight->parked) {
+        const struct command *command = container_of(link, struct command, link);
+        *claims += command->claim != NULL;
+        *changes += command_count(command);
+    }
 }
 
 /* A decision without a commit before it is answered at once; behind one it waits. */
@@ -447,27 +435,25 @@ static void on_committed(struct store_commit *commit, enum store_status status);
 static void decide_parked(struct flight *flight)
 {
     struct stint stint = loop_stint(flight->engine->loop);
-    size_t room = count_parked(flight);
+    size_t changes = 0, claims = 0;
     begin_deciding(flight);
+    count_parked(flight, &changes, &claims);
     list_each (link, &flight->borrowed) {
         struct flight *borrowed = container_of(link, struct flight, lent);
         begin_deciding(borrowed);
-        room += count_parked(borrowed);
+        count_parked(borrowed, &changes, &claims);
     }
-    free(flight->commit.changes);
+    free_commit(flight);
     flight->commit = (struct store_commit){ .done = on_committed };
-    flight->commit.changes = mem_new_array(struct change, room);
+    flight->commit.changes = mem_new_array(struct change, changes);
+    flight->commit.claims = mem_new_array(struct claim, claims);
+    flight->claimants = mem_new_array(struct command *, claims);
     decide_some(flight, flight, &stint);
     list_each (link, &flight->borrowed) {
         struct flight *borrowed = container_of(link, struct flight, lent);
         if (fits(flight, borrowed))
             decide_some(flight, borrowed, &stint);
     }
-}
-
-static enum err outcome(const struct command *command)
-{
-    return command->decision == DECISION_REFUSE ? command->why.code : OK;
 }
 
 static void answer_decided(struct flight *flight)
@@ -478,7 +464,7 @@ static void answer_decided(struct flight *flight)
     list_move_all(&decided, &flight->decided);
     while (!list_empty(&decided)) {
         struct command *command = container_of(list_take(&decided), struct command, link);
-        finish_command(command, run, outcome(command));
+        command_finish(command, run, command_outcome(command));
     }
 }
 
@@ -503,7 +489,7 @@ void engine_refuse_waiting(struct engine *engine)
             loop_defer(engine->loop, &flight->deferred);
     }
     while (!list_empty(&refused))
-        finish_command(container_of(list_take(&refused), struct command, link), NULL,
+        command_finish(container_of(list_take(&refused), struct command, link), NULL,
                        ERR_STORE);
 }
 
@@ -540,9 +526,7 @@ static void flight_go(struct flight *flight)
 static uint64_t number_decided(const struct flight *flight, uint64_t seq)
 {
     list_each (link, &flight->decided)
-        for (struct command *c = container_of(link, struct command, link); c; c = c->also)
-            if (c->decision == DECISION_COMMIT)
-                c->seq = seq++;
+        seq = command_number(container_of(link, struct command, link), seq);
     return seq;
 }
 
@@ -562,14 +546,39 @@ static void fail_decided(struct flight *flight, enum err status)
     }
 }
 
+/* Commands that were decided are the next ones again, in their order. */
+static void park_decided(struct flight *flight)
+{
+    list_each (link, &flight->decided)
+        command_forget_decision(container_of(link, struct command, link));
+    list_move_all(&flight->decided, &flight->parked);
+    list_move_all(&flight->parked, &flight->decided);
+}
+
+/* The flight keeps what it has borrowed. A repeated command stays with the others, so that its
+ * answer comes after the commit that may hold the request that it repeats. */
+static void decide_again(struct flight *flight)
+{
+    const struct store_commit *commit = &flight->commit;
+    for (size_t i = 0; i < commit->claim_count; i++)
+        flight->claimants[i]->is_repeated |= commit->claims[i].taken;
+    park_decided(flight);
+    list_each (link, &flight->borrowed)
+        park_decided(container_of(link, struct flight, lent));
+    loop_defer(flight->engine->loop, &flight->deferred);
+}
+
 static void on_committed(struct store_commit *commit, enum store_status status)
 {
     struct flight *flight = container_of(commit, struct flight, commit);
     flight->busy = flight->was_lent = false;
-
+    for (size_t i = 0; status && i < commit->change_count; i++)
+        change_finish(&commit->changes[i]);
+    if (status == STORE_TAKEN) {
+        decide_again(flight);
+        return;
+    }
     if (status) {
-        for (size_t i = 0; i < commit->change_count; i++)
-            change_finish(&commit->changes[i]);
         fail_decided(flight, err_of_store(status));
     } else {
         number_all(flight);

@@ -198,7 +198,10 @@ void run_add_stream(struct engine *engine, struct environment *env, struct slice
 
 /* ---- metadata ---- */
 
-enum { METADATA_AFTER_END_MS = 3600 * 1000 };
+enum {
+    METADATA_AFTER_END_MS = 3600 * 1000,
+    METADATA_REQUEST_MS = 3600 * 1000, /* for so long a repetition is recognized */
+};
 
 static enum decision write_metadata(const struct change_metadata *op,
                                     struct command *command, const struct run *now,
@@ -228,16 +231,21 @@ static enum decision write_metadata(const struct change_metadata *op,
     return DECISION_COMMIT;
 }
 
-/* A request that changes only relatives is remembered too. */
+/* Older gateways noted the last request in its run and took no claim. Its repetition may come
+ * after the upgrade. */
+static bool was_noted(const struct run *run, struct slice request_id)
+{
+    return request_id.ptr &&
+           slice_equal(bytes_slice(run_rare(run)->metadata_request), request_id);
+}
+
 static enum decision decide_metadata(struct command *command, const struct run *now,
                                      struct run *next, unsigned *marks)
 {
     struct change_metadata *op = container_of(command, struct change_metadata, command);
     int64_t time = loop_wall_ms(command->engine->loop);
-    enum decision decision = DECISION_NOTHING;
 
-    if (op->request_id.ptr &&
-        slice_equal(bytes_slice(run_rare(now)->metadata_request), op->request_id)) {
+    if (was_noted(now, op->request_id)) {
         command->also = NULL;
         return DECISION_NOTHING;
     }
@@ -245,20 +253,45 @@ static enum decision decide_metadata(struct command *command, const struct run *
         explain(&command->why, ERR_RULE, "Cannot update metadata for a completed run");
         return DECISION_REFUSE;
     }
-    if (op->replacement.ptr || op->operations.ptr)
-        decision = write_metadata(op, command, now, next, marks);
-    if (decision == DECISION_REFUSE || !op->request_id.ptr)
-        return decision;
-    struct run_rare *rare = run_rare_edit(next);
-    bytes_unref(rare->metadata_request);
-    rare->metadata_request = bytes_create(op->request_id);
-    return DECISION_COMMIT;
+    return op->replacement.ptr || op->operations.ptr
+               ? write_metadata(op, command, now, next, marks)
+               : DECISION_NOTHING;
+}
+
+/* A run has request keys of its own. */
+static void claim_request(struct change_metadata *op, struct engine *engine,
+                          struct slice run_id)
+{
+    struct buf space = { 0 };
+    int64_t now_ms = loop_wall_ms(engine->loop);
+    buf_add(&space, SLICE("metadata\n"));
+    buf_add(&space, run_id);
+    op->claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = op->command.env->number,
+        .key = idempotency_claim_key(buf_slice(&space), op->request_id),
+        .expires_at = now_ms + METADATA_REQUEST_MS,
+    };
+    buf_finish(&space);
+    engine_make_id(engine, "request", now_ms, op->claim.owner);
+    command_claim(&op->command, &op->claim);
+}
+
+static void on_metadata(struct command *command, enum err status)
+{
+    struct change_metadata *op = container_of(command, struct change_metadata, command);
+    bytes_clear(&op->claim.key);
+    op->done(command, status);
 }
 
 void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
                          struct change_metadata *op, command_done_fn *done)
 {
-    command_begin(engine, env, id, &op->command, decide_metadata, done);
+    op->done = done;
+    op->claim.key = NULL;
+    command_begin(engine, env, id, &op->command, decide_metadata, on_metadata);
+    if (op->request_id.ptr)
+        claim_request(op, engine, slice_of(op->command.run_id));
 }
 
 void run_join_metadata(struct command *command, struct slice id, struct change_metadata *op)

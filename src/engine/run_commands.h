@@ -46,12 +46,15 @@ void run_add_stream(struct engine *engine, struct environment *env, struct slice
                     struct add_stream *op, command_done_fn *done);
 
 /* Replaces the metadata, or applies operations (both absent: neither); JSON texts that are
- * the caller's until done. A request that is named is carried out once, also when others
- * were joined to it: its repetition is OK and changes nothing. */
+ * the caller's until done. A request that is named is carried out once within an hour,
+ * also when others were joined to it, and when other requests came between: its repetition is
+ * OK and changes nothing. */
 struct change_metadata {
     struct command command;
     struct slice replacement, operations;
     struct slice request_id; /* the caller's until done; absent: not named */
+    struct claim claim;      /* the engine's: of the request */
+    command_done_fn *done;   /* the engine's */
 };
 void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
                          struct change_metadata *op, command_done_fn *done);

@@ -95,11 +95,29 @@ uint64_t quota_share_of(void *owner, uint32_t number);
 /* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
 void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
-/* flight.c */
+/* command.c */
 
 void command_prepare(struct command *command, struct engine *engine,
                      struct environment *env, struct slice run_id,
                      command_decide_fn *decide_fn);
+
+/* The command and those joined to it can be decided again. */
+void command_forget_decision(struct command *command);
+
+/* Decides one command on top of `now`; true when it made the change. Whatever the clock
+ * does, a run's last change is never older than the one before. */
+bool command_decide(struct command *command, const struct run *now, struct change *change);
+
+/* Gives the change of the command, and those of the joined ones, the numbers from seq on.
+ * Returns the next number. */
+uint64_t command_number(struct command *command, uint64_t seq);
+
+/* The command and those joined to it. */
+size_t command_count(const struct command *command);
+enum err command_outcome(const struct command *command);
+void command_finish(struct command *command, const struct run *run, enum err status);
+
+/* flight.c */
 
 void flights_init(struct engine *engine);
 void flights_finish(struct engine *engine);

@@ -273,6 +273,11 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     return tracked;
 }
 
+bool environment_has_purged(const struct environment *env, const struct run *run)
+{
+    return run_is_final(run) && run->rev <= env->purged && run->updated_at < env->floor;
+}
+
 struct tracked *environment_load(struct environment *env, struct run *run)
 {
     struct tracked *tracked = track(env, run);

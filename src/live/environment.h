@@ -133,6 +133,10 @@ static inline bool environment_is_cold(const struct environment *env)
  * Moves it in its orders, publishes the update to who listens. seq is applied + 1. */
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
 
+/* Retention has removed the run from memory, although a read of the store that began before may
+ * still bring it. */
+bool environment_has_purged(const struct environment *env, const struct run *run);
+
 /* A run found in the store at start; takes over its texts. Nobody hears of it. */
 struct tracked *environment_load(struct environment *env, struct run *run);
 

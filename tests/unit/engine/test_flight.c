@@ -152,6 +152,130 @@ static void a_request_that_is_repeated_counts_once_in_all_of_them(void **state)
     assert_counts(&family, 2, 2, 2);
 }
 
+static void a_request_is_recognized_after_others_for_an_hour(void **state)
+{
+    static const char *const requests[] = { "q1", "q2", "q1", "q2", "q1" };
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts counts;
+    for (int i = 0; i < 5; i++) {
+        count_upwards(&family, &counts, requests[i]);
+        wait_until_counted(world, &counts);
+        assert_int_equal(counts.status, OK);
+        assert_int_equal(counts.changes[0].command.is_repeated, i > 1);
+        assert_int_equal(counts.changes[0].command.seq > 0, i < 2);
+    }
+    assert_counts(&family, 2, 2, 2);
+    world_pass(world, 3600 * 1000 + 1);
+    count_upwards(&family, &counts, "q1");
+    wait_until_counted(world, &counts);
+    assert_counts(&family, 3, 3, 3);
+}
+
+static void a_request_is_that_of_its_run(void **state)
+{
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts counts;
+    for (int i = 0; i < 2; i++) {
+        const char *ids[GENERATIONS] = { i ? family.leaf : family.middle };
+        count_in(world, &counts, "q1", ids);
+        wait_until_counted(world, &counts);
+    }
+    assert_counts(&family, 1, 1, 0);
+}
+
+/* Of those that go as one commit, two name one request, and one names an earlier one. */
+static void a_repeated_request_drops_only_its_own_changes(void **state)
+{
+    static const char *const requests[] = { "q1", "q2", NULL, "q3", "q3", "q4" };
+    static const bool is_repeated[] = { true, false, false, false, true, false };
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts earlier, counts[6];
+    const char *root_alone[GENERATIONS] = { family.root };
+    count_upwards(&family, &earlier, "q1");
+    wait_until_counted(world, &earlier);
+    for (int i = 0; i < 6; i++)
+        if (i < 5)
+            count_upwards(&family, &counts[i], requests[i]);
+        else
+            count_in(world, &counts[i], requests[i], root_alone);
+    for (int i = 0; i < 6; i++) {
+        wait_until_counted(world, &counts[i]);
+        assert_int_equal(counts[i].status, OK);
+        assert_int_equal(counts[i].changes[0].command.is_repeated, is_repeated[i]);
+        assert_int_equal(counts[i].changes[0].command.seq > 0, !is_repeated[i]);
+    }
+    assert_counts(&family, 4, 4, 5);
+}
+
+/* The first of two that name one request must not be answered alone: it may be lost. */
+static void a_repetition_in_a_commit_that_fails_fails_with_it(void **state)
+{
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts counts[2];
+    *fake_store_fault(world->fake) = (struct fault){ .countdown = 2 };
+    for (int i = 0; i < 2; i++)
+        count_upwards(&family, &counts[i], "q1");
+    for (int i = 0; i < 2; i++) {
+        wait_until_counted(world, &counts[i]);
+        assert_int_equal(counts[i].status, ERR_STORE);
+    }
+    assert_counts(&family, 0, 0, 0);
+}
+
+static struct buf setting(const char *key, size_t bytes)
+{
+    struct buf operations = { 0 };
+    buf_print(&operations, "[{\"type\":\"set\",\"key\":\"%s\",\"value\":\"", key);
+    for (size_t i = 0; i < bytes; i++)
+        buf_add_char(&operations, 'x');
+    buf_add_text(&operations, "\"}]");
+    return operations;
+}
+
+static void set_in(struct world *world, struct counts *counts, const char *request,
+                   const char *id, const struct buf *operations)
+{
+    *counts = (struct counts){ 0 };
+    counts->changes[0].request_id = slice_of(request);
+    counts->changes[0].operations = buf_slice(operations);
+    run_change_metadata(world->engine, world->env, slice_of(id), &counts->changes[0],
+                        on_counted);
+}
+
+/* Refused only on the result of a repeated request, it fits when that one is dropped, together
+ * with what it changes in its parent. */
+static void what_a_repeated_request_left_no_room_for_is_decided_again(void **state)
+{
+    struct world *world = *state;
+    struct family family = found(world);
+    struct counts repeated, counts;
+    struct buf large = setting("a", 200 * 1000), small = setting("a", 1),
+               other = setting("b", 100 * 1000);
+    set_in(world, &repeated, "q1", family.leaf, &large);
+    wait_until_counted(world, &repeated);
+    set_in(world, &repeated, "q2", family.leaf, &small);
+    wait_until_counted(world, &repeated);
+
+    set_in(world, &repeated, "q1", family.leaf, &large);
+    set_in(world, &counts, "q3", family.leaf, &other);
+    counts.changes[1].operations = slice_of(counting);
+    run_join_metadata(&counts.changes[0].command, slice_of(family.middle),
+                      &counts.changes[1]);
+    wait_until_counted(world, &counts);
+    assert_true(repeated.done);
+    assert_int_equal(counts.status, OK);
+    assert_int_equal(count_of(world, family.middle), 1);
+    assert_in_range(fake_store_run(world->fake, WORLD_ENV, family.leaf)->metadata->len,
+                    100 * 1000, 101 * 1000);
+    buf_finish(&large);
+    buf_finish(&small);
+    buf_finish(&other);
+}
+
 /* Everybody at once, and in the store's own time: nobody waits for ever. */
 static void relatives_that_count_at_once_wait_for_each_other(void **state)
 {
@@ -374,6 +498,11 @@ int main(void)
         TEST(a_run_its_parent_and_its_root_change_in_one_commit),
         TEST(a_store_that_fails_changes_none_of_them),
         TEST(a_request_that_is_repeated_counts_once_in_all_of_them),
+        TEST(a_request_is_recognized_after_others_for_an_hour),
+        TEST(a_request_is_that_of_its_run),
+        TEST(a_repeated_request_drops_only_its_own_changes),
+        TEST(a_repetition_in_a_commit_that_fails_fails_with_it),
+        TEST(what_a_repeated_request_left_no_room_for_is_decided_again),
         TEST(relatives_that_count_at_once_wait_for_each_other),
         TEST(who_is_lent_while_it_stands_in_line_goes_with_its_borrower),
         TEST(children_of_one_root_that_count_at_once_go_as_a_few_commits),
