@@ -8,10 +8,17 @@
 #include "base/mem.h"
 #include "json/scan.h"
 
-enum { LONG = 32 * 1024, ASIDE_DEPTH = 2, MARK = 1 };
+enum {
+    LONG = 32 * 1024,
+    ASIDE_DEPTH = 2,
+    ANY_ASIDE_DEPTH = 5,
+    MARK = 1,
+    CUT_CHARACTER = 3, /* bytes that may be left of one in the middle of UTF-8 */
+};
 
 struct aside {
-    struct buf text;  /* decoded */
+    struct buf text;  /* decoded; its beginning, if not all of it is kept */
+    size_t len;       /* bytes, also of what is not kept */
     struct scan scan; /* of that text: is it JSON itself */
 };
 
@@ -20,6 +27,9 @@ struct body_fields {
     struct buf text;
     struct aside *aside;
     size_t aside_count;
+    size_t aside_depth;  /* strings that are deeper stay in text */
+    size_t aside_room;   /* bytes of them that may still be kept */
+    struct failure lost; /* of body_fields_take_any: why nothing is kept of the body */
 
     /* Where reading is, for body_fields_take_long. */
     size_t depth;
@@ -29,14 +39,21 @@ struct body_fields {
     struct scan_text escapes;
 };
 
-void body_fields_free(struct body_fields *fields)
+static void keep_nothing(struct body_fields *fields)
 {
-    if (!fields)
-        return;
     for (size_t i = 0; i < fields->aside_count; i++)
         buf_finish(&fields->aside[i].text);
     free(fields->aside);
     buf_finish(&fields->text);
+    fields->aside = NULL;
+    fields->aside_count = 0;
+}
+
+void body_fields_free(struct body_fields *fields)
+{
+    if (!fields)
+        return;
+    keep_nothing(fields);
     free(fields);
 }
 
@@ -47,6 +64,11 @@ static void decode(struct body_fields *fields, struct slice raw)
     struct aside *aside = &fields->aside[fields->aside_count - 1];
     size_t before = aside->text.len;
     scan_text_feed(&fields->escapes, raw, &aside->text);
+    size_t more = aside->text.len - before;
+    aside->len += more;
+    more = more < fields->aside_room ? more : fields->aside_room;
+    aside->text.len = before + more;
+    fields->aside_room -= more;
     scan_feed(&aside->scan, slice_from(buf_slice(&aside->text), before));
 }
 
@@ -55,7 +77,7 @@ static void set_aside(struct body_fields *fields)
 {
     size_t index = fields->aside_count++;
     fields->aside = mem_resize(fields->aside, fields->aside_count * sizeof(struct aside));
-    fields->aside[index].text = (struct buf){ 0 };
+    fields->aside[index] = (struct aside){ 0 };
     scan_init(&fields->aside[index].scan);
     fields->setting_aside = true;
     decode(fields, slice_from(buf_slice(&fields->text), fields->string_at));
@@ -80,6 +102,51 @@ bool body_fields_string(struct body_fields *fields, struct slice value, struct b
     if (!aside)
         return scan_string(value, out);
     buf_add(out, buf_slice(&aside->text));
+    return true;
+}
+
+/* The longest beginning of at most so many bytes that does not cut a character. */
+static size_t whole_characters(struct slice text, size_t most)
+{
+    if (text.len <= most)
+        return text.len;
+    while (most && ((unsigned char)text.ptr[most] & 0xC0) == 0x80)
+        most--;
+    return most;
+}
+
+bool body_fields_begin(struct body_fields *fields, struct slice value, size_t most,
+                       struct buf *out, size_t *len)
+{
+    const struct aside *aside = aside_of(fields, slice_trim(value));
+    size_t before = out->len;
+    if (aside) {
+        struct slice text = buf_slice(&aside->text);
+        size_t cut = text.len == aside->len ? 0 : CUT_CHARACTER;
+        size_t kept = text.len > cut ? text.len - cut : 0;
+        *len = aside->len;
+        text.len = whole_characters(text, most < kept ? most : kept);
+        buf_add(out, text);
+        return true;
+    }
+    if (!scan_string(value, out))
+        return false;
+    *len = out->len - before;
+    out->len = before + whole_characters(slice_from(buf_slice(out), before), most);
+    return true;
+}
+
+bool body_fields_has_mark(struct slice value)
+{
+    return value.len && memchr(value.ptr, MARK, value.len);
+}
+
+bool body_fields_is_cut(struct body_fields *fields, struct slice value, size_t *len)
+{
+    const struct aside *aside = aside_of(fields, slice_trim(value));
+    if (!aside || aside->text.len == aside->len)
+        return false;
+    *len = aside->len;
     return true;
 }
 
@@ -133,7 +200,7 @@ static void add_inside(struct body_fields *fields, struct slice part)
         return;
     }
     buf_add(&fields->text, part);
-    if (fields->depth <= ASIDE_DEPTH && fields->text.len - fields->string_at > LONG)
+    if (fields->depth <= fields->aside_depth && fields->text.len - fields->string_at > LONG)
         set_aside(fields);
 }
 
@@ -174,14 +241,22 @@ static void on_gone(struct api_call *call)
     api_reply_gone(call);
 }
 
-static enum err check(struct api_call *call, struct slice piece)
+static struct body_fields *fields_of(struct api_call *call)
 {
     struct body_fields *fields = call->state;
-    if (!fields) {
-        fields = call->state = mem_new(struct body_fields);
-        call->on_gone = on_gone;
-        scan_init(&fields->scan);
-    }
+    if (fields)
+        return fields;
+    fields = call->state = mem_new(struct body_fields);
+    fields->aside_depth = ASIDE_DEPTH;
+    fields->aside_room = SIZE_MAX;
+    call->on_gone = on_gone;
+    scan_init(&fields->scan);
+    return fields;
+}
+
+static enum err check(struct api_call *call, struct slice piece)
+{
+    struct body_fields *fields = fields_of(call);
     if (!scan_feed(&fields->scan, piece))
         return OK;
     scan_explain(&fields->scan, &call->why);
@@ -198,17 +273,56 @@ enum err body_fields_take(struct api_call *call, struct slice piece)
     return OK;
 }
 
+static enum err check_length(const struct body_fields *fields, struct failure *why)
+{
+    if (fields->text.len <= BODY_FIELDS_BESIDE_MAX)
+        return OK;
+    return explain(why, ERR_TOO_LARGE,
+                   "The body is too large: at most 1 MiB beside its output");
+}
+
 enum err body_fields_take_long(struct api_call *call, struct slice piece)
 {
     if (check(call, piece))
         return ERR_INVALID;
     struct body_fields *fields = call->state;
     follow(fields, piece);
-    if (fields->text.len <= BODY_FIELDS_BESIDE_MAX)
+    if (!check_length(fields, &call->why))
         return OK;
     body_fields_free(take_out(call));
-    return explain(&call->why, ERR_TOO_LARGE,
-                   "The body is too large: at most 1 MiB beside its output");
+    return ERR_TOO_LARGE;
+}
+
+void body_fields_take_any(struct api_call *call, struct slice piece)
+{
+    bool is_first = !call->state;
+    struct body_fields *fields = fields_of(call);
+    if (is_first) {
+        fields->aside_depth = ANY_ASIDE_DEPTH;
+        fields->aside_room = BODY_FIELDS_ASIDE_MAX;
+    }
+    if (fields->lost.code)
+        return;
+    if (scan_feed(&fields->scan, piece))
+        scan_explain(&fields->scan, &fields->lost);
+    else
+        follow(fields, piece);
+    if (fields->lost.code || check_length(fields, &fields->lost))
+        keep_nothing(fields);
+}
+
+size_t body_fields_size(const struct api_call *call)
+{
+    const struct body_fields *fields = call->state;
+    return !fields || fields->lost.code
+               ? 0
+               : fields->text.len + BODY_FIELDS_ASIDE_MAX - fields->aside_room;
+}
+
+void body_fields_drop(struct api_call *call)
+{
+    if (call->state)
+        body_fields_free(take_out(call));
 }
 
 enum err body_fields_end(struct api_call *call, struct body_fields **fields,
@@ -219,6 +333,11 @@ enum err body_fields_end(struct api_call *call, struct body_fields **fields,
 
     if (!taken)
         return explain(&call->why, ERR_INVALID, "Request body is empty");
+    if (taken->lost.code) {
+        call->why = taken->lost;
+        body_fields_free(taken);
+        return call->why.code;
+    }
     if (scan_finish(&taken->scan))
         wrong = "Invalid JSON: the body ends too early";
     else if (scan_type(buf_slice(&taken->text)) != SCAN_OBJECT)

@@ -20,14 +20,17 @@
 enum route_auth {
     AUTH_NONE = 0,
     AUTH_KEY = 1 << 0,
-    AUTH_PUBLIC = 1 << 1,    /* the handler checks scopes */
-    AUTH_PERSONAL = 1 << 2,  /* the handler finds project and environment */
-    AUTH_SIGNED = 1 << 3,    /* no credential: the URL is signed, see signed_form */
-    AUTH_WORKER = 1 << 4,    /* the handler finds the environment of the run */
-    BODY_SLOW = 1 << 8,      /* its pieces may be minutes apart */
-    RATE_FREE = 1 << 9,      /* no rate limit: it only follows a call that has one */
-    NEVER_STOPS = 1 << 10,   /* the official CLI asks on after any refusal: slow it down */
-    AUTH_BUILD = 1 << 11,    /* the key of a build; the handler finds its deployment */
+    AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
+    AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
+    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed_form */
+    AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
+    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
+    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
+    NEVER_STOPS = 1 << 10,  /* the official CLI asks on after any refusal: slow it down */
+    ENDS_ATTEMPT =
+        1 << 13,          /* headers and query refuse nothing: whoever sends this once has a
+                                run that would hang */
+    AUTH_BUILD = 1 << 11, /* the key of a build; the handler finds its deployment */
     AUTH_FOR_USER = 1 << 12, /* a public token that was signed for a user, if its scopes say
                                 read (GET) or write of the area's tag, with the id that is the
                                 first parameter of the path */

@@ -38,6 +38,22 @@ static enum decision refuse(struct command *command, enum err code, const char *
 
 /* ---- start ---- */
 
+/* False: a run in this state cannot be started. */
+static bool begin_attempt(const struct command *command, struct run *next, int64_t time)
+{
+    if (run_advance(next, EVENT_STARTED, time))
+        return false;
+    if (!next->attempt && !command->env->is_dev)
+        next->base_cost_cents = command->engine->options.prices.run;
+    next->attempt++;
+    next->attempt_at = time;
+    next->dequeue_failures = 0;
+    next->due_at = 0;
+    if (run_rare(next)->waits)
+        bytes_clear(&run_rare_edit(next)->waits);
+    return true;
+}
+
 static enum decision decide_start(struct command *command, const struct run *now,
                                   struct run *next, unsigned *marks)
 {
@@ -50,9 +66,9 @@ static enum decision decide_start(struct command *command, const struct run *now
         return refuse(command, ERR_INVALID, "The run is finished or being canceled");
     if (!run_is_newest(now, op->snapshot))
         return refuse(command, ERR_CONFLICT, "The snapshot is not the newest of the run");
-    if (run_advance(next, EVENT_STARTED, time))
+    if (!begin_attempt(command, next, time))
         return refuse(command, ERR_INVALID, "The run cannot be started in this state");
-    if (next->attempt >= RUN_ATTEMPTS_MAX) {
+    if (next->attempt > RUN_ATTEMPTS_MAX) {
         run_finish(next);
         run_copy(next, now);
         run_end_with(next, error_internal("TASK_RUN_CRASHED", "Too many attempts"), marks);
@@ -60,14 +76,6 @@ static enum decision decide_start(struct command *command, const struct run *now
                    ? refuse(command, ERR_INVALID, "Too many attempts")
                    : DECISION_COMMIT;
     }
-    if (!next->attempt && !command->env->is_dev)
-        next->base_cost_cents = command->engine->options.prices.run;
-    next->attempt++;
-    next->attempt_at = time;
-    next->dequeue_failures = 0;
-    next->due_at = 0;
-    if (run_rare(next)->waits)
-        bytes_clear(&run_rare_edit(next)->waits);
     run_remember_request(next, op->request_id);
     return DECISION_COMMIT;
 }
@@ -331,6 +339,15 @@ static void apply_metadata(const struct complete_attempt *op, struct run *next,
     buf_finish(&changed);
 }
 
+/* A worker whose start was lost, or that has not sent one, ends the attempt that it holds. */
+static void begin_unless_begun(const struct command *command, struct run *next,
+                               int64_t time)
+{
+    bool is_begun = next->status == RUN_EXECUTING || next->status == RUN_WAITING;
+    if (!is_begun && next->attempt < RUN_ATTEMPTS_MAX)
+        begin_attempt(command, next, time);
+}
+
 static enum decision decide_complete(struct command *command, const struct run *now,
                                      struct run *next, unsigned *marks)
 {
@@ -353,10 +370,10 @@ static enum decision decide_complete(struct command *command, const struct run *
         next->due_at = 0;
         op->result = ATTEMPT_RUN_FINISHED;
         decision = DECISION_COMMIT;
-    } else if (op->ok) {
-        decision = complete_ok(op, next, time, marks);
     } else {
-        decision = complete_failed(op, next, time, marks);
+        begin_unless_begun(command, next, time);
+        decision = op->ok ? complete_ok(op, next, time, marks)
+                          : complete_failed(op, next, time, marks);
     }
     if (decision == DECISION_COMMIT) {
         add_usage(op, now, next);

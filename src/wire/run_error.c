@@ -41,11 +41,13 @@ static void add_raw(const char *head, struct bytes *error, struct slice raw,
     rope_add(out, error, raw);
 }
 
-/* True for codes that do not show that it was the worker that has gone: the message says
- * it. */
+/* True for codes that do not show what happened: that the worker has gone, or what is wrong
+ * with the completion that it sent. The message says it. */
 static bool needs_words(struct slice code)
 {
-    return slice_is(code, "TASK_RUN_CANCELLED") || slice_starts(code, "TASK_RUN_STALLED_");
+    return slice_is(code, "TASK_RUN_CANCELLED") || slice_is(code, "TASK_OUTPUT_ERROR") ||
+           slice_is(code, "TASK_EXECUTION_FAILED") ||
+           slice_starts(code, "TASK_RUN_STALLED_");
 }
 
 static void render_code(struct bytes *error, const struct error_texts *texts,

@@ -5,13 +5,20 @@
  *                                                            and the root: one commit
  *
  * The output is the user's and stays text. The metadata that comes along is what the worker
- * had not sent yet; without it short tasks would lose theirs. */
+ * had not sent yet; without it short tasks would lose theirs.
+ *
+ * Workers send a completion once. Nothing in it refuses the call: an error is cut or mapped
+ * (completion_error.h), and a completion that has no other meaning fails the attempt with an
+ * error that says why. README.md lists the cases. */
 #include <math.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "call/body_fields.h"
+#include "call/rooms.h"
 #include "engine/attempts.h"
 #include "engine/run_commands.h"
+#include "workers/completion_error.h"
 #include "workers/dequeued_message.h"
 #include "workers/worker_routes.h"
 #include "json/members.h"
@@ -19,7 +26,8 @@
 
 enum {
     TYPE_MAX = 255,
-    MEMBERS_MAX = 1000,                 /* of each object; the usual has a dozen */
+    MEMBERS_MAX = 1000,                 /* of the metadata, and of small objects */
+    RETRY_MS = 1000,                    /* delay of a retry that does not say when */
     FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
 };
 
@@ -44,8 +52,8 @@ static const char *const names[MEMBER_COUNT] = {
 struct completion {
     struct api_call *call;
     struct complete_attempt complete;
-    struct body_fields *fields; /* holds the error */
-    struct buf output_type;
+    struct body_fields *fields; /* NULL: the body was not readable */
+    struct buf output_type, error;
     struct buf own, parents, roots; /* metadata operations; empty: none */
     struct bytes *parent, *root;    /* ids of others whose metadata changes too */
     struct change_metadata to_parent, to_root;
@@ -53,7 +61,8 @@ struct completion {
 
 static void free_op(struct completion *op)
 {
-    struct buf *bufs[] = { &op->output_type, &op->own, &op->parents, &op->roots };
+    struct buf *bufs[] = { &op->output_type, &op->error, &op->own, &op->parents,
+                           &op->roots };
     for (size_t i = 0; i < sizeof(bufs) / sizeof(bufs[0]); i++)
         buf_finish(bufs[i]);
     bytes_unref(op->complete.output);
@@ -143,9 +152,11 @@ static void take_metadata(struct completion *op, struct slice flushed)
     static const char *const parts[] = { "data", "dataType" };
     struct buf text = { 0 };
     struct slice metadata, values[2];
+    size_t len;
     if (!members_find_few(flushed, MEMBERS_MAX, parts, 2, values) ||
-        values[0].len > FLUSHED_MAX || !scan_string(values[0], &text) ||
-        !scan_is_json(buf_slice(&text)) || !scan_has_at_most(buf_slice(&text), MEMBERS_MAX))
+        !body_fields_begin(op->fields, values[0], FLUSHED_MAX, &text, &len) ||
+        len > FLUSHED_MAX || !scan_is_json(buf_slice(&text)) ||
+        !scan_has_at_most(buf_slice(&text), MEMBERS_MAX))
         goto out;
     metadata = buf_slice(&text);
     if (slice_is(values[1], "\"application/super+json\""))
@@ -158,9 +169,17 @@ out:
 
 /* ---- the completion ---- */
 
-static enum err refuse(struct api_call *call, const char *text)
+/* The attempt fails for what its completion says, or does not say. It is not tried again: the
+ * task may have ended well, and the next completion would be like this one. */
+static void fail(struct completion *op, struct slice message)
 {
-    return explain(&call->why, ERR_INVALID, "completion.%s", text);
+    struct complete_attempt *complete = &op->complete;
+    bytes_clear(&complete->output);
+    buf_clear(&op->error);
+    completion_error_add_internal(&op->error, "TASK_OUTPUT_ERROR", message);
+    complete->ok = complete->has_retry = false;
+    complete->skipped_retrying = true;
+    complete->error = buf_slice(&op->error);
 }
 
 static bool read_number(struct slice value, double *number)
@@ -172,64 +191,63 @@ static bool read_number(struct slice value, double *number)
     return true;
 }
 
-static bool is_known_error(struct slice error)
+static void fail_for_size(struct completion *op, size_t len)
 {
-    static const char *const type_of[] = { "type" };
-    static const char *const types[] = { "\"BUILT_IN_ERROR\"", "\"CUSTOM_ERROR\"",
-                                         "\"STRING_ERROR\"", "\"INTERNAL_ERROR\"" };
-    struct slice type;
-    if (!members_find_few(error, MEMBERS_MAX, type_of, 1, &type))
-        return false;
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if (slice_is(type, types[i]))
-            return true;
-    return false;
+    struct buf text = { 0 };
+    buf_add_text(&text, "completion.output: too large (");
+    completion_error_add_size(&text, len);
+    buf_add_text(&text, ", max 16 MiB); return less, or store it and return where it is");
+    fail(op, buf_slice(&text));
+    buf_finish(&text);
 }
 
-static enum err read_success(struct completion *op, const struct slice *values)
+static void read_success(struct completion *op, const struct slice *values)
 {
     struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
+    size_t len;
     op->complete.ok = true;
     if (!output.ptr || scan_type(output) == SCAN_NULL)
-        return OK;
+        return;
+    if (body_fields_is_cut(op->fields, output, &len)) {
+        fail_for_size(op, len);
+        return;
+    }
     op->complete.output = body_fields_bytes(op->fields, output);
-    if (!op->complete.output)
-        return refuse(op->call, "output: must be a string, its type is in outputType");
+    if (!op->complete.output) {
+        fail(op, SLICE("completion.output: must be a string, its type is in outputType"));
+        return;
+    }
     if (!type.ptr)
         buf_add_text(&op->output_type, "application/json");
-    else if (!body_fields_string(op->fields, type, &op->output_type) ||
-             op->output_type.len > TYPE_MAX)
-        return refuse(op->call, "outputType: must be a string of at most 255 bytes");
+    else if (!body_fields_begin(op->fields, type, TYPE_MAX, &op->output_type, &len) ||
+             len > TYPE_MAX)
+        fail(op, SLICE("completion.outputType: must be a string of at most 255 bytes"));
     op->complete.output_type = buf_slice(&op->output_type);
-    return OK;
 }
 
-static bool read_retry(struct slice retry, double *at, double *delay)
+/* A retry that does not say when is due soon. */
+static void read_retry(struct complete_attempt *complete, struct slice retry)
 {
     static const char *const parts[] = { "timestamp", "delay" };
     struct slice values[2];
-    return members_find_few(retry, MEMBERS_MAX, parts, 2, values) &&
-           read_number(values[0], at) && read_number(values[1], delay) && *delay >= 0;
-}
-
-static enum err read_failure(struct completion *op, const struct slice *values)
-{
-    struct complete_attempt *complete = &op->complete;
-    double at = 0, delay = 0;
-
-    complete->error = values[ERROR];
-    if (scan_type(complete->error) != SCAN_OBJECT || !is_known_error(complete->error))
-        return refuse(op->call, "error: must be an object with type BUILT_IN_ERROR, "
-                                "CUSTOM_ERROR, STRING_ERROR or INTERNAL_ERROR");
-    complete->skipped_retrying = scan_type(values[SKIPPED]) == SCAN_TRUE;
-    if (scan_type(values[RETRY]) != SCAN_OBJECT)
-        return OK;
-    if (!read_retry(values[RETRY], &at, &delay))
-        return refuse(op->call, "retry: must have timestamp and delay in milliseconds");
+    double at = 0, delay = RETRY_MS;
+    members_find_few(retry, MEMBERS_MAX, parts, 2, values);
+    read_number(values[0], &at);
+    if (read_number(values[1], &delay) && delay < 0)
+        delay = 0;
     complete->has_retry = true;
     complete->retry_at = (int64_t)at;
     complete->retry_delay_ms = (int64_t)delay;
-    return OK;
+}
+
+static void read_failure(struct completion *op, const struct slice *values)
+{
+    struct complete_attempt *complete = &op->complete;
+    completion_error_add(&op->error, op->fields, values[ERROR]);
+    complete->error = buf_slice(&op->error);
+    complete->skipped_retrying = scan_type(values[SKIPPED]) == SCAN_TRUE;
+    if (scan_type(values[RETRY]) == SCAN_OBJECT)
+        read_retry(complete, values[RETRY]);
 }
 
 static void read_usage(struct completion *op, struct slice usage)
@@ -242,58 +260,77 @@ static void read_usage(struct completion *op, struct slice usage)
     op->complete.usage_ms = (int64_t)ms;
 }
 
-static enum err read_completion(struct completion *op, struct slice completion)
+/* A completion that does not say whether the attempt ended well has failed if there is an
+ * error in it. */
+static void read_completion(struct completion *op, struct slice completion)
 {
     struct slice values[MEMBER_COUNT];
 
-    if (scan_type(completion) != SCAN_OBJECT)
-        return explain(&op->call->why, ERR_INVALID, "completion: must be an object");
-    if (!members_find_few(completion, MEMBERS_MAX, names, MEMBER_COUNT, values))
-        return explain(&op->call->why, ERR_INVALID, "completion: has more than %d members",
-                       MEMBERS_MAX);
-    if (scan_type(values[ENDED_WELL]) != SCAN_TRUE &&
-        scan_type(values[ENDED_WELL]) != SCAN_FALSE)
-        return refuse(op->call, "ok: must be true or false");
-    enum err err = scan_type(values[ENDED_WELL]) == SCAN_TRUE ? read_success(op, values)
-                                                              : read_failure(op, values);
-    if (err)
-        return err;
+    if (scan_type(completion) != SCAN_OBJECT) {
+        fail(op, SLICE("completion: must be an object"));
+        return;
+    }
+    members_find_few(completion, COMPLETION_LOOKED_AT_MAX, names, MEMBER_COUNT, values);
+    enum scan_type ended_well = scan_type(values[ENDED_WELL]);
+    if (ended_well == SCAN_TRUE)
+        read_success(op, values);
+    else if (ended_well == SCAN_FALSE || scan_type(values[ERROR]) == SCAN_OBJECT)
+        read_failure(op, values);
+    else
+        fail(op, SLICE("completion.ok: must be true or false"));
     read_usage(op, values[USAGE]);
     take_metadata(op, values[FLUSHED]);
     if (op->own.len)
         op->complete.metadata_operations = buf_slice(&op->own);
-    return OK;
 }
 
-static enum err read_body(struct completion *op, struct slice body)
+static void read_body(struct completion *op, struct slice body)
 {
     static const char *const parts[] = { "completion", "forceRequeue" };
     struct slice values[2];
-    if (!members_find_few(body, MEMBERS_MAX, parts, 2, values))
-        return explain(&op->call->why, ERR_INVALID, "The body has more than %d members",
-                       MEMBERS_MAX);
+    members_find_few(body, COMPLETION_LOOKED_AT_MAX, parts, 2, values);
     op->complete.force_requeue = scan_type(values[1]) == SCAN_TRUE;
-    return read_completion(op, values[0]);
+    read_completion(op, values[0]);
+}
+
+/* The body has ended and is not a JSON object of a length that is read. */
+static void fail_for_body(struct completion *op)
+{
+    struct slice encoding = http_header(op->call->x, "content-encoding");
+    struct buf text = { 0 };
+    buf_print(&text, "the completion of the attempt cannot be read: %s",
+              op->call->why.text);
+    if (encoding.len && !slice_is(encoding, "identity"))
+        buf_print(&text, "; content-encoding \"%.*s\" is not supported, send JSON",
+                  SLICE_ARG(text_clip(encoding)));
+    fail(op, buf_slice(&text));
+    buf_finish(&text);
+    op->call->why = (struct failure){ 0 };
+}
+
+enum err worker_complete_piece(struct api_call *call, struct slice piece)
+{
+    body_fields_take_any(call, piece);
+    enum err full = rooms_hold_piece(call, body_fields_size(call));
+    if (full)
+        body_fields_drop(call);
+    return full;
 }
 
 enum err worker_complete(struct api_call *call)
 {
-    struct body_fields *fields;
-    struct slice body;
-    if (body_fields_end(call, &fields, &body))
-        return ERR_INVALID;
-
-    worker_hear(call);
+    struct slice body, request_id = api_request_id(call);
     struct completion *op = mem_new(struct completion);
     op->call = call;
-    op->fields = fields;
     op->complete.snapshot = call->params[1];
-    op->complete.request_id = api_request_id(call);
-    enum err refused = read_body(op, body);
-    if (refused) {
-        free_op(op);
-        return refused;
-    }
+    if (request_id.len <= API_REQUEST_ID_MAX)
+        op->complete.request_id = request_id;
+    if (body_fields_end(call, &op->fields, &body))
+        fail_for_body(op);
+    else
+        read_body(op, body);
+
+    worker_hear(call);
     call->busy = true;
     attempt_complete(api_engine(call->api), call->env, call->params[0], &op->complete,
                      on_completed);

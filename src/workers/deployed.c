@@ -18,7 +18,6 @@ enum {
     NO_BODY = 4096,
     SMALL_BODY = 64 * 1024,
     DEBUG_BODY = 1024 * 1024,
-    COMPLETION_BODY = 16 * 1024 * 1024,
     REASON_MAX = 256,
 };
 
@@ -93,10 +92,7 @@ static enum err enter(struct api_call *call, struct account *account, route_fn *
 
 static void give_up(struct api_call *call, enum err status)
 {
-    struct body_fields *fields;
-    struct slice body;
-    if (call->state && !body_fields_end(call, &fields, &body))
-        body_fields_free(fields);
+    body_fields_drop(call);
     if (status == ERR_NOT_FOUND)
         explain(&call->why, ERR_NOT_FOUND, "Run not found");
     api_reply_error(call, status);
@@ -379,8 +375,8 @@ static const struct route routes[] = {
       .reply = "{...}",
       .also = "409" },
     { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/complete",
-      .auth = AUTH_WORKER, .body_limit = COMPLETION_BODY, .handle = complete,
-      .on_body = body_fields_take_long,
+      .auth = AUTH_WORKER | ENDS_ATTEMPT, .body_limit = WORKER_COMPLETION_BODY,
+      .handle = complete, .on_body = worker_complete_piece,
       .id = "deployed_complete_v1", .summary = "Complete an attempt",
       .body = "{completion: {ok: boolean, ...}, ...}",
       .reply = "{result: {...}}",

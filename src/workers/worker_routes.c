@@ -5,7 +5,6 @@
  * text/plain. */
 #include "workers/worker_routes.h"
 
-#include "call/body_fields.h"
 #include "call/route.h"
 #include "fleet/sessions.h"
 
@@ -14,7 +13,6 @@ enum {
     SMALL_BODY = 64 * 1024,
     DEBUG_BODY = 1024 * 1024,
     REGISTRATION_BODY = 8 * 1024 * 1024,
-    COMPLETION_BODY = 16 * 1024 * 1024,
 };
 
 /* For calls of which the body is read, and thrown away. */
@@ -113,8 +111,8 @@ static const struct route routes[] = {
       .reply = "{...}",
       .also = "409" },
     { .method = HTTP_POST_, .path = SNAPSHOT "/attempts/complete",
-      .auth = AUTH_KEY, .body_limit = COMPLETION_BODY, .handle = worker_complete,
-      .on_body = body_fields_take_long,
+      .auth = AUTH_KEY | ENDS_ATTEMPT, .body_limit = WORKER_COMPLETION_BODY,
+      .handle = worker_complete, .on_body = worker_complete_piece,
       .id = "worker_complete_v1", .summary = "Complete an attempt",
       .body = "{completion: {ok: boolean, ...}, ...}",
       .reply = "{result: {...}}",

@@ -28,8 +28,11 @@ route_fn worker_disconnect;
 /* attempt_start.c */
 route_fn worker_start;
 
-/* attempt_completion.c */
+/* attempt_completion.c; a body of at most WORKER_COMPLETION_BODY bytes, of which the first 16 MiB
+ * of its texts are kept: Node.js makes no longer JSON (strings end at 2^29 - 24 characters). */
+enum { WORKER_COMPLETION_BODY = 512 * 1024 * 1024 };
 route_fn worker_complete;
+enum err worker_complete_piece(struct api_call *call, struct slice piece);
 
 struct dequeue_terms;
 

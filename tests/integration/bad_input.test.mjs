@@ -125,11 +125,7 @@ test("a body of more members than anybody needs is refused before they are looke
 
   assert.deepEqual(said(await complete(many('"data":1', 1000))), [400, true]);
   assert.equal((await complete(many('"data":1', 999))).status, 200);
-  assert.deepEqual(said(await attempt(many(`"completion":{${failed}}`, 1000))), [400, true]);
-  assert.deepEqual(said(await attempt(`{"completion":${many(failed, 999)}}`)), [400, true]);
-  assert.equal((await attempt(`{"completion":${many(failed, 998)}}`)).status, 404);
-  const beside = await attempt(`{"completion":{${failed},"more":[${"[],".repeat(400_000)}1]}}`);
-  assert.equal(beside.status, 413, beside.text);
+  assert.equal((await attempt(many(`"completion":{${failed}}`, 20_000))).status, 404, "a completion is never refused for its content");
   const long = await attempt(`{"completion":{"ok":true,"output":"${"x".repeat(2 << 20)}"}}`);
   assert.equal(long.status, 404, long.text);
 });

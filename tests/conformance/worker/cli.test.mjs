@@ -107,6 +107,19 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
     assert.match(run.error.message, /TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE/);
   });
 
+  await t.test("an error or an output of megabytes ends its run", async () => {
+    const error = await settled(gateway, await trigger(gateway, "quotes", { how: "error" }));
+    assert.deepEqual([error.status, error.attemptCount], ["FAILED", 1]);
+    assert.match(error.error.message, /^Unexpected answer: <p>/);
+    assert.match(error.error.stackTrace, /^Error: Unexpected answer: (<p>[^<]*<\/p>\n)+.*… \(cut, 1\.3 MB\)$/s);
+    const string = await settled(gateway, await trigger(gateway, "quotes", { how: "string" }));
+    assert.match(string.error.message, /^x+… \(cut, 17\.0 MB\)$/);
+    const output = await settled(gateway, await trigger(gateway, "quotes", { how: "output" }));
+    t.diagnostic(`an output of 17 MB: ${output.status} ${JSON.stringify(output.error)?.slice(0, 300)}`);
+      assert.deepEqual([output.status, output.attemptCount], ["FAILED", 1], "SDKs upload it, and packets have 10 MiB");
+    assert.match(output.error.message, /TASK_OUTPUT_ERROR\): .*413/);
+  });
+
   await t.test("a cancel in the worker's own pause is final at once and frees the queue", async () => {
     const id = await trigger(gateway, "pauses");
     const next = await trigger(gateway, "lane-user");

@@ -174,6 +174,95 @@ static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void *
     buf_finish(&some);
 }
 
+static enum err take_any(struct api_call *call, struct slice piece)
+{
+    body_fields_take_any(call, piece);
+    return OK;
+}
+
+static void a_body_that_is_never_refused_sets_deep_strings_aside(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = { 1, 1000, 65536 };
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"completion\":{\"error\":{\"causes\":[{\"message\":\"");
+    add_times(&body, "\\u00e9\\n", 4 * (size_t)LONG);
+    buf_add_text(&body, "\"}],\"more\":1}}}");
+    for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
+        struct slice object, cause;
+        struct buf text = { 0 };
+        size_t len = 0;
+        struct body_fields *fields = feed(take_any, buf_slice(&body), sizes[s], &object);
+        struct slice error = member(object, "error");
+        assert_true(object.len < 200);
+        assert_true(body_fields_has_mark(error));
+        assert_false(body_fields_has_mark(scan_member(error, "more")));
+        struct scan_members causes = scan_members(scan_member(error, "causes"));
+        assert_true(scan_next_element(&causes, &cause));
+        cause = scan_member(cause, "message");
+        assert_false(body_fields_is_cut(fields, cause, &len));
+        assert_true(body_fields_begin(fields, cause, 4, &text, &len));
+        assert_int_equal(len, 3 * (4 * (size_t)LONG / 8));
+        assert_true(slice_is(buf_slice(&text), "\xc3\xa9\n"));
+        buf_finish(&text);
+        body_fields_free(fields);
+    }
+    buf_finish(&body);
+}
+
+static void of_a_string_that_is_too_long_beginning_and_length_are_kept(void **state)
+{
+    (void)state;
+    const size_t len = BODY_FIELDS_ASIDE_MAX + 3000;
+    struct buf body = { 0 }, text = { 0 };
+    struct slice object;
+    size_t found = 0;
+    buf_add_text(&body, "{\"completion\":{\"output\":\"x");
+    add_times(&body, "\xf0\x9f\x98\x80", len);
+    buf_add_text(&body, "\",\"other\":\"");
+    add_times(&body, "y", LONG);
+    buf_add_text(&body, "\",\"ok\":true}}");
+    struct body_fields *fields = feed(take_any, buf_slice(&body), 65536, &object);
+    struct slice output = member(object, "output"), other = member(object, "other");
+    assert_int_equal(scan_type(member(object, "ok")), SCAN_TRUE);
+    assert_true(body_fields_is_cut(fields, output, &found));
+    assert_int_equal(found, len + 1);
+    assert_true(body_fields_begin(fields, output, SIZE_MAX, &text, &found));
+    assert_int_equal(text.len % 4, 1); /* no half of a character */
+    assert_in_range(text.len, BODY_FIELDS_ASIDE_MAX - 8, BODY_FIELDS_ASIDE_MAX);
+    buf_clear(&text);
+    assert_true(body_fields_begin(fields, other, 10, &text, &found));
+    assert_int_equal(text.len, 0);
+    assert_int_equal(found, LONG);
+    body_fields_free(fields);
+    buf_finish(&body);
+    buf_finish(&text);
+}
+
+static void of_a_body_that_is_wrong_nothing_is_kept_until_its_end(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        enum err code;
+    } wrong[] = { { "{\"a\":tru!", ERR_INVALID }, { "{\"a\":[1", ERR_TOO_LARGE } };
+    for (size_t i = 0; i < 2; i++) {
+        struct api_call call = { 0 };
+        struct body_fields *fields;
+        struct slice object;
+        struct buf more = { 0 };
+        body_fields_take_any(&call, slice_of(wrong[i].text));
+        add_times(&more, ",1", BODY_FIELDS_BESIDE_MAX);
+        body_fields_take_any(&call, buf_slice(&more));
+        assert_int_equal(body_fields_size(&call), 0);
+        body_fields_take_any(&call, SLICE("]}"));
+        assert_int_equal(body_fields_end(&call, &fields, &object), wrong[i].code);
+        assert_true(call.why.text[0]);
+        assert_null(call.state);
+        buf_finish(&more);
+    }
+}
+
 static void plain_fields_set_nothing_aside(void **state)
 {
     (void)state;
@@ -223,6 +312,9 @@ int main(void)
         cmocka_unit_test(short_and_deep_strings_stay_in_the_object),
         cmocka_unit_test(several_long_strings_are_told_apart),
         cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
+        cmocka_unit_test(a_body_that_is_never_refused_sets_deep_strings_aside),
+        cmocka_unit_test(of_a_string_that_is_too_long_beginning_and_length_are_kept),
+        cmocka_unit_test(of_a_body_that_is_wrong_nothing_is_kept_until_its_end),
         cmocka_unit_test(plain_fields_set_nothing_aside),
         cmocka_unit_test(what_is_no_object_is_refused),
     };

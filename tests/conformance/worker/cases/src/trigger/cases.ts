@@ -92,6 +92,19 @@ export const rich = task({
   }),
 });
 
+/** What an answer of another server may lead to: an error that quotes a page of 1.3 MB, a string of 17 MB that is
+ *  thrown, an output of 17 MB. */
+export const quotes = task({
+  id: "quotes",
+  retry: { maxAttempts: 1 },
+  run: async ({ how }: { how: "error" | "string" | "output" }) => {
+    const page = "<p>not what we asked for</p>\n".repeat(45_000);
+    if (how === "error") throw new Error(`Unexpected answer: ${page}`);
+    if (how === "string") throw "x".repeat(17_000_000);
+    return { page: "o".repeat(17_000_000) };
+  },
+});
+
 /** Its process dies in each attempt; the settings of the task say whether there is another. */
 export const dies = task({
   id: "dies",
