@@ -68,10 +68,13 @@ struct exchange {
                                  nothing of the body is kept */
     struct room *answer_room; /* that unsent bytes of the answer take, unless it is a
                                  stream; NULL: they count nowhere */
+    size_t body_keep; /* bytes of exchange.body; later bytes are read and discarded, and
+                         body_len says how many came. 0: body_limit */
     bool stream_body; /* on_body instead of exchange.body; body_limit still counts */
     bool slow_body;   /* pieces may be minutes apart: 408 only after 15 without any */
     struct http_answers *answers; /* the answer counts there, too; NULL: nowhere else */
 
+    size_t body_len;  /* bytes of the body that have come */
     bool body_paused; /* http_body_pause */
     bool replied, gone;
     void *call; /* the handler's own */

@@ -261,7 +261,7 @@ static int64_t body_window_ms(const struct http_conn *conn)
 
 static void await_body(struct http_conn *conn)
 {
-    conn->request->window_len = conn->request->body_len;
+    conn->request->window_len = conn->request->x.body_len;
     connection_set_deadline(&conn->c, body_window_ms(conn));
 }
 
@@ -493,7 +493,7 @@ static void on_body_deadline(struct http_conn *conn)
     int64_t window_ms = body_window_ms(conn);
     bool slow = window_ms == SLOW_BODY_MS;
     int64_t least = slow ? 1 : window_ms * options_of(conn)->least_bytes_per_s / 1000;
-    size_t came = request->body_len - request->window_len;
+    size_t came = request->x.body_len - request->window_len;
     if ((int64_t)came < least) {
         refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
         settle(conn);

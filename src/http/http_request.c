@@ -138,16 +138,26 @@ static bool take_room(struct request *request, size_t len)
     return true;
 }
 
+/* How much is kept of a piece that has come. */
+static size_t kept_length(const struct exchange *x, size_t len)
+{
+    size_t before = x->body_len - len;
+    if (!x->body_keep || x->body_len <= x->body_keep)
+        return len;
+    return before < x->body_keep ? x->body_keep - before : 0;
+}
+
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     struct request *request = of(parser);
     struct exchange *x = &request->x;
-    request->body_len += len;
+    x->body_len += len;
     if (x->replied || request->conn->c.closed)
         return 0; /* thrown away */
-    if (request->body_len > x->body_limit)
+    if (x->body_len > x->body_limit)
         return stop(request, 413,
                     "The body is too large: send less, or in several requests");
+    len = kept_length(x, len);
     if (!take_room(request, len))
         return stop(request, 503,
                     "The bodies of your requests under way have no room in memory: try "

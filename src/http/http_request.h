@@ -47,10 +47,9 @@ struct request {
     bool sized;     /* and has a content-length: it is an answer like others */
     bool reply_chunked, reply_keeps;
     uint64_t length;    /* of the body, as announced */
-    size_t body_len;    /* as received */
     size_t body_taken;  /* of x.body_room, given back at the end */
     size_t chunk_extra; /* bytes of chunk extensions and trailers */
-    size_t window_len;  /* body_len when the deadline was set */
+    size_t window_len;  /* x.body_len when the deadline was set */
     int64_t complete_ns;
     struct list link; // server::requests
 };

@@ -1,7 +1,9 @@
 /* workload.c - the routes of the workload API.
  *
  * A call that is passed on keeps its body as it came, its idempotency key and its trace; the
- * answer goes back as it came. What runner.h wants to know is read from it on the way. */
+ * answer goes back as it came. What runner.h wants to know is read from it on the way. A
+ * completion that is too long to pass on becomes one that fails the attempt and says so: its
+ * controller sends it once. */
 #include "runners/workload.h"
 
 #include "base/log.h"
@@ -13,7 +15,9 @@
 enum {
     SMALL_BODY = 64 * 1024,
     DEBUG_BODY = 1024 * 1024,
-    COMPLETION_BODY = 16 * 1024 * 1024,
+    COMPLETION_BODY = 512 * 1024 * 1024, /* longer than what Node.js can make */
+    COMPLETION_KEEP = 16 * 1024 * 1024,
+    BEGINNING = 1024, /* bytes of a completion that are shown when it is too long */
     ANSWER_MAX = 64 * 1024 * 1024,
     BODIES_MAX = 256 * 1024 * 1024, /* under way at once */
     PARTS_MAX = 12,
@@ -235,21 +239,54 @@ static void add_path(struct buf *path, const struct workload_route *route)
     }
 }
 
+/* The completion that is passed on in the place of one that is too long. */
+static struct bytes *completion_of_size(const struct exchange *x, struct slice run)
+{
+    struct buf text = { 0 }, out = { 0 };
+    size_t len = BEGINNING;
+    while (len && ((unsigned char)x->body.ptr[len] & 0xC0) == 0x80)
+        len--;
+    buf_print(&text,
+              "completion: too large (%.1f MB, max 16 MiB); return less, or store it and "
+              "return where it is; it begins with %.*s",
+              (double)x->body_len / 1e6, (int)len, x->body.ptr);
+    buf_add_text(&out, "{\"completion\":{\"id\":");
+    buf_add_json(&out, run);
+    buf_add_text(&out, ",\"ok\":false,\"error\":{\"type\":\"INTERNAL_ERROR\",\"code\":"
+                       "\"TASK_OUTPUT_ERROR\",\"message\":");
+    buf_add_json(&out, buf_slice(&text));
+    buf_add_text(&out, "}}}");
+    struct bytes *body = buf_to_bytes(&out);
+    buf_finish(&text);
+    buf_finish(&out);
+    return body;
+}
+
+/* NULL: the call has none. */
+static struct bytes *body_to_pass(const struct exchange *x,
+                                  const struct workload_route *route)
+{
+    if (x->method != HTTP_POST_)
+        return NULL;
+    if (route->call == CALL_COMPLETE && x->body_len > COMPLETION_KEEP)
+        return completion_of_size(x, route->run);
+    return bytes_create(x->body.ptr ? x->body : SLICE(""));
+}
+
 static void pass_on(struct workload *workload, struct exchange *x, struct runner *runner,
                     const struct workload_route *route)
 {
     struct passing *op = mem_new(struct passing);
     struct failure why = { 0 };
     struct buf path = { 0 };
-    bool posts = x->method == HTTP_POST_;
-    struct bytes *body = posts ? bytes_create(x->body.ptr ? x->body : SLICE("")) : NULL;
+    struct bytes *body = body_to_pass(x, route);
     add_path(&path, route);
     buf_add_char(&path, '\0');
     *op = (struct passing){ .workload = workload, .x = x, .what = route->call };
     memcpy(op->runner, runner->id, sizeof(op->runner));
     memcpy(op->run, runner->message.run, sizeof(op->run));
     op->call = (struct upward_call){
-        .fetch = { .method = posts ? "POST" : "GET",
+        .fetch = { .method = body ? "POST" : "GET",
                    .body = body,
                    .answer_max = ANSWER_MAX,
                    .first_byte_ms = PASS_MS },
@@ -335,6 +372,7 @@ static void on_head(void *owner, struct exchange *x)
     http_trust(x);
     begin_arriving(workload, x, runner);
     x->body_limit = x->method == HTTP_POST_ ? body_limit(route.call) : 0;
+    x->body_keep = route.call == CALL_COMPLETE ? COMPLETION_KEEP : 0;
     x->body_room = &workload->bodies;
     x->stream_body = route.call == CALL_DEBUG;
 }

@@ -84,6 +84,16 @@ describe("a run", () => {
     assert.deepEqual(starts.map(({ attempt }) => attempt), [1, 2]);
   });
 
+  test("fails with an error that says so when its output is too long to pass on", async () => {
+    for (const [bytes, how] of [[17_000_000, /completion: too large \(17\.0 MB, max 16 MiB\).*begins with \{"completion":\{.*"ok":true/], [16_700_000, undefined]]) {
+      const { status, error, attemptCount } = await world.ended(await world.trigger({ do: "say", bytes }));
+      assert.deepEqual([status, attemptCount], [how ? "FAILED" : "COMPLETED", 1]);
+      if (how) assert.match(error.message, how);
+    }
+    const { error } = await world.ended(await world.trigger({ do: "scream", bytes: 3_000_000 }));
+    assert.match(error.message, /^é+… \(cut, 3\.0 MB\)$/);
+  });
+
   test("waits, and is told by a notice when that is over", async () => {
     const begun = Date.now();
     const { output, status } = await world.ended(await world.trigger({ do: "wait", ms: 700 }));

@@ -1,6 +1,6 @@
 // A run controller as a supervise role knows it: no packages, and the task is in the payload.
 //
-//   { "do": "finish" | "sleep" | "until" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
+//   { "do": "finish" | "say" | "scream" | "sleep" | "until" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
 //
 // It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
 // the file events/<runner id>, which tests read; a file events.path names another folder for them. A
@@ -77,6 +77,8 @@ const look = () => ({
 
 const tasks = {
   finish: ({ output }) => succeed(output ?? { attempt: number, runner: env.TRIGGER_RUNNER_ID }),
+  say: ({ bytes }) => succeed("o".repeat(bytes)),
+  scream: ({ bytes }) => complete({ ok: false, error: { type: "STRING_ERROR", raw: "é".repeat(bytes / 2) } }),
   sleep: async ({ ms }) => { await sleep(ms); return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID }); },
   async until({ file }) { while (!fs.existsSync(file)) await sleep(50); return succeed({ attempt: number, runner: env.TRIGGER_RUNNER_ID }); },
   async retry({ delay }) {
