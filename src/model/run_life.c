@@ -290,13 +290,44 @@ enum run_event run_event_of_error(struct slice error_json, bool is_dev)
     return code->event;
 }
 
+/* True when a member of the error is a string that contains the text. */
+static bool contains(struct slice error_json, const char *name, const char *text)
+{
+    struct buf buf = { 0 };
+    bool found = scan_string(scan_member(error_json, name), &buf) && buf.len &&
+                 memmem(buf.ptr, buf.len, text, strlen(text));
+    buf_finish(&buf);
+    return found;
+}
+
+/* A process that was killed, or that aborted because its heap was full, as its controller
+ * reports it: "Process exited with code -1 after signal SIGKILL." */
+static bool exit_is_out_of_memory(struct slice error_json)
+{
+    if (!contains(error_json, "message", "-1"))
+        return false;
+    return contains(error_json, "message", "SIGKILL") ||
+           (contains(error_json, "message", "SIGABRT") &&
+            (contains(error_json, "stackTrace", "JavaScript heap out of memory") ||
+             contains(error_json, "stackTrace", "Reached heap limit")));
+}
+
+static bool thrown_is_out_of_memory(struct slice error_json)
+{
+    return is_text(scan_member(error_json, "type"), "BUILT_IN_ERROR") &&
+           (is_text(scan_member(error_json, "message"), "MANUAL_OOM_KILL_ERROR") ||
+            contains(error_json, "message", "ffmpeg was killed with signal SIGKILL"));
+}
+
 bool run_error_is_out_of_memory(struct slice error_json)
 {
     const struct error_code *code = code_of(error_json);
+    if (code == &thrown)
+        return scan_type(error_json) == SCAN_OBJECT && thrown_is_out_of_memory(error_json);
+    if (slice_is(slice_of(code->code), "TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE"))
+        return exit_is_out_of_memory(error_json);
     return slice_is(slice_of(code->code), "TASK_PROCESS_OOM_KILLED") ||
-           slice_is(slice_of(code->code), "TASK_PROCESS_MAYBE_OOM_KILLED") ||
-           (code == &thrown &&
-            is_text(scan_member(error_json, "message"), "MANUAL_OOM_KILL_ERROR"));
+           slice_is(slice_of(code->code), "TASK_PROCESS_MAYBE_OOM_KILLED");
 }
 
 bool run_error_is_retriable(struct slice error_json)

@@ -303,6 +303,58 @@ static void only_a_stalled_run_means_something_else_to_a_developer(void **state)
     }
 }
 
+static void an_error_is_out_of_memory_as_trigger_dev_judges_it(void **state)
+{
+    (void)state;
+#define EXIT                                                                               \
+    "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE\""
+#define THROWN "{\"type\":\"BUILT_IN_ERROR\",\"name\":\"Error\",\"message\":"
+    static const struct {
+        const char *error;
+        bool is_out_of_memory;
+    } cases[] = {
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}", true },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_MAYBE_OOM_KILLED\"}",
+          true },
+        { EXIT ",\"message\":\"Process exited with code -1 after signal SIGKILL.\"}",
+          true },
+        { EXIT ",\"message\":\"Process exited with code 137 after signal SIGKILL.\"}",
+          false },
+        { EXIT ",\"message\":\"Process exited with code -1 after signal SIGTERM.\"}",
+          false },
+        { EXIT
+          ",\"message\":\"code -1, SIGABRT\",\"stackTrace\":\"<--- Last few GCs --->\\n"
+          "FATAL ERROR: Reached heap limit Allocation failed\"}",
+          true },
+        { EXIT ",\"message\":\"code -1, SIGABRT\","
+               "\"stackTrace\":\"JavaScript heap out of memory\"}",
+          true },
+        { EXIT ",\"message\":\"code -1, SIGABRT\",\"stackTrace\":\"abort\"}", false },
+        { EXIT ",\"message\":\"code -1, SIGABRT\"}", false },
+        { EXIT "}", false },
+        { EXIT ",\"message\":-1}", false },
+        { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_RUN_CRASHED\","
+          "\"message\":\"-1 SIGKILL\"}",
+          false },
+        { THROWN "\"ffmpeg was killed with signal SIGKILL\"}", true },
+        { THROWN "\"Error: ffmpeg was killed with signal SIGKILL (9)\"}", true },
+        { THROWN "\"ffmpeg was killed with signal SIGTERM\"}", false },
+        { THROWN "\"MANUAL_OOM_KILL_ERROR\"}", true },
+        { THROWN "\"not MANUAL_OOM_KILL_ERROR\"}", false },
+        { THROWN "\"\"}", false },
+        { "{\"type\":\"STRING_ERROR\",\"raw\":\"ffmpeg was killed with signal SIGKILL\"}",
+          false },
+        { "\"ffmpeg was killed with signal SIGKILL\"", false },
+    };
+#undef EXIT
+#undef THROWN
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (run_error_is_out_of_memory(slice_of(cases[i].error)) !=
+            cases[i].is_out_of_memory)
+            fail_msg("%s", cases[i].error);
+    assert_false(run_error_is_out_of_memory((struct slice){ 0 }));
+}
+
 static void every_error_can_end_an_attempt(void **state)
 {
     (void)state;
@@ -325,6 +377,7 @@ int main(void)
         cmocka_unit_test(a_canceled_run_is_finished_when_its_worker_has_confirmed),
         cmocka_unit_test(an_error_means_its_final_status_and_whether_to_try_again),
         cmocka_unit_test(only_a_stalled_run_means_something_else_to_a_developer),
+        cmocka_unit_test(an_error_is_out_of_memory_as_trigger_dev_judges_it),
         cmocka_unit_test(every_error_can_end_an_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
