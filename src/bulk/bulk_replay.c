@@ -63,6 +63,7 @@ static bool add_item(struct bulk_queue *queue, const struct run *old)
 {
     struct trigger *item = &queue->items[queue->item_count++];
     const struct trigger_place place = { .workers = queue->env->fleet->workers,
+                                         .queues = &queue->env->queues,
                                          .now_ms = loop_wall_ms(queue->env->loop) };
     struct failure why;
 

@@ -145,8 +145,10 @@ static void apply_limits(const struct sessions *sessions)
     list_each (link, &sessions->all) {
         const struct worker *worker = session_at(link)->current;
         for (size_t i = 0; i < worker->queue_count; i++)
-            queues_change_limit(&sessions->env->queues, bytes_slice(worker->queues[i].name),
-                                worker->queues[i].limit);
+            if (!worker->queues[i].is_named_only)
+                queues_change_limit(&sessions->env->queues,
+                                    bytes_slice(worker->queues[i].name),
+                                    worker->queues[i].limit);
     }
 }
 

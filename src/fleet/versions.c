@@ -4,11 +4,25 @@
 #include "fleet/sessions.h"
 #include "fleet/worker_versions.h"
 
+/* A queue that any version declares counts, so that a run keeps its place when a newer version
+ * renames the queue of its task. */
+static enum version_verdict judge_queue(const struct environment *env,
+                                        const struct run *run, const struct worker *worker)
+{
+    const struct slice queue = bytes_slice(run->queue);
+    return worker_has_queue(worker, queue) || queues_is_registered(&env->queues, queue)
+               ? VERSION_IS_THERE
+               : VERSION_LACKS_QUEUE;
+}
+
 static enum version_verdict judge_sessions(const struct environment *env,
                                            const struct run *run)
 {
-    if (sessions_of_run(env, run))
-        return VERSION_IS_THERE;
+    const struct workers *workers = env->fleet->workers;
+    const struct session *session = sessions_of_run(env, run);
+    if (session)
+        return judge_queue(
+            env, run, run->worker_version ? workers_for(workers, run) : session->current);
     if (sessions_may_return(env) || !sessions_next(env, NULL))
         return VERSION_UNDECIDED;
     return run->worker_version ? VERSION_NONE : VERSION_LACKS_TASK;
@@ -20,7 +34,7 @@ enum version_verdict versions_judge(const struct environment *env, const struct 
         return judge_sessions(env, run);
     const struct worker *worker = workers_for(env->fleet->workers, run);
     if (worker_task(worker, bytes_slice(run->task)))
-        return VERSION_IS_THERE;
+        return judge_queue(env, run, worker);
     return worker ? VERSION_LACKS_TASK : VERSION_NONE;
 }
 

@@ -89,6 +89,19 @@ static void explain_deployment(struct slice external, const struct waiting *wait
               SLICE_ARG(external));
 }
 
+static void explain_queue(const struct tracked *run, struct buf *out)
+{
+    const struct slice queue = bytes_slice(run->run.queue);
+    buf_print(
+        out,
+        run->env->is_dev
+            ? "No version declares the queue %.*s, which its trigger names: declare it "
+              "in the code that trigger dev executes, or cancel the run"
+            : "No version declares the queue %.*s, which its trigger names: register or "
+              "promote one that declares it, or cancel the run",
+        SLICE_ARG(queue));
+}
+
 static void explain_version(const struct tracked *run, const struct waiting *waiting,
                             struct buf *out)
 {
@@ -100,6 +113,8 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
         explain_nobody(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
         buf_add_text(out, "A version is there by now: it begins as soon as it is its turn");
+    else if (waiting->verdict == VERSION_LACKS_QUEUE)
+        explain_queue(run, out);
     else if (external.ptr && !version.ptr)
         explain_deployment(external, waiting, out);
     else if (version.ptr && waiting->verdict == VERSION_NONE)

@@ -40,6 +40,7 @@ void worker_destroy(struct worker *worker)
     free(worker->tasks);
     for (size_t i = 0; i < worker->queue_count; i++)
         bytes_unref(worker->queues[i].name);
+    table_finish(&worker->queues_by_name);
     free(worker->queues);
     free(worker);
 }
@@ -61,10 +62,20 @@ static int compare_tasks(const void *a, const void *b)
     return slice_compare(task_key(a), task_key(b));
 }
 
+static struct slice queue_key(const void *value)
+{
+    const struct queue_limit *queue = value;
+    return bytes_slice(queue->name);
+}
+
 void worker_sort(struct worker *worker)
 {
     if (worker->task_count)
         qsort(worker->tasks, worker->task_count, sizeof(worker->tasks[0]), compare_tasks);
+    table_init(&worker->queues_by_name, queue_key);
+    for (size_t i = 0; i < worker->queue_count; i++)
+        if (!table_find(&worker->queues_by_name, queue_key(&worker->queues[i])))
+            table_insert(&worker->queues_by_name, &worker->queues[i]);
 }
 
 /* The tasks of this version are those that are found by id, but where a newer version has
@@ -263,6 +274,20 @@ const struct worker_task *worker_task(const struct worker *worker, struct slice 
             low = middle + 1;
     }
     return NULL;
+}
+
+static bool is_own_queue(const struct worker *worker, struct slice queue)
+{
+    const struct slice prefix = SLICE("task/");
+    const struct worker_task *task =
+        slice_starts(queue, prefix.ptr) ? worker_task(worker, slice_from(queue, prefix.len))
+                                        : NULL;
+    return task && !task->queue;
+}
+
+bool worker_has_queue(const struct worker *worker, struct slice queue)
+{
+    return is_own_queue(worker, queue) || table_find(&worker->queues_by_name, queue);
 }
 
 const struct worker_task *workers_task(const struct workers *workers, struct slice task)

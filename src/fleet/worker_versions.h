@@ -51,7 +51,8 @@ enum {
 
 struct queue_limit {
     struct bytes *name;
-    uint32_t limit; /* UINT32_MAX: none of its own */
+    uint32_t limit;     /* UINT32_MAX: none of its own */
+    bool is_named_only; /* by a task that gives no limit: whatever limit it has, it keeps */
 };
 
 struct session;
@@ -75,7 +76,8 @@ struct worker {
     size_t task_count;
     struct queue_limit *queues; /* in the order in which they are to be set */
     size_t queue_count;
-    struct session *session; /* that has it (sessions.h); NULL: none */
+    struct table queues_by_name; /* of struct queue_limit: the first of each name */
+    struct session *session;     /* that has it (sessions.h); NULL: none */
 };
 
 struct workers {
@@ -99,7 +101,8 @@ int version_compare(struct slice a, struct slice b);
 struct workers *workers_create(void);
 void workers_destroy(struct workers *workers);
 
-/* Sorts the tasks of a worker by their ids, which is how they are found; before it is added. */
+/* Sorts the tasks of a worker by their ids and indexes its queues by name, which is how both
+ * are found; once, before it is added. */
 void worker_sort(struct worker *worker);
 
 /* Takes over the worker. It is the current one if it is the newest, no deployment's, and
@@ -154,6 +157,9 @@ const struct worker *workers_by_external(const struct workers *workers, struct s
 const struct worker *workers_for(const struct workers *workers, const struct run *run);
 
 const struct worker_task *worker_task(const struct worker *worker, struct slice task);
+
+/* True if the version declares the queue. A task that names no queue declares "task/<id>". */
+bool worker_has_queue(const struct worker *worker, struct slice queue);
 
 /* The task of the current version, else of any, newest first. */
 const struct worker_task *workers_task(const struct workers *workers, struct slice task);

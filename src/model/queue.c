@@ -531,6 +531,17 @@ struct queue_standing queues_standing(const struct queues *queues,
     };
 }
 
+void queues_register(struct queues *queues, struct slice queue)
+{
+    queue_named(queues, queue)->registered++;
+}
+
+bool queues_is_registered(const struct queues *queues, struct slice queue)
+{
+    const struct queue *q = table_find(&queues->by_name, present(queue));
+    return q && q->registered;
+}
+
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);

@@ -131,6 +131,12 @@ void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
  * the last. Nothing happens if none has. */
 void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit);
 
+/* A worker version has registered the queue without a limit: the limit stays as it is. */
+void queues_register(struct queues *queues, struct slice queue);
+
+/* True while a worker version that is not forgotten has registered the queue. */
+bool queues_is_registered(const struct queues *queues, struct slice queue);
+
 /* One of the versions that have registered the queue is forgotten: with the last one its limit
  * goes, and the queue stays only as long as something needs it. */
 void queues_forget_limit(struct queues *queues, struct slice queue);

@@ -3,7 +3,7 @@
  *   body, piece by piece ─► old run ─► wishes: overrides, else what it had ─► trigger
  *
  * Copied: task, payload, tags, metadata as triggered, queue, machine, concurrencyKey,
- * isTest, region. Not copied: delay, ttl, keys, limits, version, parent, batch. */
+ * isTest, region; of the queue see is_queue_there. Not copied: delay, ttl, keys, limits, version, parent, batch. */
 #include "base/mem.h"
 #include "runs/run_changes.h"
 #include "triggers/trigger_call.h"
@@ -193,12 +193,22 @@ static void keep_rare(const struct replay *replay, struct run_rare *rare,
     keep(replay, "region", &rare->region, old->region);
 }
 
-static void keep_the_rest(struct replay *replay, const struct run *old)
+/* A queue that the versions which have the task no longer declare would hold the run for ever:
+ * the queue of its task is taken instead. */
+static bool is_queue_there(const struct trigger_place *place, const struct run *old)
+{
+    return !workers_task_of(place->workers, old) ||
+           queues_is_registered(place->queues, bytes_slice(old->queue));
+}
+
+static void keep_the_rest(struct replay *replay, const struct trigger_place *place,
+                          const struct run *old)
 {
     struct run *run = &replay->item.run;
     keep(replay, "payload", &run->payload, old->payload);
     keep(replay, "metadata", &run->metadata, old->metadata_seed);
-    keep(replay, "queue", &run->queue, old->queue);
+    if (is_queue_there(place, old))
+        keep(replay, "queue", &run->queue, old->queue);
     if (old->rare)
         keep_rare(replay, run_rare_edit(run), old->rare);
     if (!overrides_it(replay, "tags"))
@@ -226,7 +236,7 @@ static enum err read_wishes(struct replay *replay, const struct trigger_place *p
     enum err refused = trigger_options_read(&source, place, &replay->item, &parent, why);
     buf_finish(&options);
     if (!refused)
-        keep_the_rest(replay, old);
+        keep_the_rest(replay, place, old);
     return refused;
 }
 

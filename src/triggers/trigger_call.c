@@ -25,6 +25,7 @@ struct trigger_place trigger_call_place(const struct api_call *call)
 {
     return (struct trigger_place){
         .workers = call->env->fleet->workers,
+        .queues = &call->env->queues,
         .now_ms = loop_wall_ms(engine_loop(api_engine(call->api))),
         .is_dev = call->account->type == ENVIRONMENT_DEV,
     };

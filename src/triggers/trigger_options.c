@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "model/queue.h"
 #include "triggers/trigger_reading.h"
 #include "json/scan.h"
 
@@ -164,7 +165,7 @@ static enum err read_tags(struct trigger_reading *r, struct slice value)
 /* ---- where ---- */
 
 /* Takes the characters that a queue's name may have; others are dropped. */
-static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
+static size_t clean_characters(struct slice name, char out[QUEUE_MAX])
 {
     size_t len = 0;
     for (size_t i = 0; i < name.len && len < QUEUE_MAX; i++) {
@@ -173,6 +174,16 @@ static size_t clean_queue(struct slice name, char out[QUEUE_MAX])
             out[len++] = (char)c;
     }
     return len;
+}
+
+/* A version may have declared a queue under any name. */
+static struct bytes *queue_of(const struct trigger_place *place, struct slice name)
+{
+    char clean[QUEUE_MAX];
+    if (name.len && queues_is_registered(place->queues, name))
+        return bytes_create_shared(name);
+    size_t len = clean_characters(name, clean);
+    return len ? bytes_create_shared((struct slice){ clean, len }) : NULL;
 }
 
 /* An object of an option has few members, to be compared with each other, and
@@ -193,29 +204,43 @@ static enum err check_members(struct trigger_reading *r, struct slice object,
 /* A limit in an option is that of the queue itself: SDK 3.3.17 sends it along. */
 static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
 
+static enum err read_queue_object(struct trigger_reading *r, struct slice object,
+                                  const char *where, struct slice *name)
+{
+    struct slice limit = scan_member(object, "concurrencyLimit");
+    char path[32];
+    double number;
+    enum err err = check_members(r, object, where);
+    if (!err && limit.ptr && scan_type(limit) != SCAN_NULL)
+        err = reading_integer(r, limit, &number);
+    snprintf(path, sizeof(path), "%s.", where + sizeof("options.") - 1);
+    if (!err)
+        reading_tell_others(r, path, object, queue_members);
+    *name = scan_member(object, "name");
+    return err;
+}
+
+/* SDK 4 wraps the queue in {name: …}, so a caller that passes the object of SDK 3 sends
+ * {"name": {"name": "q", "concurrencyLimit": 1}}. */
 static enum err read_queue(struct trigger_reading *r, struct slice value)
 {
-    struct slice text, limit = scan_member(value, "concurrencyLimit");
-    struct slice name = scan_member(value, "name");
-    char clean[QUEUE_MAX];
-    double number;
+    struct slice name, text;
     enum err err;
 
     if (scan_type(value) != SCAN_OBJECT)
         return reading_mistake(r, "Expected object");
-    if ((err = check_members(r, value, "options.queue")))
+    err = read_queue_object(r, value, "options.queue", &name);
+    bool is_wrapped = !err && scan_type(name) == SCAN_OBJECT;
+    if (is_wrapped)
+        err = read_queue_object(r, name, "options.queue.name", &name);
+    if (err)
         return err;
-    if (limit.ptr && scan_type(limit) != SCAN_NULL &&
-        (err = reading_integer(r, limit, &number)))
-        return err;
-    reading_tell_others(r, "queue.", value, queue_members);
     if (!name.ptr)
-        return OK;
+        return is_wrapped ? reading_mistake(r, "Expected string") : OK;
     if ((err = reading_text(r, name, SIZE_MAX, &text)))
         return err;
-    size_t len = clean_queue(text, clean);
-    if (len)
-        r->item->run.queue = bytes_create_shared((struct slice){ clean, len });
+    r->item->run.queue = queue_of(r->place, text);
+    r->has_queue = r->item->run.queue != NULL;
     return OK;
 }
 
@@ -270,6 +295,27 @@ static enum err read_version(struct trigger_reading *r, struct slice value)
                              "version.",
                        SLICE_ARG(text_clip(text)));
     r->item->run.worker_version = bytes_create_shared(text);
+    return OK;
+}
+
+/* Read when all options are known. A run that waits for a version which lacks its task would
+ * wait for ever, and so would a parent that waits for the run. */
+static enum err check_version(struct trigger_reading *r)
+{
+    const struct run *run = &r->item->run;
+    if (!run->worker_version)
+        return OK;
+    const struct slice task = bytes_slice(run->task), queue = bytes_slice(run->queue);
+    const struct slice version = bytes_slice(run->worker_version);
+    const struct worker *worker = workers_by_version(r->place->workers, version);
+    if (!worker_task(worker, task))
+        return explain(r->why, ERR_RULE, "Task '%.*s' not found on locked version '%.*s'.",
+                       SLICE_ARG(text_clip(task)), SLICE_ARG(version));
+    if (r->has_queue && !worker_has_queue(worker, queue))
+        return explain(r->why, ERR_RULE,
+                       "Specified queue '%.*s' not found or not associated with locked "
+                       "version '%.*s'.",
+                       SLICE_ARG(text_clip(queue)), SLICE_ARG(version));
     return OK;
 }
 
@@ -527,6 +573,8 @@ enum err trigger_options_read(const struct trigger_source *source,
                        TRIGGER_TASK_MAX);
     item->run.task = bytes_create_shared(source->task);
     enum err err = read_options(&r, source->options);
+    if (!err)
+        err = check_version(&r);
     if (!err)
         err = reading_take_key(&r);
     if (!err)

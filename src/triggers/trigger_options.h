@@ -36,6 +36,7 @@ struct trigger_source {
 /* Where it is to run. */
 struct trigger_place {
     const struct workers *workers;
+    const struct queues *queues;
     int64_t now_ms;
     bool is_dev;
 };
@@ -47,7 +48,8 @@ struct trigger_parent {
 };
 
 /* Fills in the wishes. What it took is the item's even on failure: run_finish.
- * ERR_INVALID, ERR_TOO_LARGE (metadata), ERR_RULE (tags, version) with the reason. */
+ * ERR_INVALID, ERR_TOO_LARGE (metadata), ERR_RULE (tags; a version that is not there, or lacks
+ * the task or the queue) with the reason. */
 enum err trigger_options_read(const struct trigger_source *source,
                               const struct trigger_place *place, struct trigger *item,
                               struct trigger_parent *parent, struct failure *why);

@@ -12,7 +12,7 @@ struct trigger_reading {
     struct buf text; /* of the string read last */
     const char *name;
     struct slice type, key, key_ttl, key_options, deployment; /* raw, read at the end */
-    bool has_machine;
+    bool has_machine, has_queue;                              /* the trigger names one */
 };
 
 typedef enum err read_option_fn(struct trigger_reading *r, struct slice value);

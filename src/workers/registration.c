@@ -97,11 +97,14 @@ static enum err read_limit(const struct registration_spot *spot, const json_t *o
 
 /* ---- queues ---- */
 
-static void add_queue(struct worker *worker, struct bytes *name, uint32_t limit)
+static struct queue_limit *add_queue(struct worker *worker, struct bytes *name,
+                                     uint32_t limit)
 {
     size_t size = (worker->queue_count + 1) * sizeof(struct queue_limit);
     worker->queues = mem_resize(worker->queues, size);
-    worker->queues[worker->queue_count++] = (struct queue_limit){ name, limit };
+    struct queue_limit *queue = &worker->queues[worker->queue_count++];
+    *queue = (struct queue_limit){ .name = name, .limit = limit };
+    return queue;
 }
 
 static struct bytes *own_queue(const struct bytes *task)
@@ -128,8 +131,9 @@ static enum err read_task_queue(const struct registration_spot *spot, const json
     }
     if (!err && !task->queue)
         add_queue(worker, own_queue(task->id), limit);
-    else if (!err && limit != UINT32_MAX)
-        add_queue(worker, bytes_ref(task->queue), limit);
+    else if (!err)
+        add_queue(worker, bytes_ref(task->queue), limit)->is_named_only =
+            limit == UINT32_MAX;
     return err;
 }
 
@@ -515,11 +519,14 @@ void registration_finish(struct registration *registration)
 void registration_set_limits(struct worker *worker, struct environment *env)
 {
     for (size_t i = 0; i < worker->queue_count; i++) {
-        struct slice name = bytes_slice(worker->queues[i].name);
-        if (worker->has_limits)
-            queues_change_limit(&env->queues, name, worker->queues[i].limit);
-        else
-            queues_set_limit(&env->queues, name, worker->queues[i].limit);
+        const struct queue_limit *queue = &worker->queues[i];
+        struct slice name = bytes_slice(queue->name);
+        if (!worker->has_limits && queue->is_named_only)
+            queues_register(&env->queues, name);
+        else if (!worker->has_limits)
+            queues_set_limit(&env->queues, name, queue->limit);
+        else if (!queue->is_named_only)
+            queues_change_limit(&env->queues, name, queue->limit);
     }
     worker->has_limits = true;
 }

@@ -117,7 +117,9 @@ struct bytes *registration_write(struct registration *registration)
     buf_add(&out, buf_slice(&registration->tasks));
     buf_add_text(&out, "],\"queues\":[");
     for (size_t i = 0; i < worker->queue_count; i++) {
-        if (i)
+        if (worker->queues[i].is_named_only) /* its task names it */
+            continue;
+        if (out.ptr[out.len - 1] != '[')
             buf_add_char(&out, ',');
         add_queue(&out, &worker->queues[i]);
     }

@@ -9,7 +9,7 @@ let gateway, worker;
 before(async () => {
   gateway = await startGateway({ options: ["--env-concurrency", "50"] });
   const limited = { id: "limited", queue: { concurrencyLimit: 2 } };
-  worker = await Worker.register(gateway, { tasks: ["hello", limited], queues: [{ name: "mails/out", concurrencyLimit: 3 }] });
+  worker = await Worker.register(gateway, { tasks: ["hello", limited], queues: [{ name: "mails/out", concurrencyLimit: 3 }, { name: "later" }] });
 });
 after(() => gateway.stop());
 
@@ -40,26 +40,28 @@ test("registered queues are there with the limits they were registered with", as
 
 test("pages are ordered by name and end", async () => {
   const all = await good(gateway.get("/api/v1/queues"));
-  assert.deepEqual(all.data.map((queue) => queue.name), ["mails/out", "hello", "limited"]);
-  assert.deepEqual(all.pagination, { currentPage: 1, totalPages: 1, count: 3 });
+  assert.deepEqual(all.data.map((queue) => queue.name), ["later", "mails/out", "hello", "limited"]);
+  assert.deepEqual(all.pagination, { currentPage: 1, totalPages: 1, count: 4 });
   const second = await good(gateway.get("/api/v1/queues?page=2&perPage=2"));
-  assert.deepEqual([second.data.map((queue) => queue.name), second.pagination], [["limited"], { currentPage: 2, totalPages: 2, count: 3 }]);
+  assert.deepEqual([second.data.map((queue) => queue.name), second.pagination], [["hello", "limited"], { currentPage: 2, totalPages: 2, count: 4 }]);
   assert.deepEqual(await good(gateway.get("/api/v1/queues?perPage=1000")), all); // 100 of them
   assert.equal((await gateway.get("/api/v1/queues?perPage=1000")).headers["x-ignored-members"], "perPage");
   const far = await good(gateway.get("/api/v1/queues?page=4294967295&perPage=100"));
   assert.deepEqual(far.data, []);
 });
 
-test("what waits and what runs is counted, and a queue of no one's goes when it is empty", async () => {
+test("runs that wait and runs that execute are counted, and a queue that no version declares is not there", async () => {
   const before = (await good(gateway.get("/api/v1/queues"))).pagination.count;
-  const id = await worker.trigger("hello", { queue: { name: "passing" } });
-  await worker.trigger("hello", { queue: { name: "passing" }, delay: "1h" });
-  assert.deepEqual([(await show("passing", "custom")).queued, (await show("passing", "custom")).running], [1, 0]);
+  const id = await worker.trigger("hello", { queue: { name: "mails/out" } });
+  await worker.trigger("hello", { queue: { name: "mails/out" }, delay: "1h" });
+  const parked = await worker.trigger("hello", { queue: { name: "passing" } });
+  assert.deepEqual([(await show("mails/out", "custom")).queued, (await show("mails/out", "custom")).running], [1, 0]);
   const attempt = await worker.take(id);
-  assert.deepEqual([(await show("passing", "custom")).queued, (await show("passing", "custom")).running], [0, 1]);
-  assert.equal((await good(gateway.get("/api/v1/queues"))).pagination.count, before + 1);
+  assert.deepEqual([(await show("mails/out", "custom")).queued, (await show("mails/out", "custom")).running], [0, 1]);
   await attempt.succeed(1);
+  assert.equal((await good(gateway.get("/api/v1/queues"))).pagination.count, before);
   assert.equal((await gateway.get(path("passing", "?type=custom"))).status, 404);
+  await worker.cancel(parked);
 });
 
 // ---- pausing ----

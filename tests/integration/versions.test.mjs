@@ -130,3 +130,37 @@ test("two workers with different code in dev: each gets what it has, also across
   assert.deepEqual(await declared(), schedules);
   await gateway.stop();
 });
+
+for (const environment of ["dev", "prod"])
+  test(`in ${environment} a run waits for a version that declares its queue, and a locked one without it is refused`, async (t) => {
+    const gateway = await startGateway({ t });
+    const key = keys[environment], named = { id: "b", queue: { name: "named" } };
+    const first = await Worker.register(gateway, { tasks: ["a", named], queues: [{ name: "with a blank" }], key });
+    const trigger = (task, options) => gateway.post(`/api/v1/tasks/${task}/trigger`, { payload: 1, options }, { key });
+    const refusal = async (task, options) => {
+      const { status, json } = await trigger(task, { lockToVersion: first.version, ...options });
+      return [status, json.error];
+    };
+    assert.deepEqual(await refusal("nope"), [422, `Task 'nope' not found on locked version '${first.version}'.`]);
+    assert.deepEqual(await refusal("a", { queue: { name: "later" } }),
+      [422, `Specified queue 'later' not found or not associated with locked version '${first.version}'.`]);
+    assert.deepEqual(await refusal("b", { queue: { name: "task/b" } }),
+      [422, `Specified queue 'task/b' not found or not associated with locked version '${first.version}'.`]);
+    for (const name of ["task/a", "named", "with a blank"])
+      await (await first.take(await first.trigger("a", { lockToVersion: first.version, queue: { name } }))).succeed(1);
+    await (await first.take(await first.trigger("b"))).succeed(1);
+
+    const parked = await first.trigger("a", { queue: { name: "later" } });
+    const { run, b } = await first.show(parked);
+    assert.deepEqual([b, run.waitingFor.reason], ["PENDING_VERSION", "version"]);
+    assert.match(run.waitingFor.message, /^No version declares the queue later, /);
+    await gateway.kill();
+    await gateway.restart();
+    assert.equal((await first.show(parked)).b, "PENDING_VERSION");
+    const second = await Worker.register(gateway, { tasks: [{ id: "a", queue: { name: "later" } }], key });
+    await (await second.take(parked)).succeed(1);
+
+    const replayed = await gateway.post(`/api/v1/runs/${parked}/replay`, {}, { key });
+    await (await second.take(replayed.json.id)).succeed(1);
+    await gateway.stop();
+  });

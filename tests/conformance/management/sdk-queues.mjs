@@ -1,9 +1,9 @@
 // queues.* of the official SDK 4.8.3, each call with what it gives back. See sdk-lib.mjs for the settings.
 import { cfg, op, prepare, finish, fails, near, once, uniq, assert, sdkPath } from "./sdk-lib.mjs";
-const { queues, tasks } = await import(sdkPath(process.env.SDK_DIR ?? process.cwd(), "sdk/dist/esm/v3/index.js"));
+const { queues, runs, tasks } = await import(sdkPath(process.env.SDK_DIR ?? process.cwd(), "sdk/dist/esm/v3/index.js"));
 
-await prepare();
 const name = `mails/${uniq}`, custom = { type: "custom", name };
+const { version } = await prepare({ queues: [name] });
 await tasks.trigger(cfg.task, 1, { queue: name, ttl: "1h" });
 
 await op("queues.list", async () => {
@@ -33,6 +33,23 @@ await op("queues.overrideConcurrencyLimit and reset", async () => {
   near(concurrency.overriddenAt, Date.now());
   assert.equal((await queues.resetConcurrencyLimit(custom)).concurrencyLimit, null);
   await fails(queues.resetConcurrencyLimit(custom, once), 400);
+});
+
+await op("a task or a queue that the locked version lacks is refused, and one that no version declares is waited for", async () => {
+  assert.match((await fails(tasks.trigger("nope", 1, { version }, once), 422)).message, /Task 'nope' not found on locked version/);
+  assert.match((await fails(tasks.trigger(cfg.task, 1, { version, queue: "nope" }, once), 422)).message, /Specified queue 'nope' not found or not associated/);
+  const { id } = await tasks.trigger(cfg.task, 1, { queue: `later-${uniq}`, ttl: "1h" });
+  assert.equal((await runs.retrieve(id)).status, "PENDING_VERSION");
+  await runs.cancel(id);
+});
+await op("a queue in the form of SDK 3, of a trigger and of a batch's item", async () => {
+  const queue = { name, concurrencyLimit: 1 };
+  const { id } = await tasks.trigger(cfg.task, 1, { queue, ttl: "1h" });
+  const batch = await tasks.batchTrigger(cfg.task, [{ payload: 1, options: { queue, ttl: "1h" } }]);
+  const listed = [];
+  for await (const run of runs.list({ queue: custom, batch: batch.batchId })) listed.push(run.id);
+  assert.equal(listed.length, 1);
+  for (const run of [id, ...listed]) await runs.cancel(run);
 });
 
 await finish("queues of SDK 4.8.3");

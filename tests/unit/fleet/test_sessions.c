@@ -517,7 +517,7 @@ static void of_a_queue_that_both_declare_the_newer_limit_counts(void **state)
         struct worker *worker = world->env->fleet->workers->all[i];
         worker->queues = mem_new_array(struct queue_limit, 1);
         worker->queues[worker->queue_count++] =
-            (struct queue_limit){ bytes_create(SLICE("q")), 3 + i };
+            (struct queue_limit){ .name = bytes_create(SLICE("q")), .limit = 3 + i };
         queues_set_limit(&world->env->queues, SLICE("q"), 3 + i);
     }
     ask(world, versions[0]);

@@ -2,6 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
+#include "model/queue.h"
 #include "triggers/trigger_options.h"
 #include "json/scan.h"
 
@@ -19,12 +20,33 @@ static struct workers *some_workers(void)
     struct workers *workers = workers_create();
     struct worker *worker = mem_new(struct worker);
     snprintf(worker->version, sizeof(worker->version), "20260101.1");
-    worker->tasks = mem_new_array(struct worker_task, 1);
-    worker->task_count = 1;
+    worker->tasks = mem_new_array(struct worker_task, 2);
+    worker->task_count = 2;
     worker->tasks[0] = (struct worker_task){ .id = bytes_create(SLICE("heavy")),
                                              .machine = MACHINE_LARGE_1X };
+    worker->tasks[1] =
+        (struct worker_task){ .id = bytes_create(SLICE("mail")), .machine = -1 };
+    worker->queues = mem_new_array(struct queue_limit, 1);
+    worker->queue_count = 1;
+    worker->queues[0] = (struct queue_limit){ .name = bytes_create(SLICE("declared")) };
+    worker_sort(worker);
     workers_add(workers, worker);
     return workers;
+}
+
+/* Versions have declared these queues. */
+static void some_queues(struct queues *queues)
+{
+    queues_init(queues, 10, NULL);
+    queues_register(queues, SLICE("declared"));
+    queues_register(queues, SLICE("with a blank"));
+}
+
+static void forget_queues(struct queues *queues)
+{
+    queues_forget_limit(queues, SLICE("declared"));
+    queues_forget_limit(queues, SLICE("with a blank"));
+    queues_finish(queues);
 }
 
 static struct completed_wait read_body(const char *task, const char *payload,
@@ -32,7 +54,10 @@ static struct completed_wait read_body(const char *task, const char *payload,
 {
     struct completed_wait outcome = { 0 };
     struct workers *workers = some_workers();
-    struct trigger_place place = { .workers = workers, .now_ms = now_ms };
+    struct queues queues;
+    struct trigger_place place = { .workers = workers,
+                                   .queues = &queues,
+                                   .now_ms = now_ms };
     struct buf text = { 0 };
     struct trigger_source source = {
         .task = slice_of(task),
@@ -44,9 +69,11 @@ static struct completed_wait read_body(const char *task, const char *payload,
     if (scan_string(source.payload, &text))
         source.payload_text = buf_slice(&text);
     source.text_is_json = scan_is_json(source.payload_text);
+    some_queues(&queues);
     outcome.err =
         trigger_options_read(&source, &place, &outcome.item, &outcome.parent, &outcome.why);
     buf_finish(&text);
+    forget_queues(&queues);
     workers_destroy(workers);
     return outcome;
 }
@@ -98,6 +125,10 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"queue\":{\"name\":1}}", ERR_INVALID, "options.queue" },
         { "{\"queue\":{\"name\":\"q\",\"concurrencyLimit\":\"1\"}}", ERR_INVALID,
           "options.queue" },
+        { "{\"queue\":{\"name\":{\"name\":\"q\",\"concurrencyLimit\":\"1\"}}}", ERR_INVALID,
+          "options.queue" },
+        { "{\"queue\":{\"name\":{\"name\":{\"name\":\"q\"}}}}", ERR_INVALID,
+          "options.queue" },
         { "{\"concurrencyKey\":{}}", ERR_INVALID, "options.concurrencyKey" },
         { "{\"priority\":\"high\"}", ERR_INVALID, "options.priority" },
         { "{\"maxDuration\":\"1h\"}", ERR_INVALID, "options.maxDuration" },
@@ -112,6 +143,11 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"lockToVersion\":\"19990101.1\"}", ERR_RULE,
           "Task locked to version '19990101.1', but no worker found with that version." },
         { "{\"parentRunId\":1}", ERR_INVALID, "options.parentRunId" },
+        { "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"other\"}}", ERR_RULE,
+          "Specified queue 'other' not found or not associated with locked version "
+          "'20260101.1'." },
+        { "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"with a blank\"}}",
+          ERR_RULE, "Specified queue 'with a blank' not found" },
         { "{\"resumeParentOnCompletion\":\"yes\"}", ERR_INVALID,
           "options.resumeParentOnCompletion" },
         { "{\"region\":[1]}", ERR_INVALID, "options.region" },
@@ -129,6 +165,17 @@ static void a_wrong_option_is_refused_by_name(void **state)
             fail_msg("%s: %d '%s'", cases[i].options, outcome.err, outcome.why.text);
         done(&outcome);
     }
+}
+
+static void a_task_that_the_locked_version_lacks_is_refused(void **state)
+{
+    (void)state;
+    struct completed_wait outcome =
+        read_body("nope", "1", "{\"lockToVersion\":\"20260101.1\"}");
+    assert_int_equal(outcome.err, ERR_RULE);
+    assert_string_equal(outcome.why.text,
+                        "Task 'nope' not found on locked version '20260101.1'.");
+    done(&outcome);
 }
 
 static void a_text_that_is_no_duration_is_refused(void **state)
@@ -285,6 +332,9 @@ static void options_become_texts_of_the_run(void **state)
         { "1", "{\"queue\":{\"name\":\"!!!\"}}", QUEUE, NULL },
         { "1", "{\"queue\":{\"concurrencyLimit\":null}}", QUEUE, NULL },
         { "1", "{\"queue\":{\"name\":\"q\",\"concurrencyLimit\":5}}", QUEUE, "q" },
+        { "1", "{\"queue\":{\"name\":{\"name\":\"q\",\"concurrencyLimit\":5}}}", QUEUE,
+          "q" },
+        { "1", "{\"queue\":{\"name\":\"with a blank\"}}", QUEUE, "with a blank" },
         { "1", "{\"concurrencyKey\":\"ck\"}", LANE, "ck" },
         { "1", "{\"concurrencyKey\":\"\"}", LANE, NULL },
         { "1", "{\"concurrencyKey\":42}", LANE, "42" },
@@ -297,6 +347,10 @@ static void options_become_texts_of_the_run(void **state)
         { "1", "{\"externalDeploymentId\":null}", EXTERNAL, NULL },
         { "1", "{\"externalDeploymentId\":\"ci\",\"lockToVersion\":\"20260101.1\"}",
           EXTERNAL, NULL },
+        { "1", "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"declared\"}}",
+          QUEUE, "declared" },
+        { "1", "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"task/heavy\"}}",
+          QUEUE, "task/heavy" },
         { "1", "{\"metadata\":{ \"n\": 1e400, \"n\": -0 }}", METADATA,
           "{ \"n\": 1e400, \"n\": -0 }" },
         { "1", "{\"metadata\":null}", METADATA, NULL },
@@ -451,7 +505,10 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
 {
     (void)state;
     struct workers *workers = some_workers();
-    struct trigger_place place = { .workers = workers, .now_ms = now_ms };
+    struct queues queues;
+    struct trigger_place place = { .workers = workers,
+                                   .queues = &queues,
+                                   .now_ms = now_ms };
     struct completed_wait outcome = { 0 };
     struct trigger_source source = {
         .task = SLICE("mail"),
@@ -459,6 +516,7 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
         .key = SLICE("header"),
         .key_ttl = SLICE("3m"),
     };
+    some_queues(&queues);
     assert_int_equal(
         trigger_options_read(&source, &place, &outcome.item, &outcome.parent, &outcome.why),
         OK);
@@ -466,6 +524,7 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
         slice_is(bytes_slice(run_rare(&outcome.item.run)->idempotency_key), "header"));
     assert_int_equal(outcome.item.key_expires_at - now_ms, 180000);
     done(&outcome);
+    forget_queues(&queues);
     workers_destroy(workers);
 }
 
@@ -513,6 +572,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wrong_option_is_refused_by_name),
+        cmocka_unit_test(a_task_that_the_locked_version_lacks_is_refused),
         cmocka_unit_test(a_text_that_is_no_duration_is_refused),
         cmocka_unit_test(lengths_are_counted_in_characters),
         cmocka_unit_test(metadata_that_is_too_large_is_told_its_limit),
