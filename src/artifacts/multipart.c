@@ -106,7 +106,8 @@ static enum err begin_part(struct multipart *multipart)
     struct slice name = parameter(value, "name");
     if (!slice_starts(value, "form-data") || !name.ptr)
         return malformed(multipart, "a part has no name");
-    if (++multipart->parts > MULTIPART_PARTS_MAX)
+    if (++multipart->parts >
+        (multipart->parts_max ? multipart->parts_max : MULTIPART_PARTS_MAX))
         return malformed(multipart, "it has too many parts");
     enum err err =
         multipart->on_part(multipart, name, parameter(value, "filename").ptr != NULL);

@@ -29,6 +29,7 @@ struct multipart {
     enum err (*on_content)(struct multipart *multipart, struct slice piece);
     enum err (*on_part_end)(struct multipart *multipart);
     struct failure *why;
+    unsigned parts_max; /* the owner's; 0: MULTIPART_PARTS_MAX */
 
     /* The line that parts are divided by, with its break in front. */
     char divider[MULTIPART_BOUNDARY_MAX + 5];

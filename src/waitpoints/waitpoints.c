@@ -14,6 +14,7 @@
 #include "engine/waitpoint_end.h"
 #include "streams/streams.h"
 #include "triggers/blocking.h"
+#include "waitpoints/callback_body.h"
 #include "waitpoints/waitpoint_make.h"
 #include "json/members.h"
 
@@ -172,13 +173,16 @@ static enum err complete(struct api_call *call)
     return refused;
 }
 
-/* Completes a token by its URL: the body is the output. */
+/* Completes a token by its URL: the output is what the body stands for. */
 static enum err complete_by_url(struct api_call *call)
 {
-    struct slice body = slice_trim(call->x->body);
-    if (body.len && !scan_is_json(body))
-        return explain(&call->why, ERR_INVALID, "The body must be JSON");
-    return begin_completing(call, body.len ? body : (struct slice){ 0 });
+    struct buf output = { 0 };
+    enum err refused = callback_body_read(http_header(call->x, "content-type"),
+                                          call->x->body, &output, &call->why);
+    if (!refused)
+        refused = begin_completing(call, buf_slice(&output));
+    buf_finish(&output);
+    return refused;
 }
 
 /* ---- waiting ---- */

@@ -223,6 +223,24 @@ test("a token completed before it is waited for blocks nobody for long", async (
   await attempt.succeed(1);
 });
 
+test("a webhook of any type completes a token by its URL", async () => {
+  const form = new FormData();
+  form.set("a", "1");
+  form.set("file", new Blob(["x"]), "x.txt");
+  for (const [body, type, output] of [
+    ["a=1&b=x+y&a=2", "application/x-www-form-urlencoded", { a: ["1", "2"], b: "x y" }], [form, undefined, { a: "1" }],
+    ["yes", "text/plain", "yes"], ["{\"a\":", "application/json", {}], ["<a>", "application/xml", {}], [undefined, undefined, {}], ["[1]", "text/plain", [1]],
+  ]) {
+    const attempt = await executing();
+    const { id, url } = await token();
+    const reply = await fetch(url, { method: "POST", body, headers: type ? { "content-type": type } : {} });
+    assert.equal(reply.status, 200, await reply.text());
+    await waitFor(attempt, id);
+    assert.deepEqual(JSON.parse((await goesOn(attempt))[0].output), output);
+    await attempt.succeed(1);
+  }
+});
+
 test("a token that nobody completes times out", async () => {
   const attempt = await executing();
   const { id } = await token({ timeout: "1s" });

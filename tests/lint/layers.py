@@ -45,7 +45,7 @@ MAY_INCLUDE = {
     "runs": CALL | {"packets", "triggers", "schedules"},
     "batches": CALL | {"packets", "triggers", "runs"},
     "bulk": CALL | {"triggers", "runs"},
-    "waitpoints": CALL | {"triggers", "streams"},
+    "waitpoints": CALL | {"artifacts", "triggers", "streams"},
     "realtime": CALL | {"batches", "runs"},
     "notices": CALL,
     "workers": CALL | {"packets", "telemetry", "batches", "bulk", "schedules"},
