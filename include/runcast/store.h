@@ -68,10 +68,11 @@ enum document_kind {
     DOC_PACKET,
     DOC_BULK,
     DOC_WORKER_TOKEN,
-    DOC_TRACE,   /* by run id; removed with the run */
+    DOC_TRACE,   /* by run id; removed with the run, and so are its pieces */
     DOC_CURRENT, /* one of an environment: which worker version is current */
     DOC_DEPLOYMENT,
     DOC_BUILD_VARIABLES, /* by deployment id; sealed, removed when its build has ended */
+    DOC_TRACE_PIECE,     /* by run id, "/" and a number */
     DOC_KINDS            /* how many kinds there are; always the last */
 };
 

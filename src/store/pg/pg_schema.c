@@ -15,12 +15,14 @@ extern const char postgres_schema_sql[];
 extern const char postgres_v1_sql[];
 extern const char postgres_v2_sql[];
 extern const char postgres_v3_sql[];
+extern const char postgres_v4_sql[];
 
 /* The steps at index n make version n + 1 out of version n; the second may be NULL. */
 static const char *const migrations[][2] = {
     { postgres_schema_sql, postgres_v1_sql },
     { postgres_v2_sql, NULL },
     { postgres_v3_sql, NULL },
+    { postgres_v4_sql, NULL },
 };
 
 enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };

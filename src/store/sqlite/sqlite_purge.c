@@ -53,19 +53,18 @@ static enum store_status remove_run(struct sqlite_apply *apply, struct store_pur
                                     const struct picked *picked)
 {
     struct change change = { .env = req->env };
-    unsigned removed; /* nobody asks: at most one */
+    unsigned removed; /* unused */
     memcpy(change.run.id, picked->id, sizeof(change.run.id));
     enum store_status status =
         sqlite_apply_tags(apply, &change, bytes_slice(picked->tags), SQL_DELETE_TAG);
-    for (enum sqlite_statement s = SQL_PURGE_RUN; s <= SQL_PURGE_TRACE && !status; s++) {
-        int64_t fixed = s == SQL_PURGE_RUN     ? STORED_RUN
-                        : s == SQL_PURGE_TRACE ? STORED_ROW
-                                               : 0;
+    for (enum sqlite_statement s = SQL_PURGE_RUN; s <= SQL_PURGE_PIECES && !status; s++) {
+        bool is_document = s >= SQL_PURGE_TRACE;
+        int64_t fixed = s == SQL_PURGE_RUN ? STORED_RUN : is_document ? STORED_ROW : 0;
         sqlite3_stmt *stmt = sqlite_db_stmt(apply->db, s);
         sqlite3_bind_int64(stmt, 1, req->env);
         sqlite_bind_text(stmt, 2, slice_of(picked->id));
-        if (s == SQL_PURGE_TRACE)
-            sqlite3_bind_int(stmt, 3, DOC_TRACE);
+        if (is_document)
+            sqlite3_bind_int(stmt, 3, s == SQL_PURGE_TRACE ? DOC_TRACE : DOC_TRACE_PIECE);
         status = remove_rows(apply, req, stmt, fixed, &removed);
     }
     return status;

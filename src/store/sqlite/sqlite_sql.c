@@ -114,6 +114,10 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PURGE_OUTPUT] = REMOVE("run_output", OUTPUT_BYTES),
     [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3"
                         " RETURNING length(body) + 2 * " BYTES("name"),
+    /* 0 is the character after the slash. */
+    [SQL_PURGE_PIECES] = "DELETE FROM document WHERE env = ?1 AND name > ?2 || '/'"
+                         " AND name < ?2 || '0' AND kind = ?3"
+                         " RETURNING length(body) + 2 * " BYTES("name"),
     [SQL_PUT_PURGED] =
         "INSERT INTO environment (env, purged, floor) VALUES (?1, ?2, ?3) ON CONFLICT"
         " DO UPDATE SET purged = max(purged, ?2), floor = max(floor, ?3)"

@@ -320,6 +320,28 @@ static void retention_removes_final_runs_oldest_change_first(void **state)
     assert_scan(world, DOC_TRACE, ENV_A, "7:run_2=t");
 }
 
+static void retention_removes_the_pieces_of_a_trace_with_its_run(void **state)
+{
+    struct store_world *world = *state;
+    struct change run = new_run(ENV_A, 1, "a");
+    static const char *const names[] = { "/000001", "/000002", "0", "-/000001" };
+    char name[ID_MAX + 16];
+    int64_t kept = stored_task_bytes(1);
+    run.run.status = RUN_COMPLETED;
+    assert_int_equal(commit_one(world, run), STORE_OK);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        snprintf(name, sizeof(name), "%s%s", run.run.id, names[i]);
+        assert_int_equal(commit_one(world, new_document(ENV_A, DOC_TRACE_PIECE, name, "1")),
+                         STORE_OK);
+        kept += i < 2 ? 0 : stored_document_bytes(strlen(name), 1);
+    }
+    assert_int_equal(purge(world, FIRST_RUN_MS + 100, 10).count, 1);
+    assert_int_equal(world->store->ops->position(world->store, ENV_A).stored, kept);
+    char rest[2 * sizeof(name) + 16];
+    snprintf(rest, sizeof(rest), "7:%s-/000001=1 7:%s0=1", run.run.id, run.run.id);
+    assert_scan(world, DOC_TRACE_PIECE, ENV_A, rest);
+}
+
 /* The n-th run, in a batch of its own, with a payload and an output in packets. */
 static struct change run_with_packets(int n, enum run_status status)
 {
@@ -488,6 +510,7 @@ const struct CMUnitTest store_read_cases[] = {
     cmocka_unit_test(a_scan_brings_the_documents_of_a_kind_by_name),
     cmocka_unit_test(a_scan_goes_page_by_page_in_both_directions),
     cmocka_unit_test(retention_removes_final_runs_oldest_change_first),
+    cmocka_unit_test(retention_removes_the_pieces_of_a_trace_with_its_run),
     cmocka_unit_test(retention_removes_batches_and_packets_that_no_run_needs),
     cmocka_unit_test(retention_removes_what_is_stale_and_no_run_waits_for),
     cmocka_unit_test(an_environment_sees_only_its_own),

@@ -77,17 +77,26 @@ static bool purge_documents(struct fake_data *data, struct env *env,
     return false;
 }
 
+/* The trace of the run, or a piece of it. */
+static bool is_trace_of(const struct document *document, struct slice run_id)
+{
+    struct slice name = bytes_slice(document->name);
+    if (document->kind == DOC_TRACE)
+        return slice_equal(name, run_id);
+    return document->kind == DOC_TRACE_PIECE && name.len > run_id.len + 1 &&
+           !memcmp(name.ptr, run_id.ptr, run_id.len) && name.ptr[run_id.len] == '/';
+}
+
 static void drop_trace(struct fake_data *data, uint32_t env, struct slice run_id)
 {
     size_t at = 0;
     for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
         const struct document *document = &stored->document;
-        if (document->kind != DOC_TRACE || document->env != env ||
-            !slice_equal(bytes_slice(document->name), run_id))
+        if (document->env != env || !is_trace_of(document, run_id))
             continue;
         fake_data_env(data, env)->position.stored -= fake_data_document_size(document);
         fake_data_drop_document(data, (struct slice){ stored->key.ptr, stored->key.len });
-        return;
+        at = 0;
     }
 }
 

@@ -406,7 +406,7 @@ static void a_database_of_version_1_is_brought_forward(void **state)
     struct process *a = start(0, pg_world_url());
     put_all(a, "x", 10);
     assert_is_there(a, "x", 10);
-    assert_string_equal(ask("SELECT value FROM ", ".meta WHERE name = 'schema'"), "3");
+    assert_string_equal(ask("SELECT value FROM ", ".meta WHERE name = 'schema'"), "4");
 }
 
 int main(void)
