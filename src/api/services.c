@@ -26,6 +26,7 @@
 #include "schedules/schedules.h"
 #include "schedules/timezones.h"
 #include "streams/streams.h"
+#include "telemetry/trace_shares.h"
 #include "telemetry/traces.h"
 
 enum { HELD_AT_ONCE = 8 };
@@ -33,6 +34,7 @@ enum { HELD_AT_ONCE = 8 };
 struct services {
     struct api api; /* first: what the calls reach */
     struct revocation *revocation;
+    struct trace_shares *trace_shares;
     struct patience *patience;
     struct leaving *leaving;
     struct deferred draining;
@@ -61,7 +63,9 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->long_polls = long_polls_create(engine_loop(engine));
     api->events = events_create(engine_loop(engine));
     api->run_notifications = run_notifications_create(api);
-    api->traces = traces_create(engine);
+    const struct trace_limits limits = { .rows = options->trace_rows,
+                                         .bytes = options->trace_bytes };
+    api->traces = traces_create(engine, accounts, &limits);
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     rooms_init(&api->rooms);
     api->streams =
@@ -86,6 +90,9 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     list_init(&services->draining.link);
     services->draining.fn = drain_some;
     services->revocation = revocation_create(api);
+    const struct trace_share_limits shares = { .environment = options->trace_share,
+                                               .project = options->project_trace_share };
+    services->trace_shares = trace_shares_create(engine, accounts, api->traces, &shares);
     services->patience = patience_create(api);
     services->leaving = leaving_create(api);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
@@ -117,6 +124,7 @@ void api_destroy(struct api *api)
     free(api->long_polls);
     free(api->events);
     run_notifications_destroy(api->run_notifications);
+    trace_shares_destroy(services->trace_shares);
     traces_destroy(api->traces);
     envvars_destroy(api->envvars);
     free(api->sockets);
@@ -155,6 +163,7 @@ static void answer_held(struct api *api)
 void api_stop(struct api *api)
 {
     loop_cancel_deferred(&services_of(api)->draining);
+    trace_shares_stop(services_of(api)->trace_shares);
     while (!list_empty(&api->held))
         answer_held(api);
     bulks_stop(api->bulks, NULL);

@@ -87,7 +87,11 @@ struct api_options {
     int64_t user_organizations; /* of a user: above it they make none; 0: nobody does */
     int64_t storage_quota;      /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;      /* contents of streams, of one environment */
-    int64_t dequeue_wait_ms;    /* how long a dequeue is held */
+    int64_t trace_rows;         /* spans and logs of one run */
+    int64_t trace_bytes;        /* the same */
+    int64_t trace_share;        /* bytes of them in one environment; 0: no limit */
+    int64_t project_trace_share; /* the same of a project */
+    int64_t dequeue_wait_ms;     /* how long a dequeue is held */
     int64_t drain_timeout_ms;
     int64_t deploy_bundle;  /* bytes of an archive */
     int64_t deploy_hold_ms; /* how long a call that deploys is held */

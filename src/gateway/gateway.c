@@ -25,6 +25,7 @@
 #include "config/config_tls.h"
 #include "gateway/admin_socket.h"
 #include "gateway/command.h"
+#include "gateway/connection_shares.h"
 #include "gateway/data_directory.h"
 #include "gateway/drain.h"
 #include "gateway/key_rotation.h"
@@ -211,31 +212,6 @@ static uint32_t dev_concurrency(const struct config *config)
     return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
 }
 
-enum { NUMBER_TEXT = 24 };
-
-/* A setting that is given is of one environment, and a project has twice that. If none is,
- * one environment may have most of the connections, and a project leaves some for others
- * and for requests that come and go. */
-static void share_connections(const struct config *config, struct api_options *api)
-{
-    int64_t all = config->connections, given = config->realtime_connections;
-    api->realtime_connections = given ? given : all - all / 4;
-    api->project_connections = given ? 2 * given : all - all / 8;
-}
-
-static void tell_connections(int64_t all, const struct api_options *api)
-{
-    char connections[NUMBER_TEXT], environment[NUMBER_TEXT], project[NUMBER_TEXT];
-    snprintf(connections, sizeof(connections), "%" PRId64, all);
-    snprintf(environment, sizeof(environment), "%" PRId64, api->realtime_connections);
-    snprintf(project, sizeof(project), "%" PRId64, api->project_connections);
-    log_info(api->project_connections < all
-                 ? "connections that stay are limited"
-                 : "connections that stay: one project may take all connections",
-             "connections", connections, "environment", environment, "project", project,
-             NULL);
-}
-
 static const char *why_not(void *owner)
 {
     const struct gateway *gateway = owner;
@@ -260,6 +236,10 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .user_projects = config->user_projects,
                                    .user_organizations = config->user_organizations,
                                    .stream_memory = config->stream_memory,
+                                   .trace_rows = config->run_log_rows,
+                                   .trace_bytes = config->run_log_bytes,
+                                   .trace_share = config->log_share,
+                                   .project_trace_share = config->project_log_share,
                                    .storage_quota = config->storage_quota,
                                    .dequeue_wait_ms = config->dequeue_wait_ms,
                                    .drain_timeout_ms = config->drain_timeout_ms,
@@ -273,7 +253,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
-    share_connections(config, &options);
+    connection_shares_set(config, &options);
     return options;
 }
 
@@ -295,7 +275,7 @@ static void create_parts(struct gateway *gateway)
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = api_options_of(gateway);
-    tell_connections(config->connections, &api);
+    connection_shares_log(config->connections, &api);
     account_writer_on_environment(gateway->writer, on_environment, gateway);
     gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
     gateway->schedules = schedules_create(gateway->engine);

@@ -54,14 +54,17 @@ static void add(struct telemetry *op, struct slice record)
     struct trace_event event;
     struct failure why; /* nobody reads it: a worker goes on without */
     char run_id[ID_MAX];
+    struct traces *traces = api_traces(op->call->api);
     if (otlp_read(&op->otlp, record, run_id, &event)) {
         traces_drop(1);
-    } else if (!environment_find(op->env, slice_of(run_id)) ||
-               engine_check_quota(op->env, event.json->len, &why)) {
+    } else if (!environment_find(op->env, slice_of(run_id))) {
         bytes_unref(event.json);
         traces_drop(1);
+    } else if (engine_check_quota(op->env, event.json->len, &why)) {
+        bytes_unref(event.json);
+        traces_lose(traces, op->env, slice_of(run_id), LOSS_QUOTA);
     } else {
-        traces_add(api_traces(op->call->api), op->env, slice_of(run_id), &event);
+        traces_add(traces, op->env, slice_of(run_id), &event);
     }
 }
 

@@ -11,6 +11,8 @@
 
 #include "json/members.h"
 
+#define TOO_LONG "the attributes were too long (max 128 KiB)"
+
 enum { MESSAGE_MAX = 8192, MS_NS = 1000000, ATTRIBUTES_AT_ONCE = 256 };
 
 /* ---- values ---- */
@@ -274,6 +276,11 @@ static const char *level_of(struct slice record)
                           : "LOG";
 }
 
+static bool is_long(struct slice record)
+{
+    return record.len > OTLP_RECORD_MAX;
+}
+
 static void add_span(struct buf *out, struct slice record, const struct otlp_facts *facts,
                      int64_t start_ns)
 {
@@ -285,7 +292,8 @@ static void add_span(struct buf *out, struct slice record, const struct otlp_fac
     members_add_text(out, "level", SLICE("TRACE"));
     if (code == 2)
         members_add_bool(out, "isError", true);
-    add_events(out, scan_member(record, "events"));
+    if (!is_long(record))
+        add_events(out, scan_member(record, "events"));
 }
 
 static void add_log(struct buf *out, struct slice record)
@@ -353,17 +361,20 @@ enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_
     struct buf properties = { 0 }, out = { 0 };
     struct otlp_facts facts = otlp->shared;
 
-    if (scan_type(record) != SCAN_OBJECT || record.len > OTLP_RECORD_MAX)
+    if (scan_type(record) != SCAN_OBJECT)
         return ERR_INVALID;
     buf_add_char(&properties, '{');
-    read_attributes(scan_member(record, "attributes"), &facts, &properties);
+    read_attributes(scan_member(record, "attributes"), &facts,
+                    is_long(record) ? NULL : &properties);
+    if (is_long(record))
+        members_add_text(&properties, "cut", SLICE(TOO_LONG));
     buf_add_char(&properties, '}');
     if (!facts.run.len || facts.run.len >= ID_MAX) {
         buf_finish(&properties);
         return ERR_NOT_FOUND;
     }
     snprintf(run_id, ID_MAX, "%.*s", SLICE_ARG(facts.run));
-    *event = (struct trace_event){ .partial = facts.partial };
+    *event = (struct trace_event){ .partial = facts.partial, .log = otlp->logs };
     choose_span(otlp, record, &facts, event->span);
     add_record(otlp, record, &facts, buf_slice(&properties), event, &out);
     event->json = buf_to_bytes(&out);

@@ -15,7 +15,8 @@
 #include "json/scan.h"
 
 enum {
-    OTLP_RECORD_MAX = 128 * 1024, /* bytes as sent; a longer one is not read */
+    OTLP_RECORD_MAX =
+        128 * 1024, /* bytes as sent; of a longer one the attributes are left out */
     OTLP_SPAN_LEN = 16,
     OTLP_VALUE_DEPTH = 16,  /* of an attribute's lists */
     OTLP_STEPS_MAX = 10000, /* resources, scopes and records of a body together */
@@ -49,11 +50,12 @@ bool otlp_next(struct otlp *otlp, struct slice *record);
 struct trace_event {
     char span[OTLP_SPAN_LEN + 1];
     bool partial;       /* a span that has begun; a second one says how it ended */
+    bool log;           /* not a span */
     int64_t started_ms; /* Unix */
     size_t number;      /* of those of its run, as they came; the keeper's (spans.h) */
     struct bytes *json; /* {spanId, parentId?, message, at, ns, level, …} */
 };
 
-/* ERR_NOT_FOUND: it names no run. ERR_INVALID: it is no record, or too long. */
+/* ERR_NOT_FOUND: it names no run. ERR_INVALID: it is not a record. */
 enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_MAX],
                    struct trace_event *event);

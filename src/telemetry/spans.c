@@ -19,7 +19,7 @@ void spans_finish(struct spans *spans)
 }
 
 /* The slot of the span, or the free one where it belongs. */
-static uint16_t *slot_of(const struct spans *spans, const char *span)
+static uint32_t *slot_of(const struct spans *spans, const char *span)
 {
     size_t last = 2 * spans->capacity - 1; /* capacity is a power of two */
     size_t at = table_hash(slice_of(span)) & last;
@@ -30,16 +30,16 @@ static uint16_t *slot_of(const struct spans *spans, const char *span)
 
 static void index_all(struct spans *spans)
 {
-    memset(spans->slots, 0, 2 * spans->capacity * sizeof(uint16_t));
+    memset(spans->slots, 0, 2 * spans->capacity * sizeof(uint32_t));
     for (size_t i = 0; i < spans->count; i++)
-        *slot_of(spans, spans->events[i].span) = (uint16_t)(i + 1);
+        *slot_of(spans, spans->events[i].span) = (uint32_t)(i + 1);
 }
 
 struct trace_event *spans_find(const struct spans *spans, const char *span)
 {
     if (!spans->count)
         return NULL;
-    uint16_t at = *slot_of(spans, span);
+    uint32_t at = *slot_of(spans, span);
     return at ? &spans->events[at - 1] : NULL;
 }
 
@@ -47,19 +47,19 @@ static void grow(struct spans *spans)
 {
     spans->capacity = spans->capacity ? spans->capacity * 2 : FIRST_EVENTS;
     spans->events = mem_resize(spans->events, spans->capacity * sizeof(struct trace_event));
-    spans->slots = mem_resize(spans->slots, 2 * spans->capacity * sizeof(uint16_t));
+    spans->slots = mem_resize(spans->slots, 2 * spans->capacity * sizeof(uint32_t));
     index_all(spans);
 }
 
 void spans_add(struct spans *spans, const struct trace_event *event)
 {
-    assert(spans->count < UINT16_MAX);
+    assert(spans->count < UINT32_MAX);
     if (spans->count == spans->capacity)
         grow(spans);
     struct trace_event *added = &spans->events[spans->count++];
     *added = *event;
     added->number = spans->count;
-    *slot_of(spans, added->span) = (uint16_t)spans->count;
+    *slot_of(spans, added->span) = (uint32_t)spans->count;
     if (spans->count > 1 && added[-1].started_ms > added->started_ms)
         spans->unsorted = true;
 }
@@ -73,6 +73,31 @@ void spans_replace(struct spans *spans, struct trace_event *known,
     bytes_unref(known->json);
     *known = *event;
     known->number = number;
+}
+
+void spans_merge(struct spans *spans, const struct trace_event *event)
+{
+    struct trace_event *known = spans_find(spans, event->span);
+    if (!known)
+        spans_add(spans, event);
+    else if (known->partial)
+        spans_replace(spans, known, event);
+    else
+        bytes_unref(event->json);
+}
+
+void spans_split(struct spans *from, size_t count, struct spans *first)
+{
+    struct spans all = *from;
+    *from = (struct spans){ 0 };
+    if (count == all.count) {
+        *first = all;
+        return;
+    }
+    for (size_t i = 0; i < all.count; i++)
+        spans_add(i < count ? first : from, &all.events[i]);
+    free(all.events);
+    free(all.slots);
 }
 
 static int by_start(const void *a, const void *b)

@@ -12,7 +12,7 @@
 struct spans {
     struct trace_event *events;
     size_t count, capacity;
-    uint16_t *slots; /* 0: free; twice as many as there is room for events */
+    uint32_t *slots; /* 0: free; twice as many as there is room for events */
     bool unsorted;
 };
 
@@ -21,13 +21,20 @@ void spans_finish(struct spans *spans);
 /* NULL: there is none. Borrowed until the next call of spans_add or spans_sort. */
 struct trace_event *spans_find(const struct spans *spans, const char *span);
 
-/* Takes over the event's text. Its span is not there yet; at most UINT16_MAX events. */
+/* Takes over the event's text. Its span is not there yet. */
 void spans_add(struct spans *spans, const struct trace_event *event);
 
 /* A known event is replaced, and keeps its number among those that started with it. Takes
  * over the event's text. */
 void spans_replace(struct spans *spans, struct trace_event *known,
                    const struct trace_event *event);
+
+/* An event of a span that is there replaces it if that had only begun; any other is a repetition
+ * and is left out. Takes over the event's text. */
+void spans_merge(struct spans *spans, const struct trace_event *event);
+
+/* Moves the first events, as they came, to an empty one; from was never sorted. */
+void spans_split(struct spans *from, size_t count, struct spans *first);
 
 /* By their start; those of one start as they came. */
 void spans_sort(struct spans *spans);

@@ -1,5 +1,5 @@
 /* trace_show.c - what a run's trace answers: its events in a row, as a tree, page by page,
- * or one of them.
+ * or one of them. An answer may have megabytes: it is written in stints, in parts.
  *
  *   the run (its own span is made here) ─┬─ spans without a known parent
  *                                        └─ logs and spans below those
@@ -9,13 +9,21 @@
 #include "base/mem.h"
 #include "call/hidden.h"
 #include "call/paging.h"
+#include "call/rooms.h"
 #include "call/route.h"
-#include "telemetry/traces.h"
+#include "telemetry/trace_look.h"
+#include "telemetry/trace_node.h"
 #include "json/members.h"
 
-enum { DEPTH_MAX = 64, PAGE_MAX = 10000, NS_PER_MS = 1000000, NONE = -1 };
+enum {
+    DEPTH_MAX = 64,
+    PAGE_MAX = 10000,
+    NS_PER_MS = 1000000,
+    NODES_AT_ONCE = 16, /* between two looks at the clock */
+    PART_BYTES = 256 * 1024,
+};
 
-enum what { WHAT_EVENTS, WHAT_TRACE, WHAT_SPAN };
+enum what { WHAT_EVENTS, WHAT_TRACE, WHAT_SPAN, WHAT_PAGE };
 
 struct showing {
     struct api_call *call;
@@ -24,59 +32,20 @@ struct showing {
     struct run run;
     bool no_contents; /* the token does not see payload, output or error */
     struct trace_look look;
-};
-
-/* The members of an event as they stand there, found in one pass. */
-struct trace_node {
-    struct slice id, parent; /* without quotes */
-    struct slice message, at, ns, level, attempt, version, properties, events;
-    bool error, partial;
-    uint64_t number, parent_number;      /* the ids again; 0: none */
-    int depth, above, first, last, next; /* parent, children and sibling, by index */
+    struct trace_node *nodes; /* of the look's events */
+    int count, made;          /* nodes; those that were read */
+    struct deferred deferred;
+    bool begun;
+    int at,
+        end; /* the next node, or span of a page; TRACE_NODE_NONE or end: it was the last */
+    bool is_first;      /* among its siblings */
+    int64_t from, size; /* of a page */
+    struct buf out;
+    struct bytes **parts; /* before out */
+    size_t part_count;
 };
 
 /* ---- parts ---- */
-
-static uint64_t number_of(struct slice hex)
-{
-    uint64_t number = 0;
-    for (size_t i = 0; i < hex.len; i++)
-        number = number << 4 | (uint64_t)((hex.ptr[i] & 0xF) + (hex.ptr[i] >> 6) * 9);
-    return number;
-}
-
-static void read_node(struct trace_node *node, struct slice json)
-{
-    struct scan_members all = scan_members(json);
-    struct slice name, value;
-    *node = (struct trace_node){ .above = NONE, .first = NONE, .last = NONE, .next = NONE };
-    const struct {
-        const char *name;
-        struct slice *value;
-    } fields[] = {
-        { "spanId", &node->id },
-        { "parentId", &node->parent },
-        { "message", &node->message },
-        { "at", &node->at },
-        { "ns", &node->ns },
-        { "level", &node->level },
-        { "attemptNumber", &node->attempt },
-        { "workerVersion", &node->version },
-        { "properties", &node->properties },
-        { "events", &node->events },
-    };
-    while (scan_next_member(&all, &name, &value)) {
-        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-            if (slice_is(name, fields[i].name))
-                *fields[i].value = value;
-        node->error |= slice_is(name, "isError");
-        node->partial |= slice_is(name, "isPartial");
-    }
-    node->id = scan_unquoted(node->id);
-    node->parent = scan_unquoted(node->parent);
-    node->number = number_of(node->id);
-    node->parent_number = number_of(node->parent);
-}
 
 /* Adds an id that is made of the run's id: the same for ever. */
 static void add_hex(struct buf *out, const struct run *run, size_t chars)
@@ -168,52 +137,62 @@ static void add_root_id(struct buf *out, const struct run *run, const char *name
 static void add_parent(struct buf *out, const struct run *run,
                        const struct trace_node *nodes, const struct trace_node *node)
 {
-    if (node->above == NONE)
+    if (node->above == TRACE_NODE_NONE)
         add_root_id(out, run, "parentId");
     else
         members_add_text(out, "parentId", nodes[node->above].id);
 }
 
-/* The event above this one: of those that have the id of its parent, the nearest before
- * it. */
-static int find_above(const struct trace_node *nodes, int i)
+/* The event with the id of the parent, if it comes before this one. */
+static int find_above(const struct showing *op, int i)
 {
-    for (int p = i - 1; p >= 0 && nodes[i].parent_number; p--)
-        if (nodes[p].number == nodes[i].parent_number)
-            return nodes[p].depth < DEPTH_MAX ? p : NONE;
-    return NONE;
+    char parent[OTLP_SPAN_LEN + 1];
+    snprintf(parent, sizeof(parent), "%.*s", SLICE_ARG(op->nodes[i].parent));
+    const struct trace_event *event = spans_find(&op->look.spans, parent);
+    if (!event || event - op->look.spans.events >= i)
+        return TRACE_NODE_NONE;
+    int above = (int)(event - op->look.spans.events);
+    return op->nodes[above].depth < DEPTH_MAX ? above : TRACE_NODE_NONE;
 }
 
-static struct trace_node *nodes_create(const struct trace_look *look)
+static void make_node(struct showing *op)
 {
-    struct trace_node *nodes = mem_new_array(struct trace_node, look->count + 1);
-    for (int i = 0; i < (int)look->count; i++) {
-        read_node(&nodes[i], bytes_slice(look->events[i].json));
-        nodes[i].above = find_above(nodes, i);
-        nodes[i].depth = nodes[i].above == NONE ? 1 : nodes[nodes[i].above].depth + 1;
-    }
-    return nodes;
+    int i = op->made++;
+    struct trace_node *node = &op->nodes[i];
+    trace_node_read(node, bytes_slice(op->look.spans.events[i].json));
+    node->above = find_above(op, i);
+    node->depth = node->above == TRACE_NODE_NONE ? 1 : op->nodes[node->above].depth + 1;
 }
 
 /* ---- in a row ---- */
 
-static void show_events(struct showing *op, struct buf *out)
+static void begin_events(struct showing *op)
 {
-    struct trace_node *nodes = nodes_create(&op->look);
-    buf_add_text(out, "{\"events\":[");
-    for (size_t i = 0; i < op->look.count; i++) {
-        buf_add_text(out, i ? ",{" : "{");
-        members_add_text(out, "runId", slice_of(op->run.id));
-        members_add_text(out, "spanId", nodes[i].id);
-        add_parent(out, &op->run, nodes, &nodes[i]);
-        add_facts(out, &op->run, &nodes[i], false);
-        members_add_text(out, "taskSlug", bytes_slice(op->run.task));
-        members_add_json(out, "workerVersion", nodes[i].version);
-        add_contents(out, op, &nodes[i]);
-        buf_add_char(out, '}');
-    }
-    buf_add_text(out, "]}");
-    free(nodes);
+    buf_add_text(&op->out, "{\"events\":[");
+    op->end = op->count;
+}
+
+static void add_event(struct showing *op)
+{
+    struct buf *out = &op->out;
+    const struct trace_node *node = &op->nodes[op->at];
+    buf_add_text(out, op->at ? ",{" : "{");
+    members_add_text(out, "runId", slice_of(op->run.id));
+    members_add_text(out, "spanId", node->id);
+    add_parent(out, &op->run, op->nodes, node);
+    add_facts(out, &op->run, node, false);
+    members_add_text(out, "taskSlug", bytes_slice(op->run.task));
+    members_add_json(out, "workerVersion", node->version);
+    add_contents(out, op, node);
+    buf_add_char(out, '}');
+    op->at++;
+}
+
+static void end_events(struct showing *op)
+{
+    buf_add_char(&op->out, ']');
+    trace_counts_show(&op->look.counts, &op->out);
+    buf_add_char(&op->out, '}');
 }
 
 /* ---- as a tree ---- */
@@ -221,12 +200,12 @@ static void show_events(struct showing *op, struct buf *out)
 /* Links the events as a tree; gives the first of those below the run. */
 static int link_nodes(struct trace_node *nodes, int count)
 {
-    int first = NONE, last = NONE;
+    int first = TRACE_NODE_NONE, last = TRACE_NODE_NONE;
     for (int i = 0; i < count; i++) {
         int parent = nodes[i].above;
-        int *head = parent == NONE ? &first : &nodes[parent].first;
-        int *tail = parent == NONE ? &last : &nodes[parent].last;
-        if (*tail == NONE)
+        int *head = parent == TRACE_NODE_NONE ? &first : &nodes[parent].first;
+        int *tail = parent == TRACE_NODE_NONE ? &last : &nodes[parent].last;
+        if (*tail == TRACE_NODE_NONE)
             *head = i;
         else
             nodes[*tail].next = i;
@@ -235,63 +214,82 @@ static int link_nodes(struct trace_node *nodes, int count)
     return first;
 }
 
-static void add_children(struct buf *out, const struct showing *op,
-                         const struct trace_node *nodes, int first, struct slice parent)
+static void begin_tree(struct showing *op)
 {
-    buf_add_text(out, ",\"children\":[");
-    for (int i = first; i != NONE; i = nodes[i].next) {
-        buf_add_text(out, i == first ? "{" : ",{");
-        members_add_text(out, "id", nodes[i].id);
-        members_add_text(out, "parentId", parent);
-        members_add_text(out, "runId", slice_of(op->run.id));
-        buf_add_text(out, ",\"data\":{");
-        add_facts(out, &op->run, &nodes[i], false);
-        add_run_facts(out, &op->run);
-        add_contents(out, op, &nodes[i]);
-        buf_add_char(out, '}');
-        add_children(out, op, nodes, nodes[i].first, nodes[i].id);
-        buf_add_char(out, '}');
-    }
-    buf_add_char(out, ']');
-}
-
-static void show_tree(struct showing *op, struct buf *out)
-{
-    struct trace_node *nodes = nodes_create(&op->look);
-    struct buf root = { 0 };
-    int first = link_nodes(nodes, (int)op->look.count);
-
-    add_hex(&root, &op->run, OTLP_SPAN_LEN);
+    struct buf *out = &op->out;
+    op->at = link_nodes(op->nodes, op->count);
+    op->end = TRACE_NODE_NONE;
+    op->is_first = true;
     buf_add_text(out, "{\"trace\":{\"traceId\":\"");
     add_hex(out, &op->run, 2 * OTLP_SPAN_LEN);
     buf_add_text(out, "\",\"rootSpan\":{");
-    members_add_text(out, "id", buf_slice(&root));
+    add_root_id(out, &op->run, "id");
     members_add_text(out, "runId", slice_of(op->run.id));
     buf_add_text(out, ",\"data\":{");
     add_root_facts(out, &op->run, false);
     add_run_facts(out, &op->run);
-    buf_add_text(out, ",\"events\":[]}");
-    add_children(out, op, nodes, first, buf_slice(&root));
-    buf_add_text(out, "}}}");
-    buf_finish(&root);
-    free(nodes);
+    buf_add_text(out, ",\"events\":[]},\"children\":[");
+}
+
+/* Closes the node, and those above it whose last child it is: gives the next one. */
+static int close_node(struct showing *op, int i)
+{
+    for (; i != TRACE_NODE_NONE; i = op->nodes[i].above) {
+        buf_add_text(&op->out, "]}");
+        if (op->nodes[i].next != TRACE_NODE_NONE)
+            return op->nodes[i].next;
+    }
+    return TRACE_NODE_NONE;
+}
+
+static void add_tree_node(struct showing *op)
+{
+    struct buf *out = &op->out;
+    const struct trace_node *node = &op->nodes[op->at];
+    buf_add_text(out, op->is_first ? "{" : ",{");
+    members_add_text(out, "id", node->id);
+    add_parent(out, &op->run, op->nodes, node);
+    members_add_text(out, "runId", slice_of(op->run.id));
+    buf_add_text(out, ",\"data\":{");
+    add_facts(out, &op->run, node, false);
+    add_run_facts(out, &op->run);
+    add_contents(out, op, node);
+    buf_add_text(out, "},\"children\":[");
+    op->is_first = node->first != TRACE_NODE_NONE;
+    op->at = op->is_first ? node->first : close_node(op, op->at);
+}
+
+static void end_tree(struct showing *op)
+{
+    buf_add_text(&op->out, "]}");
+    trace_counts_show(&op->look.counts, &op->out);
+    buf_add_text(&op->out, "}}");
 }
 
 /* ---- page by page ---- */
 
-/* Adds one span of the page: the run is number 0, its events follow. */
-static void add_page_span(struct buf *out, const struct showing *op,
-                          const struct trace_node *nodes, int64_t number)
+static void begin_page(struct showing *op)
 {
-    buf_add_char(out, '{');
+    int64_t all = (int64_t)op->count + 1;
+    op->at = (int)op->from;
+    op->end = (int)(op->size < all - op->from ? op->from + op->size : all);
+    buf_add_text(&op->out, "{\"data\":[");
+}
+
+/* Adds one span of the page: the run is number 0, its events follow. */
+static void add_page_span(struct showing *op)
+{
+    struct buf *out = &op->out;
+    int number = op->at++;
+    buf_add_text(out, number > op->from ? ",{" : "{");
     if (!number) {
         add_root_id(out, &op->run, "id");
         members_add_text(out, "runId", slice_of(op->run.id));
         add_root_facts(out, &op->run, false);
     } else {
-        const struct trace_node *node = &nodes[number - 1];
+        const struct trace_node *node = &op->nodes[number - 1];
         members_add_text(out, "id", node->id);
-        add_parent(out, &op->run, nodes, node);
+        add_parent(out, &op->run, op->nodes, node);
         members_add_text(out, "runId", slice_of(op->run.id));
         add_facts(out, &op->run, node, false);
     }
@@ -300,12 +298,11 @@ static void add_page_span(struct buf *out, const struct showing *op,
 
 /* What has begun below a span that failed an attempt, and never ended, failed with it: the
  * client says so by this list. */
-static void add_failures(struct buf *out, const struct showing *op,
-                         const struct trace_node *nodes, int64_t after, int64_t end)
+static void add_failures(struct buf *out, const struct showing *op)
 {
     bool first = true;
-    for (int64_t i = after ? after : 1; i < end; i++) {
-        const struct trace_node *node = &nodes[i - 1];
+    for (int64_t i = op->from ? op->from : 1; i < op->end; i++) {
+        const struct trace_node *node = &op->nodes[i - 1];
         if (!node->error || !node->attempt.ptr ||
             !slice_starts(node->message, "\"Attempt "))
             continue;
@@ -318,43 +315,36 @@ static void add_failures(struct buf *out, const struct showing *op,
     }
 }
 
-static void show_page(struct showing *op, int64_t size, int64_t after, struct buf *out)
+static void end_page(struct showing *op)
 {
-    struct trace_node *nodes = nodes_create(&op->look);
-    int64_t all = (int64_t)op->look.count + 1;
-    int64_t end = size < all - after ? after + size : all;
-
-    buf_add_text(out, "{\"data\":[");
-    for (int64_t i = after; i < end; i++) {
-        if (i > after)
-            buf_add_char(out, ',');
-        add_page_span(out, op, nodes, i);
-    }
+    struct buf *out = &op->out;
     buf_add_text(out, "],\"attemptFailures\":[");
-    add_failures(out, op, nodes, after, end);
+    add_failures(out, op);
     buf_add_text(out, "],\"pagination\":{");
-    if (end < all)
-        buf_print(out, "\"next\":\"%lld\"", (long long)end);
-    buf_add_text(out, "}}");
-    free(nodes);
+    if (op->end <= op->count)
+        buf_print(out, "\"next\":\"%d\"", op->end);
+    buf_add_char(out, '}');
+    trace_counts_show(&op->look.counts, out);
+    buf_add_char(out, '}');
 }
 
-static enum err show_trace(struct showing *op, struct buf *out)
+/* Which page of the trace is asked for, if it is not all of it. */
+static enum err read_page(struct showing *op)
 {
     struct api_call *call = op->call;
     struct slice behind = api_query(call, "page[after]");
     uint64_t size = PAGE_MAX, after = 0;
 
-    if (!api_query(call, "page[size]").ptr && !behind.ptr) {
-        show_tree(op, out);
+    if (!api_query(call, "page[size]").ptr && !behind.ptr)
         return OK;
-    }
     if (paging_read_size(call, PAGE_MAX, &size))
         return ERR_INVALID;
-    if (behind.ptr && (text_to_u64(behind, &after) || after > op->look.count))
+    if (behind.ptr && (text_to_u64(behind, &after) || after > (uint64_t)op->count))
         return explain(&call->why, ERR_INVALID,
                        "page[after]: must be what pagination.next said");
-    show_page(op, (int64_t)size, (int64_t)after, out);
+    op->what = WHAT_PAGE;
+    op->from = (int64_t)after;
+    op->size = (int64_t)size;
     return OK;
 }
 
@@ -380,64 +370,151 @@ static void show_root(const struct showing *op, struct buf *out)
     buf_add_char(out, '}');
 }
 
-static enum err show_span(struct showing *op, struct buf *out)
+static enum err show_span(struct showing *op)
 {
+    struct buf *out = &op->out;
+    int i = 0;
     if (is_root(op)) {
         show_root(op, out);
         return OK;
     }
-    struct trace_node *nodes = nodes_create(&op->look);
-    size_t i = 0;
-    while (i < op->look.count && !slice_equal(nodes[i].id, op->call->params[1]))
+    while (i < op->count && !slice_equal(op->nodes[i].id, op->call->params[1]))
         i++;
-    if (i == op->look.count) {
-        free(nodes);
+    if (i == op->count)
         return explain(&op->call->why, ERR_NOT_FOUND, "Span not found");
-    }
     buf_add_char(out, '{');
-    members_add_text(out, "spanId", nodes[i].id);
-    add_parent(out, &op->run, nodes, &nodes[i]);
+    members_add_text(out, "spanId", op->nodes[i].id);
+    add_parent(out, &op->run, op->nodes, &op->nodes[i]);
     members_add_text(out, "runId", slice_of(op->run.id));
-    add_facts(out, &op->run, &nodes[i], true);
-    add_contents(out, op, &nodes[i]);
+    add_facts(out, &op->run, &op->nodes[i], true);
+    add_contents(out, op, &op->nodes[i]);
     buf_add_char(out, '}');
-    free(nodes);
     return OK;
 }
 
-/* ---- the calls ---- */
+/* ---- the answer ---- */
 
-static void finish(struct showing *op, enum err status, struct buf *out)
+struct form {
+    void (*begin)(struct showing *op);
+    void (*add)(struct showing *op);
+    void (*end)(struct showing *op);
+};
+
+static const struct form forms[] = {
+    [WHAT_EVENTS] = { begin_events, add_event, end_events },
+    [WHAT_TRACE] = { begin_tree, add_tree_node, end_tree },
+    [WHAT_PAGE] = { begin_page, add_page_span, end_page },
+};
+
+static void free_op(struct showing *op)
 {
+    for (size_t i = 0; i < op->part_count; i++)
+        bytes_unref(op->parts[i]);
+    free(op->parts);
+    free(op->nodes);
+    buf_finish(&op->out);
+    trace_look_end(&op->look);
+    run_finish(&op->run);
+    free(op);
+}
+
+static void finish_part(struct showing *op)
+{
+    op->parts = mem_resize(op->parts, (op->part_count + 1) * sizeof(op->parts[0]));
+    op->parts[op->part_count++] = buf_to_bytes(&op->out);
+    rooms_hold(op->call, op->out.len);
+    buf_clear(&op->out);
+}
+
+static void reply(struct showing *op, enum err status)
+{
+    if (!status) {
+        finish_part(op);
+        status = rooms_let_go(op->call);
+    }
     if (status)
         api_reply_error(op->call, status);
     else
-        api_reply_json(op->call, 200, buf_slice(out));
-    buf_finish(out);
-    run_finish(&op->run);
-    free(op);
+        api_reply_json_parts(op->call, 200, op->parts, op->part_count);
+    free_op(op);
+}
+
+static enum err begin(struct showing *op)
+{
+    enum err refused = op->what == WHAT_TRACE ? read_page(op) : OK;
+    op->begun = true;
+    if (refused || op->what == WHAT_SPAN)
+        return refused ? refused : show_span(op);
+    forms[op->what].begin(op);
+    return OK;
+}
+
+/* One node more is read, or written. False: all of them are. */
+static bool go_on(struct showing *op, enum err *status)
+{
+    if (op->made < op->count) {
+        make_node(op);
+        return true;
+    }
+    if (!op->begun) {
+        *status = begin(op);
+        return !*status && op->what != WHAT_SPAN;
+    }
+    if (op->at == op->end) {
+        forms[op->what].end(op);
+        return false;
+    }
+    forms[op->what].add(op);
+    if (op->out.len >= PART_BYTES)
+        finish_part(op);
+    return true;
+}
+
+static void write_some(struct deferred *deferred)
+{
+    struct showing *op = container_of(deferred, struct showing, deferred);
+    struct loop *loop = engine_loop(api_engine(op->call->api));
+    struct stint stint = loop_stint(loop);
+    enum err status = OK;
+    bool more = true;
+    while (more && !op->call->x->gone && stint_goes_on_by(&stint, NODES_AT_ONCE))
+        more = go_on(op, &status);
+    if (!more) {
+        reply(op, status);
+    } else if (op->call->x->gone) {
+        api_reply_gone(op->call);
+        free_op(op);
+    } else {
+        loop_defer(loop, &op->deferred);
+    }
 }
 
 static void on_look(struct trace_look *look, enum err status)
 {
     struct showing *op = container_of(look, struct showing, look);
-    struct buf out = { 0 };
-    if (!status && op->what == WHAT_EVENTS)
-        show_events(op, &out);
-    else if (!status)
-        status = op->what == WHAT_TRACE ? show_trace(op, &out) : show_span(op, &out);
-    finish(op, status, &out);
+    if (status) {
+        reply(op, status);
+        return;
+    }
+    op->count = (int)look->spans.count;
+    op->nodes = mem_new_array(struct trace_node, look->spans.count);
+    rooms_hold(op->call,
+               (size_t)look->counts.bytes + look->spans.count * sizeof(struct trace_node));
+    op->deferred.fn = write_some;
+    list_init(&op->deferred.link);
+    loop_defer(engine_loop(api_engine(op->call->api)), &op->deferred);
 }
 
 static void on_read(struct run_read *read, enum err status)
 {
     struct showing *op = container_of(read, struct showing, read);
     struct api_call *call = op->call;
-    struct buf none = { 0 };
     if (!status)
         status = api_check_run_scope(call, "read", read->run);
+    if (!status)
+        status = rooms_check_answer(call);
     if (status) {
-        finish(op, status, &none);
+        reply(op, status);
         return;
     }
     run_copy(&op->run, read->run);

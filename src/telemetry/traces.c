@@ -1,48 +1,69 @@
-/* traces.c - one struct trace for each run that somebody writes to or reads.
+/* traces.c - one struct trace for each run that is being written to or read.
  *
  *   (nothing) ─► loading ─► clean ──event──► dirty ──1 s or more──► writing ─► clean
- *                             └── nobody for 2 s ─► (nothing)
+ *                             └── unused for 2 s ─► (nothing)
  *
- * Events that come while the document is being loaded wait behind it. A document belongs to
- * one gateway, so its version is known; when it was removed meanwhile (retention), the
- * trace is forgotten with it. */
+ * Events that come while the counts are being loaded wait for them. If the document was changed
+ * or removed meanwhile (the environment's share, retention), the counts are loaded again: a
+ * trace whose document is gone is forgotten with its run. */
 #include "telemetry/traces.h"
 
+#include "accounts/accounts.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/room.h"
 #include "engine/engine.h"
-#include "telemetry/spans.h"
-#include "json/members.h"
+#include "telemetry/trace_events.h"
 
 enum {
     WRITE_MS = 1000,
-    WRITE_MS_PER_64K = 500, /* more: what is rewritten is longer */
     RETRY_MS = 10 * 1000,
     IDLE_MS = 2000,
+    WRITE_BYTES = 1 << 20, /* of one commit: others wait while it is written */
+    /* Two pieces, one after the other, have more bytes than one may; a record has 256 KiB. */
+    PIECES_MAX = 2 * (WRITE_BYTES + (256 << 10)) / TRACE_PIECE_BYTES + 4,
+    PROJECTS_SHARE = 4, /* a project may have this part of TRACES_BYTES_MAX pending */
+};
+
+/* What the environments of one project have pending together. */
+struct memory {
+    const struct project *project;
+    struct room room; /* outer: traces::room */
+    size_t traces;    /* that refer to it; at 0 it is freed */
 };
 
 struct traces {
     struct engine *engine;
-    struct table table; /* of struct trace */
-    struct list ready;  // trace::ready; loaded, and somebody looks
+    struct accounts *accounts;
+    struct trace_limits limits;
+    struct table table;    /* of struct trace */
+    struct table memories; /* of struct memory */
+    struct room room;      /* bytes of all events */
+    struct list ready;     // trace::ready; loaded, and asked for
     struct flusher flusher;
     struct list loads;  // trace_load::link
     struct list writes; // trace_write::link
-    size_t bytes;       /* of all events */
     uint32_t kind;      /* of timers */
+    traces_stored_fn *on_stored;
+    void *stored_owner;
 };
 
 struct trace {
     char key[ENVIRONMENT_KEY];
     struct traces *traces;
     struct environment *env;
-    struct spans spans;
-    size_t bytes;
-    uint32_t version; /* of the document; 0: there is none */
-    bool loading, dirty, writing, failed;
+    struct memory *memory;
+    struct trace_counts
+        counts; /* what is stored and what is pending; pieces: stored ones */
+    struct trace_counts stored; /* what the document says */
+    struct spans pending;       /* not in the store */
+    struct spans writing;       /* of the commit in flight */
+    uint32_t version;           /* of the document; 0: there is none */
+    bool loading, dirty, is_writing, failed;
+    bool is_long;     /* more was pending than the commit in flight could take */
     int64_t write_at; /* monotonic ms: not sooner */
     struct timer timer;
-    struct list looks; // trace_look::link
+    struct list asked; // trace_now::link
     struct list ready; // traces::ready
 };
 
@@ -55,8 +76,11 @@ struct trace_load {
 
 struct trace_write {
     struct document_write write;
-    struct trace *trace; /* NULL: the gateway stops */
-    struct list link;    // traces::writes
+    struct trace *trace;        /* NULL: the gateway stops */
+    struct list link;           // traces::writes
+    struct trace_counts counts; /* that are written */
+    int64_t pieces;
+    struct change changes[1 + PIECES_MAX]; /* the counts, and each piece */
 };
 
 static struct loop *loop_of(const struct traces *traces)
@@ -79,121 +103,219 @@ void traces_drop(size_t count)
     metric_add(M_TRACE_DROPPED, count);
 }
 
+/* ---- memory of projects ---- */
+
+static struct slice memory_key(const void *value)
+{
+    const struct memory *memory = value;
+    return (struct slice){ (const char *)&memory->project, sizeof(memory->project) };
+}
+
+static struct memory *memory_use(struct traces *traces, const struct environment *env)
+{
+    const struct account *account = accounts_by_number(traces->accounts, env->number);
+    const struct project *project = account ? account->project : NULL;
+    struct slice key = { (const char *)&project, sizeof(project) };
+    struct memory *memory = table_find(&traces->memories, key);
+    if (!memory) {
+        memory = mem_new(struct memory);
+        memory->project = project;
+        memory->room = (struct room){ .limit = TRACES_BYTES_MAX / PROJECTS_SHARE,
+                                      .outer = &traces->room };
+        table_insert(&traces->memories, memory);
+    }
+    memory->traces++;
+    return memory;
+}
+
+static void memory_leave(struct traces *traces, struct memory *memory)
+{
+    if (--memory->traces)
+        return;
+    table_remove(&traces->memories, memory_key(memory));
+    free(memory);
+}
+
 /* ---- the events of one run ---- */
 
-/* Frees a trace that is out of the table already; nobody looks at it, and nothing is on
- * its way. */
+static void drop_events(struct trace *trace, struct spans *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        room_give(&trace->memory->room, events->events[i].json->len);
+    spans_finish(events);
+}
+
+/* Frees a trace that is out of the table already; nothing asks for it, and nothing is in
+ * flight. */
 static void trace_free(struct trace *trace)
 {
     struct traces *traces = trace->traces;
     timers_clear(loop_timers(loop_of(traces)), &trace->timer);
-    spans_finish(&trace->spans);
-    traces->bytes -= trace->bytes;
+    drop_events(trace, &trace->pending);
+    drop_events(trace, &trace->writing);
+    memory_leave(traces, trace->memory);
     environment_release(trace->env);
     free(trace);
-}
-
-static int64_t pause_ms(const struct trace *trace)
-{
-    if (trace->failed)
-        return RETRY_MS;
-    return WRITE_MS + (int64_t)(trace->bytes / (64 * 1024)) * WRITE_MS_PER_64K;
-}
-
-static int64_t idle_ms(const struct trace *trace)
-{
-    return trace->traces->bytes > TRACES_BYTES_MAX / 2 ? 1 : IDLE_MS;
 }
 
 static void set_timer(struct trace *trace)
 {
     struct loop *loop = loop_of(trace->traces);
     int64_t left = trace->write_at - loop_now_ms(loop);
-    if (trace->loading || trace->writing)
+    if (trace->loading || trace->is_writing)
         timers_clear(loop_timers(loop), &trace->timer);
     else
         loop_set_timer(loop, &trace->timer, trace->traces->kind,
-                       !trace->dirty ? idle_ms(trace)
+                       !trace->dirty ? IDLE_MS
                        : left > 0    ? left
                                      : 0);
 }
 
-static void resize(struct trace *trace, size_t gone, size_t come)
+static void count_loss(struct trace *trace, enum trace_loss why)
 {
-    trace->bytes += come - gone;
-    trace->traces->bytes += come - gone;
+    trace->counts.lost[why]++;
+    trace->dirty = true;
+    traces_drop(1);
 }
 
-/* A span that has ended takes the place of its beginning; a beginning that comes late, and
- * whatever comes twice, is no news. */
-static bool keep(struct trace *trace, struct trace_event *event, bool is_new)
+/* A beginning that comes late, and a span that comes twice, are no news. */
+static bool is_news(const struct trace *trace, const struct trace_event *event)
 {
-    struct trace_event *known = spans_find(&trace->spans, event->span);
-    size_t gone = known ? known->json->len : 0;
-    if (known && !known->partial)
-        return false;
-    if (trace->bytes - gone + event->json->len > TRACE_BYTES_MAX ||
-        (is_new && trace->traces->bytes - gone + event->json->len > TRACES_BYTES_MAX) ||
-        (!known && trace->spans.count == TRACE_EVENTS_MAX)) {
-        traces_drop(1);
-        return false;
+    const struct trace_event *known = spans_find(&trace->pending, event->span);
+    return !known || (known->partial && !event->partial);
+}
+
+/* Takes over the event's text. */
+static void keep(struct trace *trace, struct trace_event *event)
+{
+    size_t len = event->json->len;
+    if (!is_news(trace, event)) {
+        bytes_unref(event->json);
+    } else if (!trace_limits_allow(&trace->traces->limits, &trace->counts, event)) {
+        bytes_unref(event->json);
+        count_loss(trace, LOSS_LIMIT);
+    } else {
+        const struct trace_event *known = spans_find(&trace->pending, event->span);
+        size_t gone = known ? known->json->len : 0;
+        trace_event_count(&trace->counts, event);
+        trace->counts.bytes -= (int64_t)gone;
+        room_give(&trace->memory->room, gone);
+        room_take(&trace->memory->room, len);
+        spans_merge(&trace->pending, event);
+        trace->dirty = true;
     }
-    resize(trace, gone, event->json->len);
-    if (known)
-        spans_replace(&trace->spans, known, event);
-    else
-        spans_add(&trace->spans, event);
-    return true;
 }
 
 /* ---- to the store ---- */
+
+/* The events of a commit that failed are pending again, before those that came since. */
+static void take_back(struct trace *trace)
+{
+    struct spans since = trace->pending;
+    trace->pending = trace->writing;
+    trace->writing = (struct spans){ 0 };
+    for (size_t i = 0; i < since.count; i++) {
+        const struct trace_event *known = spans_find(&trace->pending, since.events[i].span);
+        if (known)
+            room_give(&trace->memory->room,
+                      known->partial ? known->json->len : since.events[i].json->len);
+        spans_merge(&trace->pending, &since.events[i]);
+        since.events[i].json = NULL;
+    }
+    spans_finish(&since);
+}
+
+static void load_counts(struct trace *trace);
+static void write_now(struct trace *trace);
+
+static void commit_pieces(struct trace *trace, const struct trace_write *write)
+{
+    struct traces *traces = trace->traces;
+    int64_t before = trace->stored.bytes;
+    drop_events(trace, &trace->writing);
+    trace->counts.pieces = write->counts.pieces;
+    trace->stored = write->counts;
+    trace->version++;
+    if (traces->on_stored)
+        traces->on_stored(traces->stored_owner, trace->env, trace->stored.bytes - before);
+}
 
 static void on_written(struct document_write *done, enum err status)
 {
     struct trace_write *write = container_of(done, struct trace_write, write);
     struct trace *trace = write->trace;
     list_remove(&write->link);
+    if (trace && !status)
+        commit_pieces(trace, write);
     free(write);
     if (!trace)
         return;
-    trace->writing = false;
+    bool is_long = trace->is_long;
+    trace->is_writing = false;
     trace->failed = status != OK;
-    if (status == ERR_CONFLICT) {
-        trace->dirty = trace->failed = false; /* the run is gone, and so is this, soon */
-        trace->version = UINT32_MAX;
-    } else if (status) {
+    if (status) {
+        take_back(trace);
         trace->dirty = true;
-    } else {
-        trace->version++;
     }
-    trace->write_at = loop_now_ms(loop_of(trace->traces)) + pause_ms(trace);
-    set_timer(trace);
+    trace->write_at = loop_now_ms(loop_of(trace->traces)) + (status ? RETRY_MS : WRITE_MS);
+    if (status == ERR_CONFLICT)
+        load_counts(trace);
+    else if (!status && is_long)
+        write_now(trace); /* the rest of it */
+    else
+        set_timer(trace);
+}
+
+static struct change change_of(const struct trace *trace, enum document_kind kind,
+                               const char *name, struct bytes *body, uint32_t expected)
+{
+    return (struct change){ .kind = CHANGE_DOCUMENT,
+                            .env = trace->env->number,
+                            .expected = expected,
+                            .document = { .kind = kind,
+                                          .env = trace->env->number,
+                                          .name = bytes_create(slice_of(name)),
+                                          .body = body } };
+}
+
+/* How many of the pending events go with the next commit, at least one if there are any. */
+static size_t choose_count(const struct spans *events)
+{
+    size_t count = 0, bytes = 0;
+    while (count < events->count && bytes < WRITE_BYTES)
+        bytes += events->events[count++].json->len;
+    return count;
+}
+
+static struct trace_write *write_create(struct trace *trace)
+{
+    struct trace_write *write = mem_new(struct trace_write);
+    const struct spans *events = &trace->writing;
+    char name[ID_MAX];
+    size_t from = 0;
+    while (from < events->count) {
+        trace_piece_name(id_of(trace), trace->counts.pieces + 1 + write->pieces, name);
+        write->changes[++write->pieces] =
+            change_of(trace, DOC_TRACE_PIECE, name, trace_events_write(events, &from), 0);
+    }
+    snprintf(name, sizeof(name), "%.*s", SLICE_ARG(id_of(trace)));
+    write->counts = trace->counts;
+    write->counts.pieces += write->pieces;
+    write->changes[0] = change_of(trace, DOC_TRACE, name,
+                                  trace_counts_write(&write->counts), trace->version);
+    return write;
 }
 
 static void write_now(struct trace *trace)
 {
-    struct trace_write *write = mem_new(struct trace_write);
-    struct bytes *name = bytes_create(id_of(trace));
-    struct buf body = { 0 };
-
-    spans_sort(&trace->spans);
-    buf_add_text(&body, "{\"events\":[");
-    for (size_t i = 0; i < trace->spans.count; i++) {
-        if (i)
-            buf_add_char(&body, ',');
-        buf_add(&body, bytes_slice(trace->spans.events[i].json));
-    }
-    buf_add_text(&body, "]}");
-    struct bytes *text = buf_to_bytes(&body);
-    buf_finish(&body);
-    trace->dirty = false;
-    trace->writing = true;
+    spans_split(&trace->pending, choose_count(&trace->pending), &trace->writing);
+    struct trace_write *write = write_create(trace);
+    trace->dirty = trace->is_long = trace->pending.count > 0;
+    trace->is_writing = true;
     write->trace = trace;
     list_append(&trace->traces->writes, &write->link);
-    document_write_begin(trace->traces->engine, trace->env->number, DOC_TRACE, name, text,
-                         trace->version, &write->write, on_written);
-    bytes_unref(name);
-    bytes_unref(text);
+    documents_write_begin(trace->traces->engine, write->changes, (size_t)write->pieces + 1,
+                          &write->write, on_written);
     set_timer(trace);
 }
 
@@ -202,7 +324,7 @@ static void on_time(struct timer *timer)
     struct trace *trace = container_of(timer, struct trace, timer);
     if (trace->dirty)
         write_now(trace);
-    else if (!list_empty(&trace->looks))
+    else if (!list_empty(&trace->asked))
         set_timer(trace);
     else
         trace_free(table_remove(&trace->traces->table, slice_of(trace->key)));
@@ -210,22 +332,50 @@ static void on_time(struct timer *timer)
 
 /* ---- from the store ---- */
 
-static void load_events(struct trace *trace, const struct document *document)
+/* The document was removed with its run. */
+static void forget_pending(struct trace *trace)
 {
-    struct scan_members all =
-        scan_members(scan_member(bytes_slice(document->body), "events"));
-    struct slice one;
-    while (scan_next_element(&all, &one)) {
-        struct trace_event event = { .partial = members_is_true(one, "isPartial") };
-        struct bytes *span = members_text(one, "spanId");
-        snprintf(event.span, sizeof(event.span), "%s", span ? span->data : "");
-        bytes_unref(span);
-        members_number(one, "at", &event.started_ms);
-        event.json = bytes_create(one);
-        if (!keep(trace, &event, false))
-            bytes_unref(event.json);
-    }
+    traces_drop(trace->pending.count);
+    drop_events(trace, &trace->pending);
+    trace->dirty = false;
+}
+
+/* Sets the counts to those of the document; losses that it does not know are added. */
+static void set_counts(struct trace *trace, const struct document *document)
+{
+    struct trace_counts known = { 0 };
     trace->version = document->version;
+    trace_counts_read(&known, bytes_slice(document->body));
+    for (size_t i = 0; i < LOSS_KINDS; i++)
+        trace->counts.lost[i] =
+            known.lost[i] + trace->counts.lost[i] - trace->stored.lost[i];
+    memcpy(known.lost, trace->counts.lost, sizeof(known.lost));
+    trace->counts = known;
+    trace_counts_read(&trace->stored, bytes_slice(document->body));
+}
+
+static void keep_all(struct trace *trace, struct spans *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        keep(trace, &events->events[i]);
+    events->count = 0;
+    spans_finish(events);
+}
+
+/* The document was read. Of one that an older gateway wrote the events are pending, though
+ * nothing has to be written for them. */
+static void take_document(struct trace *trace, const struct document *document)
+{
+    struct spans before = { 0 }, came = trace->pending;
+    bool dirty = trace->dirty;
+    trace->pending = (struct spans){ 0 };
+    for (size_t i = 0; i < came.count; i++)
+        room_give(&trace->memory->room, came.events[i].json->len);
+    set_counts(trace, document);
+    trace_events_read(bytes_slice(document->body), &before);
+    keep_all(trace, &before);
+    keep_all(trace, &came);
+    trace->dirty = dirty;
 }
 
 static void on_loaded(struct store_load *done, enum store_status status)
@@ -235,18 +385,13 @@ static void on_loaded(struct store_load *done, enum store_status status)
     list_remove(&load->link);
     bytes_unref(done->name);
     if (trace) {
-        struct spans came = trace->spans;
-        trace->spans = (struct spans){ 0 };
-        resize(trace, trace->bytes, 0); /* until they are kept again, behind the others */
         trace->loading = false;
         trace->failed = status != STORE_OK && status != STORE_MISSING;
         if (status == STORE_OK)
-            load_events(trace, &done->document);
-        for (size_t i = 0; i < came.count; i++)
-            if (keep(trace, &came.events[i], true))
-                came.events[i].json = NULL;
-        spans_finish(&came);
-        if (!list_empty(&trace->looks)) {
+            take_document(trace, &done->document);
+        else if (status == STORE_MISSING && trace->version)
+            forget_pending(trace);
+        if (!list_empty(&trace->asked)) {
             list_append(&trace->traces->ready, &trace->ready);
             loop_wake(loop_of(trace->traces), &trace->traces->flusher);
         }
@@ -255,6 +400,22 @@ static void on_loaded(struct store_load *done, enum store_status status)
     if (status == STORE_OK)
         document_finish(&done->document);
     free(load);
+}
+
+static void load_counts(struct trace *trace)
+{
+    struct trace_load *load = mem_new(struct trace_load);
+    struct store *store = engine_store(trace->traces->engine);
+    trace->loading = true;
+    set_timer(trace);
+    load->trace = trace;
+    load->load = (struct store_load){ .env = trace->env->number,
+                                      .is_document = true,
+                                      .kind = DOC_TRACE,
+                                      .name = bytes_create(id_of(trace)),
+                                      .done = on_loaded };
+    list_append(&trace->traces->loads, &load->link);
+    store->ops->load(store, &load->load);
 }
 
 static struct trace *use(struct traces *traces, struct environment *env, struct slice id)
@@ -268,51 +429,73 @@ static struct trace *use(struct traces *traces, struct environment *env, struct 
     memcpy(trace->key, key, sizeof(key));
     trace->traces = traces;
     trace->env = env;
+    trace->memory = memory_use(traces, env);
     environment_hold(env);
-    trace->loading = true;
     trace->write_at = loop_now_ms(loop_of(traces)) + WRITE_MS;
-    list_init(&trace->looks);
+    list_init(&trace->asked);
     list_init(&trace->ready);
     table_insert(&traces->table, trace);
-
-    struct trace_load *load = mem_new(struct trace_load);
-    struct store *store = engine_store(traces->engine);
-    load->trace = trace;
-    load->load = (struct store_load){ .env = env->number,
-                                      .is_document = true,
-                                      .kind = DOC_TRACE,
-                                      .name = bytes_create(id_of(trace)),
-                                      .done = on_loaded };
-    list_append(&traces->loads, &load->link);
-    store->ops->load(store, &load->load);
+    load_counts(trace);
     return trace;
 }
 
-bool traces_add(struct traces *traces, struct environment *env, struct slice run_id,
+void traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event)
 {
     struct trace *trace = use(traces, env, run_id);
-    if (!keep(trace, event, true)) {
+    if (room_has(&trace->memory->room, event->json->len)) {
+        keep(trace, event);
+        metric_add(M_TRACE_EVENTS, 1);
+    } else {
         bytes_clear(&event->json);
-        return false;
+        count_loss(trace, LOSS_MEMORY);
     }
-    metric_add(M_TRACE_EVENTS, 1);
-    trace->dirty = true;
     set_timer(trace);
-    return true;
 }
 
-/* ---- who reads ---- */
+void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
+                 enum trace_loss why)
+{
+    struct trace *trace = use(traces, env, run_id);
+    count_loss(trace, why);
+    set_timer(trace);
+}
+
+void traces_warn(struct traces *traces, struct environment *env, struct slice run_id,
+                 unsigned attempt, const char *text)
+{
+    struct trace_event event =
+        trace_event_warning(loop_wall_ms(loop_of(traces)), attempt, text);
+    traces_add(traces, env, run_id, &event);
+}
+
+bool traces_have(const struct traces *traces, struct environment *env, struct slice run_id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, run_id, key);
+    return table_find(&traces->table, slice_of(key));
+}
+
+/* ---- for readers ---- */
+
+static void copy_events(const struct spans *from, struct spans *to)
+{
+    for (size_t i = 0; i < from->count; i++) {
+        struct trace_event event = from->events[i];
+        bytes_ref(event.json);
+        spans_merge(to, &event);
+    }
+}
 
 static void answer(struct trace *trace)
 {
-    spans_sort(&trace->spans);
-    while (!list_empty(&trace->looks)) {
-        struct trace_look *look =
-            container_of(list_take(&trace->looks), struct trace_look, link);
-        look->events = trace->spans.events;
-        look->count = trace->spans.count;
-        look->done(look, trace->failed && !trace->version ? ERR_STORE : OK);
+    while (!list_empty(&trace->asked)) {
+        struct trace_now *now =
+            container_of(list_take(&trace->asked), struct trace_now, link);
+        now->counts = trace->counts;
+        copy_events(&trace->writing, &now->events);
+        copy_events(&trace->pending, &now->events);
+        now->done(now, trace->failed && !trace->version ? ERR_STORE : OK);
     }
     set_timer(trace);
 }
@@ -326,13 +509,13 @@ static bool flush(struct flusher *flusher)
     return !list_empty(&traces->ready);
 }
 
-void trace_look_begin(struct traces *traces, struct environment *env, struct slice run_id,
-                      struct trace_look *look,
-                      void (*done)(struct trace_look *look, enum err status))
+void trace_now_begin(struct traces *traces, struct environment *env, struct slice run_id,
+                     struct trace_now *now,
+                     void (*done)(struct trace_now *now, enum err status))
 {
     struct trace *trace = use(traces, env, run_id);
-    *look = (struct trace_look){ .done = done, .trace = trace };
-    list_append(&trace->looks, &look->link);
+    *now = (struct trace_now){ .done = done };
+    list_append(&trace->asked, &now->link);
     if (trace->loading || !list_empty(&trace->ready))
         return;
     list_append(&traces->ready, &trace->ready);
@@ -341,11 +524,16 @@ void trace_look_begin(struct traces *traces, struct environment *env, struct sli
 
 /* ---- all of them ---- */
 
-struct traces *traces_create(struct engine *engine)
+struct traces *traces_create(struct engine *engine, struct accounts *accounts,
+                             const struct trace_limits *limits)
 {
     struct traces *traces = mem_new(struct traces);
     traces->engine = engine;
+    traces->accounts = accounts;
+    traces->limits = *limits;
+    traces->room = (struct room){ .limit = TRACES_BYTES_MAX };
     table_init(&traces->table, trace_key);
+    table_init(&traces->memories, memory_key);
     list_init(&traces->ready);
     list_init(&traces->loads);
     list_init(&traces->writes);
@@ -355,9 +543,15 @@ struct traces *traces_create(struct engine *engine)
     return traces;
 }
 
+void traces_on_stored(struct traces *traces, traces_stored_fn *fn, void *owner)
+{
+    traces->on_stored = fn;
+    traces->stored_owner = owner;
+}
+
 static void write_if_dirty(struct trace *trace)
 {
-    if (trace->dirty && !trace->writing && !trace->loading)
+    if (trace->dirty && !trace->is_writing && !trace->loading)
         write_now(trace);
 }
 
@@ -392,5 +586,6 @@ void traces_destroy(struct traces *traces)
         trace_free(trace);
     loop_remove_flusher(&traces->flusher);
     table_finish(&traces->table);
+    table_finish(&traces->memories);
     free(traces);
 }

@@ -1,57 +1,76 @@
-/* traces.h - the spans and logs of runs: kept in memory while they come, written to the
- * store behind them.
+/* traces.h - the spans and logs of runs: kept in memory until the store has them.
  *
- *   otlp ─► traces_add ─► events of the run ─► one document a run, once a second at most
- *   who reads ─► trace_look ─► the same events, from memory or from the document
+ *   otlp ─► traces_add ─► pending events of the run ─► a commit once a second at most:
+ *                                                      new pieces, and the counts
+ *   trace_look.h reads both
  *
- * Bounded: TRACE_BYTES_MAX and TRACE_EVENTS_MAX of a run, TRACES_BYTES_MAX of what is in
- * memory. What is beyond is dropped and counted. A crash loses the last seconds: the state
- * of runs does not depend on them. */
+ * A piece is written once and never changed, so a run that logs for a day costs no more for
+ * each line than one that logs ten. Bounded: trace_limits for each run, TRACES_BYTES_MAX for
+ * all that the store does not have yet, a quarter of that for each project. Records beyond are
+ * dropped and counted on the run. A crash loses the last seconds: the state of runs does not
+ * depend on them. */
 #pragma once
 
 #include "base/list.h"
 #include "base/loop.h"
 #include "telemetry/otlp.h"
+#include "telemetry/trace_events.h"
 
 enum {
-    TRACE_BYTES_MAX = 256 * 1024,
-    TRACE_EVENTS_MAX = 1000,
     TRACES_BYTES_MAX = 64 << 20,
 };
 
+struct accounts;
 struct engine;
 struct environment;
 struct trace;
 struct traces;
 
-struct traces *traces_create(struct engine *engine);
-/* What is on its way to the store arrives there. NULL is fine. */
+struct traces *traces_create(struct engine *engine, struct accounts *accounts,
+                             const struct trace_limits *limits);
+/* Writes in flight still reach the store. Accepts NULL. */
 void traces_destroy(struct traces *traces);
 
-/* What is not written yet is written now. */
+/* Calls fn after each commit, with how many bytes of records the environment has more. */
+typedef void traces_stored_fn(void *owner, struct environment *env, int64_t bytes);
+void traces_on_stored(struct traces *traces, traces_stored_fn *fn, void *owner);
+
+/* Writes everything that is pending now. */
 void traces_write_all(struct traces *traces);
 
 /* The same in stints, beginning with *at = 0: true when more is to do. One that changes
  * places meanwhile is left to its timer, or to traces_write_all. */
 bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint);
 
-/* Takes over the event's text. False: dropped, and counted. The run is one of env's. */
-bool traces_add(struct traces *traces, struct environment *env, struct slice run_id,
+/* Takes over the event's text. A record that is dropped is counted on the run. The run is one
+ * of env's. */
+void traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event);
 
-/* Counts events that were dropped before they came here. */
+/* Counts a record on the run that was dropped before it came here. */
+void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
+                 enum trace_loss why);
+
+/* Adds a warning of the gateway's own to the logs of a run. */
+void traces_warn(struct traces *traces, struct environment *env, struct slice run_id,
+                 unsigned attempt, const char *text);
+
+/* Counts records that name no run of the environment. */
 void traces_drop(size_t count);
 
-/* A look at the events of a run, in the order of their start; done comes later, and they
- * are borrowed until it returns. */
-struct trace_look {
-    void (*done)(struct trace_look *look, enum err status);
-    const struct trace_event *events;
-    size_t count;
-    struct trace *trace;
-    struct list link; // trace::looks
+/* True while the trace of that run is in memory: its document may be written at any moment. */
+bool traces_have(const struct traces *traces, struct environment *env, struct slice run_id);
+
+/* What is known of a run's trace: its counts, the pieces that the store has of it, and the
+ * events that it does not have yet. */
+struct trace_now {
+    void (*done)(struct trace_now *now, enum err status);
+    struct trace_counts counts;
+    struct spans events; /* the caller's, with a reference to each text */
+    struct list link;    // trace::asked
 };
 
-void trace_look_begin(struct traces *traces, struct environment *env, struct slice run_id,
-                      struct trace_look *look,
-                      void (*done)(struct trace_look *look, enum err status));
+/* done comes later. */
+void trace_now_begin(struct traces *traces, struct environment *env, struct slice run_id,
+                     struct trace_now *now,
+                     void (*done)(struct trace_now *now, enum err status));

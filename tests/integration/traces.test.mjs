@@ -216,19 +216,47 @@ describe("what is sent", () => {
     await attempt.succeed(1);
   });
 
-  test("beyond the bounds of a run is dropped and counted", async () => {
-    const [many, long] = [await take(), await take()];
-    let before = await counted("dropped");
-    for (let i = 0; i < 11; i++) await tell(many, logs(...Array.from({ length: 100 }, (_, k) => log(many.id, `${i}-${k}`))));
-    assert.equal((await events(many.id)).length, 1000);
-    assert.equal((await counted("dropped")) - before, 100);
-    before = await counted("dropped");
-    for (let i = 0; i < 6; i++) await tell(long, spans(span(long.id, { more: { text: "x".repeat(60_000) } })));
-    assert.equal((await events(long.id)).length, 4);
-    assert.equal((await counted("dropped")) - before, 2);
-    await tell(long, spans(span(long.id, { more: { text: "x".repeat(140_000) } }))); // longer than one record may be
-    assert.equal((await counted("dropped")) - before, 3);
-    await Promise.all([many.succeed(1), long.succeed(1)]);
+  test("beyond the limits of a run is dropped, counted, and named with its trace", async (t) => {
+    const own = await startGateway({ t, options: ["--run-log-rows", "1000", "--run-log-bytes", "256k"] });
+    const late = await Worker.register(own, { tasks: ["hello"] }), [many, long] = [await take(late), await take(late)];
+    let before = await counted("dropped", own);
+    for (let i = 0; i < 11; i++) await tell(many, logs(...Array.from({ length: 100 }, (_, k) => log(many.id, `${i}-${k}`))), own);
+    const all = await read(`${many.id}/events`, { own });
+    assert.deepEqual([all.events.length, all.dropped], [1000, { count: 100, limit: 100, memory: 0, quota: 0 }]);
+    assert.equal((await counted("dropped", own)) - before, 100);
+    before = await counted("dropped", own);
+    for (let i = 0; i < 6; i++) await tell(long, spans(span(long.id, { more: { text: "x".repeat(60_000) } })), own);
+    assert.equal((await events(long.id, { own })).length, 4);
+    assert.equal((await counted("dropped", own)) - before, 2);
+    await own.stop();
+    await own.restart();
+    for (const what of ["trace", "trace?page[size]=1"]) {
+      const body = await read(`${many.id}/${what}`, { own });
+      assert.equal((body.trace ?? body).dropped.count, 100, what);
+    }
+    await own.stop();
+  });
+
+  test("is kept without its attributes if it is longer than a record may be", async () => {
+    const attempt = await take(), text = "x".repeat(140_000);
+    await tell(attempt, spans(span(attempt.id, { name: "long", more: { text } }), span(attempt.id, { at: began + 1, name: "short", more: { text: "x" } })));
+    const [long, short] = await events(attempt.id);
+    assert.deepEqual([long.message, long.properties, short.properties], ["long", { cut: "the attributes were too long (max 128 KiB)" }, { text: "x" }]);
+    await attempt.succeed(1);
+  });
+
+  test("of 10,000 lines arrives whole, as does the end of each span that had begun", async () => {
+    const attempt = await take(), id = hex(), line = (i) => log(attempt.id, `line ${i}`, { parent: id, at: began + i, more: { text: "x".repeat(200) } });
+    await tell(attempt, spans(partial(attempt.id, id, { name: "Attempt 1" })));
+    for (let i = 0; i < 10_000; i += 500) await tell(attempt, logs(...Array.from({ length: 500 }, (_, k) => line(i + k))));
+    await tell(attempt, spans(span(attempt.id, { id, name: "Attempt 1", ms: 77 })));
+    const { events: all, dropped } = await read(`${attempt.id}/events`);
+    assert.deepEqual([all.length, dropped], [10_000, { count: 1, limit: 1, memory: 0, quota: 0 }]);
+    assert.deepEqual([all[0].message, all[0].duration, all[0].isPartial], ["Attempt 1", 77e6, false]);
+    assert.deepEqual(all.slice(1).map(({ message }) => message), Array.from({ length: 9_999 }, (_, i) => `line ${i}`));
+    const { trace } = await read(`${attempt.id}/trace`);
+    assert.deepEqual([trace.rootSpan.children.length, trace.rootSpan.children[0].children.length, trace.dropped.count], [1, 9_999, 1]);
+    await attempt.succeed(1);
   });
 });
 
@@ -257,16 +285,72 @@ describe("the store", () => {
     await own.stop();
   });
 
+  test("gets each record once, in pieces that are never written again", async (t) => {
+    const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] }), attempt = await take(late);
+    const rows = () => askStore(own.data, "SELECT $text(name) AS name, version, length(body) AS bytes FROM document WHERE $text(name) LIKE 'run_%/%' ORDER BY name");
+    for (let i = 0; i < 3; i++) {
+      await tell(attempt, logs(...Array.from({ length: 200 }, (_, k) => log(attempt.id, `${i}-${k}`, { at: began + 200 * i + k, more: { text: "x".repeat(500) } }))), own);
+      await until(() => rows().length > 2 * i, { everyMs: 100, what: "it is written" });
+    }
+    await until(async () => rows().reduce((sum, { bytes }) => sum + bytes, 0) > 600 * 500, { everyMs: 100 });
+    const pieces = rows();
+    assert.deepEqual(pieces.map(({ name }) => name), pieces.map((_, i) => `${attempt.id}/${(i + 1).toString(16).padStart(6, "0")}`));
+    assert.ok(pieces.every(({ version, bytes }) => version === 1 && bytes <= 64 * 1024 + 20), JSON.stringify(pieces));
+    await own.kill();
+    await own.restart();
+    assert.equal((await events(attempt.id, { own })).length, 600);
+    await own.stop();
+  });
+
   test("gives the trace up with its run", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
     const [goes, stays] = [await take(late), await take(late)];
     for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
-    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%'").map(({ name }) => name);
+    const names = () => askStore(own.data, "SELECT $text(name) AS name FROM document WHERE $text(name) LIKE 'run%' AND $text(name) NOT LIKE '%/%'").map(({ name }) => name);
     await until(() => names().length === 2, { everyMs: 100, what: "both are written" });
     await goes.succeed(1);
     await until(async () => (await own.get(`/api/v1/runs/${goes.id}/events`)).status === 404, { everyMs: 100 });
     await until(() => names().length === 1, { everyMs: 100 });
     assert.deepEqual([names(), await messages(stays.id, { own })], [[stays.id], ["kept"]]);
+    await own.stop();
+  });
+});
+
+describe("shares of logs", () => {
+  /** Logs about that many bytes, in a run of its own. */
+  async function logging(late, own, bytes) {
+    const attempt = await take(late);
+    for (let left = bytes; left > 0; left -= 100_000) await tell(attempt, logs(...Array.from({ length: 100 }, (_, k) => log(attempt.id, `${k}`, { more: { text: "x".repeat(1000) } }))), own);
+    return attempt;
+  }
+  const missing = async (attempt, own, key) => { const { events: all, removed } = await read(`${attempt.id}/events`, { own, key }); return [all.length, removed?.count]; };
+
+  test("beyond its share an environment loses the logs of its oldest ended runs, and the run says so", async (t) => {
+    const own = await startGateway({ t, options: ["--log-share", "1m"] }), late = await Worker.register(own, { tasks: ["hello"] });
+    const busy = await logging(late, own, 100_000), ended = [];
+    for (let i = 0; i < 3; i++) { const attempt = await logging(late, own, 300_000); await attempt.succeed(1); ended.push(attempt); }
+    await own.stop();
+    await own.restart();
+    assert.deepEqual(await Promise.all(ended.map((attempt) => missing(attempt, own))), [[300, undefined], [300, undefined], [300, undefined]]);
+    await until(async () => { await (await logging(late, own, 100_000)).succeed(1); return await own.metric('runcast_trace_events_total{result="removed"}') > 0; }, { what: "the oldest is removed" });
+    await until(async () => (await missing(ended[0], own))[0] === 0, { what: "it is gone" });
+    assert.deepEqual(await missing(ended[0], own), [0, 300]);
+    assert.ok(new Date((await read(`${ended[0].id}/events`, { own })).removed.at) <= new Date());
+    assert.deepEqual(await missing(ended[2], own), [300, undefined]);
+    assert.deepEqual(await missing(busy, own), [100, undefined], "a run that has not ended keeps its logs");
+    const names = () => askStore(own.data, `SELECT $text(name) AS name FROM document WHERE $text(name) LIKE '${ended[0].id}/%'`);
+    assert.deepEqual(names(), []);
+    await own.stop();
+  });
+
+  test("beyond the share of a project the environments with the most logs give first", async (t) => {
+    const own = await startGateway({ t, options: ["--log-share", "0", "--project-log-share", "1m"] });
+    const [dev, prod] = [await Worker.register(own, { tasks: ["hello"] }), await Worker.register(own, { tasks: ["hello"], key: keys.prod })];
+    const little = await logging(prod, own, 100_000), much = [];
+    await little.succeed(1);
+    await until(async () => { const attempt = await logging(dev, own, 200_000); await attempt.succeed(1); much.push(attempt); return await own.metric('runcast_trace_events_total{result="removed"}') > 0; }, { what: "something is removed" });
+    await until(async () => (await missing(much[0], own))[0] === 0, { what: "it is gone" });
+    assert.deepEqual(await missing(little, own, keys.prod), [100, undefined]);
     await own.stop();
   });
 });

@@ -4,7 +4,7 @@
 // that of its own id or batch, else below its parent's root.
 import { session } from "./session.js";
 
-const tracedRuns = 60, tracedDepth = 4, pageSize = 50;
+const tracedRuns = 60, tracedDepth = 4, pageSize = 50, longTrace = 2000;
 
 const ms = (time) => new Date(time).getTime();
 
@@ -24,9 +24,9 @@ function* all(span) {
   for (const child of span.children) yield* all(child);
 }
 
-/** The tree of a run with those of its children. Gives { root, isCut }: isCut when there are more runs than are shown. */
+/** The tree of a run with those of its children. Gives { root, isCut, isLong }: isCut when there are more runs than are shown. */
 export async function loadTrace(place, run) {
-  let left = tracedRuns, isCut = false;
+  let left = tracedRuns, isCut = false, lines = 0;
   async function load(one, depth) {
     left--;
     const [{ trace }, children] = await Promise.all([
@@ -34,10 +34,11 @@ export async function loadTrace(place, run) {
       depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
     ]);
     const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
-    root.isRun = true;
+    Object.assign(root, { isRun: true, dropped: trace.dropped, removed: trace.removed });
     if (taken.length < children.data.length || children.pagination?.next) isCut = true;
     const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
     const spans = [...all(root)];
+    lines += spans.length;
     for (const child of below) {
       const parent = spans.find((span) => span !== root && span.runRef === child.run.id && !span.message.startsWith("streams.")) ?? spans.find((span) => span.batchRef && span.batchRef === child.run.batchId) ?? root;
       parent.children.push(child);
@@ -45,7 +46,8 @@ export async function loadTrace(place, run) {
     }
     return root;
   }
-  return { root: await load(run, 0), isCut };
+  const root = await load(run, 0);
+  return { root, isCut, isLong: lines > longTrace };
 }
 
 /** The lines that are open: { span, depth, isOpen, hasChildren }, and from when to when all of it was. */

@@ -17,7 +17,7 @@ import { Streams } from "./run_streams.jsx";
 import { Trace } from "./trace.jsx";
 import { CompleteDialog } from "./waitpoints.jsx";
 
-const traceMs = 1500; // while the run has not ended
+const traceMs = 1500, longTraceMs = 15_000; // while the run has not ended; all of the trace is loaded each time
 
 const fetchedMax = 2_000_000; // characters of a long value that are shown on demand
 
@@ -89,8 +89,9 @@ export function Run({ place }) {
   const { id } = place, mirror = useSubscription(place, { run: id }), live = mirror?.runs.get(id);
   const [dialog, setDialog] = useState();
   const { data: run, error, isLoading, reload } = useQuery([place.ref, place.env, place.branch, id], () => session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`));
-  const isLive = run && !isFinal(run);
-  const trace = useQuery([place.ref, place.env, place.branch, id, "trace", run?.id], () => loadTrace(place, run), { enabled: Boolean(run), everyMs: isLive ? traceMs : undefined });
+  const isLive = run && !isFinal(run), [isLong, setIsLong] = useState(false);
+  const trace = useQuery([place.ref, place.env, place.branch, id, "trace", run?.id], () => loadTrace(place, run), { enabled: Boolean(run), everyMs: isLive ? (isLong ? longTraceMs : traceMs) : undefined });
+  useEffect(() => { setIsLong(Boolean(trace.data?.isLong)); }, [trace.data]);
   useEffect(() => { if (live) { reload(); trace.reload(); } }, [live]);
   const now = useNow(Boolean(isLive));
   const back = addressOf({ ...place, view: "runs", id: undefined });

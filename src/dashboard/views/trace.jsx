@@ -35,6 +35,20 @@ function Detail({ span, place }) {
   );
 }
 
+const lossReasons = {
+  limit: "the run has as many as one run may have", memory: "the project sent more at once than could be stored", quota: "the project stores as much as it may",
+};
+
+/** What is not among the lines of the run, and why. */
+function Missing({ dropped = {}, removed }) {
+  return (
+    <>
+      {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
+      {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for those of newer runs.</p>}
+    </>
+  );
+}
+
 export function Trace({ place, trace, isLive }) {
   const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines), logsOnly = place.query.get("logs") === "1";
   const setLogsOnly = (isOn) => go(addressOf({ ...place, query: isOn ? { logs: 1 } : {} }), { replace: true });
@@ -47,6 +61,7 @@ export function Trace({ place, trace, isLive }) {
       <header><h2>Timeline</h2><div class="row">
         <Button kind={`small ${logsOnly ? "primary" : ""}`} aria-pressed={logsOnly} onClick={() => setLogsOnly(!logsOnly)}>Logs only</Button>
         <span class="dim">{duration(total)}</span></div></header>
+      <Missing dropped={trace.root.dropped} removed={trace.root.removed} />
       <div class="trace-axis" aria-hidden="true"><span /><div>{ticks.map(({ part, text }) => <i key={part} style={{ left: `${part * 100}%` }}>{text}</i>)}</div></div>
       <ol class="trace-lines">
         {lines.slice(0, shown).map(({ span, depth, isOpen, end, hasChildren }) => {

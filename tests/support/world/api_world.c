@@ -148,6 +148,8 @@ static void create_parts(struct api_world *world)
                                .schedules_max = 1000,
                                .branches_max = 200,
                                .stream_memory = 64 << 20,
+                               .trace_rows = 10000,
+                               .trace_bytes = 8 << 20,
                                .dequeue_wait_ms = 1,
                                .drain_timeout_ms = 1000,
                                .owner = world };

@@ -87,12 +87,49 @@ static void what_takes_the_place_of_another_is_found_in_its_place(void **state)
     spans_finish(&spans);
 }
 
+static void the_end_of_a_span_replaces_its_beginning_only(void **state)
+{
+    (void)state;
+    struct spans spans = { 0 };
+    struct trace_event begins = span(1, 5), ends = span(1, 5), again = span(1, 6);
+    begins.partial = true;
+    spans_merge(&spans, &begins);
+    spans_merge(&spans, &ends);
+    spans_merge(&spans, &again);
+    assert_int_equal(spans.count, 1);
+    assert_ptr_equal(spans.events[0].json, ends.json);
+    spans_finish(&spans);
+}
+
+static void the_first_ones_are_split_off(void **state)
+{
+    (void)state;
+    for (int count = 0; count <= SPANS; count += SPANS / 4) {
+        struct spans spans = { 0 }, first = { 0 };
+        for (int n = 0; n < SPANS; n++)
+            add(&spans, n, n);
+        spans_split(&spans, (size_t)count, &first);
+        assert_int_equal(first.count, count);
+        assert_int_equal(spans.count, SPANS - count);
+        for (int n = 0; n < SPANS; n++) {
+            struct trace_event wanted = span(n, 0);
+            assert_true(!spans_find(&first, wanted.span) == (n >= count));
+            assert_true(!spans_find(&spans, wanted.span) == (n < count));
+            bytes_unref(wanted.json);
+        }
+        spans_finish(&spans);
+        spans_finish(&first);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_is_found_and_they_come_in_order),
         cmocka_unit_test(an_event_is_compared_with_few_others),
         cmocka_unit_test(what_takes_the_place_of_another_is_found_in_its_place),
+        cmocka_unit_test(the_end_of_a_span_replaces_its_beginning_only),
+        cmocka_unit_test(the_first_ones_are_split_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

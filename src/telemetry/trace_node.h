@@ -1,0 +1,17 @@
+/* trace_node.h - an event of a trace as a node of its tree. */
+#pragma once
+
+#include "base/slice.h"
+
+enum { TRACE_NODE_NONE = -1 };
+
+/* The members of an event as they stand there, found in one pass. */
+struct trace_node {
+    struct slice id, parent; /* without quotes */
+    struct slice message, at, ns, level, attempt, version, properties, events;
+    bool error, partial;
+    int depth, above, first, last, next; /* parent, children and sibling, by index */
+};
+
+/* Reads the members of an event; the node refers to its text. */
+void trace_node_read(struct trace_node *node, struct slice json);
