@@ -18,6 +18,7 @@
 #include "call/rooms.h"
 #include "engine/attempts.h"
 #include "engine/run_commands.h"
+#include "telemetry/traces.h"
 #include "workers/completion_error.h"
 #include "workers/dequeued_message.h"
 #include "workers/worker_routes.h"
@@ -83,6 +84,18 @@ static uint64_t newest_seq(const struct completion *op)
     return op->to_root.command.seq > seq ? op->to_root.command.seq : seq;
 }
 
+/* A process that ends by itself, or is killed, takes the lines with it that it has not sent. */
+static void warn_of_lost_lines(const struct completion *op, const struct run *run)
+{
+    struct slice code = scan_member(op->complete.error, "code");
+    if (scan_type(code) == SCAN_STRING &&
+        slice_starts(scan_unquoted(code), "TASK_PROCESS_"))
+        traces_warn(api_traces(op->call->api), op->call->env, slice_of(run->id),
+                    run->attempt,
+                    "The process of this attempt ended before it could send its last spans "
+                    "and logs: those of its last moments may be missing");
+}
+
 static void on_completed(struct command *command, enum err status)
 {
     struct completion *op = container_of(command, struct completion, complete.command);
@@ -93,8 +106,11 @@ static void on_completed(struct command *command, enum err status)
         return;
     }
     message_add_result(&answer, command->run, op->complete.result);
-    if (command->seq) /* else it was repeated */
+    if (command->seq) { /* else it was repeated */
         api_add_seq(op->call, newest_seq(op));
+        if (!op->complete.ok)
+            warn_of_lost_lines(op, command->run);
+    }
     api_reply_json(op->call, 200, buf_slice(&answer));
     buf_finish(&answer);
     free_op(op);
