@@ -1,8 +1,8 @@
 /* retention.c - retention, one small purge after the other.
  *
  *   every minute, or sooner where runs are kept shorter
- *                ─► each environment: purge 200 final runs last changed before now - retain
- *                     └─ found 200: again at once; fewer: next environment
+ *                ─► each environment: purge some final runs last changed before now - retain,
+ *                     at most 200  └─ found as many: again at once; fewer: next environment
  *
  * Of a branch that was archived that long ago, and has no run left, everything is removed
  * (remains.c). Of a deleted project so is everything as soon as its environments have
@@ -25,7 +25,10 @@ enum {
     EVERY_LEAST_MS = 1000,
     EVERY_MOST_MS = 60 * 1000,
     SOON_MS = 1000,
-    AT_ONCE = 200,
+    AT_ONCE_FIRST = 25,
+    AT_ONCE_MOST = 200,
+    SLOW_MS =
+        100, /* of one purge: a run may have 8 MiB of logs, and others wait meanwhile */
     UNUSED_MS = 3600 * 1000, /* a batch or packet whose runs are still to come */
 };
 
@@ -44,6 +47,8 @@ struct retain {
     struct deferred dropping;      /* from memory what the store has removed */
     uint64_t dropped;              /* rev up to which memory was looked at for it */
     bool under_way;                /* in the store */
+    int64_t begun_ms;              /* of the purge; monotonic */
+    unsigned at_once;              /* runs that the next purge takes at most */
     int64_t all_at; /* monotonic ms: until then only deleted projects are looked at */
     bool all;       /* environments are looked at in this pass */
     bool moved;     /* the account's floor, and its clients do not know yet */
@@ -77,10 +82,11 @@ static void purge_some(struct retain *retain)
         (struct store_purge){ .env = retain->account->number,
                               .before = deleted ? INT64_MAX : before,
                               .documents_before = deleted ? INT64_MAX : before - UNUSED_MS,
-                              .limit = AT_ONCE,
+                              .limit = retain->at_once,
                               .whole = is_over(retain, retain->account),
                               .done = on_purged };
     retain->under_way = true;
+    retain->begun_ms = loop_now_ms(engine_loop(retain->engine));
     store->ops->purge(store, &retain->purge);
 }
 
@@ -205,7 +211,8 @@ static void remove_remains(struct retain *retain)
 static void go_on(struct retain *retain)
 {
     const struct store_purge *purge = &retain->purge;
-    if (purge->status == STORE_OK && (purge->count == AT_ONCE || purge->more_documents)) {
+    if (purge->status == STORE_OK &&
+        (purge->count == purge->limit || purge->more_documents)) {
         purge_some(retain);
         return;
     }
@@ -230,6 +237,17 @@ static void drop_some(struct deferred *deferred)
         go_on(retain);
 }
 
+/* The next purge takes half as many runs if this one was slow, else twice as many. */
+static void adapt(struct retain *retain)
+{
+    int64_t took_ms = loop_now_ms(engine_loop(retain->engine)) - retain->begun_ms;
+    if (took_ms > SLOW_MS)
+        retain->at_once = retain->at_once > 1 ? retain->at_once / 2 : 1;
+    else
+        retain->at_once =
+            2 * retain->at_once < AT_ONCE_MOST ? 2 * retain->at_once : AT_ONCE_MOST;
+}
+
 static void on_purged(struct store_purge *purge, enum store_status status)
 {
     struct retain *retain = container_of(purge, struct retain, purge);
@@ -238,6 +256,7 @@ static void on_purged(struct store_purge *purge, enum store_status status)
         free(retain);
         return;
     }
+    adapt(retain);
     if (status != STORE_OK || !purge->count) {
         go_on(retain);
         return;
@@ -267,6 +286,7 @@ struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t
     retain->engine = api_engine(api);
     retain->accounts = accounts;
     retain->retain_ms = retain_ms;
+    retain->at_once = AT_ONCE_FIRST;
     retain->dropping.fn = drop_some;
     list_init(&retain->dropping.link);
     retain->kind = timers_kind(loop_timers(engine_loop(retain->engine)), on_time);
