@@ -375,8 +375,7 @@ static void remove_trace(struct share_sweep *sweep)
 {
     const struct document *document = &sweep->scan.documents[sweep->next];
     struct trace_counts *counts = &sweep->counts;
-    if (!counts->removed_at)
-        counts->removed = trace_counts_rows(counts) + events_in(document);
+    counts->removed += trace_counts_rows(counts) + events_in(document);
     counts->removed_at = loop_wall_ms(engine_loop(sweep->shares->engine));
     counts->logs = counts->begun = counts->ended = counts->bytes = 0;
     sweep->version = document->version;

@@ -139,6 +139,31 @@ describe("a run's trace", () => {
   });
 });
 
+describe("a process that ends by itself", () => {
+  const ended = (code) => ({ type: "INTERNAL_ERROR", code, message: "the process is gone" });
+  const warnings = async (run) => (await events(run)).filter(({ level }) => level === "WARN").map(({ message }) => message);
+
+  test("leaves a warning among its logs: its last lines may be missing", async () => {
+    for (const code of ["TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", "TASK_PROCESS_OOM_KILLED", "TASK_PROCESS_SIGSEGV"]) {
+      const attempt = await take();
+      await tell(attempt, logs(log(attempt.id, "first")));
+      await attempt.fail(ended(code));
+      const [warning, ...more] = await warnings(attempt.id);
+      assert.match(warning, /before it could send its last spans and logs/, code);
+      assert.deepEqual(more, []);
+      assert.ok((await messages(attempt.id)).includes("first"));
+    }
+  });
+
+  test("is no attempt that failed, or that its worker has given up in order", async () => {
+    for (const error of [thrown, ended("TASK_RUN_CANCELLED")]) {
+      const attempt = await take();
+      await attempt.fail(error);
+      assert.deepEqual(await warnings(attempt.id), []);
+    }
+  });
+});
+
 describe("telemetry is nobody else's", () => {
   test("an address reaches the runs of its environment only", async () => {
     const other = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
