@@ -50,9 +50,12 @@ struct api_call {
     struct buf text;        /* what params and query point into */
     struct ignored ignored; /* what of the request nobody reads */
     struct failure why;     /* set by explain when the handler returns an error */
-    struct room *room;      /* of rooms_hold */
-    size_t room_taken;      /* bytes */
-    struct bytes **shared;  /* of rooms_hold_run, which take room once (base/share.h) */
+    struct bytes
+        *why_full;     /* the same text when it may be longer than why has room for; NULL:
+                               why has all of it */
+    struct room *room; /* of rooms_hold */
+    size_t room_taken; /* bytes */
+    struct bytes **shared; /* of rooms_hold_run, which take room once (base/share.h) */
     size_t shared_count;
     bool busy;    /* an operation will reply; set it when one is begun */
     bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
@@ -156,8 +159,8 @@ struct accounts *api_accounts(const struct api *api);
 const struct api_options *api_options(const struct api *api);
 
 /* Says in the log what a worker sends and runcast does not do, once in the life of the
- * process: by bit, those of declaration.h and this one. */
-enum { SKIP_METRICS = 31 };
+ * process: by bit. */
+enum { SKIP_METRICS };
 void api_skip(struct api *api, unsigned bit, const char *what);
 
 /* Restores what a document of DOC_WORKER, DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES,

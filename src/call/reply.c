@@ -268,7 +268,8 @@ void api_reply_error(struct api_call *call, enum err error)
     else if (error == ERR_FORBIDDEN && !explained)
         reply_forbidden(call);
     else
-        api_reply_refusal(call, status, text);
+        api_reply_refusal(call, status,
+                          explained && call->why_full ? call->why_full->data : text);
 }
 
 void api_reply_refused(struct api_call *call, enum err status, const struct failure *why,

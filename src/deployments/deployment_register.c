@@ -56,8 +56,10 @@ static enum err decide_link(struct deployment_command *command,
         next->status = DEPLOYMENT_DEPLOYING;
         return OK;
     }
+    const struct bytes *full = op->call->why_full;
     struct deployment_error error = { .name = SLICE("RegistrationError"),
-                                      .message = slice_of(op->refused.text) };
+                                      .message = full ? bytes_slice(full)
+                                                      : slice_of(op->refused.text) };
     deployment_row_end(next, DEPLOYMENT_FAILED, deployment_error_write(&error), NULL,
                        loop_wall_ms(deployment->all->loop));
     return OK;

@@ -184,8 +184,8 @@ static const struct schema schemas[] = {
       "string, "
       "imageReference: string, imagePlatform: string, commitSHA?: string, externalId?: "
       "string, errorData?: DeploymentError, canceledReason?: string, worker?: {id: string, "
-      "version: string, tasks: {id: string, slug: string, filePath: string, exportName?: "
-      "string}[]}}" },
+      "version: string, warnings?: VersionWarning[], tasks: {id: string, slug: string, "
+      "filePath: string, exportName?: string}[]}}" },
     { 0 },
 };
 

@@ -105,6 +105,7 @@ static void add_worker(const struct worker *worker, struct buf *out)
     buf_add_char(out, '{');
     members_add_text(out, "id", slice_of(worker->id));
     members_add_text(out, "version", slice_of(worker->version));
+    members_add_json(out, "warnings", bytes_slice(worker->warnings));
     add_tasks(worker, out);
     buf_add_char(out, '}');
 }

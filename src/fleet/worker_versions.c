@@ -42,6 +42,7 @@ void worker_destroy(struct worker *worker)
         bytes_unref(worker->queues[i].name);
     table_finish(&worker->queues_by_name);
     free(worker->queues);
+    bytes_unref(worker->warnings);
     free(worker);
 }
 

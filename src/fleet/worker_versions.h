@@ -77,6 +77,8 @@ struct worker {
     struct queue_limit *queues; /* in the order in which they are to be set */
     size_t queue_count;
     struct table queues_by_name; /* of struct queue_limit: the first of each name */
+    struct bytes *warnings;      /* what it declares and the gateway does not have, as JSON
+                                    (workers/unsupported.h); NULL: nothing */
     struct session *session;     /* that has it (sessions.h); NULL: none */
 };
 

@@ -68,6 +68,7 @@ static void add_worker(const struct worker *worker, struct buf *out)
         members_add_text(out, "sdkVersion", slice_of(worker->sdk));
     if (worker->cli[0])
         members_add_text(out, "cliVersion", slice_of(worker->cli));
+    members_add_json(out, "warnings", bytes_slice(worker->warnings));
     members_add_name(out, "tasks");
     buf_add_char(out, '[');
     for (size_t i = 0; i < worker->task_count; i++) {
@@ -76,6 +77,13 @@ static void add_worker(const struct worker *worker, struct buf *out)
         add_task(worker, &worker->tasks[i], out);
     }
     buf_add_text(out, "]}");
+}
+
+static const struct worker *worker_asked_for(const struct environment *env,
+                                             struct slice version)
+{
+    const struct workers *workers = env->fleet->workers;
+    return version.ptr ? workers_by_version(workers, version) : workers_current(workers);
 }
 
 enum err worker_current(struct api_call *call)
@@ -87,7 +95,11 @@ enum err worker_current(struct api_call *call)
     if (refused)
         return refused;
     const struct environment *env = environment_of(call, account);
-    const struct worker *worker = env ? workers_current(env->fleet->workers) : NULL;
+    struct slice version = api_query(call, "version");
+    const struct worker *worker = env ? worker_asked_for(env, version) : NULL;
+    if (!worker && version.ptr)
+        return explain(&call->why, ERR_NOT_FOUND, "The environment has no version %.*s",
+                       SLICE_ARG(text_clip(version)));
     if (!worker)
         return explain(&call->why, ERR_NOT_FOUND,
                        "No version is current: start the CLI's dev command, or deploy one");

@@ -12,35 +12,25 @@
 static const char schema_name[] = "payloadSchema";
 
 /* What is read of a task or a queue. */
-static const char *const used[] = { "id",       "filePath",      "exportName",
-                                    "queue",    "retry",         "schedule",
-                                    "ttl",      "maxDuration",   "machine",
-                                    "name",     "triggerSource", "concurrencyLimit",
-                                    schema_name };
+static const char *const used[] = {
+    "id",         "filePath",      "exportName",  "queue",
+    "retry",      "schedule",      "ttl",         "maxDuration",
+    "machine",    "name",          "concurrency", "combinedConcurrencyLimit",
+    "gates",      "triggerSource", "agentConfig", "concurrencyLimit",
+    "endpointId", schema_name,
+};
 
 static const char *const parts[DECLARED_PARTS] = {
-    [DECLARED_HASH] = "contentHash",      [DECLARED_SDK] = "packageVersion",
-    [DECLARED_CLI] = "cliPackageVersion", [DECLARED_TASKS] = "tasks",
+    [DECLARED_HASH] = "contentHash",
+    [DECLARED_SDK] = "packageVersion",
+    [DECLARED_CLI] = "cliPackageVersion",
+    [DECLARED_TASKS] = "tasks",
     [DECLARED_QUEUES] = "queues",
+    [DECLARED_LIMITS] = "concurrencyLimits",
+    [DECLARED_PROMPTS] = "prompts",
+    [DECLARED_WEBHOOKS] = "webhookEndpoints",
+    [DECLARED_SUBSCRIBERS] = "webhookSubscribers",
 };
-
-/* Members that are left out although somebody may have counted on them, and where they are
- * declared: in the metadata, or in a task. */
-static const struct {
-    const char *name;
-    unsigned depth;
-} undone[] = {
-    { "prompts", 2 },     { "webhookEndpoints", 2 }, { "webhookSubscribers", 2 },
-    { "gates", 4 },       { "concurrency", 4 },      { "concurrencyLimits", 2 },
-    { "agentConfig", 4 },
-};
-
-enum { UNDONE_COUNT = sizeof(undone) / sizeof(undone[0]) };
-
-const char *declaration_undone(unsigned bit)
-{
-    return bit < UNDONE_COUNT ? undone[bit].name : NULL;
-}
 
 void declaration_init(struct declaration *declaration, size_t most)
 {
@@ -157,24 +147,14 @@ static bool choose_used(struct declaration *d)
     return false;
 }
 
-static unsigned undone_bit(const struct declaration *d)
-{
-    for (unsigned i = 0; i < UNDONE_COUNT; i++)
-        if (d->depth == undone[i].depth && key_is(d, undone[i].name))
-            return 1u << i;
-    return 0;
-}
-
 static void end_key(struct declaration *d)
 {
     bool keeps = d->depth == 1   ? choose_metadata(d)
                  : d->depth == 2 ? choose_part(d)
                                  : choose_used(d);
     d->in_key = d->wants_key = false;
-    if (keeps)
-        return;
-    d->skipping = d->depth;
-    d->perhaps = undone_bit(d);
+    if (!keeps)
+        d->skipping = d->depth;
 }
 
 static void end_member(struct declaration *d)
@@ -184,7 +164,7 @@ static void end_member(struct declaration *d)
         d->in_schema = false;
     }
     if (d->skipping == d->depth)
-        d->skipping = d->perhaps = 0;
+        d->skipping = 0;
     if (d->depth == 2)
         d->out = NULL;
 }
@@ -194,7 +174,6 @@ static void end_member(struct declaration *d)
 static void begin_string(struct declaration *d)
 {
     d->in_string = true;
-    d->undone |= d->perhaps; /* what has a string in it is not empty */
     d->in_key = d->wants_key && is_sieved(d);
     d->key_len = 0;
     if (!d->in_key)

@@ -18,6 +18,11 @@ enum declaration_part {
     DECLARED_CLI,
     DECLARED_TASKS,
     DECLARED_QUEUES,
+    /* Of the elements of these only names and ids are kept. */
+    DECLARED_LIMITS,
+    DECLARED_PROMPTS,
+    DECLARED_WEBHOOKS,
+    DECLARED_SUBSCRIBERS,
     DECLARED_PARTS
 };
 
@@ -48,13 +53,7 @@ struct declaration {
     size_t schema_begin; /* of that in out */
     size_t schema;       /* bytes of it in the element, when it is over */
     size_t schemas;      /* of all elements before */
-
-    unsigned undone;  /* bits of declaration_undone: those that were there, not empty */
-    unsigned perhaps; /* the bit of the member that is being left out; 0: it has none */
 };
-
-/* What the CLI declares and runcast does not do, by bit: "prompts"; NULL behind the last. */
-const char *declaration_undone(unsigned bit);
 
 /* A task or queue of more than `most` bytes, its schema and what is left out not counted, is
  * refused. */

@@ -4,10 +4,13 @@
  * and the other takes the next, but for two of the same build, which are one version. */
 #include "workers/registering.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "fleet/sessions.h"
 #include "workers/promotion.h"
 #include "workers/registration.h"
+#include "json/members.h"
+#include "json/scan.h"
 
 enum { VERSION_TRIES_MAX = 16 };
 
@@ -182,6 +185,18 @@ static void on_taken(struct registering *op)
     }
 }
 
+static void log_warnings(const struct environment *env, const struct worker *worker)
+{
+    struct scan_members all = scan_members(bytes_slice(worker->warnings));
+    struct slice warning;
+    while (worker->warnings && scan_next_element(&all, &warning)) {
+        struct bytes *feature = members_text(warning, "feature");
+        log_warn("a version declares what this gateway does not have", "environment",
+                 env->id, "version", worker->version, "feature", feature->data, NULL);
+        bytes_unref(feature);
+    }
+}
+
 static void on_written(struct document_write *write, enum err status)
 {
     struct registering *op = container_of(write, struct registering, write);
@@ -193,6 +208,7 @@ static void on_written(struct document_write *write, enum err status)
         finish(op, status);
     } else {
         note_made(op, op->registration.worker);
+        log_warnings(env, op->registration.worker);
         registration_apply(&op->registration, env);
         registration_forget_oldest(api_engine(op->call->api), env);
         if (is_of_deployment(op))
@@ -207,10 +223,14 @@ static void on_written(struct document_write *write, enum err status)
 /* The whole registration is read: it is the current version again, or a new one. */
 static void begin(struct registering *op)
 {
-    unsigned undone = op->reader.declaration.undone;
-    for (unsigned i = 0; declaration_undone(i); i++)
-        if (undone & 1u << i)
-            api_skip(op->call->api, i, declaration_undone(i));
+    struct bytes *refusal = unsupported_refusal(&op->reader.unsupported);
+    if (refusal) {
+        explain(&op->call->why, ERR_INVALID, "%s", refusal->data);
+        op->call->why_full = refusal;
+        finish(op, ERR_INVALID);
+        return;
+    }
+    op->registration.worker->warnings = unsupported_warnings(&op->reader.unsupported);
     registration_reader_finish(&op->reader);
     const struct worker *known = is_of_deployment(op) ? NULL : same_build(op);
     if (known) {

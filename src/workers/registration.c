@@ -367,6 +367,10 @@ static enum err read_element(const struct registration_spot *spot, struct slice 
                        spot->index, error.text);
     enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
                                                   : read_queue(spot, json, reader->worker);
+    if (!err && reader->list == DECLARED_TASKS)
+        unsupported_note_task(&reader->unsupported, json);
+    else if (!err)
+        unsupported_note_queue(&reader->unsupported, json);
     json_decref(json);
     if (!err && reader->list == DECLARED_TASKS)
         keep_schema(schema, &reader->worker->tasks[reader->worker->task_count - 1]);
@@ -405,6 +409,17 @@ static enum err read_one(struct registration_reader *reader, struct slice span,
     return read_element(&spot, span, reader);
 }
 
+static void note_lists(struct registration_reader *reader)
+{
+    const struct declaration *declaration = &reader->declaration;
+    struct unsupported *all = &reader->unsupported;
+    unsupported_note_limits(all, declaration_part(declaration, DECLARED_LIMITS));
+    unsupported_note_prompts(all, declaration_part(declaration, DECLARED_PROMPTS));
+    unsupported_note_webhooks(all, declaration_part(declaration, DECLARED_WEBHOOKS));
+    if (!all->webhooks.len)
+        unsupported_note_webhooks(all, declaration_part(declaration, DECLARED_SUBSCRIBERS));
+}
+
 enum err registration_read_next(struct registration_reader *reader,
                                 struct registration *registration, struct failure *why)
 {
@@ -418,6 +433,7 @@ enum err registration_read_next(struct registration_reader *reader,
     worker_sort(reader->worker);
     if (check_ids(reader->worker, why))
         return ERR_INVALID;
+    note_lists(reader);
     registration->worker = reader->worker;
     reader->worker = NULL;
     return OK;
@@ -486,6 +502,7 @@ enum err registration_end(struct registration_reader *reader, struct failure *wh
 void registration_reader_finish(struct registration_reader *reader)
 {
     declaration_finish(&reader->declaration);
+    unsupported_finish(&reader->unsupported);
     worker_destroy(reader->worker);
     *reader = (struct registration_reader){ 0 };
 }

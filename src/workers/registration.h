@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "fleet/worker_versions.h"
 #include "workers/declaration.h"
+#include "workers/unsupported.h"
 
 struct registration {
     struct worker *worker; /* id, version and created_at are the caller's to set */
@@ -20,8 +21,9 @@ struct registration {
 struct registration_reader {
     struct declaration declaration;
     size_t tasks_max, queues_max;
-    bool is_stored;        /* it was taken once */
-    struct worker *worker; /* as far as it is read */
+    bool is_stored;                 /* it was taken once */
+    struct worker *worker;          /* as far as it is read */
+    struct unsupported unsupported; /* complete when the worker is */
     enum declaration_part list;
     struct scan_members elements; /* of the list, not yet read */
     size_t index;

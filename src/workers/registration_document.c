@@ -113,6 +113,7 @@ struct bytes *registration_write(struct registration *registration)
     members_add_text(&out, "packageVersion", slice_of(worker->sdk));
     members_add_text(&out, "cliPackageVersion", slice_of(worker->cli));
     add_deployment(&out, worker);
+    members_add_json(&out, "warnings", bytes_slice(worker->warnings));
     buf_add_text(&out, ",\"tasks\":[");
     buf_add(&out, buf_slice(&registration->tasks));
     buf_add_text(&out, "],\"queues\":[");
@@ -191,6 +192,9 @@ enum err registration_restore(struct slice body, struct registration *registrati
         registration_finish(&read);
         return explain(why, ERR_INVALID, "A worker's document is damaged");
     }
+    struct slice warnings = scan_member(body, "warnings");
+    if (scan_type(warnings) == SCAN_ARRAY)
+        worker->warnings = bytes_create(warnings);
     *registration = read;
     return OK;
 }

@@ -80,9 +80,12 @@ static const struct route routes[] = {
       .reply = "{isConnected: boolean}" },
     { .method = HTTP_GET_, .path = PROJECT "/{env}/workers/current",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_current,
-      .id = "retrieve_current_worker_v1", .summary = "The current version and its tasks",
+      .id = "retrieve_current_worker_v1",
+      .summary = "The current version, or the one that is named, and its tasks",
+      .query = "version?: string",
       .reply = "{worker: {id: string, version: string, engine: string, sdkVersion?: "
-          "string, cliVersion?: string, tasks: WorkerTask[]}, urls: {runs: string}}" },
+          "string, cliVersion?: string, warnings?: VersionWarning[], tasks: WorkerTask[]}, "
+          "urls: {runs: string}}" },
     { .method = HTTP_GET_, .path = DEV "/config",
       .auth = AUTH_KEY, .body_limit = NO_BODY, .handle = worker_config,
       .id = "worker_config_v1", .summary = "How to reach the engine",
@@ -139,6 +142,7 @@ static const struct route routes[] = {
 static const struct schema schemas[] = {
     { "WorkerTask", "{id: string, slug: string, filePath: string, triggerSource: string, "
                     "createdAt: datetime, payloadSchema?: {...}}" },
+    { "VersionWarning", "{feature: string, names: string[], message: string}" },
     { "WorkerEnvironment",
       "{apiKey: string, name: string, apiUrl: string, projectId: string}" },
     { 0 },

@@ -13,6 +13,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 const packageOf = "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/schemas/";
 const api = await import(packageOf + "api.js");
 const queues = await import(packageOf + "queues.js");
+const { BackgroundWorkerMetadata } = await import(packageOf + "resources.js");
 const readme = fs.readFileSync(fileURLToPath(new URL("../../src/api/README.md", import.meta.url)), "utf8");
 
 const gateway = await startGateway();
@@ -246,6 +247,65 @@ for (const [name, row] of Object.entries(schemas)) {
     }
   });
 }
+
+// ---- what a version declares ----
+
+/** What the gateway does with the members of a registration; a member stands for those inside of it. */
+const registration = {
+  honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit
+    tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit`),
+  /** With a value that declares a limit, and how the sentence names it. */
+  refused: {
+    "tasks[].concurrency": [{ inline: { total: 1 } }, 'task "a" (concurrency)'],
+    "tasks[].gates": [[{ queue: "q" }], 'task "a" (gates)'],
+    "tasks[].queue.combinedConcurrencyLimit": [1, 'task "a" (queue.combinedConcurrencyLimit)'],
+    "queues[].combinedConcurrencyLimit": [1, 'queue "q" (combinedConcurrencyLimit)'],
+    concurrencyLimits: [[{ name: "l", total: 1 }], 'concurrency limit "l"'],
+  },
+  /** With a value, and the feature that the warning names. */
+  warned: {
+    "tasks[].agentConfig": [{ type: "ai-sdk-chat" }, "sessions and agents that chat"],
+    prompts: [[{ id: "p", filePath: "a.ts" }], "prompts"],
+    webhookEndpoints: [[{ id: "w", filePath: "a.ts", source: "s" }], "endpoints for webhooks"],
+    webhookSubscribers: [[{ endpointId: "w", target: { type: "task", taskId: "a" } }], "endpoints for webhooks"],
+  },
+  /** For people (description), or what the worker knows by itself: the CLI executes with its own sources and its own
+   *  runtime, and a machine has the cores and the memory of its preset. */
+  harmless: words("tasks[].description tasks[].machine.cpu tasks[].machine.memory sourceFiles runtime runtimeVersion"),
+};
+
+const whole = ["tasks[].retry", "tasks[].schedule", ...Object.keys(registration.refused), ...Object.keys(registration.warned), ...registration.harmless];
+let declared = 0;
+async function declare(path, value) {
+  const metadata = { packageVersion: "4.8.3", contentHash: `declared-${++declared}`, tasks: [{ id: "a", filePath: "a.ts" }], queues: [{ name: "q" }] };
+  put(metadata, path, value);
+  const reply = await gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata }, { key: keys.staging });
+  const shown = await gateway.get(`/api/v1/projects/${keys.ref}/staging/workers/current`, { key: keys.pat });
+  return { reply, warnings: shown.json.worker?.warnings ?? [] };
+}
+
+test("each member of a registration is honoured, refused, warned of, or harmless", () => {
+  const known = [...registration.honoured, ...Object.keys(registration.refused), ...Object.keys(registration.warned), ...registration.harmless];
+  const paths = [...members(BackgroundWorkerMetadata).keys()].filter((path) => !whole.some((one) => path.startsWith(`${one}.`) || path.startsWith(`${one}[]`)));
+  assert.deepEqual(paths.filter((path) => !known.includes(path)), [], "members that are new");
+  assert.deepEqual(known.filter((path) => !paths.includes(path)), [], "members that are gone");
+});
+
+test("a registration is refused, or its version warned of, as the table says", async () => {
+  for (const [path, [value, offender]] of Object.entries(registration.refused)) {
+    for (const empty of [null, Array.isArray(value) ? [] : typeof value === "object" ? {} : null]) assert.equal((await declare(path, empty)).reply.status, 200, path);
+    const { reply } = await declare(path, value);
+    assert.equal(reply.status, 400, path);
+    assert.ok(reply.json.error.includes(`: ${offender};`), reply.text);
+  }
+  for (const [path, [value, feature]] of Object.entries(registration.warned)) {
+    assert.deepEqual((await declare(path, Array.isArray(value) ? [] : null)).warnings, [], path);
+    const { reply, warnings } = await declare(path, value);
+    assert.equal(reply.status, 200, reply.text);
+    assert.deepEqual(warnings.map((one) => one.feature), [feature]);
+  }
+  for (const path of registration.harmless) assert.deepEqual((await declare(path, "x")).warnings, [], path);
+});
 
 // ---- the README ----
 

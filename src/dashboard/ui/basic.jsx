@@ -159,6 +159,16 @@ export function Table({ label, columns, rows, rowKey = "id", onRow }) {
 }
 
 /** Names and values, two columns. Rows without a value stay out. */
+/** What a version declares and the gateway does not have. */
+export function Warnings({ warnings = [] }) {
+  return warnings.map(({ feature, names, message }) => (
+    <div key={feature} class="problem" role="note" aria-label="Warning"><strong>Not supported</strong><span>{message}{names.some(Boolean) && <>: {names.filter(Boolean).join(", ")}</>}</span></div>
+  ));
+}
+
+/** The warning about one task. */
+export const warningOf = (warnings = [], slug) => warnings.find(({ feature, names }) => feature !== "prompts" && names.includes(slug));
+
 export function Facts({ rows }) {
   return (
     <dl class="facts">

@@ -6,7 +6,7 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { deployCommand } from "../lib/snippets.js";
 import { duration } from "../lib/time.js";
-import { Button, Dialog, Empty, Facts, Id, Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";
+import { Button, Dialog, Empty, Facts, Id, Loading, Page, Problem, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
 
@@ -59,6 +59,7 @@ function Deployment({ place }) {
       actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Canceled").then(reload)}>Cancel</Button>}
         {data.status === "DEPLOYED" && isKnown && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back to it…" : "Promote…"}</Button>}</>}>
       {data.errorData && <section class="failure" aria-label="Error"><h2>{data.errorData.name ? `${data.errorData.name}: ` : ""}{data.errorData.message}</h2>{(data.errorData.stack ?? data.errorData.stderr) && <pre class="stack-trace" tabIndex={0}>{data.errorData.stack ?? data.errorData.stderr}</pre>}</section>}
+      <Warnings warnings={data.worker?.warnings} />
       <div class="columns">
         <section class="panel" aria-label="Build"><header><h2>Log of the build</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
         <aside class="stack">
@@ -66,7 +67,7 @@ function Deployment({ place }) {
             ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Took", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["Short code", data.shortCode], ["Runtime", data.runtime], ["Commit", data.git?.commitSha?.slice(0, 12)], ["Branch", data.git?.commitRef], ["By", data.triggeredVia],
             ["Runs", <a href={addressOf({ ...place, view: "runs", id: undefined, query: { version: data.version } })}>of this version</a>],
           ]} /></div></section>
-          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2></header><div class="body">{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a><span class="dim">{filePath}</span></div>)}</div></section>}
+          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2></header><div class="body">{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<span class="dim">{filePath}</span></div>)}</div></section>}
         </aside>
       </div>
       {isPromoting && <PromoteDialog place={place} version={data.version} current={current.data} onClose={() => setPromoting(false)} onDone={() => { current.reload(); reload(); }} />}

@@ -8,7 +8,7 @@ import { parseExactly, session } from "../lib/session.js";
 import { isFinal } from "../lib/status.js";
 import { clockTime, duration, runDuration, until, useNow } from "../lib/time.js";
 import { loadTrace } from "../lib/trace.js";
-import { Button, Empty, Facts, Id, Loading, Page, Problem, Status, Tag, Time } from "../ui/basic.jsx";
+import { Button, Empty, Facts, Id, Loading, Page, Problem, Status, Tag, Time, Warnings } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
@@ -16,6 +16,7 @@ import { CancelDialog, ReplayDialog, RescheduleDialog, SnippetDialog } from "./r
 import { Streams } from "./run_streams.jsx";
 import { Trace } from "./trace.jsx";
 import { CompleteDialog } from "./waitpoints.jsx";
+import { currentWorker } from "./test.jsx";
 
 const traceMs = 1500, longTraceMs = 15_000; // while the run has not ended; all of the trace is loaded each time
 
@@ -94,6 +95,8 @@ export function Run({ place }) {
   useEffect(() => { setIsLong(Boolean(trace.data?.isLong)); }, [trace.data]);
   useEffect(() => { if (live) { reload(); trace.reload(); } }, [live]);
   const now = useNow(Boolean(isLive));
+  const { data: version } = useQuery([place.ref, place.env, place.branch, run?.version, "version"], () => currentWorker(place, run.version), { enabled: Boolean(run?.error && run.version) });
+  const failedBy = version?.worker?.warnings?.filter(({ feature }) => run?.error?.message?.includes(`runcast does not have ${feature}`));
   const back = addressOf({ ...place, view: "runs", id: undefined });
   useEffect(() => {
     const press = (event) => { if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open], .menu") && !event.target.closest("input, textarea, select")) go(back); };
@@ -119,6 +122,7 @@ export function Run({ place }) {
       </>}>
       {error && <Problem error={error} retry={reload} />}
       {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span>{withTimes(run.waitingFor.message)}{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}</div>}
+      <Warnings warnings={failedBy} />
       {run.error && <section class="failure" aria-label="Error"><h2>{run.error.name ?? "Error"}: {run.error.message}</h2>{run.error.stackTrace && <pre class="stack-trace" tabIndex={0}>{run.error.stackTrace}</pre>}</section>}
       <div class="columns">
         <div class="stack">

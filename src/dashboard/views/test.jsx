@@ -6,14 +6,15 @@ import { useQuery } from "../lib/query.js";
 import { exampleOf, problemsOf } from "../lib/schema.js";
 import { branchHeader, session } from "../lib/session.js";
 import { deployCommand } from "../lib/snippets.js";
-import { Button, Empty, Field, Loading, Page, Problem } from "../ui/basic.jsx";
+import { Button, Empty, Field, Loading, Page, Problem, warningOf, Warnings } from "../ui/basic.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { parseJson } from "./run_dialogs.jsx";
 
 const memory = "runcast.payload."; // what was typed for a task stays in the tab
 
-export const currentWorker = (place) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current`,
+/** The version that new runs get, or the one that is named. */
+export const currentWorker = (place, version) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
   { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
 
 function TaskForm({ place, task }) {
@@ -75,6 +76,7 @@ export function Test({ place }) {
         <p><Button onClick={reload}>Look again</Button></p>
       </Empty>}
       {chosen && <>
+        <Warnings warnings={[warningOf(data.worker.warnings, chosen.slug)].filter(Boolean)} />
         <Field label="Task" as="select" value={chosen.slug} onChange={(event) => go(addressOf({ ...place, view: "test", id: event.currentTarget.value, query: {} }), { replace: true })}>{tasks.map(({ slug, filePath }) => <option key={slug} value={slug}>{slug}{filePath ? ` (${filePath})` : ""}</option>)}</Field>
         <TaskForm key={chosen.slug} place={place} task={chosen} />
       </>}

@@ -2,7 +2,7 @@
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { Empty, Facts, Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";
+import { Empty, Facts, Loading, Page, Problem, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { currentWorker } from "./test.jsx";
 
 const kinds = { cli: "CLI of a developer", supervise: "Supervise role", worker: "Worker with a token" };
@@ -26,8 +26,9 @@ export function Workers({ place }) {
         ["Heard", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">now</span>, "number"],
       ]} />}
       {worker && <section class="panel" aria-label="Current version"><header><h2>Current version</h2></header><div class="body">
+        <Warnings warnings={worker.warnings} />
         <Facts rows={[["Version", worker.version], ["SDK", worker.sdkVersion], ["CLI", worker.cliVersion]]} />
-        {(worker.tasks ?? []).map(({ slug, filePath, triggerSource }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a><span class="dim">{triggerSource === "SCHEDULED" ? "by schedules, " : ""}{filePath}</span></div>)}
+        {(worker.tasks ?? []).map(({ slug, filePath, triggerSource }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}<span class="dim">{triggerSource === "SCHEDULED" ? "by schedules, " : ""}{filePath}</span></div>)}
       </div></section>}
     </Page>
   );

@@ -18,7 +18,7 @@ const sdk = require("@trigger.dev/sdk");
 const cliFolder = path.join(workerFolder, "node_modules/trigger.dev/dist/esm");
 const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
 
-test("a project with prompts, an agent and concurrency limits meets no refusal", async (t) => {
+test("a project with prompts and an agent meets no refusal, and its version has warnings", async (t) => {
   const gateway = await startGateway({ t, options: ["--log-level", "debug"] });
   await startCli({ t, gateway, folder: path.join(workerFolder, "platform") });
   sdk.configure({ baseURL: gateway.url, accessToken: keys.dev });
@@ -34,8 +34,16 @@ test("a project with prompts, an agent and concurrency limits meets no refusal",
   assert.match(refused, /runcast does not have prompts/); // which is what the task asked for
   for (const id of (await sdk.batch.retrieve(batch.batchId)).runs) assert.equal((await end(id)).status, "COMPLETED");
   assert.doesNotMatch(gateway.stderr, /members of a request are ignored/);
-  const named = [...gateway.stderr.matchAll(/a worker sends what runcast does not do.*?what\W+([\w ]+)/g)].map(([, what]) => what);
-  for (const what of ["prompts", "agentConfig", "concurrency", "concurrencyLimits"]) assert.ok(named.includes(what), `${what}: ${named}`);
+  const { json: { worker } } = await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat });
+  assert.deepEqual(worker.warnings.map(({ feature, names }) => [feature, names]), [["prompts", ["greeting"]], ["sessions and agents that chat", ["assistant"]]]);
+});
+
+test("the CLI prints why a project with concurrency limits is refused", async (t) => {
+  const gateway = await startGateway({ t });
+  const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "limits"), words: "concurrency limits are not supported" });
+  const said = cli.said.replace(/\s+/g, " ");
+  for (const offender of ['task "greet" (concurrency)', 'concurrency limit "shared"']) assert.ok(said.includes(offender), said.slice(-1000));
+  assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
 });
 
 test("what the CLI calls is there, or in the README as what is not", async (t) => {

@@ -50,8 +50,9 @@ class Cli {
     try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* it is empty */ }
   }
 
-  async ready() {
-    await until(() => this.end || this.said.includes("Local worker ready"), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
+  /** Until it says this; by default, that its build is registered. */
+  async ready(words = "Local worker ready") {
+    await until(() => this.end || this.said.includes(words), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
     if (this.end) throw new Error(`the CLI ended with ${JSON.stringify(this.end)}: ${this.said.slice(-3000)}`);
     return this;
   }
@@ -74,10 +75,10 @@ class Cli {
   kill() { return this.stop("SIGKILL"); }
 }
 
-/** { t, gateway or url, folder, env, logLevel } */
-export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug" }) {
+/** { t, gateway or url, folder, env, logLevel, words that say that it is ready } */
+export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug", words }) {
   fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
   const cli = new Cli({ url, folder, env, logLevel });
   t?.after(() => cli.stop());
-  return cli.ready();
+  return cli.ready(words);
 }

@@ -1,5 +1,5 @@
-// What a project of the platform declares beside tasks: prompts, an agent, concurrency limits.
-import { concurrencyLimit, logger, prompts, queue, task } from "@trigger.dev/sdk";
+// What a project of the platform declares besides tasks: prompts, an agent.
+import { logger, prompts, queue, task } from "@trigger.dev/sdk";
 
 export const greeting = prompts.define({ id: "greeting", model: "none", content: "Hello, {{name}}!" });
 
@@ -7,13 +7,11 @@ export const greeting = prompts.define({ id: "greeting", model: "none", content:
 const agent = { agentConfig: { type: "ai-sdk-chat" }, triggerSource: "agent" } as object;
 export const assistant = task({ id: "assistant", ...agent, run: async () => "no model here" });
 
-export const shared = concurrencyLimit({ name: "shared", total: 5 });
 export const line = queue({ name: "line", concurrencyLimit: 3 });
 
 export const greet = task({
   id: "greet",
   queue: line,
-  concurrency: [{ total: 2 }, shared],
   run: async ({ name }: { name: string }) => {
     logger.info("greeting");
     const refused = await greeting.resolve({ name }).catch((error) => error.message);
