@@ -114,7 +114,10 @@ if wanted fuzz; then
         name=$(basename "$source" .c)
         ninja -C build-fuzz "$name"
         mkdir -p "$log/corpus-$name"
+        malloc_limit=256
+        [ "$name" != fuzz_archive ] || malloc_limit=8 # the inputs themselves are 1 MiB
         run "$name" "build-fuzz/$name" -max_total_time=$((minutes * 60)) -timeout=20 -rss_limit_mb=2048 \
+            -malloc_limit_mb="$malloc_limit" \
             -artifact_prefix="$log/$name-" "$log/corpus-$name" \
             "tests/fuzz/corpus/${name#fuzz_}"
     done

@@ -5,7 +5,9 @@
  *
  * In it are regular files and folders with plain relative names in UTF-8, and nothing else:
  * no links, devices or holes, no name twice. Limits count while it is read. Each pass reads the
- * archive from its beginning, by libarchive, and judges everything that it passes.
+ * archive from its beginning and judges everything that it passes: the headers of gzip and tar are
+ * read by code of this folder (gunzip.h, tar.h), in memory whose size no archive decides but for
+ * the names of its files.
  *
  * All of this blocks, for seconds when the archive is large: it is for a thread of the pool
  * in the supervise process, one at a time for each bundle; never for a loop's thread. Only

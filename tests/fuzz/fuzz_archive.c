@@ -1,8 +1,8 @@
 /* fuzz_archive - any bytes as the archive of a version: what is no gzip is put into it, so that
  * tar is reached, too.
  *
- * Whatever is in it, nothing is written outside of the folder, and no more than the limits
- * allow; what the check lets pass is extracted, twice, and one that was extracted has only
+ * Whatever is in it, nothing is written outside of the folder, no more than the limits
+ * allow, and the reader holds at most HEAP_MAX bytes at a time; what the check lets pass is extracted, twice, and one that was extracted has only
  * files and folders, with their two modes. No client waits for it: it is read in a thread of
  * its own, and time is not judged. */
 #include <assert.h>
@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "tests/fuzz/judge.h"
+#include "tests/support/world/heap_meter.h"
 #include "tests/support/world/tar_maker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -23,6 +24,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static const struct bundle_limits limits = { .files_max = 50,
                                              .unpacked_max = 1 << 20,
                                              .ratio_max = 200 };
+
+enum {
+    HEAP_MAX = 1 << 20
+}; /* the buffers of a pass are 200 KiB, names of 50 files as much */
 
 static uint32_t files, folders;
 static uint64_t bytes;
@@ -94,11 +99,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     else
         tar_gzip(input, &packed);
     struct bundle *bundle = tar_open(buf_slice(&packed), &limits);
+    heap_meter_begin();
     enum err checked = bundle_check(bundle, &content, &why);
     assert(!checked || why.text[0]);
     enum err read = bundle_read_file(bundle, SLICE("package.json"), 1000, &text, &why);
     assert(text.len <= 1000 && (!read || !text.len));
     extract(bundle, checked, &content);
+    assert(heap_meter_peak() <= HEAP_MAX);
     bundle_close(bundle);
     buf_finish(&packed);
     buf_finish(&text);

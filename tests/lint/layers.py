@@ -80,7 +80,8 @@ LIBRARIES = {
     "wslay": (r"wslay", {"http", "outbound"}),
     "llhttp": (r"llhttp", {"http", "outbound"}),
     "libdeflate": (r"libdeflate\.h", {"realtime/gzip.c"}),
-    "libarchive": (r"archive(_entry)?\.h", {"archive"}),
+    "libarchive": (r"archive(_entry)?\.h", {"archive/bundle_pack.c"}),
+    "zlib": (r"zlib\.h", {"archive/gunzip.h"}),
     "inih": (r"ini\.h", {"config/config.c"}),
 }
 KNOWN = "only known folders and files in src"

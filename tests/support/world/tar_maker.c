@@ -34,6 +34,16 @@ static void add_content(struct buf *tar, struct slice content)
     buf_add(tar, (struct slice){ zeros, (BLOCK - content.len % BLOCK) % BLOCK });
 }
 
+/* In 12 bytes, of which the highest bit says that they are in base 256. */
+static void put_binary(char *field, uint64_t number)
+{
+    bool is_negative = number == UINT64_MAX;
+    memset(field, is_negative ? 0xff : 0, 4);
+    for (int i = 11; i >= 4; i--, number >>= 8)
+        field[i] = (char)(number & 0xff);
+    field[0] = (char)(is_negative ? 0xff : 0x80);
+}
+
 void tar_add(struct buf *tar, const struct tar_entry *entry)
 {
     char block[BLOCK] = { 0 }, number[16];
@@ -46,6 +56,9 @@ void tar_add(struct buf *tar, const struct tar_entry *entry)
     put(block, 116, "0001750");
     snprintf(number, sizeof(number), "%011llo", (unsigned long long)size);
     put(block, 124, number);
+    if (entry->binary_size)
+        put_binary(block + 124, size);
+    block[482] = entry->extended;
     put(block, 136, "14000000000");
     block[156] = entry->type ? entry->type : '0';
     if (entry->link)

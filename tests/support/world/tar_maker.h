@@ -10,7 +10,10 @@ struct tar_entry {
     struct slice content;
     unsigned mode; /* 0: 0644 */
     const char *link;
-    uint64_t size; /* that the header says, if it is not that of the content; 0: it is */
+    uint64_t size;    /* that the header says, if it is not that of the content; 0: it is */
+    bool binary_size; /* the size is written in base 256 */
+    bool
+        extended; /* of type 'S': more of the map of holes follows, in blocks of their own */
 };
 
 /* ustar: the header and the content, filled up to whole blocks. */
