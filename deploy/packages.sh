@@ -60,6 +60,26 @@ without_main_cluster() { # COMMAND…
     return "$status"
 }
 
+# with_apt_lock COMMAND…: repeats a command of apt for at most ten minutes while another apt holds a
+# lock, as on a fresh machine that installs its updates. DPkg::Lock::Timeout waits for the lock of
+# dpkg alone, and not for those of package lists and of downloads.
+with_apt_lock() {
+    local tries=0 said
+    until said=$(LC_ALL=C "$@" 2>&1); do
+        if [[ $said != *"Could not get lock"* && $said != *"Unable to lock"* ]] ||
+            [ $((tries++)) -ge 120 ]; then
+            echo "$said" >&2
+            return 1
+        fi
+        [ "$tries" -gt 1 ] || echo "waiting for another apt, which holds a lock" >&2
+        sleep 5
+    done
+}
+
+apt_get() { # WORD…
+    as_root LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"
+}
+
 # install_missing PACKAGE…: says what is missing and installs it; silent when nothing is.
 install_missing() {
     local missing=() package
@@ -68,7 +88,6 @@ install_missing() {
     done
     [ ${#missing[@]} -gt 0 ] || return 0
     echo "installing Debian packages: ${missing[*]}" >&2
-    as_root DEBIAN_FRONTEND=noninteractive apt-get update -qq >&2
-    without_main_cluster as_root DEBIAN_FRONTEND=noninteractive \
-        apt-get install -qq -y --no-install-recommends "${missing[@]}" >&2
+    with_apt_lock apt_get update
+    without_main_cluster with_apt_lock apt_get install -y --no-install-recommends "${missing[@]}"
 }

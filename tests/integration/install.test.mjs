@@ -21,6 +21,14 @@ before(() => {
   assert.equal(status, 0, all);
 });
 
+/** Starts a script of bash that sources deploy/packages.sh; programs: others than the machine's, by name. */
+function packagesScript(script, programs) {
+  const folder = temporaryFolder();
+  for (const [name, text] of Object.entries(programs)) fs.writeFileSync(path.join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  const { status, stdout, stderr } = spawnSync("bash", ["-euc", `source "${top}/deploy/packages.sh"; ${script}`], { encoding: "utf8", env: { ...process.env, PATH: `${folder}:${process.env.PATH}`, FOLDER: folder } });
+  return { status, all: stdout + stderr, calls: fs.existsSync(path.join(folder, "calls")) ? fs.readFileSync(path.join(folder, "calls"), "utf8").trim().split("\n") : [] };
+}
+
 const at = (file) => path.join(root, file), unit = "usr/local/lib/systemd/system/runcast.service", doc = "usr/local/share/doc/runcast";
 
 test("program, units, settings, user and folders are where a distribution has them", () => {
@@ -69,4 +77,45 @@ test("the service is confined: at most 2.0 of 10 of what a service could do is l
   const { status, all } = run("systemd-analyze", "security", "--offline=yes", "--threshold=20", at(unit));
   assert.equal(status, 0, all.slice(-300));
   assert.match(all, /Overall exposure level for runcast.service: [01]\.\d OK/);
+});
+
+test("a build without the bench installs, too", () => {
+  const folder = temporaryFolder(), install = path.join(folder, "root");
+  const made = run("cmake", "-S", top, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DTESTS=OFF", "--log-level=WARNING");
+  assert.equal(made.status, 0, made.all);
+  fs.copyFileSync(path.join(build, "runcast"), path.join(folder, "runcast")); // as deploy/run.sh leaves it
+  fs.cpSync(path.join(build, "describe.d"), path.join(folder, "describe.d"), { recursive: true });
+  const { status, stdout, stderr } = spawnSync("cmake", ["--install", folder, "--prefix", install], { encoding: "utf8" });
+  assert.equal(status, 0, stdout + stderr);
+  assert.deepEqual(fs.readdirSync(path.join(install, "bin")), ["runcast"]);
+});
+
+const sudo = 'exec "$@"'; // for who is not root
+const locked = (lock) => `echo "E: Could not get lock ${lock}. It is held by process 1234 (apt-get)" >&2; exit 100`;
+
+test("installing packages waits for another apt, whichever lock that holds", () => {
+  const apt = `echo "$*" >> "$FOLDER/calls"; n=$(wc -l < "$FOLDER/calls"); case $n in 1) ${locked("/var/lib/apt/lists/lock")};; 3) ${locked("/var/cache/apt/archives/lock")};; esac`;
+  const { status, all, calls } = packagesScript("sleep() { :; }; without_main_cluster() { \"$@\"; }; install_missing no-such-package", { "apt-get": apt, sudo });
+  assert.equal(status, 0, all);
+  assert.deepEqual(calls.map((call) => / (update|install)/.exec(call)[1]), ["update", "update", "install", "install"]);
+  for (const call of calls) assert.match(call, /-o DPkg::Lock::Timeout=\d/);
+  assert.match(all, /waiting for another apt/);
+});
+
+test("installing packages reports any other failure of apt at once", () => {
+  const { status, all, calls } = packagesScript("without_main_cluster() { \"$@\"; }; install_missing no-such-package", { "apt-get": 'echo "$*" >> "$FOLDER/calls"; echo "E: Unable to locate package" >&2; exit 100', sudo });
+  assert.equal(status, 1);
+  assert.match(all, /E: Unable to locate package/);
+  assert.equal(calls.length, 1);
+});
+
+test("the Debian package leaves chapters and pictures as they are", { skip: spawnSync("dh_compress", ["--help"]).error && "debhelper is not installed" }, () => {
+  const folder = temporaryFolder(), docs = path.join(folder, "debian/runcast/usr/share/doc/runcast");
+  fs.mkdirSync(path.join(docs, "pictures"), { recursive: true });
+  for (const name of ["control", "rules"]) fs.copyFileSync(path.join(top, "deploy/debian", name), path.join(folder, "debian", name));
+  for (const name of ["README.md", "pictures/runs.webp", "changelog"]) fs.writeFileSync(path.join(docs, name), "x".repeat(20000));
+  const { status, stdout, stderr } = spawnSync("make", ["-f", "debian/rules", "override_dh_compress"], { cwd: folder, encoding: "utf8" });
+  assert.equal(status, 0, stdout + stderr);
+  assert.deepEqual(fs.readdirSync(docs).sort(), ["README.md", "changelog.gz", "pictures"]);
+  assert.deepEqual(fs.readdirSync(path.join(docs, "pictures")), ["runs.webp"]);
 });
