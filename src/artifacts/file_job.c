@@ -1,29 +1,26 @@
 /* file_job.c - hands jobs to the threads of libuv. */
 #include "artifacts/file_job.h"
 
-#include <assert.h>
-#include <uv.h>
-
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/mem.h"
+#include "base/work.h"
 
 struct file_request {
-    uv_work_t uv;
+    struct work work;
     struct file_job *job;
 };
 
-static void on_work(uv_work_t *uv)
+static void on_work(struct work *work)
 {
-    struct file_job *job = container_of(uv, struct file_request, uv)->job;
+    struct file_job *job = container_of(work, struct file_request, work)->job;
     job->work(job);
 }
 
-static void on_done(uv_work_t *uv, int status)
+static void on_done(struct work *work)
 {
-    struct file_request *request = container_of(uv, struct file_request, uv);
+    struct file_request *request = container_of(work, struct file_request, work);
     struct file_job *job = request->job;
-    (void)status; /* nobody cancels one */
     free(request);
     job->done(job);
 }
@@ -33,7 +30,7 @@ void file_job_begin(struct loop *loop, struct file_job *job)
     struct file_request *request = mem_new(struct file_request);
     request->job = job;
     job->error = 0;
-    int status = uv_queue_work(loop_uv(loop), &request->uv, on_work, on_done);
-    assert(!status);
-    (void)status;
+    request->work.run = on_work;
+    request->work.done = on_done;
+    work_begin(loop_uv(loop), &request->work, WORK_FILE);
 }

@@ -32,7 +32,9 @@ static int open_folder(int above, const char *name)
 struct sealing {
     uid_t uid, builder;
     gid_t gid;
-    uint64_t bytes;
+    const struct tree_limits *limits;
+    const struct work *work;
+    uint64_t entries, bytes;
     struct failure *why;
 };
 
@@ -41,6 +43,28 @@ static enum err not_sealed(struct sealing *sealing, const char *name)
     return explain(sealing->why, errno == ENOSPC ? ERR_STORE_FULL : ERR_INTERNAL,
                    "cannot finish '%.*s': %s", SLICE_ARG(text_clip(slice_of(name))),
                    strerror(errno));
+}
+
+/* Every entry passes here, before it is touched. */
+static enum err count_entry(struct sealing *sealing, const struct stat *found)
+{
+    uint64_t size = S_ISREG(found->st_mode) ? (uint64_t)found->st_size : 0;
+    const struct tree_limits *limits = sealing->limits;
+    if (!work_goes_on(sealing->work))
+        return explain(sealing->why, ERR_CANCELED, "canceled");
+    if (++sealing->entries > limits->entries_max)
+        return explain(
+            sealing->why, ERR_TOO_LARGE,
+            "the version is more than %llu files and folders after its build; make "
+            "it smaller, or raise deploy-files, of which it is ten times",
+            (unsigned long long)limits->entries_max);
+    if (size > limits->bytes_max - sealing->bytes)
+        return explain(sealing->why, ERR_TOO_LARGE,
+                       "the version is larger than %llu bytes after its build; make it "
+                       "smaller, or raise deploy-unpacked, of which it is ten times",
+                       (unsigned long long)limits->bytes_max);
+    sealing->bytes += size;
+    return OK;
 }
 
 /* The owner first: from then on nobody else changes the mode. */
@@ -64,9 +88,8 @@ static enum err seal_opened(struct sealing *sealing, int file, const char *name)
     if (is_foreign(sealing, &found))
         return explain(sealing->why, ERR_INVALID, "'%.*s' is a link to a file outside",
                        SLICE_ARG(text_clip(slice_of(name))));
-    if (!own(file, sealing, found.st_mode & 0111 ? 0755 : 0644) || fsync(file))
+    if (!own(file, sealing, found.st_mode & 0111 ? 0755 : 0644))
         return not_sealed(sealing, name);
-    sealing->bytes += (uint64_t)found.st_size;
     return OK;
 }
 
@@ -99,6 +122,9 @@ static enum err seal_entry(struct sealing *sealing, int folder, const char *name
     struct stat found;
     if (fstatat(folder, name, &found, AT_SYMLINK_NOFOLLOW))
         return not_sealed(sealing, name);
+    enum err refused = count_entry(sealing, &found);
+    if (refused)
+        return refused;
     if (S_ISDIR(found.st_mode))
         return seal_below(sealing, folder, name, depth);
     if (S_ISREG(found.st_mode))
@@ -127,21 +153,25 @@ static enum err seal_folder(struct sealing *sealing, int folder, unsigned depth)
     for (struct dirent *entry; !refused && (entry = readdir(all));)
         if (!is_dots(entry->d_name))
             refused = seal_entry(sealing, dirfd(all), entry->d_name, depth);
-    if (!refused && fsync(dirfd(all)))
-        refused = not_sealed(sealing, "a folder");
     closedir(all);
     return refused;
 }
 
-enum err tree_seal(int folder, uid_t builder, uint64_t *bytes, struct failure *why)
+enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
+                   const struct work *work, uint64_t *bytes, struct failure *why)
 {
-    struct sealing sealing = {
-        .uid = geteuid(), .builder = builder, .gid = getegid(), .why = why
-    };
+    struct sealing sealing = { .uid = geteuid(),
+                               .builder = builder,
+                               .gid = getegid(),
+                               .limits = limits,
+                               .work = work,
+                               .why = why };
     int again = open_folder(folder, ".");
     if (again < 0)
         return not_sealed(&sealing, ".");
     enum err refused = seal_folder(&sealing, again, 0);
+    if (!refused && syncfs(folder))
+        refused = not_sealed(&sealing, "the version");
     *bytes = sealing.bytes;
     return refused;
 }
@@ -149,6 +179,7 @@ enum err tree_seal(int folder, uid_t builder, uint64_t *bytes, struct failure *w
 /* ---- removal ---- */
 
 struct removing {
+    const struct work *work;
     int top;
     unsigned moved; /* to the top, in this round */
 };
@@ -181,27 +212,28 @@ static void remove_entries(struct removing *removing, int folder, unsigned depth
         close(folder);
         return;
     }
-    for (struct dirent *entry; (entry = readdir(all));)
+    for (struct dirent *entry; work_goes_on(removing->work) && (entry = readdir(all));)
         if (!is_dots(entry->d_name) && unlinkat(dirfd(all), entry->d_name, 0))
             remove_folder(removing, dirfd(all), entry->d_name, depth);
     closedir(all);
 }
 
-void tree_remove(int above, const char *name)
+bool tree_remove(int above, const char *name, const struct work *work)
 {
-    struct removing removing = { 0 };
+    struct removing removing = { .work = work };
     if (unlinkat(above, name, 0) == 0)
-        return;
+        return true;
     removing.top = open_folder(above, name);
     if (removing.top < 0)
-        return;
+        return true;
     fchmod(removing.top, 0700);
-    for (unsigned i = 0; i == 0 || (removing.moved && i < ROUNDS_MAX); i++) {
+    for (unsigned i = 0;
+         work_goes_on(work) && (i == 0 || (removing.moved && i < ROUNDS_MAX)); i++) {
         int again = open_folder(removing.top, ".");
         removing.moved = 0;
         if (again >= 0)
             remove_entries(&removing, again, 1);
     }
     close(removing.top);
-    unlinkat(above, name, AT_REMOVEDIR);
+    return unlinkat(above, name, AT_REMOVEDIR) == 0 || work_goes_on(work);
 }

@@ -4,18 +4,27 @@
  *   tree_seal      it belongs to this process, and nobody else can write in it
  *   tree_remove    nothing of it is left
  *
- * Both block: for a thread of the pool. */
+ * Both block: for a thread of the pool, whose job (work.h) they look at after each entry. */
 #pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "base/work.h"
+
+/* What a version may be in its place: how many files, folders and links, and bytes of all files. */
+struct tree_limits {
+    uint64_t entries_max, bytes_max;
+};
 
 /* Regular files become 0644 or 0755, folders 0755, links stay; what is none of these is removed.
- * All of it is synced. bytes: of all files. ERR_INVALID: a file that has another name elsewhere
- * too, and is not the builder's, keeps its owner and mode: it may be one of the machine's. */
-enum err tree_seal(int folder, uid_t builder, uint64_t *bytes, struct failure *why);
+ * All of it is synced, with everything else on that disk: once, and not file by file. bytes: of all
+ * files. ERR_INVALID: a file that has another name elsewhere too, and is not the builder's, keeps
+ * its owner and mode: it may be one of the machine's. ERR_TOO_LARGE: a limit; ERR_CANCELED. */
+enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
+                   const struct work *work, uint64_t *bytes, struct failure *why);
 
-/* A name in the folder above, whatever it is; also when its owner works against it. */
-void tree_remove(int above, const char *name);
+/* A name in the folder above, whatever it is; also when its owner works against it. False: the job
+ * may not go on, and something is left. work NULL: until nothing is left. */
+bool tree_remove(int above, const char *name, const struct work *work);

@@ -15,13 +15,15 @@
 #include "build/version_build.h"
 
 #include <signal.h>
-#include <uv.h>
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/work.h"
 #include "build/build_environment.h"
 #include "build/containerfile.h"
 #include "build/manifest.h"
+#include "build/package.h"
+#include "build/program_version.h"
 #include "build/version_folder.h"
 #include "process/cgroup.h"
 #include "json/scan.h"
@@ -32,13 +34,12 @@ enum {
     MIB = 1 << 20,
     INDEX_MEMORY_MAX = 8192, /* MiB */
     BUILD_OOM_SCORE = 700,   /* when memory ends: builds, then runs, then the rest */
-    ARGUMENTS_MAX = 10,
-    NODE_LEAST = 20,
-    PROGRAM_VERSION_MAX = 32,
     OPEN_FILES = 16384,
     PROCESSES = 8192, /* of a user, whose runs count, too */
     GROUP_PROCESSES = 1024,
     CPU_WEIGHT = 100, /* as one core */
+    TIMES_BUILT =
+        10, /* a version by its archive, in files and bytes: packages were added */
 };
 
 enum build_part { OPEN, READ, ASK, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
@@ -53,7 +54,7 @@ struct version_build {
     bool canceled, overdue;
     struct timer deadline;
 
-    uv_work_t work;
+    struct work work;
     struct failure why; /* of the step in the pool */
     enum err status;    /* the same */
 
@@ -61,11 +62,12 @@ struct version_build {
     struct version_folder folder;
     char group[CGROUP_PATH_MAX]; /* of the children; "": none */
     struct buf manifest_text;    /* build.json */
+    struct buf package_text;     /* package.json; empty: the archive has none */
     struct manifest manifest;
     struct containerfile containerfile;
     bool has_dependencies;
     char *program;
-    char program_version[PROGRAM_VERSION_MAX]; /* "v22.11.0", as it says */
+    struct program_version program_version;
 
     struct process process;
     bool runs; /* the process is there */
@@ -132,11 +134,12 @@ static enum err check_hash(struct version_build *build, struct failure *why)
     unsigned char hash[BUNDLE_HASH_LEN];
     char text[2 * BUNDLE_HASH_LEN + 1];
     enum err refused = bundle_hash(build->bundle, hash, why);
-    for (size_t i = 0; !refused && i < BUNDLE_HASH_LEN; i++)
-        snprintf(text + 2 * i, 3, "%02x", hash[i]);
-    if (!refused && strcmp(text, build->task.job->archive_hash) != 0)
-        refused = explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
-    return refused;
+    if (refused)
+        return refused;
+    text_to_hex(hash, sizeof(hash), text);
+    if (strcmp(text, build->task.job->archive_hash) == 0)
+        return OK;
+    return explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
 }
 
 static enum err read_manifest(struct version_build *build, struct failure *why)
@@ -165,25 +168,14 @@ static enum err read_containerfile(struct version_build *build, struct failure *
 
 static enum err read_package(struct version_build *build, struct failure *why)
 {
-    struct buf text = { 0 };
-    struct slice name, value;
     enum err refused = bundle_read_file(build->bundle, SLICE("package.json"),
-                                        PACKAGE_BYTES_MAX, &text, why);
-    if (refused == ERR_NOT_FOUND) {
-        buf_finish(&text);
+                                        PACKAGE_BYTES_MAX, &build->package_text, why);
+    if (refused == ERR_NOT_FOUND)
         return OK;
-    }
-    if (!refused &&
-        (!scan_is_json(buf_slice(&text)) || scan_type(buf_slice(&text)) != SCAN_OBJECT))
-        refused = explain(why, ERR_INVALID, "package.json is no JSON object");
-    struct slice needed =
-        refused ? (struct slice){ 0 } : scan_member(buf_slice(&text), "dependencies");
-    if (scan_type(needed) == SCAN_OBJECT) {
-        struct scan_members members = scan_members(needed);
-        build->has_dependencies = scan_next_member(&members, &name, &value);
-    }
-    buf_finish(&text);
-    return refused;
+    if (refused)
+        return refused;
+    return package_has_dependencies(buf_slice(&build->package_text),
+                                    &build->has_dependencies, why);
 }
 
 static enum err unpack(struct version_build *build, const char *const *names,
@@ -194,6 +186,22 @@ static enum err unpack(struct version_build *build, const char *const *names,
                                     .uid = build->task.user.uid,
                                     .gid = build->task.user.gid };
     return bundle_extract(build->bundle, &target, why);
+}
+
+static bool is_bun(const struct version_build *build)
+{
+    return slice_starts(slice_of(build->manifest.runtime), "bun");
+}
+
+/* For the step that installs: afterwards everything is unpacked. */
+static enum err write_package_for_bun(struct version_build *build, struct failure *why)
+{
+    struct buf text = { 0 };
+    enum err refused = OK;
+    if (is_bun(build) && package_without_workspaces(buf_slice(&build->package_text), &text))
+        refused = version_folder_write_package(&build->folder, buf_slice(&text), why);
+    buf_finish(&text);
+    return refused;
 }
 
 static enum err read_archive(struct version_build *build, struct failure *why)
@@ -208,7 +216,9 @@ static enum err read_archive(struct version_build *build, struct failure *why)
         refused = read_containerfile(build, why);
     if (!refused)
         refused = read_package(build, why);
-    return refused ? refused : unpack(build, first, why);
+    if (!refused)
+        refused = unpack(build, first, why);
+    return refused ? refused : write_package_for_bun(build, why);
 }
 
 static enum err unpack_all(struct version_build *build, struct failure *why)
@@ -234,6 +244,9 @@ static enum err seal(struct version_build *build, struct failure *why)
                                    .architecture = build->options->architecture,
                                    .libc = build->options->libc,
                                    .program = build->program };
+    const struct bundle_limits *limits = build->options->limits;
+    const struct tree_limits most = { limits->files_max * TIMES_BUILT,
+                                      limits->unpacked_max * TIMES_BUILT };
     enum err refused = OK;
     if (build->task.index.ptr)
         buf_add(&build->index, build->task.index);
@@ -241,14 +254,18 @@ static enum err seal(struct version_build *build, struct failure *why)
         refused = version_folder_read_index(&build->folder, &build->index, why);
     if (!refused)
         refused = version_folder_seal(&build->folder, buf_slice(&build->manifest_text),
-                                      buf_slice(&build->index), &facts, &build->bytes, why);
+                                      buf_slice(&build->index), &facts, &most, &build->work,
+                                      &build->bytes, why);
     build->placed = !refused;
     return refused;
 }
 
+/* A folder that is large is removed by whoever calls version_folder_remove_old next: the builder
+ * would keep other builds waiting. */
 static enum err clean(struct version_build *build, struct failure *why)
 {
     version_folder_finish(&build->folder);
+    version_folder_remove_old(build->options->versions, &build->work);
     bundle_close(build->bundle);
     if (build->group[0])
         cgroup_remove(build->group, why); /* one that stays is empty, and used again */
@@ -286,10 +303,7 @@ static void on_output(struct process *process, enum process_pipe pipe, struct sl
 {
     struct version_build *build = container_of(process, struct version_build, process);
     if (build->step == ASK && pipe != PROCESS_STDERR) {
-        size_t len = strlen(build->program_version);
-        snprintf(build->program_version + len, PROGRAM_VERSION_MAX - len, "%.*s",
-                 (int)(text.len < PROGRAM_VERSION_MAX ? text.len : PROGRAM_VERSION_MAX),
-                 text.ptr);
+        program_version_add(&build->program_version, text);
         return;
     }
     if (pipe == PROCESS_STDERR || build->step != INDEX)
@@ -312,50 +326,49 @@ static void name_step(const struct version_build *build, char *name, size_t size
                      slice_of(build->containerfile.commands[build->command - 1]))));
 }
 
+/* What may be the reason, after the error of a child. */
+static void add_hint(struct version_build *build, struct slice lines)
+{
+    size_t len = strlen(build->message);
+    if (build->step == INSTALL && lines.len &&
+        (memmem(lines.ptr, lines.len, "E404", 4) ||
+         memmem(lines.ptr, lines.len, " 404", 4)))
+        snprintf(
+            build->message + len, MESSAGE_MAX - len,
+            "; a package was not found: the project's .npmrc is not used here, so for a "
+            "private registry name a file in NPM_CONFIG_USERCONFIG, and that in "
+            "--builder-env");
+    else if (build->step == INDEX)
+        program_version_hint(&build->program_version, build->manifest.runtime,
+                             build->message + len, MESSAGE_MAX - len);
+}
+
 static void fail_child(struct version_build *build, const char *reason)
 {
     char name[160];
     struct slice lines = build_output_errors(build->task.output);
     bool full = lines.len && memmem(lines.ptr, lines.len, "ENOSPC", 6);
+    bool is_first = !build->failed;
     name_step(build, name, sizeof(name));
     build_output_clean(lines, &build->errors);
     fail_build(build, "%s%s failed: %s", full ? "the disk is full: " : "", name, reason);
-}
-
-/* What Node is older than the controllers need would fail somewhere inside of them. */
-static void judge_program(struct version_build *build)
-{
-    const char *runtime = build->manifest.runtime, *said = build->program_version;
-    long major = *said == 'v' ? strtol(said + 1, NULL, 10) : 0;
-    long named = strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
-    struct buf line = { 0 };
-    build->program_version[strcspn(said, "\r\n")] = '\0';
-    if (major < NODE_LEAST)
-        fail_build(
-            build,
-            "versions need Node %d or newer, and %s here says that it is %s: install "
-            "another one, and name it as in --node %ld=/opt/node/bin/node",
-            NODE_LEAST, build->program, said, named ? named : NODE_LEAST + 2);
-    else if (named && named != major)
-        buf_print(
-            &line,
-            "warning: this version names Node %ld and is executed by %s: --node %ld=PATH "
-            "names another one\n",
-            named, said, named);
-    build_output_add(build->task.output, buf_slice(&line));
-    buf_finish(&line);
+    if (is_first && !full)
+        add_hint(build, lines);
 }
 
 static void on_ended(struct process *process, const struct process_end *end)
 {
     struct version_build *build = container_of(process, struct version_build, process);
+    struct failure why = { 0 };
     build->runs = false;
     build->options->on_child(build->options->owner, build->pid, false);
     child_environment_finish(&build->environment);
     if (end->cause != PROCESS_EXITED || end->status != 0)
         fail_child(build, end->why);
-    else if (build->step == ASK)
-        judge_program(build);
+    else if (build->step == ASK &&
+             program_version_check(&build->program_version, build->manifest.runtime,
+                                   build->program, &why))
+        fail_build(build, "%s", why.text);
     next_step(build);
 }
 
@@ -400,11 +413,6 @@ static struct build_home home_of(const struct version_build *build)
                                 .passed = build->options->passed };
 }
 
-static bool is_bun(const struct version_build *build)
-{
-    return slice_starts(slice_of(build->manifest.runtime), "bun");
-}
-
 static bool ask_program(struct version_build *build)
 {
     const char *const arguments[] = { build->program, "--version", NULL };
@@ -415,23 +423,15 @@ static bool ask_program(struct version_build *build)
 
 static bool install(struct version_build *build)
 {
-    static const char *const npm[] = { "npm",       "i",         "--no-audit",
-                                       "--no-fund", "--no-save", "--no-package-lock",
-                                       NULL };
-    const char *const bun[] = { build->program, "install", "--production", "--no-save",
-                                NULL };
-    const char *const *words = is_bun(build) ? bun : npm;
-    const char *arguments[ARGUMENTS_MAX] = { NULL };
+    const char *scripts = build->options->no_scripts ? "--ignore-scripts" : NULL;
+    const char *const npm[] = { "npm",       "i",         "--no-audit",
+                                "--no-fund", "--no-save", "--no-package-lock",
+                                scripts,     NULL };
+    const char *const bun[] = { build->program, "install", "--production",
+                                "--no-save",    scripts,   NULL };
     struct build_home home = home_of(build);
-    size_t count = 0;
-    while (words[count]) {
-        arguments[count] = words[count];
-        count++;
-    }
-    if (build->options->no_scripts)
-        arguments[count] = "--ignore-scripts";
     build_environment_install(&build->environment, &home, build->task.job);
-    return spawn(build, arguments);
+    return spawn(build, is_bun(build) ? bun : npm);
 }
 
 static bool execute_command(struct version_build *build)
@@ -484,6 +484,7 @@ static void finish(struct version_build *build)
     timers_clear(loop_timers(build->options->loop), &build->deadline);
     done(build->owner, &outcome);
     buf_finish(&build->manifest_text);
+    buf_finish(&build->package_text);
     manifest_finish(&build->manifest);
     containerfile_finish(&build->containerfile);
     buf_finish(&build->index);
@@ -492,16 +493,15 @@ static void finish(struct version_build *build)
     free(build);
 }
 
-static void work(uv_work_t *request)
+static void run_pool_step(struct work *work)
 {
-    struct version_build *build = container_of(request, struct version_build, work);
+    struct version_build *build = container_of(work, struct version_build, work);
     build->status = pool_steps[build->step](build, &build->why);
 }
 
-static void on_worked(uv_work_t *request, int canceled)
+static void on_worked(struct work *work)
 {
-    struct version_build *build = container_of(request, struct version_build, work);
-    (void)canceled; /* nobody does that */
+    struct version_build *build = container_of(work, struct version_build, work);
     if (build->step == CLEAN) {
         finish(build);
         return;
@@ -527,7 +527,10 @@ static bool run_step(struct version_build *build)
     default: break;
     }
     build->why = (struct failure){ 0 };
-    uv_queue_work(loop_uv(build->options->loop), &build->work, work, on_worked);
+    build->work.run = run_pool_step;
+    build->work.done = on_worked;
+    work_begin(loop_uv(build->options->loop), &build->work,
+               build->step == CLEAN ? WORK_REMOVAL : WORK_BUILD);
     return true;
 }
 
@@ -557,6 +560,7 @@ static void stop(struct version_build *build)
 {
     if (build->step > OPEN && build->step < CLEAN)
         bundle_cancel(build->bundle);
+    work_stop(&build->work);
     if (build->runs)
         process_kill(&build->process, SIGKILL);
 }

@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "build/manifest.h"
-#include "build/tree.h"
 #include "json/members.h"
 #include "json/scan.h"
 
-enum { READ_BYTES = 65536, GIVEN_MODE = 0750 };
+enum { READ_BYTES = 65536, GIVEN_MODE = 0750, ASIDE_LEN = 24 };
 
-static const char unfinished[] = ".new";
+static const char unfinished[] = ".new", old[] = ".old.new";
 
 static char *joined(const char *first, const char *between, const char *second)
 {
@@ -33,9 +33,32 @@ static enum err failed(struct failure *why, const char *what)
     return explain(why, err, "cannot write %s: %s", what, strerror(errno));
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    size_t len = strlen(name), end_len = strlen(end);
+    return len > end_len && strcmp(name + len - end_len, end) == 0;
+}
+
+/* Takes a name out of a folder, whatever it is. A folder gets another name among the versions. */
+static void set_aside(int versions, int above, const char *name)
+{
+    char random[ASIDE_LEN + 1] = "";
+    if (unlinkat(above, name, 0) == 0)
+        return;
+    int folder = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    fchmod(folder, 0700); /* who may not write in it may not move it, either */
+    close(folder);
+    text_random(random, ASIDE_LEN, "abcdefghijklmnopqrstuvwxyz");
+    char *moved = joined(random, "", old);
+    renameat(above, name, versions, moved);
+    free(moved);
+}
+
 static enum err open_new(struct version_folder *folder, struct failure *why)
 {
-    tree_remove(folder->versions, folder->new_name);
+    set_aside(folder->versions, folder->versions, folder->new_name);
     if (mkdirat(folder->versions, folder->new_name, 0700))
         return failed(why, folder->new_name);
     folder->folder = openat(folder->versions, folder->new_name,
@@ -64,7 +87,7 @@ void version_folder_finish(struct version_folder *folder)
     if (!folder->name)
         return;
     if (folder->versions >= 0) {
-        tree_remove(folder->versions, folder->new_name);
+        set_aside(folder->versions, folder->versions, folder->new_name);
         close(folder->versions);
     }
     if (folder->folder >= 0)
@@ -93,7 +116,7 @@ static bool write_all(int file, struct slice text)
 static enum err write_file(struct version_folder *folder, const char *name,
                            struct slice text, struct failure *why)
 {
-    tree_remove(folder->folder, name);
+    set_aside(folder->versions, folder->folder, name);
     int file = openat(folder->folder, name,
                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (file < 0)
@@ -112,6 +135,12 @@ enum err version_folder_write_manifest(struct version_folder *folder, struct sli
     enum err refused = write_file(folder, "build.json", buf_slice(&text), why);
     buf_finish(&text);
     return refused;
+}
+
+enum err version_folder_write_package(struct version_folder *folder, struct slice text,
+                                      struct failure *why)
+{
+    return write_file(folder, "package.json", text, why);
 }
 
 /* A regular file of at most so many bytes. */
@@ -189,21 +218,13 @@ enum err version_folder_give(const char *path, struct process_user user,
     return refused;
 }
 
-/* A damaged one that is there already gives way: first it gets another name, then it goes. */
+/* A damaged one that is there already gives way. */
 static enum err put_in_place(struct version_folder *folder, struct failure *why)
 {
-    char *old_name = joined(folder->name, ".old", unfinished);
-    bool is_there = faccessat(folder->versions, folder->name, F_OK, 0) == 0;
-    int moved =
-        is_there ? renameat(folder->versions, folder->name, folder->versions, old_name) : 0;
-    if (!moved)
-        moved =
-            renameat(folder->versions, folder->new_name, folder->versions, folder->name);
-    enum err refused = moved || fsync(folder->versions) ? failed(why, folder->name) : OK;
-    if (is_there)
-        tree_remove(folder->versions, old_name);
-    free(old_name);
-    return refused;
+    set_aside(folder->versions, folder->versions, folder->name);
+    int failing =
+        renameat(folder->versions, folder->new_name, folder->versions, folder->name);
+    return failing || fsync(folder->versions) ? failed(why, folder->name) : OK;
 }
 
 static enum err write_ours(struct version_folder *folder, struct slice manifest,
@@ -234,10 +255,11 @@ static enum err write_ours(struct version_folder *folder, struct slice manifest,
  * put others in their place. */
 enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
                              struct slice index, const struct version_facts *facts,
+                             const struct tree_limits *limits, const struct work *work,
                              uint64_t *bytes, struct failure *why)
 {
     uid_t builder = folder->user.uid ? folder->user.uid : geteuid();
-    enum err refused = tree_seal(folder->folder, builder, bytes, why);
+    enum err refused = tree_seal(folder->folder, builder, limits, work, bytes, why);
     if (!refused)
         refused = write_ours(folder, manifest, index, facts, bytes, why);
     if (!refused && folder->user.uid)
@@ -245,27 +267,33 @@ enum err version_folder_seal(struct version_folder *folder, struct slice manifes
     return refused ? refused : put_in_place(folder, why);
 }
 
-/* First it has a name that no run looks for: it is whole or not there. */
-void version_folder_remove(const char *versions, const char *id)
+void version_folder_set_aside(const char *versions, const char *id)
 {
     int all = open(versions, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char *old_name = joined(id, ".old", unfinished);
-    if (all >= 0) {
-        renameat(all, id, all, old_name);
-        tree_remove(all, old_name);
-        close(all);
-    }
-    free(old_name);
+    if (all < 0)
+        return;
+    set_aside(all, all, id);
+    close(all);
 }
 
-void version_folder_remove_unfinished(const char *versions)
+void version_folder_set_unfinished_aside(const char *versions)
 {
     DIR *all = opendir(versions);
-    for (struct dirent *entry; all && (entry = readdir(all));) {
-        size_t len = strlen(entry->d_name), end = sizeof(unfinished) - 1;
-        if (len > end && strcmp(entry->d_name + len - end, unfinished) == 0)
-            tree_remove(dirfd(all), entry->d_name);
-    }
+    for (struct dirent *entry; all && (entry = readdir(all));)
+        if (ends_with(entry->d_name, unfinished) && !ends_with(entry->d_name, old))
+            set_aside(dirfd(all), dirfd(all), entry->d_name);
     if (all)
         closedir(all);
+}
+
+bool version_folder_remove_old(const char *versions, const struct work *work)
+{
+    DIR *all = opendir(versions);
+    bool done = true;
+    for (struct dirent *entry; done && all && (entry = readdir(all));)
+        if (ends_with(entry->d_name, old))
+            done = tree_remove(dirfd(all), entry->d_name, work);
+    if (all)
+        closedir(all);
+    return done;
 }

@@ -7,11 +7,13 @@
  *                             synced, renamed to ID
  *
  * Both belong to this process at the end, and only the group of the builder's user enters ID.
- * A folder ID is whole; what is called ID.new at a start is not, and is removed. All of this
- * blocks: for a thread of the pool. */
+ * A folder ID is whole; what is called ID.new at a start is not. Whatever is not needed any more
+ * gets a name that ends with ".old.new", at once, and is removed afterwards: that takes as long as a
+ * build has made files. All of this blocks: for a thread of the pool. */
 #pragma once
 
 #include "base/buf.h"
+#include "build/tree.h"
 #include "process/process.h"
 
 enum { INDEX_BYTES_MAX = 8 << 20 };
@@ -34,20 +36,25 @@ struct version_facts {
 enum err version_folder_make(struct version_folder *folder, const char *versions,
                              const char *id, struct process_user user, struct failure *why);
 
-/* Closes it, and removes it unless it is in its place. A zeroed one is fine. */
+/* Closes it, and sets it aside unless it is in its place. A zeroed one is fine. */
 void version_folder_finish(struct version_folder *folder);
 
 /* manifest: build.json as the bundle has it. */
 enum err version_folder_write_manifest(struct version_folder *folder, struct slice manifest,
                                        struct failure *why);
 
+/* package.json in the place of that of the archive, until everything is unpacked. */
+enum err version_folder_write_package(struct version_folder *folder, struct slice text,
+                                      struct failure *why);
+
 /* Appends index.json as the index wrote it, with the paths of an image. */
 enum err version_folder_read_index(struct version_folder *folder, struct buf *index,
                                    struct failure *why);
 
-/* index: with the paths of an image. bytes: of all files. */
+/* index: with the paths of an image. bytes: of all files. limits, work: tree_seal. */
 enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
                              struct slice index, const struct version_facts *facts,
+                             const struct tree_limits *limits, const struct work *work,
                              uint64_t *bytes, struct failure *why);
 
 /* What is ready may be entered by the group of this user alone, and changed by nobody: it may
@@ -55,8 +62,11 @@ enum err version_folder_seal(struct version_folder *folder, struct slice manifes
 enum err version_folder_give(const char *path, struct process_user user,
                              struct failure *why);
 
-/* One that nobody needs, wherever its build has come to. */
-void version_folder_remove(const char *versions, const char *id);
+/* Sets a version aside that is not needed, however far its build has come. */
+void version_folder_set_aside(const char *versions, const char *id);
 
-/* At a start: what builds have left. */
-void version_folder_remove_unfinished(const char *versions);
+/* At a start: sets aside what builds have left. */
+void version_folder_set_unfinished_aside(const char *versions);
+
+/* Removes what was set aside. False: the job may not go on, and something is left. */
+bool version_folder_remove_old(const char *versions, const struct work *work);

@@ -5,10 +5,9 @@
  * guessed about: the next scan says it. */
 #include "gateway/key_rotation.h"
 
-#include <uv.h>
-
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/work.h"
 #include "gateway/reseal.h"
 
 enum { FREE_EVERY_MS = 1, AGAIN_MS = 1000, TRIES_MAX = 60 };
@@ -36,7 +35,7 @@ struct rotate {
     size_t total; /* values sealed again */
     struct failure why;
 
-    uv_work_t work; /* the key files: they are synced */
+    struct work work; /* the key files: they are synced */
     bool saving, keep;
     enum err file_status;
     struct failure file_why;
@@ -150,7 +149,7 @@ static void on_placed(struct rotate *rotate)
         report(rotate, rotate->why.code, rotate->why.text);
 }
 
-static void run_work(uv_work_t *work)
+static void run_work(struct work *work)
 {
     struct rotate *rotate = container_of(work, struct rotate, work);
     rotate->file_status =
@@ -162,10 +161,9 @@ static void run_work(uv_work_t *work)
 static void end(struct rotate *rotate, bool keep);
 static void await_free(struct rotate *rotate);
 
-static void after_work(uv_work_t *work, int status)
+static void after_work(struct work *work)
 {
     struct rotate *rotate = container_of(work, struct rotate, work);
-    (void)status;
     if (!rotate->saving) {
         on_placed(rotate);
         return;
@@ -181,7 +179,9 @@ static void after_work(uv_work_t *work, int status)
 static void begin_work(struct rotate *rotate, bool saving)
 {
     rotate->saving = saving;
-    uv_queue_work(loop_uv(rotate->loop), &rotate->work, run_work, after_work);
+    rotate->work.run = run_work;
+    rotate->work.done = after_work;
+    work_begin(loop_uv(rotate->loop), &rotate->work, WORK_KEYS);
 }
 
 static void end(struct rotate *rotate, bool keep)

@@ -11,10 +11,10 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/work.h"
 #include "build/build_output.h"
 #include "build/version_build.h"
 #include "build/version_folder.h"
@@ -66,7 +66,7 @@ struct building {
     struct version_build *build;
     struct bytes *result; /* the body of complete */
     bool made;            /* it is there, as a folder */
-    uv_work_t removal;    /* of a version that is none */
+    struct work removal;  /* of a version that is none */
     bool removes;
 };
 
@@ -137,16 +137,16 @@ static void end_job(struct building *building)
     maybe_end(building);
 }
 
-static void remove_version(uv_work_t *work)
+static void remove_version(struct work *work)
 {
     struct building *building = container_of(work, struct building, removal);
-    version_folder_remove(site_versions(building->options.site), building->job.deployment);
+    version_folder_set_aside(site_versions(building->options.site),
+                             building->job.deployment);
 }
 
-static void on_removed(uv_work_t *work, int status)
+static void on_removed(struct work *work)
 {
     struct building *building = container_of(work, struct building, removal);
-    (void)status;
     building->removes = false;
     end_job(building);
 }
@@ -155,8 +155,9 @@ static void on_removed(uv_work_t *work, int status)
 static void drop_version(struct building *building)
 {
     building->removes = true;
-    uv_queue_work(loop_uv(building->options.loop), &building->removal, remove_version,
-                  on_removed);
+    building->removal.run = remove_version;
+    building->removal.done = on_removed;
+    work_begin(loop_uv(building->options.loop), &building->removal, WORK_VERSIONS);
 }
 
 /* ---- heartbeats ---- */

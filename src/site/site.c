@@ -11,16 +11,17 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/random.h"
 #include "base/text.h"
+#include "base/work.h"
+#include "build/tree.h"
 
-enum { DEPTH_MAX = 64, PIDS_MAX = 1 << 20, STAT_MAX = 1024, START_TIME_FIELD = 22 };
+enum { GONE_LEN = 24, PIDS_MAX = 1 << 20, STAT_MAX = 1024, START_TIME_FIELD = 22 };
 
 static const char lock_name[] = "supervise.lock", pids_name[] = "supervise.pids";
+static const char gone_prefix[] = ".gone-";
 
 struct site_child {
     pid_t pid;
@@ -34,6 +35,7 @@ struct site {
     struct site_child *children;
     size_t child_count, child_room;
     unsigned removing;
+    bool stopping;
 };
 
 static char *below(const char *path, const char *name)
@@ -173,16 +175,12 @@ static void kill_orphans(struct site *site)
 
 /* ---- scratch ---- */
 
+/* In a name that no runner has, so that another one may have that of the folder at once. */
 struct removal {
-    uv_work_t work;
+    struct work work;
     struct site *site;
-    char *name; /* below runners */
-};
-
-/* One folder of scratch, while it is removed. */
-struct removal_walk {
-    int top;
-    unsigned moved; /* to the top, in this round */
+    char gone[sizeof(gone_prefix) + GONE_LEN]; /* below runners */
+    bool finished;
 };
 
 static bool is_dots(const char *name)
@@ -190,98 +188,56 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-static void remove_tree(struct removal_walk *walk, int folder, const char *name,
-                        unsigned depth);
-
-/* Takes over the descriptor. */
-static void remove_entries(struct removal_walk *walk, int folder, unsigned depth)
-{
-    DIR *all = fdopendir(folder);
-    if (!all) {
-        close(folder);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(all));)
-        if (!is_dots(entry->d_name) && unlinkat(dirfd(all), entry->d_name, 0))
-            remove_tree(walk, dirfd(all), entry->d_name, depth);
-    closedir(all);
-}
-
-static int open_folder_in(int folder, const char *name)
-{
-    return openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* What is nested too deep is moved up to the top, to be met there in the next round. */
-static void remove_tree(struct removal_walk *walk, int folder, const char *name,
-                        unsigned depth)
-{
-    char moved[64];
-    if (depth == DEPTH_MAX) {
-        snprintf(moved, sizeof(moved), "moved-%u-%" PRIx64, walk->moved++,
-                 random_below(INT64_MAX));
-        renameat(folder, name, walk->top, moved);
-        return;
-    }
-    int opened = open_folder_in(folder, name);
-    if (opened < 0)
-        return;
-    remove_entries(walk, opened, depth + 1);
-    unlinkat(folder, name, AT_REMOVEDIR);
-}
-
-static void remove_scratch(int runners, const char *name)
-{
-    enum { ROUNDS_MAX = 1000 };
-    struct removal_walk walk = { .top = open_folder_in(runners, name) };
-    if (walk.top < 0)
-        return;
-    for (unsigned i = 0; i == 0 || (walk.moved && i < ROUNDS_MAX); i++) {
-        int again = open_folder_in(walk.top, ".");
-        walk.moved = 0;
-        if (again >= 0)
-            remove_entries(&walk, again, 1);
-    }
-    close(walk.top);
-    unlinkat(runners, name, AT_REMOVEDIR);
-}
-
-static void remove_all_scratch(const struct site *site)
-{
-    DIR *all = opendir(site->runners);
-    for (struct dirent *entry; all && (entry = readdir(all));)
-        if (!is_dots(entry->d_name))
-            remove_scratch(dirfd(all), entry->d_name);
-    if (all)
-        closedir(all);
-}
-
-static void remove_off_loop(uv_work_t *work)
+static void remove_off_loop(struct work *work)
 {
     struct removal *op = container_of(work, struct removal, work);
     int runners = open(op->site->runners, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (runners < 0)
-        return;
-    remove_scratch(runners, op->name);
-    close(runners);
+    op->finished = runners < 0 || tree_remove(runners, op->gone, work);
+    if (runners >= 0)
+        close(runners);
 }
 
-static void on_removed(uv_work_t *work, int status)
+/* What is left when the role stops is removed at the next start. */
+static void on_removed(struct work *work)
 {
     struct removal *op = container_of(work, struct removal, work);
-    (void)status;
+    if (!op->finished && !op->site->stopping) {
+        work_begin(loop_uv(op->site->loop), work, WORK_REMOVAL);
+        return;
+    }
     op->site->removing--;
-    free(op->name);
     free(op);
 }
 
 void site_remove_scratch(struct site *site, const char *runner)
 {
     struct removal *op = mem_new(struct removal);
+    char *from = below(site->runners, runner);
+    memcpy(op->gone, gone_prefix, sizeof(gone_prefix) - 1);
+    text_random(op->gone + sizeof(gone_prefix) - 1, GONE_LEN, "abcdefghijklmnopqrstuvwxyz");
+    char *to = below(site->runners, op->gone);
+    bool is_there = rename(from, to) == 0;
+    free(from);
+    free(to);
+    if (!is_there) {
+        free(op);
+        return;
+    }
     op->site = site;
-    op->name = mem_text(slice_of(runner));
+    op->work.run = remove_off_loop;
+    op->work.done = on_removed;
     site->removing++;
-    uv_queue_work(loop_uv(site->loop), &op->work, remove_off_loop, on_removed);
+    work_begin(loop_uv(site->loop), &op->work, WORK_REMOVAL);
+}
+
+void site_remove_left(struct site *site)
+{
+    DIR *all = opendir(site->runners);
+    for (struct dirent *entry; all && (entry = readdir(all));)
+        if (!is_dots(entry->d_name))
+            site_remove_scratch(site, entry->d_name);
+    if (all)
+        closedir(all);
 }
 
 enum err site_make_scratch(struct site *site, const char *runner, struct process_user user,
@@ -367,7 +323,6 @@ enum err site_open(struct loop *loop, const char *path, struct site **out,
         return refused;
     }
     kill_orphans(site);
-    remove_all_scratch(site);
     *out = site;
     return OK;
 }
@@ -388,6 +343,11 @@ enum err site_check_way(const struct site *site, struct failure *why)
                 way, site->path);
     free(way);
     return open ? OK : ERR_INVALID;
+}
+
+void site_stop(struct site *site)
+{
+    site->stopping = true;
 }
 
 bool site_is_idle(const struct site *site)

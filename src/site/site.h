@@ -25,6 +25,12 @@ enum err site_open(struct loop *loop, const char *path, struct site **site,
  * names what they cannot. */
 enum err site_check_way(const struct site *site, struct failure *why);
 
+/* Removes off the loop what an earlier process has left; no scratch was made yet. */
+void site_remove_left(struct site *site);
+
+/* The role stops: a folder of scratch that takes long to remove is left to the next start. */
+void site_stop(struct site *site);
+
 /* Nothing is being removed any more: site_is_idle. NULL is fine. */
 void site_close(struct site *site);
 bool site_is_idle(const struct site *site);

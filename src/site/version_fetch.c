@@ -11,10 +11,10 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/work.h"
 #include "build/build_output.h"
 #include "build/version_build.h"
 #include "build/version_folder.h"
@@ -48,7 +48,7 @@ struct version_fetch {
     struct bytes *index;
     struct build_output output;
     struct version_build *build;
-    uv_work_t clearing;
+    struct work clearing;
 };
 
 /* ---- the end ---- */
@@ -139,16 +139,15 @@ static void make(struct version_fetch *fetch)
     fetch->build = version_build_begin(&fetch->build_options, &task, on_made, fetch);
 }
 
-static void clear(uv_work_t *work)
+static void clear(struct work *work)
 {
     struct version_fetch *fetch = container_of(work, struct version_fetch, clearing);
-    version_folder_remove(site_versions(fetch->options.site), fetch->job.deployment);
+    version_folder_set_aside(site_versions(fetch->options.site), fetch->job.deployment);
 }
 
-static void on_cleared(uv_work_t *work, int status)
+static void on_cleared(struct work *work)
 {
     struct version_fetch *fetch = container_of(work, struct version_fetch, clearing);
-    (void)status;
     if (fetch->stopped)
         finish(fetch, ERR_DRAINING, "");
     else
@@ -197,7 +196,9 @@ static void on_answered(struct upward_call *call)
     } else {
         fetch->index = bytes_create(call->answer);
         fetch->state = FETCH_CLEARING;
-        uv_queue_work(loop_uv(fetch->options.loop), &fetch->clearing, clear, on_cleared);
+        fetch->clearing.run = clear;
+        fetch->clearing.done = on_cleared;
+        work_begin(loop_uv(fetch->options.loop), &fetch->clearing, WORK_VERSIONS);
     }
 }
 

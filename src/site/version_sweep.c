@@ -2,10 +2,10 @@
 #include "site/version_sweep.h"
 
 #include <dirent.h>
-#include <uv.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/work.h"
 #include "build/build_job.h"
 #include "build/version_folder.h"
 
@@ -14,16 +14,23 @@ enum {
     EVERY_MS = 5 * 60 * 1000,
 };
 
-enum sweep_state { SWEEP_RESTING, SWEEP_LISTING, SWEEP_ASKING, SWEEP_REMOVING };
+enum sweep_state {
+    SWEEP_RESTING,
+    SWEEP_CLEARING,
+    SWEEP_LISTING,
+    SWEEP_ASKING,
+    SWEEP_REMOVING
+};
 
 struct version_sweep {
     struct version_sweep_options options;
     enum sweep_state state;
     bool stopped;
-    bool again; /* a version was made in the middle of a round */
+    bool again; /* a version was made or set aside in the middle of a round */
+    bool cleared;
     struct timer timer;
     uint32_t kind;
-    uv_work_t work;
+    struct work work;
     struct upward_call call;
     struct buf names; /* of the round: each ends with a zero */
     size_t at;        /* where the next one begins */
@@ -46,18 +53,27 @@ static bool is_used(const struct version_sweep *sweep)
 
 static void go_on(struct version_sweep *sweep);
 
-/* ---- removing ---- */
-
-static void remove_work(uv_work_t *work)
+static void begin_work(struct version_sweep *sweep, void (*run)(struct work *),
+                       void (*done)(struct work *), enum work_kind kind)
 {
-    const struct version_sweep *sweep = container_of(work, struct version_sweep, work);
-    version_folder_remove(site_versions(sweep->options.site), sweep->name);
+    sweep->work.run = run;
+    sweep->work.done = done;
+    work_begin(loop_uv(sweep->options.loop), &sweep->work, kind);
 }
 
-static void on_removed(uv_work_t *work, int status)
+/* ---- removing ---- */
+
+/* Its files go in the next round. */
+static void remove_work(struct work *work)
+{
+    const struct version_sweep *sweep = container_of(work, struct version_sweep, work);
+    version_folder_set_aside(site_versions(sweep->options.site), sweep->name);
+}
+
+static void on_removed(struct work *work)
 {
     struct version_sweep *sweep = container_of(work, struct version_sweep, work);
-    (void)status;
+    sweep->again = true;
     log_info("a version is removed: the gateway keeps it no more", "deployment",
              sweep->name, NULL);
     go_on(sweep);
@@ -77,7 +93,7 @@ static void on_asked(struct upward_call *call)
     struct version_sweep *sweep = container_of(call, struct version_sweep, call);
     if (is_not_kept(call) && !sweep->stopped && !is_used(sweep)) {
         sweep->state = SWEEP_REMOVING;
-        uv_queue_work(loop_uv(sweep->options.loop), &sweep->work, remove_work, on_removed);
+        begin_work(sweep, remove_work, on_removed, WORK_VERSIONS);
     } else if (call->status) {
         go_on(sweep);
     } else {
@@ -122,11 +138,11 @@ static bool is_version(struct slice name)
     return slice_starts(name, "deployment_") && build_id_is_right(name);
 }
 
-static void list_work(uv_work_t *work)
+static void list_work(struct work *work)
 {
     struct version_sweep *sweep = container_of(work, struct version_sweep, work);
     DIR *all = opendir(site_versions(sweep->options.site));
-    for (const struct dirent *entry; all && (entry = readdir(all));)
+    for (const struct dirent *entry; all && work_goes_on(work) && (entry = readdir(all));)
         if (is_version(slice_of(entry->d_name))) {
             buf_add_text(&sweep->names, entry->d_name);
             buf_add_char(&sweep->names, '\0');
@@ -135,10 +151,32 @@ static void list_work(uv_work_t *work)
         closedir(all);
 }
 
-static void on_listed(uv_work_t *work, int status)
+static void on_listed(struct work *work)
 {
-    (void)status;
     go_on(container_of(work, struct version_sweep, work));
+}
+
+/* ---- clearing ---- */
+
+static void clear_work(struct work *work)
+{
+    struct version_sweep *sweep = container_of(work, struct version_sweep, work);
+    sweep->cleared = version_folder_remove_old(site_versions(sweep->options.site), work);
+}
+
+static void on_cleared(struct work *work)
+{
+    struct version_sweep *sweep = container_of(work, struct version_sweep, work);
+    if (sweep->stopped) {
+        rest(sweep);
+        return;
+    }
+    if (!sweep->cleared) {
+        begin_work(sweep, clear_work, on_cleared, WORK_REMOVAL);
+        return;
+    }
+    sweep->state = SWEEP_LISTING;
+    begin_work(sweep, list_work, on_listed, WORK_VERSIONS);
 }
 
 static void on_time(struct timer *timer)
@@ -146,8 +184,8 @@ static void on_time(struct timer *timer)
     struct version_sweep *sweep = container_of(timer, struct version_sweep, timer);
     buf_clear(&sweep->names);
     sweep->at = 0;
-    sweep->state = SWEEP_LISTING;
-    uv_queue_work(loop_uv(sweep->options.loop), &sweep->work, list_work, on_listed);
+    sweep->state = SWEEP_CLEARING;
+    begin_work(sweep, clear_work, on_cleared, WORK_REMOVAL);
 }
 
 /* ---- from outside ---- */
@@ -174,6 +212,7 @@ void version_sweep_stop(struct version_sweep *sweep)
     timers_clear(loop_timers(sweep->options.loop), &sweep->timer);
     if (sweep->state == SWEEP_ASKING)
         fetch_cancel(&sweep->call.fetch);
+    work_stop(&sweep->work);
 }
 
 bool version_sweep_is_idle(const struct version_sweep *sweep)

@@ -262,6 +262,7 @@ void supervise_drain(struct supervise *supervise)
     building_stop(supervise->building);
     version_store_stop(supervise->shared.versions);
     version_sweep_stop(supervise->sweep);
+    site_stop(supervise->shared.site);
     admission_give_back(supervise->admission, "the supervise role is ending");
     workload_end_kept(supervise->workload);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
@@ -372,7 +373,7 @@ static enum err share(struct supervise *supervise, struct failure *why)
     if (refused)
         return refused;
     shared->processes = children_create(supervise->loop, NULL);
-    version_folder_remove_unfinished(site_versions(shared->site));
+    version_folder_set_unfinished_aside(site_versions(shared->site));
     shared->versions = version_store_create(supervise->loop, site_versions(shared->site),
                                             options->programs);
     return OK;
@@ -468,6 +469,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     begin_sweeping(supervise);
     begin_building(supervise);
     begin_fetching(supervise);
+    site_remove_left(shared->site);
     log_info("supervising", "url", options->url, "folder", options->folder, "instance",
              supervise->instance, "user",
              *options->runner_user ? options->runner_user : "its own", NULL);

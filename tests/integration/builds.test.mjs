@@ -126,13 +126,14 @@ describe("a bundle", () => {
   });
 });
 
-test("a bundle is executed by a Node that is new enough, and told when it is another than it names", async (t) => {
+test("a bundle is executed by a Node that is new enough, and a failure says when it is another than the bundle names", async (t) => {
   const old = path.join(fakeNpm("exit 7"), "node18"), major = Math.max(20, Number(process.versions.node.split(".")[0]));
   fs.writeFileSync(old, "#!/bin/sh\necho v18.20.4\n", { mode: 0o755 });
   const { cli, log, refused, end } = await begin({ t, options: ["--node", `24=${old} 26=${fakeNode()}`] });
-  const deployed = await cli.deploy({}, makeBundle({ runtime: "node-26" }));
+  const deployed = await cli.deploy({}, makeBundle({ runtime: "node-26", commands: ["echo built"] }));
   assert.equal(deployed.status, 200, deployed.text);
-  assert.match(await log(deployed.json.id), new RegExp(`warning: this version names Node 26 and is executed by v${major}\\.`));
+  assert.equal(await log(deployed.json.id), "$ echo built\nbuilt\n");
+  assert.match(await refused(makeBundle({ runtime: "node-26", index: "process.exit(3)" })), new RegExp(`indexing failed: .*; the version names Node 26 and v${major}\\.\\S* executed it: --node 26=PATH names another one`));
   assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, and .*node18 here says that it is v18\.20\.4: .*--node 24=/);
   await end();
 });
@@ -144,7 +145,7 @@ test("a bundle is executed by the programs that --node names, Bun among them", a
   const deployed = await cli.deploy({}, makeBundle({ runtime: "bun", dependencies: { ms: "2.1.3" } }));
   assert.equal(deployed.status, 200, deployed.text);
   assert.match(await log(deployed.json.id), /Bun install --production\n[^]*Bun run \//);
-  const node = await cli.deploy({}, makeBundle({ runtime: "node-22" }));
+  const node = await cli.deploy({}, makeBundle({ runtime: "node-22", commands: ["echo built"] }));
   assert.equal(node.status, 200, node.text);
   assert.doesNotMatch(await log(node.json.id), /Bun/);
   assert.match(await refused(makeBundle({ runtime: "node-24" })), /\/nowhere\/node/);
@@ -260,7 +261,7 @@ describe("a build", () => {
     await world.supervisor.kill();
     await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0, { what: "its processes end" });
     await world.supervisor.begin();
-    assert.deepEqual(world.versions(), [], "what was unfinished is removed");
+    await until(() => !world.versions().length, { what: "what was unfinished is removed" });
     fs.writeFileSync(ahead, "61000"); // so long a builder may be silent
     await answer;
     await until(async () => (await world.cli.show(id).catch(() => ({}))).status === "DEPLOYED", { what: "it is built all the same" });

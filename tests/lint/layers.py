@@ -63,11 +63,9 @@ SEES_EVERYTHING = {"gateway", "main.c"}
 # A library, how its headers are called, and the folders and files that may include them.
 LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
+                             "base/work.h",
                              "net", "http", "outbound", "store", "process",
-                             "site/site.c", "site/building.c", "site/version_fetch.c",
-                             "site/version_sweep.c",
-                             "artifacts/file_job.c", "remote/remote.c",
-                             "build/version_build.c",
+                             "remote/remote.c",
                              "role", "gateway", "main.c"}),
     "SQLite": (r"sqlite3", {"store"}),
     "libpq": (r"libpq|postgres", {"store"}),

@@ -64,19 +64,20 @@ static void drop_connection(struct pg_link *link)
 
 /* ---- opening ---- */
 
-static void open_work(uv_work_t *work)
+static void open_work(struct work *work)
 {
     struct pg_link *link = container_of(work, struct pg_link, work);
     link->conn = pg_connect(link->options, &link->hello, &link->why);
 }
 
-static void after_open(uv_work_t *work, int status);
+static void after_open(struct work *work);
 
 static void begin_opening(struct pg_link *link)
 {
     link->state = PG_OPENING;
-    int trouble = uv_queue_work(link->loop, &link->work, open_work, after_open);
-    assert(trouble == 0); /* it only refuses a missing function */
+    link->work.run = open_work;
+    link->work.done = after_open;
+    work_begin(link->loop, &link->work, WORK_CONNECT);
 }
 
 static void on_timer(uv_timer_t *timer);
@@ -119,10 +120,9 @@ static bool take_connection(struct pg_link *link)
            (!link->reads || PQenterPipelineMode(link->conn)) && begin_polling(link);
 }
 
-static void after_open(uv_work_t *work, int status)
+static void after_open(struct work *work)
 {
     struct pg_link *link = container_of(work, struct pg_link, work);
-    assert(status == 0); /* nobody cancels */
     if (link->closing) {
         drop_connection(link);
         link->state = PG_CLOSED;

@@ -15,6 +15,7 @@
 
 #include <uv.h>
 
+#include "base/work.h"
 #include "store/pg/pg_connect.h"
 
 enum pg_state { PG_WAITING, PG_OPENING, PG_IDLE, PG_BUSY, PG_CLOSED };
@@ -53,7 +54,7 @@ struct pg_link {
     bool in_rows;      /* and its rows come now */
     uv_timer_t timer;  /* of the back-off, or of the deadline */
     uint64_t heard_ms; /* uv_now when bytes came; 0: never */
-    uv_work_t work;
+    struct work work;
     struct failure why; /* the last one */
     unsigned tries;     /* since a statement was answered */
     unsigned handles;   /* of libuv, not closed yet */

@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/work.h"
 #include "store/pg/pg_start.h"
 #include "store/pg_sql/pg_answer.h"
 #include "store/pg_sql/pg_refusal.h"
@@ -39,7 +40,7 @@ enum {
 enum pg_read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
 
 struct pg_read {
-    uv_work_t work;
+    struct work work;
     struct pg_readers *readers;
     enum pg_read_kind kind;
     union {
@@ -93,7 +94,7 @@ static void copied_work(struct pg_read *read)
     req->status = STORE_OK;
 }
 
-static void decode_work(uv_work_t *work)
+static void decode_work(struct work *work)
 {
     struct pg_read *read = container_of(work, struct pg_read, work);
     switch (read->kind) {
@@ -152,9 +153,8 @@ static void finish(struct pg_read *read)
     maybe_closing(readers);
 }
 
-static void after_decode(uv_work_t *work, int status)
+static void after_decode(struct work *work)
 {
-    assert(status == 0); /* nobody cancels */
     finish(container_of(work, struct pg_read, work));
 }
 
@@ -379,9 +379,9 @@ static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult 
 
 static void decode(struct pg_read *read)
 {
-    int trouble =
-        uv_queue_work(read->readers->loop, &read->work, decode_work, after_decode);
-    assert(trouble == 0); /* it only refuses a missing function */
+    read->work.run = decode_work;
+    read->work.done = after_decode;
+    work_begin(read->readers->loop, &read->work, WORK_DECODE);
 }
 
 /* Else runs would be missing, and nobody would know. */

@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "base/work.h"
 #include "store/sqlite/sqlite_find.h"
 #include "store/sqlite/sqlite_rows.h"
 
@@ -21,7 +22,7 @@ static const uint64_t read_limit_ns = UINT64_C(2000000000);
 enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
 
 struct read {
-    uv_work_t work;
+    struct work work;
     struct sqlite_readers *readers;
     struct sqlite_reader *reader;
     enum read_kind kind;
@@ -284,7 +285,7 @@ static bool is_bounded(const struct read *read)
     return read->kind != READ_SCAN || read->req.scan->limit;
 }
 
-static void read_work(uv_work_t *work)
+static void read_work(struct work *work)
 {
     struct read *read = container_of(work, struct read, work);
     struct sqlite_db *db = &read->reader->db;
@@ -325,7 +326,7 @@ static void maybe_stopped(struct sqlite_readers *readers)
     readers->stopped_fn(readers);
 }
 
-static void after_read(uv_work_t *work, int status);
+static void after_read(struct work *work);
 
 /* All connections but one may be searching; an only one may, too. */
 static bool slow_may(const struct sqlite_readers *readers)
@@ -337,8 +338,9 @@ static void start(struct sqlite_readers *readers, struct read *read)
 {
     read->reader = container_of(list_take(&readers->idle), struct sqlite_reader, link);
     readers->slow += read->waiter.slow;
-    int trouble = uv_queue_work(readers->loop, &read->work, read_work, after_read);
-    assert(trouble == 0); /* it only refuses a missing function */
+    read->work.run = read_work;
+    read->work.done = after_read;
+    work_begin(readers->loop, &read->work, WORK_READ);
 }
 
 static void start_waiting(struct sqlite_readers *readers)
@@ -349,11 +351,10 @@ static void start_waiting(struct sqlite_readers *readers)
         start(readers, container_of(next, struct read, waiter));
 }
 
-static void after_read(uv_work_t *work, int status)
+static void after_read(struct work *work)
 {
     struct read *read = container_of(work, struct read, work);
     struct sqlite_readers *readers = read->readers;
-    assert(status == 0); /* nobody cancels */
     readers->slow -= read->waiter.slow;
     list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
     start_waiting(readers);

@@ -9,6 +9,7 @@
 #include "build/containerfile.h"
 #include "build/image_needs.h"
 #include "build/manifest.h"
+#include "build/package.h"
 #include "json/scan.h"
 
 /* --- the job --------------------------------------------------------------------------- */
@@ -89,6 +90,25 @@ static const char *variable(const struct child_environment *environment, const c
             value = environment->entries[i] + len + 1;
         }
     return value;
+}
+
+static void assert_without_workspaces(const char *text, const char *expected)
+{
+    struct buf out = { 0 };
+    assert_int_equal(package_without_workspaces(slice_of(text), &out), expected != NULL);
+    assert_true(slice_is(buf_slice(&out), expected ? expected : ""));
+    buf_finish(&out);
+}
+
+static void a_package_loses_its_workspaces_and_nothing_else(void **state)
+{
+    (void)state;
+    assert_without_workspaces("{\"name\":\"a\",\"workspaces\":[\"packages/*\"],"
+                              "\"dependencies\": {\"ms\":\"2.1.3\",\"workspaces\":\"1\"}}",
+                              "{\"name\":\"a\",\"dependencies\":{\"ms\":\"2.1.3\","
+                              "\"workspaces\":\"1\"}}");
+    assert_without_workspaces("{\"workspaces\":{\"packages\":[]}}", "{}");
+    assert_without_workspaces("{\"name\":\"workspaces\"}", NULL);
 }
 
 static void children_get_what_is_listed_and_nothing_else(void **state)
@@ -434,6 +454,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_is_read),
         cmocka_unit_test(what_is_no_job_is_refused),
+        cmocka_unit_test(a_package_loses_its_workspaces_and_nothing_else),
         cmocka_unit_test(children_get_what_is_listed_and_nothing_else),
         cmocka_unit_test(bun_is_found_by_its_index),
         cmocka_unit_test(a_manifest_is_read_and_moved),

@@ -14,6 +14,8 @@ struct scene {
     int above, folder;
 };
 
+static const struct tree_limits plenty = { 1000, 1000 };
+
 static void write_file(int folder, const char *name, mode_t mode)
 {
     int file = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -37,7 +39,7 @@ static void scene_begin(struct scene *scene)
 static void scene_end(struct scene *scene)
 {
     close(scene->folder);
-    tree_remove(scene->above, "version");
+    assert_true(tree_remove(scene->above, "version", NULL));
     assert_int_equal(unlinkat(scene->above, "secret", 0), 0);
     close(scene->above);
     assert_int_equal(rmdir(scene->top), 0); /* nothing of the version is left */
@@ -58,7 +60,7 @@ static void what_is_sealed_nobody_else_writes(void **state)
     uint64_t bytes;
     scene_begin(&scene);
     assert_int_equal(symlinkat("../secret", scene.folder, "link"), 0);
-    assert_int_equal(tree_seal(scene.folder, geteuid(), &bytes, &why), OK);
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &plenty, NULL, &bytes, &why), OK);
     assert_int_equal(mode_of(scene.folder, "task.mjs"), 0644);
     assert_int_equal(mode_of(scene.above, "version"), 0755);
     assert_int_equal(mode_of(scene.above, "secret"), 0600);
@@ -75,16 +77,76 @@ static void only_files_of_the_builder_have_other_names(void **state)
     uint64_t bytes;
     scene_begin(&scene);
     assert_int_equal(linkat(scene.above, "secret", scene.folder, "mine", 0), 0);
-    assert_int_equal(tree_seal(scene.folder, geteuid() + 1, &bytes, &why), ERR_INVALID);
+    assert_int_equal(tree_seal(scene.folder, geteuid() + 1, &plenty, NULL, &bytes, &why),
+                     ERR_INVALID);
     assert_string_equal(why.text, "'mine' is a link to a file outside");
     assert_int_equal(mode_of(scene.above, "secret"), 0600);
-    assert_int_equal(tree_seal(scene.folder, geteuid(), &bytes, &why), OK);
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &plenty, NULL, &bytes, &why), OK);
+    scene_end(&scene);
+}
+
+static void a_version_that_is_too_large_is_not_sealed(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct failure why = { 0 };
+    uint64_t bytes;
+    struct tree_limits limits = { .entries_max = 3, .bytes_max = 8 };
+    scene_begin(&scene);
+    assert_int_equal(mkdirat(scene.folder, "folder", 0700), 0);
+    assert_int_equal(symlinkat("task.mjs", scene.folder, "link"), 0);
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why), OK);
+    limits.entries_max = 2;
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
+                     ERR_TOO_LARGE);
+    assert_string_equal(
+        why.text, "the version is more than 2 files and folders after its build; make "
+                  "it smaller, or raise deploy-files, of which it is ten times");
+    limits = (struct tree_limits){ .entries_max = 100, .bytes_max = 7 };
+    write_file(scene.folder, "other.mjs", 0600);
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
+                     ERR_TOO_LARGE);
+    assert_string_equal(why.text,
+                        "the version is larger than 7 bytes after its build; make it "
+                        "smaller, or raise deploy-unpacked, of which it is ten times");
+    scene_end(&scene);
+}
+
+static void sealing_ends_at_the_next_entry_when_its_job_is_stopped(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct failure why = { 0 };
+    uint64_t bytes;
+    struct work work = { .kind = WORK_BUILD };
+    scene_begin(&scene);
+    work_stop(&work);
+    assert_int_equal(tree_seal(scene.folder, geteuid(), &plenty, &work, &bytes, &why),
+                     ERR_CANCELED);
+    assert_int_equal(mode_of(scene.folder, "task.mjs"), 0666);
+    scene_end(&scene);
+}
+
+/* A job of its kind may go on for a second from when it began, which is long ago. */
+static void removal_ends_when_its_time_is_over_and_is_continued(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct work late = { .kind = WORK_REMOVAL };
+    scene_begin(&scene);
+    assert_false(tree_remove(scene.above, "version", &late));
+    assert_int_equal(mode_of(scene.folder, "task.mjs"), 0666);
+    assert_true(tree_remove(scene.above, "version", NULL));
+    assert_true(tree_remove(scene.above, "version", &late)); /* nothing is left */
     scene_end(&scene);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_version_that_is_too_large_is_not_sealed),
+        cmocka_unit_test(sealing_ends_at_the_next_entry_when_its_job_is_stopped),
+        cmocka_unit_test(removal_ends_when_its_time_is_over_and_is_continued),
         cmocka_unit_test(what_is_sealed_nobody_else_writes),
         cmocka_unit_test(only_files_of_the_builder_have_other_names),
     };

@@ -41,7 +41,7 @@ static const char npm_script[] =
 
 /* node: the index, which is told apart by what it is given. */
 static const char node_script[] =
-    "#!/bin/sh\nset -e\nif [ \"$1\" = --version ]; then echo v24.1.0; exit 0; fi\n"
+    "#!/bin/sh\nset -e\nif [ \"$1\" = --version ]; then echo v22.1.0; exit 0; fi\n"
     "case \"$1\" in --max_old_space_size=*) ;; *) exit 9;; esac\n"
     "test -f \"$2\"; grep -q \"$PWD/c.mjs\" build.json\n"
     "test -f node_modules/ms/index.js; test -z \"$TOKEN\"\n"
@@ -432,6 +432,15 @@ static void what_fails_is_said_and_leaves_nothing(void **state)
     assert_failed(
         &scene, "the disk is full: installing packages failed: it ended with exit code 228",
         "ENOSPC");
+    scene_begin(&scene, STAGE(""), index_of_tasks);
+    write_text(&scene, "bin/npm", "#!/bin/sh\necho npm error code E404 >&2\nexit 1\n",
+               0755);
+    assert_failed(
+        &scene,
+        "installing packages failed: it ended with exit code 1; a package was not "
+        "found: the project's .npmrc is not used here, so for a private registry "
+        "name a file in NPM_CONFIG_USERCONFIG, and that in --builder-env",
+        "E404");
     scene_begin(&scene, STAGE(""), "true\n");
     assert_failed(&scene, "the index of the bundle has written no index.json", "");
     scene_begin(&scene, STAGE(""), "ln -s /etc/passwd index.json\n");
@@ -451,6 +460,21 @@ static void what_fails_is_said_and_leaves_nothing(void **state)
     scene_begin(&scene, STAGE(""), index_of_tasks);
     write_text(&scene, "bundle/build.json", "{}", 0644);
     assert_failed(&scene, "build.json: indexControllerEntryPoint must be a path below /app",
+                  "");
+}
+
+static void a_version_that_grew_too_large_is_refused(void **state)
+{
+    (void)state;
+    struct scene scene;
+    struct bundle_limits limits = bundle_limits_default;
+    limits.files_max = 12;
+    scene_begin(&scene, STAGE(""),
+                "for i in $(seq 120); do : > file-$i; done\necho '{}' > index.json\n");
+    scene.options.limits = &limits;
+    assert_failed(&scene,
+                  "the version is more than 120 files and folders after its build; make it "
+                  "smaller, or raise deploy-files, of which it is ten times",
                   "");
 }
 
@@ -528,11 +552,13 @@ static void what_a_killed_build_has_left_is_removed_at_a_start(void **state)
     scene_begin(&scene, STAGE(""), index_of_tasks);
     make_folder(&scene, "versions/deployment_b.new", 0555);
     make_folder(&scene, "versions/deployment_c", 0755);
-    version_folder_remove_unfinished(scene.options.versions);
+    version_folder_set_unfinished_aside(scene.options.versions);
+    assert_true(version_folder_remove_old(scene.options.versions, NULL));
     assert_int_equal(count_versions(&scene), 1);
     assert_true(is_there(&scene, "versions/deployment_c"));
-    version_folder_remove(scene.options.versions, "deployment_c");
-    version_folder_remove(scene.options.versions, "deployment_d");
+    version_folder_set_aside(scene.options.versions, "deployment_c");
+    version_folder_set_aside(scene.options.versions, "deployment_d");
+    assert_true(version_folder_remove_old(scene.options.versions, NULL));
     assert_int_equal(count_versions(&scene), 0);
     scene_end(&scene);
 }
@@ -546,6 +572,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(scripts_of_packages_are_left_out_where_the_operator_says_so),
         cmocka_unit_test(with_an_index_of_another_machine_none_is_made),
         cmocka_unit_test(what_fails_is_said_and_leaves_nothing),
+        cmocka_unit_test(a_version_that_grew_too_large_is_refused),
         cmocka_unit_test(another_archive_than_the_uploaded_one_is_refused),
         cmocka_unit_test(a_canceled_build_leaves_neither_children_nor_folder),
         cmocka_unit_test(a_build_ends_at_its_deadline),
