@@ -224,7 +224,7 @@ if wanted fuzz; then
     done
 fi
 if wanted integration postgres; then
-    for folder in property contract conformance/sdk-v4; do
+    for folder in property contract conformance/sdk-v4 conformance/sdk-v3; do
         run_counted "npm-${folder#*/}" 300 bash -c \
             'as_test "npm ci in $0" install_modules "$0"' "tests/$folder"
     done

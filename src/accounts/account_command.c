@@ -7,6 +7,7 @@
 #include <openssl/crypto.h>
 
 #include "base/log.h"
+#include "json/json_tree.h"
 
 enum {
     EMAIL_MAX = 254,
@@ -425,7 +426,7 @@ static void on_written(struct account_write *write, enum err status)
 enum err account_command_read(struct account_command *command, struct slice line)
 {
     size_t i;
-    json_t *word, *all = json_loadb(line.ptr, line.len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *word, *all = json_tree_read(line, TREE_ONE_OF_EACH | TREE_NO_ZERO, NULL);
     bool right = json_is_array(all) && json_array_size(all) <= COMMAND_WORDS_MAX;
     json_array_foreach(all, i, word)
     {

@@ -21,6 +21,7 @@
 #include "accounts/branch.h"
 #include "base/mem.h"
 #include "vault/secret.h"
+#include "json/json_tree.h"
 
 /* A member that is a text shorter than size, copied. */
 static bool take_text(const json_t *body, const char *name, char *out, size_t size)
@@ -410,7 +411,7 @@ static enum err add_body(struct accounts *accounts, const struct document *docum
 static json_t *read_body(const struct document *document)
 {
     struct slice text = bytes_slice(document->body);
-    return json_loadb(text.ptr ? text.ptr : "", text.len, JSON_REJECT_DUPLICATES, NULL);
+    return json_tree_read(text, TREE_ONE_OF_EACH | TREE_NO_ZERO, NULL);
 }
 
 enum err accounts_add(struct accounts *accounts, const struct document *document,

@@ -7,6 +7,8 @@
  * whose flag is turned round in the database does not open. */
 #include "accounts/variables.h"
 
+#include "json/json_tree.h"
+
 #include <jansson.h>
 #include <openssl/crypto.h>
 
@@ -104,7 +106,7 @@ enum err variables_restore(struct accounts *accounts, const struct document *doc
 {
     struct account *account = accounts_by_number(accounts, document->env);
     struct slice text = bytes_slice(document->body);
-    json_t *body = json_loadb(text.ptr ? text.ptr : "", text.len, 0, NULL);
+    json_t *body = json_tree_read(text, 0, NULL);
     enum err err = account && body ? open_body(accounts, account, document, body, why)
                                    : damaged(document, why);
     json_decref(body);

@@ -7,6 +7,7 @@
 #include "call/project.h"
 #include "call/route.h"
 #include "wire/shape.h"
+#include "json/json_tree.h"
 #include "json/scan.h"
 
 enum {
@@ -113,7 +114,7 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
                            int64_t lives_ms)
 {
     int64_t now = now_ms / 1000;
-    struct buf token = { 0 };
+    struct buf text = { 0 }, token = { 0 };
 
     json_object_set_new(claims, "sub", json_string(call->account->id));
     json_object_set_new(claims, "pub", json_true());
@@ -121,12 +122,10 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     json_object_set_new(claims, "iss", json_string("https://id.trigger.dev"));
     json_object_set_new(claims, "aud", json_string("https://api.trigger.dev"));
     json_object_set_new(claims, "exp", json_integer((now_ms + lives_ms) / 1000));
-    char *text = json_dumps(claims, JSON_COMPACT);
+    json_tree_write(claims, &text);
     json_decref(claims);
-    if (!text)
-        return ERR_INTERNAL;
-    jwt_sign(slice_of(text), slice_of(call->account->secret_key), &token);
-    free(text);
+    jwt_sign(buf_slice(&text), slice_of(call->account->secret_key), &token);
+    buf_finish(&text);
     enum err err = OK;
     if (token.len > JWT_TEXT_MAX)
         err = explain(&call->why, ERR_INVALID,

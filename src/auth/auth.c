@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
+#include "json/json_tree.h"
 
 enum {
     REMEMBERED_MAX = 10000,
@@ -342,7 +343,7 @@ static enum err identify_public(struct auth *auth, struct slice token, const cha
     if (verify(identity->account, token, now_ms, &payload, &identity->secret, why))
         return why->code;
 
-    json_t *claims = json_loadb(payload.ptr, payload.len, JSON_DECODE_INT_AS_REAL, NULL);
+    json_t *claims = json_tree_read(buf_slice(&payload), TREE_REALS, NULL);
     assert(claims); /* jwt_verify has parsed it */
     take_claims(identity, claims);
     enum err refused = find_grant(auth, claims, now_ms, identity, why);

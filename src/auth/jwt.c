@@ -22,6 +22,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "json/json_tree.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -59,8 +60,8 @@ static json_t *decode(struct slice part, struct buf *text)
     size_t len;
     json_t *object = NULL;
     if (text_from_base64url(part, bytes, &len) == OK)
-        object = json_loadb((char *)bytes, len,
-                            JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, NULL);
+        object = json_tree_read((struct slice){ (char *)bytes, len },
+                                TREE_ONE_OF_EACH | TREE_REALS | TREE_NO_ZERO, NULL);
     if (object && !json_is_object(object)) {
         json_decref(object);
         object = NULL;

@@ -6,21 +6,27 @@
 
 #include "base/eight.h"
 #include "base/text.h"
+#include "base/utf8.h"
 
 enum {
     LONGEST = 6, /* \u001f */
     AT_ONCE = 8,
     SIXTEEN = 16,
     COUNTED_MOST = 51, /* times that five may be added to a byte */
+    HALF_LEAD = 0xED,  /* the first byte of half of a surrogate pair, and its length */
+    HALF_LEN = 3,
+    HALF_SECOND = 0x9F, /* its second byte is above */
 };
 
 static const char letters[256] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
                                    ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\' };
 
+/* The first byte of a half may be that of a Korean syllable, too. */
 static bool are_plain(const void *eight)
 {
     uint64_t bytes = eight_bytes(eight);
-    return !(eight_have_control(bytes) | eight_have(bytes, '"') | eight_have(bytes, '\\'));
+    return !(eight_have_control(bytes) | eight_have(bytes, '"') | eight_have(bytes, '\\') |
+             eight_have(bytes, HALF_LEAD));
 }
 
 static size_t width(unsigned char c)
@@ -28,28 +34,37 @@ static size_t width(unsigned char c)
     return letters[c] ? 2 : c < 0x20 ? LONGEST : 1;
 }
 
+/* The bytes of the character at the beginning that are escaped as one. */
+static size_t unit_len(const char *at, const char *end)
+{
+    return utf8_is_half(at, (size_t)(end - at)) ? HALF_LEN : 1;
+}
+
 /* ---- measuring ---- */
 
 /* Every text takes the same time, whatever is in it: no branch looks at a character. */
 typedef uint8_t sixteen __attribute__((vector_size(SIXTEEN)));
 
-/* What escaping adds to each of sixteen bytes. */
-static sixteen added_to(sixteen bytes)
+/* What escaping adds to each of sixteen bytes; next: each one's successor. */
+static sixteen added_to(sixteen bytes, sixteen next)
 {
     sixteen pair = (sixteen)(bytes == '"') | (sixteen)(bytes == '\\');
     sixteen control = (sixteen)(bytes < 0x20);
     sixteen letter = (sixteen)(bytes - '\b' < '\r' - '\b' + 1) & (sixteen)(bytes != '\v');
-    return (pair & 1) + (control & (LONGEST - 1)) - (letter & (LONGEST - 2));
+    sixteen half = (sixteen)(bytes == HALF_LEAD) & (sixteen)(next > HALF_SECOND);
+    return (pair & 1) + (control & (LONGEST - 1)) - (letter & (LONGEST - 2)) +
+           (half & (LONGEST - HALF_LEN));
 }
 
-/* Counts what escaping adds to at most COUNTED_MOST times sixteen bytes. */
+/* Counts what escaping adds to at most COUNTED_MOST times sixteen bytes. Reads one more. */
 static size_t count_added(const char *at, size_t times)
 {
-    sixteen counts = { 0 }, bytes;
+    sixteen counts = { 0 }, bytes, next;
     size_t sum = 0;
     for (size_t i = 0; i < times; i++) {
         memcpy(&bytes, at + i * SIXTEEN, SIXTEEN);
-        counts += added_to(bytes);
+        memcpy(&next, at + i * SIXTEEN + 1, SIXTEEN);
+        counts += added_to(bytes, next);
     }
     for (size_t i = 0; i < SIXTEEN; i++)
         sum += counts[i];
@@ -59,15 +74,17 @@ static size_t count_added(const char *at, size_t times)
 size_t escape_len(struct slice text)
 {
     size_t len = text.len, at = 0;
-    while (text.len - at >= SIXTEEN) {
-        size_t times = (text.len - at) / SIXTEEN;
+    while (text.len - at > SIXTEEN) {
+        size_t times = (text.len - at - 1) / SIXTEEN;
         if (times > COUNTED_MOST)
             times = COUNTED_MOST;
         len += count_added(text.ptr + at, times);
         at += times * SIXTEEN;
     }
-    for (; at < text.len; at++)
-        len += width((unsigned char)text.ptr[at]) - 1;
+    for (; at < text.len; at++) {
+        bool is_half = utf8_is_half(text.ptr + at, text.len - at);
+        len += is_half ? LONGEST - HALF_LEN : width((unsigned char)text.ptr[at]) - 1;
+    }
     return len;
 }
 
@@ -103,6 +120,15 @@ static char *put_character(char *out, unsigned char c)
     return out + 1;
 }
 
+static char *put_half(char *out, const char *half)
+{
+    uint32_t unit = utf8_half(half);
+    unsigned char bytes[2] = { (unsigned char)(unit >> 8), (unsigned char)unit };
+    memcpy(out, "\\u", 2);
+    text_to_hex(bytes, 2, out + 2); /* with a zero behind */
+    return out + LONGEST;
+}
+
 size_t escape_step(struct slice text, char *out, size_t room, size_t *taken)
 {
     const char *at = text.ptr, *end = text.len ? at + text.len : at;
@@ -114,8 +140,11 @@ size_t escape_step(struct slice text, char *out, size_t room, size_t *taken)
             at += AT_ONCE;
             continue;
         }
-        for (unsigned i = 0; i < AT_ONCE && at < end; i++)
-            out = put_character(out, (unsigned char)*at++);
+        for (unsigned i = 0; i < AT_ONCE && at < end; i++) {
+            size_t len = unit_len(at, end);
+            out = len == 1 ? put_character(out, (unsigned char)*at) : put_half(out, at);
+            at += len;
+        }
     }
     *taken = (size_t)(at - text.ptr);
     return (size_t)(out - start);
@@ -130,10 +159,11 @@ size_t escape_find(struct slice text, size_t len, size_t *within)
             len -= AT_ONCE;
             continue;
         }
-        size_t next = width((unsigned char)text.ptr[at]);
+        size_t unit = unit_len(text.ptr + at, text.ptr + text.len);
+        size_t next = unit == 1 ? width((unsigned char)text.ptr[at]) : LONGEST;
         if (len < next)
             break;
-        at++;
+        at += unit;
         len -= next;
     }
     *within = len;

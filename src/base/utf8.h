@@ -1,6 +1,7 @@
 /* utf8.h - UTF-8, one character at a time (RFC 3629). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,4 +30,19 @@ static inline size_t utf8_put(uint32_t character, char out[4])
     }
     out[0] = (char)(0xF00u >> len | character);
     return len;
+}
+
+/* True when the text begins with half of a surrogate pair as its three bytes, which UTF-8 does not
+ * have and WTF-8 does. The character is then 0xD800 to 0xDFFF: utf8_half gives it. */
+static inline bool utf8_is_half(const char *text, size_t len)
+{
+    return len >= 3 && (unsigned char)text[0] == 0xED && (unsigned char)text[1] >= 0xA0 &&
+           ((unsigned char)text[1] & 0xC0) == 0x80 &&
+           ((unsigned char)text[2] & 0xC0) == 0x80;
+}
+
+static inline uint32_t utf8_half(const char *text)
+{
+    return 0xD000 | ((unsigned char)text[1] & 0x3Fu) << 6 |
+           ((unsigned char)text[2] & 0x3Fu);
 }

@@ -21,7 +21,11 @@ static const struct {
     { "outputPath", true },
 };
 
-enum { PATHS = sizeof(paths) / sizeof(paths[0]), PATH_BYTES_MAX = 1024 };
+enum {
+    PATHS = sizeof(paths) / sizeof(paths[0]),
+    PATH_BYTES_MAX = 1024,
+    MOVED_DEPTH_MAX = 200
+};
 
 static const struct slice root = { MANIFEST_ROOT, sizeof(MANIFEST_ROOT) - 1 };
 
@@ -291,18 +295,20 @@ void manifest_move(struct slice text, const char *folder, struct buf *out)
     buf_add_char(out, '}');
 }
 
-/* No deeper than the scanner has accepted: SCAN_DEPTH_MAX. */
+/* Recursive, so bounded: paths deeper than MOVED_DEPTH_MAX levels stay as they are. */
 static void move_value(struct slice value, struct slice from, const char *to,
-                       struct buf *out)
+                       unsigned depth, struct buf *out)
 {
     enum scan_type type = scan_type(value);
     struct slice key, inner;
-    if (type == SCAN_OBJECT) {
+    if (depth == MOVED_DEPTH_MAX) {
+        buf_add(out, value);
+    } else if (type == SCAN_OBJECT) {
         struct scan_members members = scan_members(value);
         buf_add_char(out, '{');
         while (scan_next_member(&members, &key, &inner)) {
             add_key(key, out);
-            move_value(inner, from, to, out);
+            move_value(inner, from, to, depth + 1, out);
         }
         buf_add_char(out, '}');
     } else if (type == SCAN_ARRAY) {
@@ -310,7 +316,7 @@ static void move_value(struct slice value, struct slice from, const char *to,
         buf_add_char(out, '[');
         while (scan_next_element(&elements, &inner)) {
             add_comma(out);
-            move_value(inner, from, to, out);
+            move_value(inner, from, to, depth + 1, out);
         }
         buf_add_char(out, ']');
     } else if (type == SCAN_STRING) {
@@ -322,5 +328,5 @@ static void move_value(struct slice value, struct slice from, const char *to,
 
 void index_move(struct slice text, const char *from, const char *to, struct buf *out)
 {
-    move_value(slice_trim(text), slice_of(from), to, out);
+    move_value(slice_trim(text), slice_of(from), to, 0, out);
 }

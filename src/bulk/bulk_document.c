@@ -1,6 +1,7 @@
 /* bulk_document.c - an action as the store keeps it, and as clients see it. */
 #include "base/mem.h"
 #include "bulk/bulk.h"
+#include "json/json_tree.h"
 #include "json/members.h"
 
 static const char *const types[] = { "CANCEL", "REPLAY" };
@@ -111,19 +112,19 @@ static void read_numbers(const json_t *body, struct bulk_action *action)
 
 enum err bulk_read(struct slice body, struct bulk_action *action, struct failure *why)
 {
-    json_t *json = json_loadb(body.ptr, body.len, 0, NULL);
-    json_t *selection = json_object_get(json, "selection");
-    char *dumped = selection ? json_dumps(selection, JSON_COMPACT) : NULL;
+    json_t *json = json_tree_read(body, 0, NULL);
+    struct buf selection = { 0 };
+    json_tree_write(json_object_get(json, "selection"), &selection);
 
     read_numbers(json, action);
     action->name = text(json, "name");
     action->region = text(json, "region");
-    action->selection = bytes_create(slice_of(dumped));
+    action->selection = selection.len ? buf_to_bytes(&selection) : NULL;
     bool is_whole =
         read_id(json, "id", action->id) && read_id(json, "after", action->progress.after) &&
         action->type <= BULK_REPLAY && action->progress.status <= BULK_ABORTED &&
         (action->selection || action->progress.status != BULK_PENDING);
-    free(dumped);
+    buf_finish(&selection);
     json_decref(json);
     return is_whole ? OK : explain(why, ERR_INVALID, "A bulk action's document is damaged");
 }

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "bulk/bulk.h"
 #include "runs/filter_words.h"
+#include "json/json_tree.h"
 
 static struct slice text_of(const json_t *value)
 {
@@ -19,7 +20,7 @@ struct filter_words *bulk_selection_open(const struct bulk_action *action)
 {
     struct failure why;
     struct slice text = bytes_slice(action->selection);
-    json_t *selection = json_loadb(text.ptr, text.len, 0, NULL);
+    json_t *selection = json_tree_read(text, 0, NULL);
     json_t *words = json_incref(json_object_get(selection, "filter"));
     json_int_t vocabulary = json_integer_value(json_object_get(selection, "vocabulary"));
     json_decref(selection);
@@ -51,11 +52,11 @@ static enum err read_filter(json_t *filter, enum vocabulary vocabulary, int64_t 
         for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
             json_object_del(words, times[i]);
         struct buf text = { 0 };
-        char *dumped = json_dumps(words, JSON_COMPACT);
-        buf_print(&text, "{\"vocabulary\":%d,\"filter\":%s}", (int)vocabulary, dumped);
+        buf_print(&text, "{\"vocabulary\":%d,\"filter\":", (int)vocabulary);
+        json_tree_write(words, &text);
+        buf_add_char(&text, '}');
         action->selection = buf_to_bytes(&text);
         buf_finish(&text);
-        free(dumped);
     }
     filter_words_close(read);
     json_decref(words);
@@ -128,7 +129,7 @@ int bulk_selection_ids(const struct bulk_action *action, const char *after,
                        char ids[][ID_MAX], int max)
 {
     struct slice text = bytes_slice(action->selection);
-    json_t *selection = json_loadb(text.ptr, text.len, 0, NULL);
+    json_t *selection = json_tree_read(text, 0, NULL);
     const json_t *list = json_object_get(selection, "runIds");
     size_t size = json_array_size(list);
     int count = list ? 0 : -1;

@@ -41,8 +41,11 @@ struct body_fields {
 
 static void keep_nothing(struct body_fields *fields)
 {
-    for (size_t i = 0; i < fields->aside_count; i++)
+    for (size_t i = 0; i < fields->aside_count; i++) {
         buf_finish(&fields->aside[i].text);
+        scan_finish(&fields->aside[i].scan);
+    }
+    scan_finish(&fields->scan);
     free(fields->aside);
     buf_finish(&fields->text);
     fields->aside = NULL;
@@ -59,11 +62,13 @@ void body_fields_free(struct body_fields *fields)
 
 /* ---- decoding what is set aside ---- */
 
-static void decode(struct body_fields *fields, struct slice raw)
+static void decode(struct body_fields *fields, struct slice raw, bool is_last)
 {
     struct aside *aside = &fields->aside[fields->aside_count - 1];
     size_t before = aside->text.len;
     scan_text_feed(&fields->escapes, raw, &aside->text);
+    if (is_last)
+        scan_text_end(&fields->escapes, &aside->text);
     size_t more = aside->text.len - before;
     aside->len += more;
     more = more < fields->aside_room ? more : fields->aside_room;
@@ -80,7 +85,7 @@ static void set_aside(struct body_fields *fields)
     fields->aside[index] = (struct aside){ 0 };
     scan_init(&fields->aside[index].scan);
     fields->setting_aside = true;
-    decode(fields, slice_from(buf_slice(&fields->text), fields->string_at));
+    decode(fields, slice_from(buf_slice(&fields->text), fields->string_at), false);
     fields->text.len = fields->string_at;
     buf_print(&fields->text, "%c%zu", MARK, index);
 }
@@ -196,7 +201,7 @@ static size_t outside_length(struct body_fields *fields, struct slice rest)
 static void add_inside(struct body_fields *fields, struct slice part)
 {
     if (fields->setting_aside) {
-        decode(fields, part);
+        decode(fields, part, false);
         return;
     }
     buf_add(&fields->text, part);
@@ -216,6 +221,8 @@ static void follow(struct body_fields *fields, struct slice rest)
             buf_add(&fields->text, part);
         if (len == rest.len)
             return;
+        if (fields->setting_aside)
+            decode(fields, SLICE(""), true);
         buf_add_char(&fields->text, '"');
         fields->in_string = !fields->in_string;
         fields->setting_aside = false;

@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "call/request_log.h"
 #include "call/route.h"
+#include "json/json_tree.h"
 
 static void add_ignored(struct api_call *call)
 {
@@ -206,10 +207,11 @@ void api_reply_early(struct api_call *call, enum err error)
 
 void api_reply_value(struct api_call *call, int status, json_t *value)
 {
-    char *text = json_dumps(value, JSON_COMPACT);
+    struct buf text = { 0 };
+    json_tree_write(value, &text);
     json_decref(value);
-    api_reply_json(call, status, slice_of(text ? text : "{}"));
-    free(text);
+    api_reply_json(call, status, value ? buf_slice(&text) : SLICE("{}"));
+    buf_finish(&text);
 }
 
 static void reply_text(struct api_call *call, int status, const char *text)

@@ -2,20 +2,31 @@
 #include "base/mem.h"
 #include "call/call.h"
 #include "call/unread.h"
+#include "json/json_tree.h"
 #include "json/scan.h"
 
 enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
 
-/* The decoded texts stay in call->text, which must not move: room for all comes first. */
+/* The decoded texts stay in call->text, which must not move: room for all comes first. A tag in
+ * a query may have a zero byte; a segment of a path names something that has none. */
 static enum err decode(struct api_call *call, struct slice raw, bool plus,
                        struct slice *out)
 {
-    char *at = call->text.ptr + call->text.len;
+    static const char zero[] = "%00";
+    char *begin = call->text.ptr + call->text.len, *at = begin;
+    for (const char *found; plus && (found = memmem(raw.ptr, raw.len, zero, 3)); at++) {
+        size_t before = (size_t)(found - raw.ptr), len;
+        if (text_percent_decode((struct slice){ raw.ptr, before }, plus, at, &len))
+            return ERR_INVALID;
+        at += len;
+        *at = '\0';
+        raw = slice_from(raw, before + 3);
+    }
     size_t len;
     if (text_percent_decode(raw, plus, at, &len))
         return ERR_INVALID;
-    call->text.len += len;
-    *out = (struct slice){ at, len };
+    *out = (struct slice){ begin, (size_t)(at - begin) + len };
+    call->text.len += out->len;
     return OK;
 }
 
@@ -94,7 +105,6 @@ static const char many_members[] = "Validation error: the body has more than %d 
 
 enum err api_read_json(struct api_call *call, json_t **body)
 {
-    json_error_t error;
     struct slice text = slice_trim(call->x->body);
     if (!text.len)
         return explain(&call->why, ERR_INVALID, "Request body is empty");
@@ -107,9 +117,9 @@ enum err api_read_json(struct api_call *call, json_t **body)
         return explain(&call->why, ERR_INVALID, no_object);
     if (scan_has_more_members(text, MEMBERS_MAX))
         return explain(&call->why, ERR_INVALID, many_members, MEMBERS_MAX);
-    *body = json_loadb(text.ptr, text.len, JSON_REJECT_DUPLICATES, &error);
+    *body = json_tree_read(text, TREE_ONE_OF_EACH, &call->why);
     if (!*body)
-        return explain(&call->why, ERR_INVALID, "Invalid JSON: %s", error.text);
+        return ERR_INVALID;
     unread_tell_body(call, text);
     return OK;
 }

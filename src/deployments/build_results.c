@@ -13,6 +13,7 @@
 #include "deployments/builds.h"
 #include "deployments/deployment_calls.h"
 #include "deployments/deployment_show.h"
+#include "json/json_tree.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -197,7 +198,7 @@ static enum err read_failed(struct completing *op, struct slice body)
     struct slice span = scan_member(body, "error");
     json_t *error = NULL;
     if (span.ptr && span.len <= ERROR_BYTES_MAX && scan_type(span) == SCAN_OBJECT)
-        error = json_loadb(span.ptr, span.len, 0, NULL);
+        error = json_tree_read(span, 0, NULL);
     if (error)
         op->error = build_error_read(op->deployment, error);
     json_decref(error);

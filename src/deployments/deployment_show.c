@@ -2,6 +2,7 @@
 #include "deployments/deployment_show.h"
 
 #include "deployments/builds.h"
+#include "json/json_tree.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -73,9 +74,8 @@ void show_initialized(const struct deployment *deployment, bool existing,
     if (existing)
         members_add_bool(out, "isPromoted", is_current(deployment));
     if (json_array_size(canceled)) {
-        char *text = json_dumps(canceled, JSON_COMPACT);
-        members_add_json(out, "canceledDeployments", slice_of(text));
-        free(text);
+        members_add_name(out, "canceledDeployments");
+        json_tree_write(canceled, out);
     }
     buf_add_char(out, '}');
 }

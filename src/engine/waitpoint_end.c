@@ -64,8 +64,11 @@ static void add_some(struct bytes *string, const struct bytes *text, size_t *tak
 {
     struct slice rest = slice_from(bytes_slice(text), *taken);
     size_t room = 6 * ESCAPED_AT_ONCE + ESCAPE_ROOM_LEAST, more;
-    if (rest.len > ESCAPED_AT_ONCE)
+    if (rest.len > ESCAPED_AT_ONCE) {
         rest.len = ESCAPED_AT_ONCE;
+        while (((unsigned char)rest.ptr[rest.len] & 0xC0) == 0x80)
+            rest.len--; /* never within a character */
+    }
     string->len += (uint32_t)escape_step(rest, string->data + string->len, room, &more);
     *taken += more;
 }

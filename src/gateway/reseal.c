@@ -7,6 +7,7 @@
 
 #include "accounts/variables.h"
 #include "vault/secret.h"
+#include "json/json_tree.h"
 
 static void add_context(struct accounts *accounts, const struct document *document,
                         const json_t *body, uint32_t version, struct buf *out)
@@ -39,17 +40,15 @@ static enum err unseal(struct accounts *accounts, const struct document *documen
 static struct bytes *seal(struct accounts *accounts, const struct document *document,
                           json_t *body, struct slice plain)
 {
-    struct buf context = { 0 }, sealed = { 0 };
+    struct buf context = { 0 }, sealed = { 0 }, text = { 0 };
     add_context(accounts, document, body, document->version + 1, &context);
     vault_seal_with_next(accounts_vault(accounts), buf_slice(&context), plain, &sealed);
     json_object_set_new(body, "sealed", json_stringn(sealed.ptr, sealed.len));
     buf_finish(&context);
     buf_finish(&sealed);
 
-    char *text = json_dumps(body, JSON_COMPACT);
-    struct bytes *made = bytes_create(slice_of(text));
-    free(text);
-    return made;
+    json_tree_write(body, &text);
+    return buf_take(&text);
 }
 
 static enum err reseal_body(struct accounts *accounts, const struct document *document,
@@ -79,7 +78,7 @@ enum err reseal(struct accounts *accounts, const struct document *document,
                 struct change *change, struct failure *why)
 {
     struct slice text = bytes_slice(document->body);
-    json_t *body = json_loadb(text.ptr ? text.ptr : "", text.len, 0, NULL);
+    json_t *body = json_tree_read(text, 0, NULL);
     enum err err = body ? reseal_body(accounts, document, body, change, why)
                         : explain(why, ERR_INVALID, "document '%.60s' is damaged",
                                   document->name->data);

@@ -7,6 +7,8 @@
 void envelope_clear(struct envelope *envelope)
 {
     struct buf text = envelope->text, payload = envelope->payload;
+    scan_finish(&envelope->scan);
+    scan_finish(&envelope->payload_scan);
     buf_clear(&text);
     buf_clear(&payload);
     *envelope = (struct envelope){ .text = text, .payload = payload };
@@ -16,6 +18,8 @@ void envelope_clear(struct envelope *envelope)
 
 void envelope_finish(struct envelope *envelope)
 {
+    scan_finish(&envelope->scan);
+    scan_finish(&envelope->payload_scan);
     buf_finish(&envelope->text);
     buf_finish(&envelope->payload);
 }
@@ -34,10 +38,12 @@ static struct slice key_of(const struct envelope *envelope,
 /* ---- the payload's text ---- */
 
 /* Decodes a part of the payload's string, without quotes. */
-static void decode(struct envelope *envelope, struct slice raw)
+static void decode(struct envelope *envelope, struct slice raw, bool is_last)
 {
     size_t before = envelope->payload.len;
     scan_text_feed(&envelope->payload_text, raw, &envelope->payload);
+    if (is_last)
+        scan_text_end(&envelope->payload_text, &envelope->payload);
     scan_feed(&envelope->payload_scan, slice_from(buf_slice(&envelope->payload), before));
 }
 
@@ -108,7 +114,7 @@ static size_t follow_string(struct envelope *envelope, size_t at)
     }
     envelope->after_backslash = after_backslash;
     if (envelope->decoding)
-        decode(envelope, part(envelope, from, at - from));
+        decode(envelope, part(envelope, from, at - from), at < end);
     if (at == end)
         return at;
     end_string(envelope, at);
@@ -158,6 +164,8 @@ enum err envelope_feed(struct envelope *envelope, struct slice piece)
 
 enum err envelope_close(struct envelope *envelope, struct failure *why)
 {
+    envelope->payload_is_json =
+        envelope->has_payload_text && !scan_finish(&envelope->payload_scan);
     if (!slice_trim(buf_slice(&envelope->text)).len)
         return explain(why, ERR_INVALID, "Request body is empty");
     if (scan_finish(&envelope->scan))
@@ -213,6 +221,5 @@ struct slice envelope_payload_text(const struct envelope *envelope)
 
 bool envelope_payload_is_json(const struct envelope *envelope)
 {
-    struct scan scan = envelope->payload_scan;
-    return envelope->has_payload_text && !scan_finish(&scan);
+    return envelope->payload_is_json;
 }

@@ -35,6 +35,7 @@ struct envelope {
     struct scan payload_scan;
     struct scan_text payload_text;
     bool has_payload_text;
+    bool payload_is_json; /* known when the envelope is closed */
 
     /* Where reading is. */
     struct envelope_member member;
@@ -64,5 +65,5 @@ size_t envelope_tell_others(const struct envelope *envelope, const char *where,
 /* The payload's text when it is a JSON string, else absent. */
 struct slice envelope_payload_text(const struct envelope *envelope);
 
-/* That text is JSON itself. */
+/* That text is JSON itself. The envelope is closed. */
 bool envelope_payload_is_json(const struct envelope *envelope);

@@ -70,12 +70,11 @@ static bool is_full(const struct ignored *ignored)
 void ignored_add_member(struct ignored *ignored, const char *where, struct slice raw_key)
 {
     struct path path = { .len = 0 };
-    struct scan_text text = { 0 };
     struct buf name = { 0 };
     /* Six bytes spell one at most. */
     if (is_full(ignored) || raw_key.len > (size_t)IGNORED_BYTES_MAX * 6)
         return;
-    scan_text_feed(&text, raw_key, &name);
+    scan_unescape(raw_key, &name);
     add_text(&path, where);
     add_encoded(&path, buf_slice(&name), "_-$@");
     buf_finish(&name);

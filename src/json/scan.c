@@ -7,7 +7,10 @@
 #include "json/scan.h"
 
 #include "base/eight.h"
+#include "base/mem.h"
 #include "base/utf8.h"
+
+enum { LEVELS_A_WORD = 64 };
 
 enum scan_state {
     AT_VALUE,
@@ -20,9 +23,6 @@ enum scan_state {
     IN_UTF8,
     AFTER_BACKSLASH,
     IN_HEX,
-    AT_LOW_BACKSLASH, /* of the escape that must follow a high surrogate */
-    AT_LOW_U,
-    IN_LOW_HEX,
     IN_WORD,
     AFTER_MINUS,
     AFTER_ZERO,
@@ -106,23 +106,22 @@ static int hex_value(unsigned char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* The unit of \uXXXX; negative: it is none. */
-static int unit_of(const unsigned char *six)
+/* True when the last four of the six bytes \uXXXX are hexadecimal digits. */
+static bool is_unit(const unsigned char *six)
 {
     int unit = 0;
     for (int i = 2; i < 6; i++)
-        unit = unit * 16 | hex_value(six[i]);
-    return unit;
+        unit |= hex_value(six[i]);
+    return unit >= 0;
 }
 
-/* Escapes that lie whole in the piece, surrogates left out; stops at anything else. */
+/* Escapes that lie whole in the piece; stops at anything else. */
 static const unsigned char *skip_escapes(const unsigned char *at, const unsigned char *end)
 {
     while (end - at >= 6 && at[0] == '\\') {
-        int unit = at[1] == 'u' ? unit_of(at) : -1;
         if (is_escape[at[1]])
             at += 2;
-        else if (unit >= 0 && (unit < 0xD800 || unit > 0xDFFF))
+        else if (at[1] == 'u' && is_unit(at))
             at += 6;
         else
             break;
@@ -169,47 +168,22 @@ static const unsigned char *step_string(struct scan *scan, const unsigned char *
     return at;
 }
 
-static void begin_hex(struct scan *scan, uint8_t state)
-{
-    scan->state = state;
-    scan->pending = 4;
-    scan->unit = 0;
-}
-
 static const unsigned char *step_hex(struct scan *scan, const unsigned char *at,
                                      const unsigned char *end)
 {
-    for (; scan->pending && at < end; at++, scan->pending--) {
-        int value = hex_value(*at);
-        if (value < 0)
+    for (; scan->pending && at < end; at++, scan->pending--)
+        if (hex_value(*at) < 0)
             return refuse(scan, at);
-        scan->unit = (uint16_t)(scan->unit << 4 | value);
-    }
-    if (scan->pending)
-        return at;
-    bool low = scan->unit >= 0xDC00 && scan->unit <= 0xDFFF;
-    if (low != (scan->state == IN_LOW_HEX))
-        return refuse(scan, at - 1);
-    bool high = scan->unit >= 0xD800 && scan->unit <= 0xDBFF;
-    scan->state = high ? AT_LOW_BACKSLASH : IN_STRING;
+    scan->state = scan->pending ? IN_HEX : IN_STRING;
     return at;
 }
 
 static const unsigned char *step_escape(struct scan *scan, const unsigned char *at)
 {
-    unsigned char c = *at;
-    if (scan->state == AT_LOW_BACKSLASH && c == '\\')
-        scan->state = AT_LOW_U;
-    else if (scan->state == AT_LOW_U && c == 'u')
-        begin_hex(scan, IN_LOW_HEX);
-    else if (scan->state != AFTER_BACKSLASH)
+    if (*at != 'u' && !is_escape[*at])
         return refuse(scan, at);
-    else if (c == 'u')
-        begin_hex(scan, IN_HEX);
-    else if (is_escape[c])
-        scan->state = IN_STRING;
-    else
-        return refuse(scan, at);
+    scan->pending = *at == 'u' ? 4 : 0;
+    scan->state = *at == 'u' ? IN_HEX : IN_STRING;
     return at + 1;
 }
 
@@ -270,22 +244,41 @@ static const unsigned char *step_number(struct scan *scan, const unsigned char *
 
 /* ---- structure ---- */
 
-static bool top_is_object(const struct scan *scan)
+/* The word with the bit of this level, which exists. */
+static uint64_t *word_of(struct scan *scan, size_t level)
 {
-    unsigned level = scan->depth - 1u;
-    return scan->is_object[level / 32] >> (level % 32) & 1;
+    size_t word = level / LEVELS_A_WORD;
+    return word < SCAN_NEAR_WORDS ? &scan->near[word] : &scan->far[word - SCAN_NEAR_WORDS];
+}
+
+static bool top_is_object(struct scan *scan)
+{
+    size_t level = scan->depth - 1;
+    return *word_of(scan, level) >> (level % LEVELS_A_WORD) & 1;
+}
+
+/* Makes room for the bit of the next level: the words double. False beyond SCAN_FAR_MAX. */
+static bool reserve_level(struct scan *scan)
+{
+    size_t word = scan->depth / LEVELS_A_WORD;
+    if (word < SCAN_NEAR_WORDS + scan->far_words)
+        return true;
+    size_t words = scan->far_words ? scan->far_words * 2 : SCAN_NEAR_WORDS * 2;
+    scan->too_deep = words * sizeof(*scan->far) > SCAN_FAR_MAX;
+    if (scan->too_deep)
+        return false;
+    scan->far = mem_resize(scan->far, words * sizeof(*scan->far));
+    scan->far_words = words;
+    return true;
 }
 
 static bool open_level(struct scan *scan, bool object)
 {
-    scan->too_deep = scan->depth == SCAN_DEPTH_MAX;
-    if (scan->too_deep)
+    if (!reserve_level(scan))
         return false;
-    uint32_t bit = UINT32_C(1) << (scan->depth % 32);
-    if (object)
-        scan->is_object[scan->depth / 32] |= bit;
-    else
-        scan->is_object[scan->depth / 32] &= ~bit;
+    uint64_t *word = word_of(scan, scan->depth);
+    uint64_t bit = UINT64_C(1) << (scan->depth % LEVELS_A_WORD);
+    *word = object ? *word | bit : *word & ~bit;
     scan->depth++;
     scan->state = object ? AT_FIRST_KEY : AT_FIRST_ELEMENT;
     return true;
@@ -367,11 +360,8 @@ static const unsigned char *step(struct scan *scan, const unsigned char *at,
     switch (scan->state) {
     case IN_STRING: return step_string(scan, at, end);
     case IN_UTF8: return step_utf8(scan, at, end);
-    case AFTER_BACKSLASH:
-    case AT_LOW_BACKSLASH:
-    case AT_LOW_U: return step_escape(scan, at);
-    case IN_HEX:
-    case IN_LOW_HEX: return step_hex(scan, at, end);
+    case AFTER_BACKSLASH: return step_escape(scan, at);
+    case IN_HEX: return step_hex(scan, at, end);
     case IN_WORD: return step_word(scan, at, end);
     default:
         if (scan->state <= AFTER_VALUE)
@@ -406,15 +396,21 @@ enum err scan_feed(struct scan *scan, struct slice piece)
 
 enum err scan_finish(struct scan *scan)
 {
-    bool complete = scan->state == AFTER_VALUE || number_may_end(scan->state);
-    return scan->depth == 0 && complete ? OK : ERR_INVALID;
+    bool is_complete =
+        !scan->depth && (scan->state == AFTER_VALUE || number_may_end(scan->state));
+    free(scan->far);
+    scan->far = NULL;
+    scan->far_words = 0;
+    scan->state = is_complete ? AFTER_VALUE : REFUSED;
+    return is_complete ? OK : ERR_INVALID;
 }
 
 bool scan_is_json(struct slice text)
 {
     struct scan scan;
     scan_init(&scan);
-    return !scan_feed(&scan, text) && !scan_finish(&scan);
+    bool is_refused = scan_feed(&scan, text);
+    return !scan_finish(&scan) && !is_refused;
 }
 
 bool scan_bytes_are_json(struct bytes *bytes)

@@ -2,8 +2,13 @@
  *
  * A validating scanner that can stop after any byte, and readers that walk text already
  * known to be valid and yield spans of it. Values keep their bytes: 12345678901234567890,
- * 1e400, -0 and "\u0000" come out as they went in. Depth <= SCAN_DEPTH_MAX. (RFC 8259;
- * strings must be UTF-8, lone surrogate escapes are refused as by jansson.) */
+ * 1e400, -0, "\u0000" and "\ud83d" come out as they went in.
+ *
+ * The scanner accepts the UTF-8 that JSON.parse accepts. An escape may name half of a
+ * surrogate pair alone. A reader decodes such a half to the three bytes of its code point
+ * (WTF-8), and two escapes that are a pair to the four bytes of their character, so that two
+ * spellings of a string decode to the same bytes. Raw bytes of a half are not UTF-8 and are
+ * refused. (RFC 8259, https://simonsapin.github.io/wtf-8) */
 #pragma once
 
 #include <stdbool.h>
@@ -14,28 +19,37 @@
 #include "base/slice.h"
 
 enum {
-    SCAN_DEPTH_MAX = 200,
+    SCAN_NEAR_WORDS = 4, /* for the first 256 levels; further ones are allocated */
+    SCAN_FAR_MAX =
+        1024 * 1024, /* bytes of further levels that one scan allocates at most */
+    SCAN_DEPTH_MAX = SCAN_NEAR_WORDS * 64 + SCAN_FAR_MAX * 8,
     SCAN_ESCAPE_MAX = 12, /* bytes: two surrogates */
 };
 
-/* The resumable validator: feed pieces, then finish. One value, white space around it. */
+/* The resumable validator: feed pieces, then finish. One value, white space around it.
+ *
+ * A level of nesting costs one bit: is it an object? Valid JSON has at least two bytes for each
+ * level, so these bits are at most a sixteenth of it, and SCAN_FAR_MAX is reached only by a
+ * text of more than 16 MiB. */
 struct scan {
     uint8_t state;
-    uint8_t depth;
-    uint8_t pending;   /* bytes of a UTF-8 sequence, hex digits or letters of a word left */
+    uint8_t pending;   /* bytes of a UTF-8 sequence or hex digits left */
     uint8_t low, high; /* bounds of the next UTF-8 byte */
     bool in_key;       /* the string being read is a member's name */
     bool too_deep;     /* what was refused is one level too many */
-    uint16_t unit;     /* of a \u escape being read */
     const char *word;  /* rest of true, false, null */
-    uint32_t is_object[(SCAN_DEPTH_MAX + 31) / 32]; /* one bit a level */
-    size_t offset;                                  /* bytes accepted: where an error is */
+    size_t depth;
+    uint64_t near[SCAN_NEAR_WORDS]; /* one bit a level: is it an object? */
+    uint64_t *far;                  /* of further levels; owned; NULL until there is one */
+    size_t far_words;
+    size_t offset; /* bytes accepted: where an error is */
 };
 
 void scan_init(struct scan *scan);
 enum err scan_feed(struct scan *scan, struct slice piece);
 
-/* ERR_INVALID when the value is not complete. */
+/* Frees what the scan holds. ERR_INVALID when the value is not complete. A scan that is given up
+ * before its end is finished, too; finishing it again returns the same. */
 enum err scan_finish(struct scan *scan);
 
 /* ERR_INVALID, and where and why a piece was refused. */
@@ -86,14 +100,23 @@ struct slice scan_unquoted(struct slice value);
  * becomes a zero byte. */
 bool scan_string(struct slice value, struct buf *out);
 
-/* The same of what is between the quotes, when that comes in pieces. The zero value begins;
- * at the end of the string it is zero again. */
+/* The same of what is between the quotes. */
+void scan_unescape(struct slice raw, struct buf *out);
+
+/* The same when that comes in pieces. The zero value begins; after the end of the string it is
+ * zero again. The end adds a half of a pair whose other half did not come. */
 struct scan_text {
     char escape[SCAN_ESCAPE_MAX]; /* that has not come whole */
     uint8_t len;
 };
 
 void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out);
+void scan_text_end(struct scan_text *text, struct buf *out);
+
+/* Returns true when a decoded text is JSON as soon as the halves of surrogate pairs that it holds
+ * are spelled as escapes, and appends it so: JSON.parse accepts them as they are, UTF-8 cannot
+ * hold them. Returns false when the text holds no half, or is not JSON for another reason. */
+bool scan_spell_halves(struct slice text, struct buf *out);
 
 /* True when the raw key (without quotes) spells name. */
 bool scan_key_is(struct slice raw_key, struct slice name);
@@ -103,14 +126,17 @@ bool scan_key_is(struct slice raw_key, struct slice name);
 bool scan_number(struct slice value, double *number);
 
 /* Equal as JSON values: white space, order of members, spelling of strings and numbers
- * (compared as doubles) do not count. Bounded by SCAN_DEPTH_MAX. */
+ * (compared as doubles) do not count. Values that differ in something SCAN_EQUAL_DEPTH levels
+ * down are not compared further, and count as different. */
+enum { SCAN_EQUAL_DEPTH = 1000 };
 bool scan_equal(struct slice a, struct slice b);
 
 /* The same within a time: left is about the nanoseconds that it may take, and what is left
- * of them afterwards. 0: it was not enough, and the answer means nothing. */
+ * of them afterwards. 0: it was not enough, or the values are too deep, and the answer means
+ * nothing. */
 bool scan_equal_within(struct slice a, struct slice b, uint64_t *left);
 
-/* True when the value is nested deeper than max; envelopes may be 64 deep. */
+/* True when the value is nested deeper than max. Bodies that become trees may be 64 deep. */
 bool scan_deeper_than(struct slice value, unsigned max);
 
 /* True when all objects in the value, at whatever depth, have together more members than max. */

@@ -8,8 +8,8 @@
 
 #include "base/eight.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "json/brackets.h"
+#include "json/scan_text.h"
 
 enum {
     SHORT = 32, /* bytes of a container */
@@ -130,6 +130,15 @@ struct slice scan_unquoted(struct slice value)
     return scan_type(value) == SCAN_STRING ? inner(value) : (struct slice){ 0 };
 }
 
+bool scan_string(struct slice value, struct buf *out)
+{
+    struct slice raw = scan_unquoted(slice_trim(value));
+    if (!raw.ptr)
+        return false;
+    scan_unescape(raw, out);
+    return true;
+}
+
 struct scan_members scan_members(struct slice container)
 {
     enum scan_type type = scan_type(container);
@@ -171,178 +180,6 @@ struct slice scan_member(struct slice object, const char *name)
         if (scan_key_is(key, wanted))
             found = value;
     return found;
-}
-
-/* ---- strings ---- */
-
-static uint32_t take_hex(struct slice *raw)
-{
-    uint32_t unit = 0;
-    size_t len = raw->len < 4 ? raw->len : 4;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)raw->ptr[i];
-        unit = unit << 4 | (c <= '9' ? c - 0x30u : (c | 0x20u) - 0x61u + 10);
-    }
-    *raw = slice_from(*raw, len);
-    return unit & 0xFFFF;
-}
-
-/* Takes what follows a backslash; gives the character. */
-static uint32_t take_escape(struct slice *raw)
-{
-    static const char meanings[256] = {
-        ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t'
-    };
-    if (!raw->len)
-        return '\\';
-    char c = raw->ptr[0];
-    *raw = slice_from(*raw, 1);
-    if (c != 'u') {
-        char meaning = meanings[(unsigned char)c];
-        return (unsigned char)(meaning ? meaning : c);
-    }
-    uint32_t unit = take_hex(raw);
-    if (unit < 0xD800 || unit > 0xDBFF || raw->len < 2)
-        return unit;
-    *raw = slice_from(*raw, 2);
-    return 0x10000 + ((unit - 0xD800) << 10) + ((take_hex(raw) - 0xDC00) & 0x3FF);
-}
-
-/* The next byte of the decoded string: raw bytes as they are, escapes through left, which
- * holds what is left of the character that an escape stood for. */
-struct decoder {
-    struct slice raw;
-    char left[4];
-    uint8_t at, count;
-};
-
-static int next_byte(struct decoder *decoder)
-{
-    if (decoder->at < decoder->count)
-        return (unsigned char)decoder->left[decoder->at++];
-    if (!decoder->raw.len)
-        return -1;
-    unsigned char c = (unsigned char)decoder->raw.ptr[0];
-    decoder->raw = slice_from(decoder->raw, 1);
-    if (c != '\\')
-        return c;
-    decoder->count = (uint8_t)utf8_put(take_escape(&decoder->raw), decoder->left);
-    decoder->at = 1;
-    return (unsigned char)decoder->left[0];
-}
-
-static bool has_escape(struct slice raw)
-{
-    return raw.len && memchr(raw.ptr, '\\', raw.len);
-}
-
-/* Compares names by the bytes they stand for, so that the order is the same however they
- * are spelled. */
-static int compare_raw(struct slice a, struct slice b)
-{
-    if (!has_escape(a) && !has_escape(b)) {
-        size_t len = a.len < b.len ? a.len : b.len;
-        int order = len ? memcmp(a.ptr, b.ptr, len) : 0;
-        return order ? order : (a.len > b.len) - (a.len < b.len);
-    }
-    struct decoder left = { .raw = a }, right = { .raw = b };
-    for (;;) {
-        int x = next_byte(&left), y = next_byte(&right);
-        if (x != y || x < 0)
-            return x - y;
-    }
-}
-
-bool scan_key_is(struct slice raw_key, struct slice name)
-{
-    if (!has_escape(raw_key))
-        return slice_equal(raw_key, name);
-    struct decoder decoder = { .raw = raw_key };
-    for (size_t i = 0; i < name.len; i++)
-        if (next_byte(&decoder) != (unsigned char)name.ptr[i])
-            return false;
-    return next_byte(&decoder) < 0;
-}
-
-/* Decodes until at most left bytes are left of raw. Returns where that ends; the decoded
- * text is never longer. */
-static char *put_decoded(char *out, struct slice *raw, size_t left)
-{
-    struct slice rest = *raw;
-    while (rest.len > left) {
-        if (rest.len >= 8 && !eight_have(eight_bytes(rest.ptr), '\\')) {
-            memcpy(out, rest.ptr, 8);
-            out += 8;
-            rest = slice_from(rest, 8);
-            continue;
-        }
-        for (int i = 0; i < 8 && rest.len > left; i++) {
-            char c = rest.ptr[0];
-            rest = slice_from(rest, 1);
-            if (c != '\\')
-                *out++ = c;
-            else
-                out += utf8_put(take_escape(&rest), out);
-        }
-    }
-    *raw = rest;
-    return out;
-}
-
-/* Decodes into a buffer, until at most left bytes are left of raw. */
-static void add_decoded(struct buf *out, struct slice *raw, size_t left)
-{
-    char *place = buf_reserve(out, raw->len);
-    out->len += (size_t)(put_decoded(place, raw, left) - place);
-}
-
-bool scan_string(struct slice value, struct buf *out)
-{
-    if (scan_type(value) != SCAN_STRING)
-        return false;
-    struct slice raw = inner(slice_trim(value));
-    add_decoded(out, &raw, 0);
-    return true;
-}
-
-/* The length of an escape. The low surrogate is part of that of the high one: the
- * validator demands one. */
-static size_t escape_length(const struct scan_text *text)
-{
-    if (text->len < 2 || text->escape[1] != 'u')
-        return 2;
-    bool is_high = text->len >= 6 && (text->escape[2] | 0x20) == 'd' &&
-                   strchr("89abAB", text->escape[3]);
-    return is_high ? SCAN_ESCAPE_MAX : 6;
-}
-
-/* One byte of an escape, or the first one of it. */
-static void feed_escape(struct scan_text *text, char c, struct buf *out)
-{
-    text->escape[text->len++] = c;
-    if (text->len < escape_length(text))
-        return;
-    struct slice escape = { text->escape + 1, text->len - 1u };
-    char decoded[4];
-    buf_add(out, (struct slice){ decoded, utf8_put(take_escape(&escape), decoded) });
-    text->len = 0;
-}
-
-/* An escape that begins before the last bytes of a piece has come whole. */
-void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
-{
-    while (raw.len) {
-        if (!text->len && raw.len >= SCAN_ESCAPE_MAX) {
-            add_decoded(out, &raw, SCAN_ESCAPE_MAX - 1);
-            continue;
-        }
-        char c = raw.ptr[0];
-        raw = slice_from(raw, 1);
-        if (text->len || c == '\\')
-            feed_escape(text, c, out);
-        else
-            buf_add_char(out, c);
-    }
 }
 
 /* ---- numbers ---- */
@@ -394,7 +231,7 @@ static bool spend(uint64_t *left, uint64_t cost)
 
 static uint64_t cost_of_bytes(struct slice text)
 {
-    return has_escape(text) ? text.len * COST_OF_ESCAPED_BYTE : text.len;
+    return scan_text_has_escape(text) ? text.len * COST_OF_ESCAPED_BYTE : text.len;
 }
 
 struct name_and_value {
@@ -405,7 +242,7 @@ struct name_and_value {
 static int compare_members(const void *a, const void *b)
 {
     const struct name_and_value *x = a, *y = b;
-    int order = compare_raw(x->key, y->key);
+    int order = scan_text_compare(x->key, y->key);
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
@@ -484,7 +321,7 @@ static bool drop_repeated(struct sorted *sorted)
     struct name_and_value *all = sorted->all;
     size_t kept = 0, count = sorted->count;
     for (size_t i = 0; i < count; i++)
-        if (!kept || compare_raw(all[kept - 1].key, all[i].key) != 0)
+        if (!kept || scan_text_compare(all[kept - 1].key, all[i].key) != 0)
             all[kept++] = all[i];
     sorted->count = kept;
     return kept < count;
@@ -514,7 +351,9 @@ bool scan_has_duplicate(struct slice object)
     return repeated;
 }
 
-static bool objects_equal(struct slice a, struct slice b, uint64_t *left)
+static bool equal_at(struct slice a, struct slice b, unsigned depth, uint64_t *left);
+
+static bool objects_equal(struct slice a, struct slice b, unsigned depth, uint64_t *left)
 {
     if (!scan_members(a).rest.len != !scan_members(b).rest.len)
         return false; /* one of them has members, the other has none */
@@ -525,14 +364,14 @@ static bool objects_equal(struct slice a, struct slice b, uint64_t *left)
     drop_repeated(&in_b);
     bool equal = *left && in_a.count == in_b.count;
     for (size_t i = 0; i < in_a.count && equal; i++)
-        equal = compare_raw(in_a.all[i].key, in_b.all[i].key) == 0 &&
-                scan_equal_within(in_a.all[i].value, in_b.all[i].value, left);
+        equal = scan_text_compare(in_a.all[i].key, in_b.all[i].key) == 0 &&
+                equal_at(in_a.all[i].value, in_b.all[i].value, depth + 1, left);
     sorted_finish(&in_a);
     sorted_finish(&in_b);
     return equal;
 }
 
-static bool arrays_equal(struct slice a, struct slice b, uint64_t *left)
+static bool arrays_equal(struct slice a, struct slice b, unsigned depth, uint64_t *left)
 {
     struct scan_members in_a = scan_members(a), in_b = scan_members(b);
     struct slice x, y;
@@ -542,7 +381,8 @@ static bool arrays_equal(struct slice a, struct slice b, uint64_t *left)
             return false;
         if (!more)
             return true;
-        if (!spend(left, COST_OF_ELEMENT + x.len + y.len) || !scan_equal_within(x, y, left))
+        if (!spend(left, COST_OF_ELEMENT + x.len + y.len) ||
+            !equal_at(x, y, depth + 1, left))
             return false;
     }
 }
@@ -554,7 +394,8 @@ static bool numbers_equal(struct slice a, struct slice b, uint64_t *left)
            x == y;
 }
 
-bool scan_equal_within(struct slice a, struct slice b, uint64_t *left)
+/* Recursive, so bounded: a level takes up to 2 KiB of the stack. */
+static bool equal_at(struct slice a, struct slice b, unsigned depth, uint64_t *left)
 {
     a = slice_trim(a);
     b = slice_trim(b);
@@ -564,15 +405,22 @@ bool scan_equal_within(struct slice a, struct slice b, uint64_t *left)
     if (type != scan_type(b))
         return false;
     bool is_scalar = type != SCAN_ARRAY && type != SCAN_OBJECT;
+    if (!is_scalar && depth == SCAN_EQUAL_DEPTH)
+        return spend(left, UINT64_MAX);
     if (!spend(left, COST_OF_VALUE + (is_scalar ? cost_of_bytes(a) + cost_of_bytes(b) : 0)))
         return false;
     switch (type) {
     case SCAN_NUMBER: return numbers_equal(a, b, left);
-    case SCAN_STRING: return compare_raw(inner(a), inner(b)) == 0;
-    case SCAN_ARRAY: return arrays_equal(a, b, left);
-    case SCAN_OBJECT: return objects_equal(a, b, left);
+    case SCAN_STRING: return scan_text_compare(inner(a), inner(b)) == 0;
+    case SCAN_ARRAY: return arrays_equal(a, b, depth, left);
+    case SCAN_OBJECT: return objects_equal(a, b, depth, left);
     default: return true;
     }
+}
+
+bool scan_equal_within(struct slice a, struct slice b, uint64_t *left)
+{
+    return equal_at(a, b, 0, left);
 }
 
 bool scan_equal(struct slice a, struct slice b)

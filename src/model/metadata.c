@@ -51,7 +51,6 @@ struct editor {
     struct metadata_node root;
     struct made_text *kept;
     uint64_t left;   /* of WORK_MAX; 0: the operations are refused */
-    bool deepens;    /* an operation may have made the object deeper */
     struct buf name; /* scratch: what a key spells */
 };
 
@@ -118,11 +117,10 @@ static uint32_t hash_of(struct slice name)
 
 static uint32_t hash_of_key(struct editor *editor, struct slice key)
 {
-    struct scan_text text = { 0 };
     if (!key.len || !memchr(key.ptr, '\\', key.len))
         return hash_of(key);
     buf_clear(&editor->name);
-    scan_text_feed(&text, key, &editor->name);
+    scan_unescape(key, &editor->name);
     spend(editor, key.len * WORK_OF_KEY_BYTE);
     return hash_of(buf_slice(&editor->name));
 }
@@ -342,7 +340,6 @@ static void drop(struct editor *editor, const struct operation *operation)
 static void apply(struct editor *editor, const struct operation *operation)
 {
     if (operation->type == OPERATION_UPDATE) {
-        editor->deepens = true;
         set_span(&editor->root, operation->value);
         return;
     }
@@ -351,7 +348,6 @@ static void apply(struct editor *editor, const struct operation *operation)
         return;
     }
     bool make = operation->type != OPERATION_REMOVE;
-    editor->deepens |= make;
     struct metadata_node *node = follow(editor, operation, operation->part_count, make);
     if (!node)
         return;
@@ -400,16 +396,8 @@ enum err metadata_apply(struct slice object, struct slice operations, struct buf
     bool is_object = scan_type(object) == SCAN_OBJECT;
     set_span(&editor.root, is_object ? object : SLICE("{}"));
     enum err err = walk_operations(&editor, operations, why);
-    if (!err) {
-        size_t start = out->len;
+    if (!err)
         write_node(&editor.root, out);
-        if (editor.deepens &&
-            scan_deeper_than(slice_from(buf_slice(out), start), SCAN_DEPTH_MAX)) {
-            out->len = start;
-            err = explain(why, ERR_INVALID, "metadata must not be nested deeper than %d",
-                          SCAN_DEPTH_MAX);
-        }
-    }
     close_node(&editor.root);
     buf_finish(&editor.name);
     while (editor.kept) {

@@ -17,7 +17,7 @@ enum operation_type {
     OPERATION_TYPE_COUNT
 };
 
-enum { OPERATION_PARTS_MAX = SCAN_DEPTH_MAX };
+enum { OPERATION_PARTS_MAX = 200 };
 
 /* The zero value can be read into, again and again. */
 struct operation {

@@ -22,7 +22,7 @@ static const struct deployment *current_of(const struct api_call *call,
 
 static json_t *text_or_null(const struct bytes *text)
 {
-    return text ? json_string(text->data) : json_null();
+    return text ? json_stringn_nocheck(text->data, text->len) : json_null();
 }
 
 /* 22 of "22.11.0", if it is one of Node; the name "node" alone says nothing. */

@@ -125,7 +125,8 @@ enum err filter_words_read(json_t *filter, json_t *words,
                                 "%s",
                                 json_object_iter_key(at), purpose->otherwise);
         if (!refused && text.len)
-            json_object_set_new(words, member->word, json_stringn(text.ptr, text.len));
+            json_object_set_new(words, member->word,
+                                json_stringn_nocheck(text.ptr, text.len));
         else if (!refused)
             nothing = member->name;
     }

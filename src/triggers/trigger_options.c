@@ -478,9 +478,17 @@ static enum err finish_payload(struct trigger_reading *r)
     if (!is_string && (!is_json || !source->payload.ptr))
         return OK;
     /* With a type given, the string is the text of that type. */
-    bool is_text = is_string && (!is_json || (r->type.ptr && source->text_is_json));
-    run->payload = bytes_create(is_text ? source->payload_text : source->payload);
-    run->payload->json = is_text && !source->text_is_json ? BYTES_NO_JSON : BYTES_JSON;
+    struct buf spelled = { 0 };
+    bool should_be_json =
+        (is_json && r->type.ptr) || slice_is(type, "application/super+json");
+    bool is_spelled = is_string && should_be_json && !source->text_is_json &&
+                      scan_spell_halves(source->payload_text, &spelled);
+    bool text_is_json = source->text_is_json || is_spelled;
+    bool is_text = is_string && (!is_json || (r->type.ptr && text_is_json));
+    struct slice text = is_spelled ? buf_slice(&spelled) : source->payload_text;
+    run->payload = bytes_create(is_text ? text : source->payload);
+    run->payload->json = is_text && !text_is_json ? BYTES_NO_JSON : BYTES_JSON;
+    buf_finish(&spelled);
     return OK;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <msgpack.h>
 
+#include "base/utf8.h"
 #include "wire/run_error.h"
 
 static int append(void *out, const char *bytes, size_t len)
@@ -13,10 +14,22 @@ static int append(void *out, const char *bytes, size_t len)
     return 0;
 }
 
+/* A str is UTF-8, which has no halves of surrogate pairs: U+FFFD stands for each. It has three
+ * bytes, as the half has. */
 static void pack_text(msgpack_packer *packer, struct slice text)
 {
+    static const char replacement[] = "\xEF\xBF\xBD";
+    size_t from = 0;
     msgpack_pack_str(packer, text.len);
-    msgpack_pack_str_body(packer, text.ptr, text.len);
+    for (size_t at = 0; at < text.len; at++) {
+        if (!utf8_is_half(text.ptr + at, text.len - at))
+            continue;
+        msgpack_pack_str_body(packer, text.ptr + from, at - from);
+        msgpack_pack_str_body(packer, replacement, sizeof(replacement) - 1);
+        from = at + sizeof(replacement) - 1;
+        at = from - 1;
+    }
+    msgpack_pack_str_body(packer, text.ptr + from, text.len - from);
 }
 
 /* Negative times have a positive fraction: -1 ms is second -1 and 999 ms. */

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "runcast/protocol.h"
+#include "json/json_tree.h"
 #include "json/scan.h"
 
 enum {
@@ -140,6 +141,8 @@ static enum err read_token(struct reader *reader)
 {
     struct slice token = { 0 };
     enum err refused = read_text(reader, "token", 0, &token);
+    if (!refused && token.ptr && memchr(token.ptr, '\0', token.len))
+        return refuse(reader, "bad_member", "token: it has a zero byte");
     if (!refused && token.ptr)
         reader->message->token = mem_text(token);
     return refused;
@@ -397,22 +400,19 @@ static enum err read_message(struct reader *reader)
 
 static json_t *parse(struct reader *reader, struct slice text)
 {
-    json_error_t error;
-    if (scan_deeper_than(text, DEPTH_MAX)) {
+    struct failure wrong;
+    struct scan scan;
+    scan_init(&scan);
+    bool is_refused = scan_feed(&scan, text);
+    json_t *parsed = NULL;
+    if (scan_finish(&scan) || is_refused)
+        refuse(reader, "bad_message", "not JSON at byte %zu: send one object per message",
+               scan.offset);
+    else if (scan_deeper_than(text, DEPTH_MAX))
         refuse(reader, "bad_message", "nested deeper than %d", DEPTH_MAX);
-        return NULL;
-    }
-    json_t *parsed =
-        json_loadb(text.len ? text.ptr : "", text.len, JSON_REJECT_DUPLICATES, &error);
-    if (parsed)
-        return parsed;
-    if (json_error_code(&error) == json_error_duplicate_key)
-        refuse(reader, "bad_message", "a member is named twice, before byte %d",
-               error.position);
-    else
-        refuse(reader, "bad_message", "not JSON at byte %d: send one object per message",
-               error.position);
-    return NULL;
+    else if (!(parsed = json_tree_read(text, TREE_ONE_OF_EACH, &wrong)))
+        refuse(reader, "bad_message", "%s", wrong.text);
+    return parsed;
 }
 
 enum err wire_read(struct slice text, int64_t now_ms, struct wire_message *message,

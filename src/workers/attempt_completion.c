@@ -166,21 +166,25 @@ static void take_operations(struct completion *op, struct slice metadata)
 static void take_metadata(struct completion *op, struct slice flushed)
 {
     static const char *const parts[] = { "data", "dataType" };
-    struct buf text = { 0 };
+    struct buf text = { 0 }, spelled = { 0 };
     struct slice metadata, values[2];
     size_t len;
     if (!members_find_few(flushed, MEMBERS_MAX, parts, 2, values) ||
         !body_fields_begin(op->fields, values[0], FLUSHED_MAX, &text, &len) ||
-        len > FLUSHED_MAX || !scan_is_json(buf_slice(&text)) ||
-        !scan_has_at_most(buf_slice(&text), MEMBERS_MAX))
+        len > FLUSHED_MAX)
         goto out;
     metadata = buf_slice(&text);
+    if (scan_spell_halves(metadata, &spelled))
+        metadata = buf_slice(&spelled);
+    if (!scan_is_json(metadata) || !scan_has_at_most(metadata, MEMBERS_MAX))
+        goto out;
     if (slice_is(values[1], "\"application/super+json\""))
         metadata = scan_member(metadata, "json");
     if (scan_type(metadata) == SCAN_OBJECT)
         take_operations(op, metadata);
 out:
     buf_finish(&text);
+    buf_finish(&spelled);
 }
 
 /* ---- the completion ---- */
@@ -217,6 +221,22 @@ static void fail_for_size(struct completion *op, size_t len)
     buf_finish(&text);
 }
 
+/* An output whose text is JSON but for a half of a surrogate pair is stored with that half
+ * escaped. */
+static void spell_halves(struct bytes **output, struct slice type)
+{
+    struct buf spelled = { 0 };
+    bool should_be_json =
+        slice_is(type, "application/json") || slice_is(type, "application/super+json");
+    if (should_be_json && !scan_bytes_are_json(*output) &&
+        scan_spell_halves(bytes_slice(*output), &spelled)) {
+        bytes_unref(*output);
+        *output = buf_take(&spelled);
+        (*output)->json = BYTES_JSON;
+    }
+    buf_finish(&spelled);
+}
+
 static void read_success(struct completion *op, const struct slice *values)
 {
     struct slice output = values[OUTPUT], type = values[OUTPUT_TYPE];
@@ -239,6 +259,7 @@ static void read_success(struct completion *op, const struct slice *values)
              len > TYPE_MAX)
         fail(op, SLICE("completion.outputType: must be a string of at most 255 bytes"));
     op->complete.output_type = buf_slice(&op->output_type);
+    spell_halves(&op->complete.output, op->complete.output_type);
 }
 
 /* A retry that does not say when is due soon. */

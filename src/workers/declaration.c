@@ -40,6 +40,7 @@ void declaration_init(struct declaration *declaration, size_t most)
 
 void declaration_finish(struct declaration *declaration)
 {
+    scan_finish(&declaration->scan);
     for (size_t i = 0; i < DECLARED_PARTS; i++)
         buf_finish(&declaration->parts[i]);
 }

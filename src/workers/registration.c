@@ -10,6 +10,7 @@
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
 #include "fleet/sessions.h"
+#include "json/json_tree.h"
 #include "json/scan.h"
 
 enum {
@@ -68,7 +69,8 @@ static enum err read_path(const struct registration_spot *spot, const json_t *va
         return OK;
     if (json_string_length(value) > PATH_BYTES_MAX)
         return refuse(spot, member, "must be a string of at most 1024 bytes");
-    *path = bytes_create_shared(slice_of(json_string_value(value)));
+    *path = bytes_create_shared(
+        (struct slice){ json_string_value(value), json_string_length(value) });
     return OK;
 }
 
@@ -332,16 +334,16 @@ static enum err add_task(const struct registration_spot *spot, const json_t *jso
 }
 
 /* Loads an element but for its schema, a part of the text, which may hold what no tree does. */
-static json_t *load_without(struct slice text, struct slice schema, json_error_t *error)
+static json_t *load_without(struct slice text, struct slice schema, struct failure *wrong)
 {
     struct buf rest = { 0 };
     if (!schema.ptr)
-        return json_loadb(text.ptr, text.len, 0, error);
+        return json_tree_read(text, 0, wrong);
     size_t before = (size_t)(schema.ptr - text.ptr);
     buf_add(&rest, (struct slice){ text.ptr, before });
     buf_add_text(&rest, "null");
     buf_add(&rest, slice_from(text, before + schema.len));
-    json_t *json = json_loadb(rest.ptr, rest.len, 0, error);
+    json_t *json = json_tree_read(buf_slice(&rest), 0, wrong);
     buf_finish(&rest);
     return json;
 }
@@ -356,15 +358,15 @@ static void keep_schema(struct slice schema, struct worker_task *task)
 static enum err read_element(const struct registration_spot *spot, struct slice span,
                              struct registration_reader *reader)
 {
-    json_error_t error;
+    struct failure wrong;
     if (scan_type(span) != SCAN_OBJECT)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
                        spot->list, spot->index);
     struct slice schema = scan_member(span, "payloadSchema");
-    json_t *json = load_without(span, schema, &error);
+    json_t *json = load_without(span, schema, &wrong);
     if (!json)
         return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
-                       spot->index, error.text);
+                       spot->index, wrong.text);
     enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
                                                   : read_queue(spot, json, reader->worker);
     if (!err && reader->list == DECLARED_TASKS)

@@ -32,7 +32,7 @@ test("a body is the same wherever it is cut", async () => {
 
 test("bodies that are none", async () => {
   for (const [body, status, said] of [
-    ["", 400, /^Request body is empty$/], ["   ", 400, /empty/], ["{", 400, /^Invalid JSON/], [`{"payload":${"[".repeat(200)}`, 400, /^Invalid JSON at byte 210: nested deeper than 200$/], ["{nope}", 400, /^Invalid JSON/],
+    ["", 400, /^Request body is empty$/], ["   ", 400, /empty/], ["{", 400, /^Invalid JSON/], [`{"payload":${"[".repeat(200)}`, 400, /^Invalid JSON: it ends too early$/], ["{nope}", 400, /^Invalid JSON/],
     ["[]", 400, /object/], ["null", 400, /object/], ['{"payload":1,"payload":2}', 400, /twice/],
     ['{"options":{"ttl":1,"ttl":2}}', 400, /twice/], [Buffer.from('{"payload":"\xff"}', "latin1"), 400, /^Invalid JSON/],
     ['{"payload":1}}', 400, /^Invalid JSON/], ['{"payload":"' + "x".repeat(3_145_728) + '"}', 413, /too large/],

@@ -70,7 +70,7 @@ LIBRARIES = {
     "SQLite": (r"sqlite3", {"store"}),
     "libpq": (r"libpq|postgres", {"store"}),
     "liburing": (r"liburing", {"net"}),
-    "jansson": (r"jansson", {"accounts", "auth", "wire", "call", "workers", "gateway"}),
+    "jansson": (r"jansson", {"json/json_tree.c", "json/json_tree.h", "accounts", "auth", "wire", "call", "workers", "gateway"}),
     "OpenSSL": (r"openssl/", {"vault", "auth", "accounts", "http", "net", "outbound",
                               "archive", "runners/runner.c", "artifacts/bundle_file.c",
                               "data/file_pass.c"}),

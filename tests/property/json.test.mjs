@@ -1,7 +1,6 @@
 // The JSON scanner against JSON.parse: the gateway's own code answers through a small program
 // (answer_json.c). It must accept what JSON.parse accepts of valid UTF-8, and find in it what
-// JSON.parse finds. Two differences are its own: nesting is bounded, and an escape of half a
-// surrogate pair is refused, because no UTF-8 text can carry what it stands for.
+// JSON.parse finds.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -11,7 +10,6 @@ import { Random } from '../support/js/random.mjs'
 
 const program = join(dirname(process.env.GATEWAY_RELEASE_BIN), 'answer_json')
 const seed = Number(process.env.SEED ?? Date.now() % 2 ** 31)
-const depthMax = 200
 
 function ask(lines) {
   return new Promise((resolve, reject) => {
@@ -32,26 +30,11 @@ const hex = (bytes) => Buffer.from(bytes).toString('hex')
 function parsed(bytes) {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-    const value = JSON.parse(text)
-    return depthOf(text) > depthMax || hasHalfPair(text) ? undefined : { value }
+    return { value: JSON.parse(text) }
   } catch {
     return undefined
   }
 }
-
-function depthOf(text) {
-  let depth = 0, deepest = 0
-  for (const c of text.replace(/"(?:[^"\\]|\\.)*"/gs, '')) {
-    if (c === '{' || c === '[')
-      deepest = Math.max(deepest, ++depth)
-    else if (c === '}' || c === ']')
-      depth--
-  }
-  return deepest
-}
-
-const hasHalfPair = (text) => /\\u[dD][89a-fA-F]/.test(text
-  .replace(/\\[^u]|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}/g, ''))
 
 async function checkAll(texts) {
   const answers = await ask(texts.map(hex))
@@ -76,8 +59,8 @@ const spaces = () => one(['', '', '', ' ', '\n', '\t ', '\r\n'])
 const numbers = ['0', '-0', '1', '-1', '0.1', '1e400', '-1E-400', '12345678901234567890', '1.5e+3',
   '2e0', '1E5', '0e1', '00', '01', '+1', '.5', '1.', '1e', '-', 'NaN', 'Infinity', '0x10']
 const letters = ['a', 'key', '', ' ', 'é', '€', '😀', '\u2028', '\u007f', '\\n', '\\"', '\\\\', '\\/',
-  '\\b', '\\u0000', '\\u0041', '\\u00e9', '\\uD83D\\uDE00', '\\ud83d\\ude00', '\uffff', '__proto_', '/']
-const broken = ['\\x', '\\u12', '\\u12G4', '\\uD800', '\\uDC00', '\\uD800\\uD800', '\\uD800a', '\n', '\0', '\\']
+  '\\b', '\\u0000', '\\u0041', '\\u00e9', '\\uD83D\\uDE00', '\\ud83d\\ude00', '\\uD83D', '\\ude00', '\\uDBFF\\ud800', '\uffff', '__proto_', '/']
+const broken = ['\\x', '\\u12', '\\u12G4', '\\uD800\\', '\\uD8', '\\uDC00\\u', '\n', '\0', '\\']
 
 function textOfString() {
   let text = ''
@@ -132,9 +115,9 @@ test('the scanner refuses of 100,000 damaged texts those that JSON.parse refuses
   assert.ok(accepted > 5000 && accepted < 80000, `${accepted} of them were JSON`)
 })
 
-test('the scanner accepts every depth up to its bound', async () => {
+test('the scanner accepts every depth', async () => {
   const nested = (open, inner, close, depth) => Buffer.from(open.repeat(depth) + inner + close.repeat(depth))
-  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 1000]
+  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 767, 768, 769, 1000, 3000]
     .flatMap((depth) => [nested('[', '', ']', depth), nested('{"a":', '1', '}', depth),
       nested('[[{"a":', 'null', '}]]', Math.floor(depth / 3))])
   assert.ok(await checkAll(texts) > 25)

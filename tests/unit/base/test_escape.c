@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/escape.h"
+#include "base/utf8.h"
 #include "tests/support/world/sim.h"
 
 /* Character by character, as RFC 8259 §7 has it. */
@@ -10,6 +11,13 @@ static void escape_slowly(struct slice text, struct buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
+        const unsigned char *at = (const unsigned char *)text.ptr + i;
+        if (text.len - i >= 3 && at[0] == 0xED && at[1] >= 0xA0 && at[1] < 0xC0 &&
+            (at[2] & 0xC0) == 0x80) {
+            buf_print(out, "\\u%04x", 0xD000u + (at[1] - 0x80u) * 64 + (at[2] - 0x80u));
+            i += 2;
+            continue;
+        }
         const char *pair = strchr("\"\"\\\\\bb\ff\nn\rr\tt", c);
         if (c && pair && (c < 0x20 || c == '"' || c == '\\'))
             buf_print(out, "\\%c", pair[1]);
@@ -20,14 +28,22 @@ static void escape_slowly(struct slice text, struct buf *out)
     }
 }
 
-/* Long stretches of one kind and short ones of all: plain, wide, pairs, control characters. */
+/* Long stretches of one kind and short ones of all: plain, wide, pairs, control characters, Korean
+ * syllables and halves of surrogate pairs, which are never cut. */
 static void make_text(struct draws *draws, size_t len, struct buf *text)
 {
     static const char *const kinds[] = { "abcdefghijk",  "\xc3\xa9\xe2\x82\xac",
                                          "\"\\",         "\n\t\b\f\r",
                                          "\x01\x1f\x0b", "a\"\n\x02\xc3\xa9" };
+    static const char *const whole[] = { "\xed\x9e\xa3", "\xed\xa0\xbd", "\xed\xbf\xbf",
+                                         "x" };
     while (text->len < len) {
-        const char *kind = kinds[draw(draws, 6)];
+        uint32_t which = draw(draws, 8);
+        for (uint32_t left = which < 6 ? 0 : draw(draws, 20); left; left--)
+            buf_add_text(text, whole[draw(draws, 4)]);
+        if (which >= 6)
+            continue;
+        const char *kind = kinds[which];
         size_t count = strlen(kind);
         for (uint32_t left = draw(draws, 40); left; left--)
             buf_add_char(text, kind[draw(draws, (uint32_t)count)]);
@@ -79,6 +95,14 @@ static void many_quotes_are_all_measured(void **state)
     assert_int_equal(escape_len((struct slice){ quotes, 5001 }), 2 * 5000 + 6);
 }
 
+/* The place, or the beginning of the character that it is within. */
+static uint32_t whole(const struct bytes *text, uint32_t at)
+{
+    while (at && at < text->len && ((unsigned char)text->data[at] & 0xC0) == 0x80)
+        at--;
+    return at;
+}
+
 /* Whichever part is asked for first, and whether the rest of them is long or short. */
 static void parts_of_measured_bytes_are_measured(void **state)
 {
@@ -92,13 +116,20 @@ static void parts_of_measured_bytes_are_measured(void **state)
             uint32_t from = draw(&draws, owner->len), len = draw(&draws, owner->len - from);
             if (asked == i % 3)
                 from = 0, len = owner->len;
-            struct slice part = { owner->data + from, len };
+            uint32_t end = whole(owner, from + len);
+            from = whole(owner, from);
+            struct slice part = { owner->data + from, end > from ? end - from : 0 };
             assert_int_equal(escape_len_within(owner, part), escape_len(part));
         }
         assert_int_equal(owner->escaped, escape_len(bytes_slice(owner)));
         bytes_unref(owner);
     }
     buf_finish(&text);
+}
+
+static size_t first_width(struct slice text)
+{
+    return utf8_is_half(text.ptr, text.len) ? 6 : escape_len((struct slice){ text.ptr, 1 });
 }
 
 static void every_place_among_the_escapes_is_found(void **state)
@@ -112,7 +143,7 @@ static void every_place_among_the_escapes_is_found(void **state)
         size_t within, at = escape_find(all, len, &within);
         assert_int_equal(escape_len((struct slice){ all.ptr, at }) + within, len);
         if (at < all.len)
-            assert_true(within < escape_len((struct slice){ all.ptr + at, 1 }));
+            assert_true(within < first_width(slice_from(all, at)));
         else
             assert_int_equal(within, 0);
     }

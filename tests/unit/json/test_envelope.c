@@ -63,6 +63,8 @@ static void a_payload_that_is_a_string_is_decoded_on_the_way(void **state)
         { "{\"payload\":\"\\b\\f\\n\\r\\t\\/\\\\\\\"\"}", "\b\f\n\r\t/\\\"" },
         { "{\"payload\":\"\\u00e9\\uD83D\\uDE80\\u0041\"}", "\xC3\xA9\xF0\x9F\x9A\x80"
                                                             "A" },
+        { "{\"payload\":\"I am \\ud83d\"}", "I am \xed\xa0\xbd" },
+        { "{\"payload\":\"\\ude00\\ud83d\\\\\"}", "\xed\xb8\x80\xed\xa0\xbd\\" },
         { "{\"context\":\"no\",\"payload\" : \"yes\",\"options\":{\"payload\":\"no\"}}",
           "yes" },
         { "{\"payload\":{\"payload\":\"no\"}}", NULL },
@@ -94,6 +96,8 @@ static void a_text_of_json_is_told_from_others(void **state)
         { "{\"payload\":\"{\\\"a\\\":[1,\\u0032]}\"}", true },
         { "{\"payload\":\" 12 \"}", true },
         { "{\"payload\":\"\\\"text\\\"\"}", true },
+        { "{\"payload\":\"\\\"\\\\ud83d\\\"\"}", true },
+        { "{\"payload\":\"\\\"\\ud83d\\\"\"}", false },
         { "{\"payload\":\"text\"}", false },
         { "{\"payload\":\"{\\\"a\\\":1\"}", false },
         { "{\"payload\":\"1 2\"}", false },
@@ -105,7 +109,9 @@ static void a_text_of_json_is_told_from_others(void **state)
         struct slice text = slice_of(cases[i].text);
         for (size_t size = 1; size <= text.len; size++) {
             struct envelope envelope = { 0 };
+            struct failure why;
             assert_int_equal(feed(&envelope, text, size), OK);
+            assert_int_equal(envelope_close(&envelope, &why), OK);
             assert_int_equal(envelope_payload_is_json(&envelope), cases[i].is_json);
             envelope_finish(&envelope);
         }

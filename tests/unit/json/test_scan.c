@@ -31,7 +31,13 @@ static const struct slice accepted[] = {
     TEXT("\"a\""), TEXT("\"a/b\""), TEXT("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\""), TEXT("\"\\u0041\""),
     TEXT("\"\\u0000\""), TEXT("\"\\uABCD\\uabcd\""), TEXT("\"\\\\u0041\""),
     TEXT("\"\\ud83d\\ude00\""), TEXT("\"\\uD83D\\uDE00\""), TEXT("\"\\uDBFF\\uDFFF\""),
-    TEXT("\"\\uD800\\uDC00x\""), TEXT("\"\\uD7FF\""), TEXT("\"\\uE000\""), TEXT("\"\\uFFFF\""),
+    TEXT("\"\\uD800\\uDC00x\""),
+    /* halves of surrogate pairs without the other one */
+    TEXT("\"\\ud800\""), TEXT("\"\\udbff\""), TEXT("\"\\udc00\""), TEXT("\"\\udfff\""),
+    TEXT("\"\\ud800a\""), TEXT("\"\\ud800\\n\""), TEXT("\"\\ud800\\u0041\""),
+    TEXT("\"\\ud800\\ud800\""), TEXT("\"\\udc00\\ud800\""), TEXT("\"\\ud800\\ud800\\udc00\""),
+    TEXT("{\"\\ud800\":1}"), TEXT("[\"\\uD83D\",\"\\uDE00\"]"), TEXT("\"\\uDDDDddDD\\uDDDD\""),
+    TEXT("\"\\uD7FF\""), TEXT("\"\\uE000\""), TEXT("\"\\uFFFF\""),
     TEXT("\"\x7f\""), TEXT("\"\xc2\x80\""), TEXT("\"\xdf\xbf\""), TEXT("\"\xe0\xa0\x80\""),
     TEXT("\"\xed\x9f\xbf\""), TEXT("\"\xee\x80\x80\""), TEXT("\"\xef\xbf\xbf\""),
     TEXT("\"\xe2\x80\xa8\xe2\x80\xa9\""), TEXT("\"\xf0\x90\x80\x80\""),
@@ -77,12 +83,9 @@ static const struct slice refused[] = {
     TEXT("\"\\U0041\""), TEXT("\"\\\n\""), TEXT("\"\\\0\""), TEXT("\"\\u\""), TEXT("\"\\u004\""),
     TEXT("\"\\u00g1\""), TEXT("\"\\u 041\""), TEXT("\"\\u+041\""), TEXT("\"\\u0041"),
     TEXT("\"\\\xc3\xa4\""), TEXT("\"\\u00\xc3\xa4\""), TEXT("\"\\uD83D\\u\""), TEXT("\\u0022a\""),
-    /* surrogates without their other half */
-    TEXT("\"\\ud800\""), TEXT("\"\\udbff\""), TEXT("\"\\udc00\""), TEXT("\"\\udfff\""),
-    TEXT("\"\\ud800a\""), TEXT("\"\\ud800\\n\""), TEXT("\"\\ud800\\u0041\""),
-    TEXT("\"\\ud800\\ud800\""), TEXT("\"\\udc00\\ud800\""), TEXT("\"\\ud800\\ud800\\udc00\""),
-    TEXT("\"\\ud800"), TEXT("\"\\ud800\\"), TEXT("\"\\ud800\xed\xb0\x80\""),
-    TEXT("{\"\\ud800\":1}"),
+    /* half of a surrogate pair in an unfinished string, or as bytes */
+    TEXT("\"\\ud800"), TEXT("\"\\ud800\\"), TEXT("\"\\ud80\""), TEXT("\"\\ud800\\x\""),
+    TEXT("\"\\ud800\\u\""), TEXT("\"\\ud800\xed\xb0\x80\""),
     /* not UTF-8 */
     TEXT("\"\x80\""), TEXT("\"\xbf\""), TEXT("\"\xc0\xaf\""), TEXT("\"\xc1\xbf\""),
     TEXT("\"\xe0\x80\xaf\""), TEXT("\"\xe0\x9f\xbf\""), TEXT("\"\xed\xa0\x80\""),
@@ -136,6 +139,7 @@ static void check_split(struct slice text, bool expected)
     struct scan whole, scan;
     scan_init(&whole);
     feed_copy(&whole, text);
+    scan_finish(&whole);
     for (size_t at = 0; at <= text.len; at++) {
         scan_init(&scan);
         feed_copy(&scan, (struct slice){ text.ptr, at });
@@ -188,8 +192,8 @@ static void an_error_says_where_it_is(void **state)
         const char *text;
         size_t offset;
     } cases[] = {
-        { "[1,x]", 3 }, { "nulx", 3 },        { "\"a\n\"", 2 },      { "[1 2]", 3 },
-        { "x", 0 },     { "\"ab\xc3(\"", 4 }, { "\"\\uD800x\"", 7 }, { "{\"a\" 1}", 5 },
+        { "[1,x]", 3 }, { "nulx", 3 },        { "\"a\n\"", 2 },     { "[1 2]", 3 },
+        { "x", 0 },     { "\"ab\xc3(\"", 4 }, { "\"\\uD80x\"", 6 }, { "{\"a\" 1}", 5 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct scan scan;
@@ -220,23 +224,61 @@ static void nest(struct buf *text, int count, bool objects)
         buf_add_text(text, objects && i % 2 ? "}" : "]");
 }
 
-static void two_hundred_levels_are_accepted_and_not_one_more(void **state)
+static void values_are_nested_as_deeply_as_they_like(void **state)
 {
     (void)state;
+    static const int depths[] = {
+        63, 64, 65, 200, 201, 255, 256, 257, 767, 768, 769, 1100
+    };
     struct buf text = { 0 };
-    for (int objects = 0; objects < 2; objects++) {
-        nest(&text, SCAN_DEPTH_MAX, objects);
-        check_split(buf_slice(&text), true);
-        assert_false(scan_deeper_than(buf_slice(&text), SCAN_DEPTH_MAX));
-        assert_true(scan_deeper_than(buf_slice(&text), SCAN_DEPTH_MAX - 1));
-        assert_true(scan_equal(buf_slice(&text), buf_slice(&text)));
-        nest(&text, SCAN_DEPTH_MAX + 1, objects);
-        check_split(buf_slice(&text), false);
-    }
-    buf_clear(&text);
-    for (int i = 0; i < 100000; i++)
-        buf_add_char(&text, '[');
-    check_whole(buf_slice(&text), false);
+    for (size_t i = 0; i < sizeof(depths) / sizeof(depths[0]); i++)
+        for (int objects = 0; objects < 2; objects++) {
+            nest(&text, depths[i], objects);
+            check_byte_by_byte(buf_slice(&text), true);
+            check_whole(buf_slice(&text), true);
+            assert_false(scan_deeper_than(buf_slice(&text), (unsigned)depths[i]));
+            assert_true(scan_deeper_than(buf_slice(&text), (unsigned)depths[i] - 1));
+            assert_true(scan_equal(buf_slice(&text), buf_slice(&text)));
+            text.ptr[text.len - 1] ^= '}' ^ ']';
+            check_whole(buf_slice(&text), false);
+            text.len--;
+            check_whole(buf_slice(&text), false);
+        }
+    nest(&text, 1000000, true);
+    check_whole(buf_slice(&text), true);
+    buf_finish(&text);
+}
+
+static void levels_end_where_their_bits_would_take_more_than_a_megabyte(void **state)
+{
+    (void)state;
+    struct scan scan;
+    struct failure why;
+    struct buf text = { 0 };
+    char *brackets = buf_reserve(&text, SCAN_DEPTH_MAX);
+    memset(brackets, '[', SCAN_DEPTH_MAX);
+    scan_init(&scan);
+    assert_int_equal(scan_feed(&scan, (struct slice){ brackets, SCAN_DEPTH_MAX }), OK);
+    assert_true(scan.far_words * sizeof(*scan.far) <= SCAN_FAR_MAX);
+    assert_int_equal(scan_feed(&scan, SLICE("[")), ERR_INVALID);
+    assert_int_equal(scan_explain(&scan, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, "nested deeper than"));
+    assert_int_equal(scan_finish(&scan), ERR_INVALID);
+    buf_finish(&text);
+}
+
+static void a_scan_that_was_finished_in_the_middle_takes_no_more(void **state)
+{
+    (void)state;
+    struct scan scan;
+    struct buf text = { 0 };
+    nest(&text, 300, true);
+    scan_init(&scan);
+    assert_int_equal(scan_feed(&scan, (struct slice){ text.ptr, text.len / 2 }), OK);
+    assert_int_equal(scan_finish(&scan), ERR_INVALID);
+    assert_int_equal(scan_feed(&scan, slice_from(buf_slice(&text), text.len / 2)),
+                     ERR_INVALID);
+    assert_int_equal(scan_finish(&scan), ERR_INVALID);
     buf_finish(&text);
 }
 
@@ -281,6 +323,8 @@ static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
                                          TEXT("\\\\"),
                                          TEXT("\\u00e9"),
                                          TEXT("\\ud83d\\ude00"),
+                                         TEXT("\\ud800"),
+                                         TEXT("\\udc00"),
                                          TEXT("\xc3\xa9"),
                                          TEXT("\xe5\xad\x97"),
                                          TEXT("\xed\x9f\xbf"),
@@ -291,8 +335,8 @@ static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
         TEXT("\\x"),
         TEXT("\\u12g4"),
         TEXT("\\u-123"),
-        TEXT("\\ud800"),
-        TEXT("\\udc00"),
+        TEXT("\\ud80-"),
+        TEXT("\\ud800\\x"),
         TEXT("\x80"),
         TEXT("\xc0\x80"),
         TEXT("\xc3("),
@@ -344,7 +388,9 @@ int main(void)
         cmocka_unit_test(a_value_is_judged_alike_inside_of_others),
         cmocka_unit_test(an_error_says_where_it_is),
         cmocka_unit_test(an_error_stays),
-        cmocka_unit_test(two_hundred_levels_are_accepted_and_not_one_more),
+        cmocka_unit_test(values_are_nested_as_deeply_as_they_like),
+        cmocka_unit_test(levels_end_where_their_bits_would_take_more_than_a_megabyte),
+        cmocka_unit_test(a_scan_that_was_finished_in_the_middle_takes_no_more),
         cmocka_unit_test(a_forbidden_byte_is_found_at_every_place),
         cmocka_unit_test(a_character_is_judged_alike_at_every_place_of_a_run),
         cmocka_unit_test(what_bytes_are_is_found_once),

@@ -114,6 +114,10 @@ static void a_raw_key_spells_its_name(void **state)
         { "\\n\\t\\\\\\\"", { "\n\t\\\"", 4 }, true },
         { "\\u0000", { "\0", 1 }, true },
         { "\\u0000", { "", 0 }, false },
+        { "\\ud83d", { "\xed\xa0\xbd", 3 }, true },
+        { "\\uDE00\\uD83D", { "\xed\xb8\x80\xed\xa0\xbd", 6 }, true },
+        { "\\ud83d\\uDE00", { "\xed\xa0\xbd\xed\xb8\x80", 6 }, false },
+        { "\\ud83d\\uDE00", { "\xf0\x9f\x98\x80", 4 }, true },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(scan_key_is(slice_of(cases[i].raw), cases[i].name),
@@ -134,6 +138,11 @@ static void strings_are_decoded(void **state)
         { "\"\\uD83D\\uDE00!\"", { "\xf0\x9f\x98\x80!", 5 } },
         { "\"\\uDBFF\\uDFFF\"", { "\xf4\x8f\xbf\xbf", 4 } },
         { "\"a\\u0000b\"", { "a\0b", 3 } },
+        { "\"I am \\ud83d\"", { "I am \xed\xa0\xbd", 8 } },
+        { "\"\\uDE00\\uD83D!\"", { "\xed\xb8\x80\xed\xa0\xbd!", 7 } },
+        { "\"\\uD83D\\uD83D\\uDE00\"", { "\xed\xa0\xbd\xf0\x9f\x98\x80", 7 } },
+        { "\"\\uD83D\\n\\uD83D\\u0041\"", { "\xed\xa0\xbd\n\xed\xa0\xbd\x41", 8 } },
+        { "\"\\uD83D\\\\uDE00\"", { "\xed\xa0\xbd\\uDE00", 9 } },
         { "\"\xc3\xa4\\\\u0041\"", { "\xc3\xa4\\u0041", 8 } },
     };
     struct buf out = { 0 };
@@ -155,7 +164,10 @@ static void strings_are_decoded(void **state)
 static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **state)
 {
     (void)state;
-    struct slice whole = SLICE("\"a\\n\\\"\\\\\\u0041\\u00e9\\ud83d\\uDE00z\\/\\u0000\"");
+    struct slice whole = SLICE(
+        "\"a\\n\\\"\\\\\\u0041\\u00e9\\ud83d\\uDE00z\\/\\u0000\\ud83dz\\ud83d\\n\\ud83d"
+        "\\\\u\\ude00\\ud83d\\u0041\\ud83d\\ud83d\\ude00\\udbff\\udbff\\udbff\\udfff\\ud800"
+        "\"");
     struct slice raw = { whole.ptr + 1, whole.len - 2 };
     struct buf expected = { 0 };
     assert_true(scan_string(whole, &expected));
@@ -165,11 +177,62 @@ static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **
         scan_text_feed(&text, (struct slice){ raw.ptr, cut }, &out);
         for (size_t i = cut; i < raw.len; i++) /* and the rest byte by byte */
             scan_text_feed(&text, (struct slice){ raw.ptr + i, 1 }, &out);
+        scan_text_end(&text, &out);
         assert_true(slice_equal(buf_slice(&out), buf_slice(&expected)));
         assert_int_equal(text.len, 0);
         buf_finish(&out);
     }
     buf_finish(&expected);
+}
+
+static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *spelled; /* NULL: false */
+    } cases[] = {
+        { "\"\xed\xa0\xbd\"", "\"\\ud83d\"" },
+        { "{\"\xed\xbf\xbf\":[\"a\xed\xa0\x80z\"]}", "{\"\\udfff\":[\"a\\ud800z\"]}" },
+        { "\"\xed\x9f\xbf\xed\xb8\x80\"", "\"\xed\x9f\xbf\\ude00\"" },
+        { "\"\xed\x9f\xbf\"", NULL },
+        { "\xed\xa0\xbd", NULL },
+        { "{\"a\":\"\xed\xa0\xbd\"", NULL },
+        { "\"\xed\xa0\"", NULL },
+        { "\"\xff\xed\xa0\xbd\"", NULL },
+        { "1", NULL },
+        { "", NULL },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct buf out = { 0 };
+        bool is_json = scan_spell_halves(slice_of(cases[i].text), &out);
+        assert_int_equal(is_json, cases[i].spelled != NULL);
+        assert_true(slice_is(buf_slice(&out), is_json ? cases[i].spelled : ""));
+        buf_finish(&out);
+    }
+}
+
+/* What differs further down is not looked for: the stack has an end. */
+static void values_are_compared_to_a_depth(void **state)
+{
+    (void)state;
+    for (int depth = SCAN_EQUAL_DEPTH - 1; depth <= SCAN_EQUAL_DEPTH + 1; depth++) {
+        struct buf a = { 0 }, b = { 0 };
+        for (int i = 0; i < depth; i++) {
+            buf_add_char(&a, '[');
+            buf_add_char(&b, '[');
+        }
+        buf_add_text(&a, "1");
+        buf_add_text(&b, "1.0");
+        for (int i = 0; i < depth; i++) {
+            buf_add_char(&a, ']');
+            buf_add_char(&b, ']');
+        }
+        assert_int_equal(scan_equal(buf_slice(&a), buf_slice(&b)),
+                         depth <= SCAN_EQUAL_DEPTH);
+        assert_true(scan_equal(buf_slice(&a), buf_slice(&a)));
+        buf_finish(&a);
+        buf_finish(&b);
+    }
 }
 
 static void what_is_written_as_json_is_read_back(void **state)
@@ -360,6 +423,8 @@ int main(void)
         cmocka_unit_test(a_raw_key_spells_its_name),
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole),
+        cmocka_unit_test(halves_are_spelled_when_that_makes_json_of_a_text),
+        cmocka_unit_test(values_are_compared_to_a_depth),
         cmocka_unit_test(what_is_written_as_json_is_read_back),
         cmocka_unit_test(a_string_of_any_length_is_read_back),
         cmocka_unit_test(values_are_equal_whatever_their_spelling),
