@@ -208,6 +208,45 @@ describe("half of a surrogate pair", () => {
   });
 });
 
+const oddTags = ['say "hi"', "back\\slash", "line\nbreak", "\u0001", "a\ttab", "a zero\u0000byte", "del\u007f", "per%cent & + ?", "😀"];
+
+describe("a tag with a quote, a backslash or a control character", () => {
+  test("is followed by both SDKs, over WebSockets, event streams and long polls, and listed", async (t) => {
+    const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
+    t.after(() => socket.cut());
+    for (const [n, tag] of oddTags.entries()) {
+      const id = await triggered({}, { tags: [tag] }), named = JSON.stringify(tag);
+      for (const [version, sdk] of Object.entries(sdks))
+        assert.equal((await first(sdk, () => sdk.runs.subscribeToRunsWithTag(tag))).id, id, `${version}: ${named}`);
+      socket.send({ op: "sub", id: n, tags: [tag] });
+      const { rows } = await socket.next((one) => one.op === "rows" && one.id === n);
+      assert.deepEqual(rows.map(([run, , fields]) => [run, fields.tags]), [[id, [tag]]], named);
+      const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?tags=${encodeURIComponent(tag)}`, { headers: { authorization: `Bearer ${keys.dev}` } });
+      await until(() => JSON.stringify(stream.events).includes(id), { what: `the event stream of ${named}` });
+      stream.leaving.abort();
+      assert.deepEqual(await list({ "filter[tag]": tag }), [id], named);
+      for (const sdk of Object.values(sdks)) assert.deepEqual((await through(sdk, () => sdk.runs.list({ tag }))).data.map((run) => run.id), [id], named);
+      const token = await publicToken(gateway, { scopes: [`read:tags:${tag}`] });
+      if (!tag.includes("\0")) assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: token })).status, 200, named);
+      await answer(gateway.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: [tag] } }), 202);
+      await until(async () => (await retrieve(id)).status === "CANCELED", { what: `the bulk action on ${named}` });
+    }
+  });
+
+  test("is added, and keys like it are known again", async () => {
+    const id = await triggered();
+    for (const tag of oddTags) await answer(gateway.post(`/api/v1/runs/${id}/tags`, { tags: [tag] }));
+    assert.deepEqual((await retrieve(id)).tags.sort(), [...oddTags].sort());
+    for (const key of oddTags) {
+      const own = await triggered({}, { idempotencyKey: key, concurrencyKey: key });
+      assert.equal(await triggered({}, { idempotencyKey: key, concurrencyKey: key }), own, JSON.stringify(key));
+      assert.equal((await retrieve(own)).idempotencyKey, key);
+      await answer(worker.cancel(own));
+    }
+    await answer(worker.cancel(id));
+  });
+});
+
 const nested = (depth) => "[".repeat(depth) + '{"a":'.repeat(depth) + "1" + "}".repeat(depth) + "]".repeat(depth);
 
 describe("a value that is nested deeply", () => {
