@@ -151,10 +151,19 @@ static enum err take_line(struct multipart *multipart, char c)
 
 /* ---- content ---- */
 
+static enum err count_outside(struct multipart *multipart, size_t len)
+{
+    multipart->outside += len;
+    return multipart->outside <= MULTIPART_OUTSIDE_MAX
+               ? OK
+               : malformed(multipart, "it has too many bytes outside of its parts");
+}
+
 static enum err hand_on(struct multipart *multipart, struct slice piece)
 {
-    bool counts = piece.len && multipart->at == MULTIPART_CONTENT;
-    return counts ? multipart->on_content(multipart, piece) : OK;
+    if (multipart->at != MULTIPART_CONTENT)
+        return count_outside(multipart, piece.len);
+    return piece.len ? multipart->on_content(multipart, piece) : OK;
 }
 
 /* What looked like a divider was none. */
@@ -194,13 +203,20 @@ static enum err take_content(struct multipart *multipart, struct slice *piece)
     return multipart->matched == multipart->divider_len ? end_content(multipart) : OK;
 }
 
+static enum err take_epilogue(struct multipart *multipart, struct slice *piece)
+{
+    size_t len = piece->len;
+    *piece = slice_from(*piece, len);
+    return count_outside(multipart, len);
+}
+
 static enum err take_some(struct multipart *multipart, struct slice *piece)
 {
     char c = piece->ptr[0];
     switch (multipart->at) {
     case MULTIPART_LINE: *piece = slice_from(*piece, 1); return take_line(multipart, c);
     case MULTIPART_HEAD: *piece = slice_from(*piece, 1); return take_head(multipart, c);
-    case MULTIPART_EPILOGUE: *piece = slice_from(*piece, piece->len); return OK;
+    case MULTIPART_EPILOGUE: return take_epilogue(multipart, piece);
     default: return take_content(multipart, piece);
     }
 }

@@ -21,6 +21,8 @@ enum {
     MULTIPART_BOUNDARY_MAX = 70, /* RFC 2046 */
     MULTIPART_HEAD_MAX = 8192,   /* bytes of a part's headers */
     MULTIPART_PARTS_MAX = 32,
+    MULTIPART_OUTSIDE_MAX =
+        8192, /* bytes before the first part and after the last, together */
 };
 
 struct multipart {
@@ -45,6 +47,7 @@ struct multipart {
     } at;
     struct buf line; /* of MULTIPART_LINE and MULTIPART_HEAD, as far as it has come */
     unsigned parts;
+    size_t outside; /* bytes of preamble and epilogue */
 };
 
 /* content_type is the header of the request; the owner's functions and why are set before.

@@ -167,12 +167,42 @@ static void the_boundary_comes_from_the_content_type(void **state)
     }
 }
 
+static void assert_outside(size_t before, size_t after, enum err expected)
+{
+    static const char part[] =
+        "--a b\r\ncontent-disposition: form-data; name=k\r\n\r\nv\r\n--a b--";
+    struct buf text = { 0 };
+    struct form_reader reader;
+    memset(buf_reserve(&text, before), '.', before);
+    text.len = before;
+    buf_add_text(&text, before ? "\r\n" : "");
+    buf_add_text(&text, part);
+    memset(buf_reserve(&text, after + 1), '.', after);
+    text.len += after;
+    buf_add_char(&text, '\0');
+    for (size_t piece = 1000; piece < 100000; piece *= 10) {
+        assert_int_equal(read_form(text.ptr, piece, &reader), expected);
+        finish(&reader);
+    }
+    buf_finish(&text);
+}
+
+static void what_stands_around_is_limited(void **state)
+{
+    (void)state;
+    assert_outside(MULTIPART_OUTSIDE_MAX / 2, MULTIPART_OUTSIDE_MAX / 2 - 16, OK);
+    assert_outside(MULTIPART_OUTSIDE_MAX + 1, 0, ERR_INVALID);
+    assert_outside(0, MULTIPART_OUTSIDE_MAX + 1, ERR_INVALID);
+    assert_outside(MULTIPART_OUTSIDE_MAX, 1, ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_come_in_their_order),
         cmocka_unit_test(what_looks_like_a_divider_is_content),
         cmocka_unit_test(what_stands_around_means_nothing),
+        cmocka_unit_test(what_stands_around_is_limited),
         cmocka_unit_test(what_is_no_form_is_refused),
         cmocka_unit_test(heads_and_parts_are_limited),
         cmocka_unit_test(the_boundary_comes_from_the_content_type),
