@@ -9,7 +9,9 @@
 
 #include "artifacts/artifact_calls.h"
 #include "artifacts/artifacts.h"
+#include "artifacts/bundle_file.h"
 #include "auth/signed_url.h"
+#include "base/mem.h"
 #include "json/members.h"
 
 enum { OFFER_BODY = 4096 };
@@ -86,24 +88,16 @@ static bool is_of_project(const void *owner, uint32_t env)
 }
 
 /* Uploads that no deployment has taken count as well, whatever branches they are for. */
-static enum err check_quota(struct api_call *call, size_t length)
+static enum err check_quota(struct api_call *call, const struct artifact_sharers *sharers,
+                            size_t length)
 {
-    size_t open = artifacts_bytes(api_artifacts(call->api), is_of_project, call->env);
+    size_t open = artifacts_bytes(api_artifacts(call->api), sharers);
     return engine_check_quota(call->env, open + length, &call->why);
 }
 
-static enum err offer(struct api_call *call)
+static void reply_offer(struct api_call *call, const struct artifact *artifact)
 {
-    struct artifact *artifact;
     struct buf out = { 0 }, url = { 0 };
-    int64_t length;
-    enum err err = read_offer(call, &length);
-    err = err ? err : check_quota(call, (size_t)length);
-    if (!err)
-        err = artifact_offer(api_artifacts(call->api), call->account->number, length,
-                             &artifact, &call->why);
-    if (err)
-        return err;
     add_url(call, artifact, &url);
     buf_add_char(&out, '{');
     members_add_text(&out, "artifactKey", slice_of(artifact->key));
@@ -116,6 +110,67 @@ static enum err offer(struct api_call *call)
     api_reply_json(call, 201, buf_slice(&out));
     buf_finish(&out);
     buf_finish(&url);
+}
+
+/* An offer, until it is known whether the disk has room for it. */
+struct offering {
+    struct api_call *call;
+    struct disk_asking asking;
+    char key[ARTIFACT_KEY_MAX];
+};
+
+static enum err check_disk(const struct offering *op, struct failure *why)
+{
+    uint64_t reserved = artifacts_reserved(api_artifacts(op->call->api));
+    if (op->asking.job.error)
+        return explain(why, ERR_STORE, "The room on the gateway's disk is not known: %s",
+                       strerror(op->asking.job.error));
+    if (op->asking.free >= reserved + DISK_LEAST_FREE)
+        return OK;
+    return explain(why, ERR_STORE_FULL,
+                   "storage_full: the gateway's disk would have less than 1 GiB free after "
+                   "the uploads that are open; try again when they are deployed");
+}
+
+static void on_asked(struct file_job *job)
+{
+    struct offering *op = container_of(job, struct offering, asking.job);
+    struct api_call *call = op->call;
+    struct artifacts *artifacts = api_artifacts(call->api);
+    struct artifact *artifact =
+        artifacts_find(artifacts, call->account->number, slice_of(op->key));
+    enum err err = check_disk(op, &call->why);
+    free(op);
+    if (!artifact)
+        err = explain(&call->why, ERR_STORE, "The offer has expired: ask for a new one");
+    if (!err) {
+        reply_offer(call, artifact);
+        return;
+    }
+    if (artifact)
+        artifact_remove(artifacts, artifact);
+    api_reply_error(call, err);
+}
+
+static enum err offer(struct api_call *call)
+{
+    struct artifacts *artifacts = api_artifacts(call->api);
+    struct artifact_sharers sharers = { .counts = is_of_project, .owner = call->env };
+    struct artifact *artifact;
+    int64_t length;
+    enum err err = read_offer(call, &length);
+    err = err ? err : check_quota(call, &sharers, (size_t)length);
+    if (!err)
+        err = artifact_offer(artifacts, call->account->number, &sharers, length, &artifact,
+                             &call->why);
+    if (err)
+        return err;
+    struct offering *op = mem_new(struct offering);
+    op->call = call;
+    op->asking.folder = artifacts_folder(artifacts);
+    memcpy(op->key, artifact->key, sizeof(op->key));
+    call->busy = true;
+    disk_asking_begin(engine_loop(api_engine(call->api)), &op->asking, on_asked);
     return OK;
 }
 

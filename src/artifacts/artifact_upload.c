@@ -21,6 +21,8 @@ enum {
     PENDING_MAX = 256 * 1024,
     KEY_FIELD_MAX = 256,
     OTHERS_MAX = 64 * 1024, /* bytes of fields that nobody reads */
+    LEAST_RATE = 16 * 1024, /* bytes a second; what is offered is reserved on the disk */
+    RATE_EVERY_MS = 30 * 1000,
 };
 
 struct artifact_writer {
@@ -32,7 +34,9 @@ struct artifact_writer {
     struct buf key; /* of the form */
     size_t others;
     bool has_file;
-    int64_t received;   /* bytes of the file */
+    int64_t received; /* bytes of the file */
+    size_t came;      /* bytes of the body since the rate was looked at last */
+    struct timer rate;
     struct buf pending; /* to be written next */
     bool whole;         /* the body has come */
     enum err failed;    /* what the answer will be; OK: nothing has */
@@ -47,6 +51,7 @@ struct artifact_writer {
 
 static void writer_free(struct artifact_writer *writer)
 {
+    timers_clear(loop_timers(writer->loop), &writer->rate);
     multipart_finish(&writer->form);
     buf_finish(&writer->key);
     buf_finish(&writer->pending);
@@ -80,6 +85,7 @@ static void begin_job(struct artifact_writer *writer, void (*work)(struct file_j
 static void answer_failed(struct artifact_writer *writer)
 {
     writer->artifact->state = ARTIFACT_OFFERED;
+    writer->artifact->written = 0;
     if (writer->call)
         api_reply_error(take_call(writer), writer->failed);
     writer_free(writer);
@@ -121,6 +127,35 @@ static void on_gone(struct api_call *call)
     struct artifact_writer *writer = call->state;
     api_reply_gone(take_call(writer));
     fail_with(writer, ERR_CANCELED);
+}
+
+/* ---- the rate ---- */
+
+static void on_rate(struct timer *timer);
+
+static void await_more(struct artifact_writer *writer)
+{
+    writer->came = 0;
+    loop_set_timer(writer->loop, &writer->rate,
+                   timers_kind(loop_timers(writer->loop), on_rate), RATE_EVERY_MS);
+}
+
+/* A body that the writer has paused, or that is complete, waits for the disk. */
+static void on_rate(struct timer *timer)
+{
+    struct artifact_writer *writer = container_of(timer, struct artifact_writer, rate);
+    if (writer->failed || writer->whole || !writer->call)
+        return;
+    if (writer->came >= (size_t)LEAST_RATE * RATE_EVERY_MS / 1000 ||
+        writer->call->x->body_paused) {
+        await_more(writer);
+        return;
+    }
+    explain(
+        &writer->call->why, ERR_TIMEOUT,
+        "The upload came more slowly than %d KiB/s: try again, or from a faster network",
+        LEAST_RATE / 1024);
+    fail_with(writer, ERR_TIMEOUT);
 }
 
 /* ---- the form ---- */
@@ -238,6 +273,7 @@ static void on_written(struct file_job *job)
 {
     struct artifact_writer *writer = container_of(job, struct artifact_writer, job);
     writer->in_flight = false;
+    writer->artifact->written += (int64_t)writer->writing.len;
     if (writer->failed)
         undo(writer);
     else if (job->error)
@@ -310,6 +346,7 @@ static enum err begin(struct api_call *call, struct artifact_writer **out)
     artifact->state = ARTIFACT_WRITING;
     call->state = writer;
     call->on_gone = on_gone;
+    await_more(writer);
     *out = writer;
     return OK;
 }
@@ -322,6 +359,7 @@ enum err artifact_upload_piece(struct api_call *call, struct slice piece)
         return err;
     if (writer->failed)
         return OK; /* its answer is on its way */
+    writer->came += piece.len;
     err = multipart_feed(&writer->form, piece);
     if (!err)
         err = rooms_hold_piece(call, writer->pending.capacity + writer->writing.capacity);

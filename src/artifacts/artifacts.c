@@ -192,38 +192,61 @@ static void on_time(struct timer *timer)
     loop_set_timer(artifacts->loop, timer, artifacts->kind, EVERY_MS);
 }
 
+static bool is_unused(const struct artifact *artifact, int64_t now)
+{
+    return artifact->state == ARTIFACT_OFFERED && artifact->offered_at + UNUSED_MS <= now;
+}
+
+/* One environment. */
+static bool is_own(const void *owner, uint32_t env)
+{
+    return *(const uint32_t *)owner == env;
+}
+
 /* Makes room for one more. */
-static bool has_room(struct artifacts *artifacts, uint32_t env)
+static bool has_room(struct artifacts *artifacts, const struct artifact_sharers *sharers,
+                     unsigned most)
 {
     int64_t now = loop_wall_ms(artifacts->loop);
     struct artifact *unused = NULL;
     unsigned open = 0;
     list_each (link, &artifacts->all) {
         struct artifact *artifact = container_of(link, struct artifact, link);
-        if (artifact->env != env)
+        if (!sharers->counts(sharers->owner, artifact->env))
             continue;
         open++;
-        if (!unused && artifact->state == ARTIFACT_OFFERED &&
-            artifact->offered_at + UNUSED_MS <= now)
+        if (!unused && is_unused(artifact, now))
             unused = artifact;
     }
-    if (open < ARTIFACTS_OPEN_MAX)
+    if (open < most)
         return true;
     if (unused)
         artifact_remove(artifacts, unused);
     return unused;
 }
 
-enum err artifact_offer(struct artifacts *artifacts, uint32_t env, int64_t length,
+static enum err check_room(struct artifacts *artifacts, uint32_t env,
+                           const struct artifact_sharers *sharers, struct failure *why)
+{
+    struct artifact_sharers own = { .counts = is_own, .owner = &env };
+    bool is_project = has_room(artifacts, &own, ARTIFACTS_OPEN_MAX);
+    if (is_project && has_room(artifacts, sharers, ARTIFACTS_OPEN_PROJECT_MAX))
+        return OK;
+    return explain(why, ERR_BUSY,
+                   "The %s has %d uploads open: wait until one is deployed or has expired",
+                   is_project ? "project" : "environment",
+                   is_project ? ARTIFACTS_OPEN_PROJECT_MAX : ARTIFACTS_OPEN_MAX);
+}
+
+enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
+                        const struct artifact_sharers *sharers, int64_t length,
                         struct artifact **artifact, struct failure *why)
 {
     char random[ARTIFACT_RANDOM_LEN];
     remove_expired(artifacts);
-    if (!has_room(artifacts, env))
-        return explain(why, ERR_BUSY,
-                       "The environment has %d uploads open: wait until one is deployed or "
-                       "has expired",
-                       ARTIFACTS_OPEN_MAX);
+    enum err err = check_room(artifacts, env, sharers, why);
+    if (err)
+        return err;
     struct artifact *made = mem_new(struct artifact);
     text_random(random, sizeof(random), alphabet);
     set_key(made, (struct slice){ random, sizeof(random) });
@@ -237,14 +260,31 @@ enum err artifact_offer(struct artifacts *artifacts, uint32_t env, int64_t lengt
 }
 
 size_t artifacts_bytes(const struct artifacts *artifacts,
-                       bool (*counts)(const void *owner, uint32_t env), const void *owner)
+                       const struct artifact_sharers *sharers)
 {
     size_t bytes = 0;
     list_each (link, &artifacts->all) {
         const struct artifact *artifact = container_of(link, struct artifact, link);
-        bytes += counts(owner, artifact->env) ? (size_t)artifact->length : 0;
+        bytes +=
+            sharers->counts(sharers->owner, artifact->env) ? (size_t)artifact->length : 0;
     }
     return bytes;
+}
+
+uint64_t artifacts_reserved(const struct artifacts *artifacts)
+{
+    uint64_t bytes = 0;
+    list_each (link, &artifacts->all) {
+        const struct artifact *artifact = container_of(link, struct artifact, link);
+        if (artifact->state == ARTIFACT_OFFERED || artifact->state == ARTIFACT_WRITING)
+            bytes += (uint64_t)(artifact->length - artifact->written);
+    }
+    return bytes;
+}
+
+const char *artifacts_folder(const struct artifacts *artifacts)
+{
+    return artifacts->folder;
 }
 
 struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env, struct slice key)

@@ -22,8 +22,9 @@ struct loop;
 enum {
     ARTIFACT_LIVES_MS = 15 * 60 * 1000,
     ARTIFACT_RANDOM_LEN = 24,
-    ARTIFACT_KEY_MAX = 48, /* "bundles/", the random part, ".tar.gz" and a zero */
-    ARTIFACTS_OPEN_MAX = 4 /* of one environment */
+    ARTIFACT_KEY_MAX = 48,           /* "bundles/", the random part, ".tar.gz" and a zero */
+    ARTIFACTS_OPEN_MAX = 4,          /* of one environment */
+    ARTIFACTS_OPEN_PROJECT_MAX = 16, /* of all environments of a project together */
 };
 
 enum artifact_state { ARTIFACT_OFFERED, ARTIFACT_WRITING, ARTIFACT_WHOLE, ARTIFACT_TAKING };
@@ -33,6 +34,7 @@ struct artifact {
         [ARTIFACT_KEY_MAX]; /* "bundles/….tar.gz": the official CLI asks for the first word */
     uint32_t env;           /* its number */
     int64_t length;         /* bytes, exactly */
+    int64_t written;        /* bytes of it that are on the disk, while it is not whole */
     int64_t offered_at,
         expires_at; /* Unix ms; of one found at start only the second is known */
     enum artifact_state state;
@@ -55,13 +57,27 @@ void artifacts_stop(struct artifacts *artifacts);
 
 int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 
-/* ERR_BUSY: the environment has as many open as it may. Borrowed until it expires. */
-enum err artifact_offer(struct artifacts *artifacts, uint32_t env, int64_t length,
+/* The environments that share limits with one: those of its project. */
+struct artifact_sharers {
+    bool (*counts)(const void *owner, uint32_t env);
+    const void *owner;
+};
+
+/* ERR_BUSY: the environment or its project has as many open as it may. Borrowed until it
+ * expires. */
+enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
+                        const struct artifact_sharers *sharers, int64_t length,
                         struct artifact **artifact, struct failure *why);
 
 /* What all that is open of some environments has on the disk, or may have soon. */
 size_t artifacts_bytes(const struct artifacts *artifacts,
-                       bool (*counts)(const void *owner, uint32_t env), const void *owner);
+                       const struct artifact_sharers *sharers);
+
+/* Bytes that were offered, to whatever environments, and are not on the disk yet. */
+uint64_t artifacts_reserved(const struct artifacts *artifacts);
+
+/* The folder that bundles are written to; borrowed. */
+const char *artifacts_folder(const struct artifacts *artifacts);
 
 /* NULL: unknown, expired, taken, or of another environment. */
 struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env,

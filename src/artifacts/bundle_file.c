@@ -23,7 +23,34 @@ enum {
     HASH_BYTES = 32,
 };
 
-static const uint64_t least_free = UINT64_C(1) << 30; /* bytes */
+/* ---- room ---- */
+
+/* False: nobody knows. */
+static bool find_free(int fd, uint64_t *bytes)
+{
+    struct statvfs disk;
+    bool known = !fstatvfs(fd, &disk);
+    *bytes = known ? (uint64_t)disk.f_bavail * disk.f_frsize : 0;
+    return known;
+}
+
+static void asking_work(struct file_job *job)
+{
+    struct disk_asking *asking = container_of(job, struct disk_asking, job);
+    int fd = open(asking->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || !find_free(fd, &asking->free))
+        job->error = errno;
+    if (fd >= 0)
+        close(fd);
+}
+
+void disk_asking_begin(struct loop *loop, struct disk_asking *asking,
+                       void (*done)(struct file_job *job))
+{
+    asking->job.work = asking_work;
+    asking->job.done = done;
+    file_job_begin(loop, &asking->job);
+}
 
 /* ---- taking ---- */
 
@@ -47,8 +74,8 @@ static int sync_folder_of(const char *path)
 
 static bool disk_lacks_room(int fd)
 {
-    struct statvfs disk;
-    return !fstatvfs(fd, &disk) && (uint64_t)disk.f_bavail * disk.f_frsize < least_free;
+    uint64_t bytes;
+    return find_free(fd, &bytes) && bytes < DISK_LEAST_FREE;
 }
 
 /* errno, or 0. */

@@ -9,7 +9,20 @@
 #include "artifacts/file_job.h"
 #include "base/bytes.h"
 
-enum { FILE_HASH_TEXT = 65 };
+enum {
+    FILE_HASH_TEXT = 65,
+    DISK_LEAST_FREE = 1 << 30, /* bytes that bundles leave free on the disk */
+};
+
+/* How much room there is on the disk of a folder. */
+struct disk_asking {
+    struct file_job job;
+    const char *folder; /* the owner's */
+    uint64_t free;      /* out: bytes */
+};
+
+void disk_asking_begin(struct loop *loop, struct disk_asking *asking,
+                       void (*done)(struct file_job *job));
 
 /* A bundle that was uploaded becomes the archive of a deployment: synced, and by a second
  * name, so that the first one is still there if the deployment cannot be written. */

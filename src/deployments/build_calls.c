@@ -65,7 +65,8 @@ static void add_environment(struct buf *out, const struct account *account)
 }
 
 static void add_build(struct buf *out, const struct api_call *call,
-                      const struct deployment *deployment, const char *key)
+                      const struct deployment *deployment, const struct bytes *variables,
+                      const char *key)
 {
     const struct deployment_row *row = &deployment->row;
     struct buf url = { 0 };
@@ -83,9 +84,7 @@ static void add_build(struct buf *out, const struct api_call *call,
     members_add_number(out, "bytes", row->archive_bytes);
     members_add_text(out, "sha256", slice_of(row->archive_hash));
     buf_add_char(out, '}');
-    members_add_json(out, "buildEnvVars",
-                     deployment->variables ? bytes_slice(deployment->variables)
-                                           : SLICE("{}"));
+    members_add_json(out, "buildEnvVars", variables ? bytes_slice(variables) : SLICE("{}"));
     members_add_text(out, "key", slice_of(key));
     members_add_text(out, "apiUrl", buf_slice(&url));
     members_add_number(out, "deadlineMs", deployment->all->options.timeout_ms);
@@ -137,7 +136,7 @@ static void on_ready(struct build_wait *wait, struct deployment *deployment,
     struct buf out = { 0 };
     buf_add_char(&out, '[');
     if (deployment) {
-        add_build(&out, call, deployment, key);
+        add_build(&out, call, deployment, wait->variables, key);
         follow(call, deployment);
     }
     buf_add_char(&out, ']');

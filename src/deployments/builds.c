@@ -1,8 +1,7 @@
 /* builds.c - hands out deployments to builders.
  *
  * A deployment is handed out when it is written that it is: a builder that gets an answer has
- * the deployment, and one that gets none has nothing. The first deployment that a builder
- * serves whose project has no other build comes first. */
+ * the deployment, and one that gets none has nothing. */
 #include "deployments/builds.h"
 
 #include "accounts/variables.h"
@@ -10,6 +9,7 @@
 #include "auth/auth.h"
 #include "base/mem.h"
 #include "call/call.h"
+#include "deployments/build_variables.h"
 #include "deployments/deployment_due.h"
 #include "vault/secret.h"
 
@@ -89,42 +89,58 @@ static const struct account *account_of(const struct deployment *deployment)
     return accounts_by_number(deployment->all->accounts, deployment->env);
 }
 
-static bool project_is_busy(const struct deployments *all, const struct project *project)
+static struct build_turns *turns_of(const struct deployment *deployment)
 {
-    list_each (link, &all->active) {
-        const struct deployment *other = container_of(link, struct deployment, active);
-        if ((other->handing || deployment_is_being_built(other->row.status)) &&
-            account_of(other)->project == project)
-            return true;
-    }
-    return false;
+    const struct deployment_set *set = slots_get(&deployment->all->sets, deployment->env);
+    return set->turns;
 }
 
-static struct deployment *next_for(const struct deployments *all,
-                                   const struct build_wait *wait)
+/* Marks the projects of which something is being built. Returns the mark. */
+static uint64_t mark_busy(struct deployments *all)
 {
+    uint64_t mark = ++all->build_marks;
+    list_each (link, &all->active) {
+        const struct deployment *deployment = container_of(link, struct deployment, active);
+        if (deployment->handing || deployment_is_being_built(deployment->row.status))
+            turns_of(deployment)->busy = mark;
+    }
+    return mark;
+}
+
+static bool may_be_built(const struct deployment *deployment, uint64_t busy)
+{
+    return deployment->document && !deployment->handing &&
+           deployment->row.status == DEPLOYMENT_PENDING &&
+           turns_of(deployment)->busy != busy;
+}
+
+/* The oldest of the project whose turn it is. */
+static struct deployment *next_for(struct deployments *all, const struct build_wait *wait)
+{
+    struct deployment *next = NULL;
+    uint64_t busy = mark_busy(all);
     list_each (link, &all->active) {
         struct deployment *deployment = container_of(link, struct deployment, active);
-        const struct account *account = account_of(deployment);
-        if (deployment->document && !deployment->handing &&
-            deployment->row.status == DEPLOYMENT_PENDING &&
-            secret_serves(wait->secret, account) && !project_is_busy(all, account->project))
-            return deployment;
+        if (may_be_built(deployment, busy) &&
+            (!next || turns_of(deployment)->last < turns_of(next)->last) &&
+            secret_serves(wait->secret, account_of(deployment)))
+            next = deployment;
     }
-    return NULL;
+    return next;
 }
 
 /* ---- handing out ---- */
 
-static void add_secrets(struct secret_filter *filter, const struct deployment *deployment)
+static void add_secrets(struct secret_filter *filter, const struct deployment *deployment,
+                        const struct bytes *variables)
 {
     struct variable_walk walk = { 0 };
     const struct variable *variable;
     while ((variable = variables_next(account_of(deployment), &walk)))
         if (variable->is_secret)
             secret_filter_add(filter, variable->value);
-    if (deployment->variables)
-        secret_filter_add_all(filter, bytes_slice(deployment->variables));
+    if (variables)
+        secret_filter_add_all(filter, bytes_slice(variables));
 }
 
 static void on_prepare(struct deferred *turn);
@@ -144,10 +160,9 @@ static void begin_build(struct deployment *deployment, struct build_wait *wait)
     build->secret = wait->secret;
     build->heard_ms = loop_now_ms(all->loop);
     build->deadline_ms = build->heard_ms + all->options.timeout_ms;
-    add_secrets(&build->filter, deployment);
+    add_secrets(&build->filter, deployment, wait->variables);
     build->wait = wait;
     deployment->build = build;
-    wait->deployment = deployment;
     wait->turn.fn = on_prepare;
     loop_defer(all->loop, &wait->turn);
 }
@@ -170,6 +185,7 @@ static enum err decide_hand_out(struct deployment_command *command,
 static void end_wait(struct build_wait *wait, struct deployment *deployment)
 {
     struct builder *builder = builder_of(wait->all, wait->secret);
+    struct bytes *variables = wait->variables;
     char key[BUILD_KEY_MAX];
     builder->waiting--;
     builder->heard_ms = loop_now_ms(wait->all->loop);
@@ -177,6 +193,7 @@ static void end_wait(struct build_wait *wait, struct deployment *deployment)
     secret_wipe(wait->key, sizeof(wait->key));
     wait->ready(wait, deployment, key);
     secret_wipe(key, sizeof(key));
+    build_variables_forget(&variables);
 }
 
 static void on_prepare(struct deferred *turn)
@@ -193,29 +210,95 @@ static void on_prepare(struct deferred *turn)
     end_wait(wait, deployment);
 }
 
+/* The builder does not get it: it waits for another one, if it still waits. */
+static void let_go(struct build_wait *wait)
+{
+    wait->deployment->handing = false;
+    wait->deployment = NULL;
+    build_variables_forget(&wait->variables);
+    if (wait->canceled || wait->all->stopped) {
+        end_wait(wait, NULL);
+        return;
+    }
+    list_append(&wait->all->lines, &wait->link);
+}
+
 static void on_handed_out(struct deployment_command *command, struct deployment *deployment,
                           enum err status)
 {
     struct build_wait *wait = container_of(command, struct build_wait, command);
-    deployment->handing = false;
-    if (!status && !wait->all->stopped) {
-        begin_build(deployment, wait);
-        deployment_set_timer(deployment);
-    } else if (wait->canceled || wait->all->stopped) {
-        end_wait(wait, NULL);
-    } else {
-        list_append(&wait->all->lines, &wait->link);
-        builds_match(wait->all);
+    struct deployments *all = wait->all;
+    if (status || all->stopped) {
+        let_go(wait);
+        builds_match(all);
+        return;
     }
+    deployment->handing = false;
+    begin_build(deployment, wait);
+    deployment_set_timer(deployment);
+}
+
+static void write_hand_out(struct build_wait *wait)
+{
+    wait->command =
+        (struct deployment_command){ .decide = decide_hand_out, .done = on_handed_out };
+    deployment_command_begin(wait->deployment, &wait->command);
+}
+
+/* Nothing can be built of it. */
+static void fail_unreadable(struct deployment *deployment, const struct failure *why)
+{
+    struct deployment_error error = { .name = SLICE("BuildError"),
+                                      .message = slice_of(why->text) };
+    deployment_end(deployment, DEPLOYMENT_FAILED, deployment_error_write(&error), NULL);
+}
+
+static void on_variables(struct store_load *load, enum store_status status)
+{
+    struct build_wait *wait = container_of(load, struct build_wait, load);
+    struct deployment *deployment = wait->deployment;
+    struct failure why = { 0 };
+    enum err err = err_of_store(status);
+    wait->all->busy--;
+    bytes_unref(load->name);
+    if (!err)
+        err = build_variables_unseal(
+            accounts_vault(wait->all->accounts), slice_of(deployment->row.id),
+            bytes_slice(load->document.body), &wait->variables, &why);
+    if (status == STORE_OK)
+        document_finish(&load->document);
+    if (!err && !wait->all->stopped) {
+        write_hand_out(wait);
+        return;
+    }
+    if (status == STORE_OK && err)
+        fail_unreadable(deployment, &why);
+    let_go(wait); /* a store that fails is not read again at once */
+}
+
+static void load_variables(struct build_wait *wait)
+{
+    struct store *store = engine_store(wait->all->engine);
+    wait->load =
+        (struct store_load){ .env = wait->deployment->env,
+                             .is_document = true,
+                             .kind = DOC_BUILD_VARIABLES,
+                             .name = bytes_create(slice_of(wait->deployment->row.id)),
+                             .done = on_variables };
+    wait->all->busy++;
+    store->ops->load(store, &wait->load);
 }
 
 static void hand_out(struct build_wait *wait, struct deployment *deployment)
 {
     list_remove(&wait->link);
     deployment->handing = true;
-    wait->command =
-        (struct deployment_command){ .decide = decide_hand_out, .done = on_handed_out };
-    deployment_command_begin(deployment, &wait->command);
+    wait->deployment = deployment;
+    turns_of(deployment)->last = ++wait->all->build_turns;
+    if (deployment->variables_document)
+        load_variables(wait);
+    else
+        write_hand_out(wait);
 }
 
 void builds_match(struct deployments *all)

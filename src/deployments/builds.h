@@ -4,7 +4,12 @@
  *                          ├─► INSTALLING, written ─► handed out with a key of its own ─► build
  *   builders that wait ────┘      one of a project at a time
  *
- * Before a build is handed out, the filter of its log is prepared, in stints.
+ * Projects take turns: of those that have something pending and nothing being built, the one
+ * whose last build began first has the next one. Preview branches share the turn of their project.
+ *
+ * The variables of a build are in memory in clear only while it is handed out: they are read from
+ * the store and unsealed before it is written that the builder has it. The filter of its log is
+ * prepared after that, in stints.
  *
  * The key opens what the build says of its version and nothing else, and only as long as the
  * build lasts. It is in memory alone: a build that is begun anew gets another one. */
@@ -45,15 +50,17 @@ struct build {
 struct build_wait {
     const struct secret *secret;
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
-    /* Once, later: deployment with its build and the key, which is wiped behind the call. NULL:
-     * it was canceled. */
+    /* Once, later: deployment with its build and the key, which is wiped behind the call, as are
+     * the variables. NULL: it was canceled. */
     void (*ready)(struct build_wait *wait, struct deployment *deployment, const char *key);
 
     struct deployments *all;
-    struct deployment_command command; /* while it is being handed out */
-    struct deployment *deployment;     /* while its filter is being prepared */
-    struct deferred turn;              /* the next stint of that */
-    char key[BUILD_KEY_MAX];           /* of its build */
+    struct deployment *deployment; /* while it is being handed out */
+    struct store_load load;        /* of its variables */
+    struct bytes *variables;       /* a JSON object of strings; NULL: it has none */
+    struct deployment_command command;
+    struct deferred turn;    /* the next stint of that */
+    char key[BUILD_KEY_MAX]; /* of its build */
     bool canceled;
     struct list link; // deployments::lines
 };

@@ -8,12 +8,48 @@
 #include "accounts/accounts.h"
 #include "base/mem.h"
 #include "call/call.h"
+#include "deployments/build_variables.h"
 #include "fleet/fleet.h"
-#include "vault/secret.h"
 #include "vault/vault.h"
 #include "workers/registration.h"
 
 /* ---- sets ---- */
+
+static struct slice key_of(const struct project *const *project)
+{
+    return (struct slice){ (const char *)project, sizeof(struct project *) };
+}
+
+static struct slice turns_key(const void *value)
+{
+    return key_of(&((const struct build_turns *)value)->project);
+}
+
+void deployments_init_turns(struct deployments *all)
+{
+    table_init(&all->turns, turns_key);
+}
+
+void deployments_finish_turns(struct deployments *all)
+{
+    size_t at = 0;
+    for (void *turns; (turns = table_next(&all->turns, &at));)
+        free(turns);
+    table_finish(&all->turns);
+}
+
+static struct build_turns *turns_of(struct deployments *all, uint32_t env)
+{
+    const struct account *account = accounts_by_number(all->accounts, env);
+    const struct project *project = account ? account->project : NULL;
+    struct build_turns *turns = table_find(&all->turns, key_of(&project));
+    if (!turns) {
+        turns = mem_new(struct build_turns);
+        turns->project = project;
+        table_insert(&all->turns, turns);
+    }
+    return turns;
+}
 
 struct deployment_set *deployments_of(struct deployments *all, uint32_t env)
 {
@@ -22,6 +58,7 @@ struct deployment_set *deployments_of(struct deployments *all, uint32_t env)
         struct deployment_set *set = mem_new(struct deployment_set);
         set->all_sets = all;
         set->env = env;
+        set->turns = turns_of(all, env);
         list_init(&set->all);
         *place = set;
     }
@@ -99,9 +136,7 @@ struct deployment *deployments_add(struct deployments *all, uint32_t env,
 
 static void forget_variables(struct deployment *deployment)
 {
-    if (deployment->variables && deployment->variables->refs == 1)
-        secret_wipe(deployment->variables->data, deployment->variables->len);
-    bytes_clear(&deployment->variables);
+    build_variables_forget(&deployment->variables);
     deployment->variables_document = 0;
 }
 
@@ -139,26 +174,6 @@ void deployment_forget_worker(struct deployment *deployment)
     if (worker && deployment_is_final(deployment->row.status) &&
         deployment->row.status != DEPLOYMENT_DEPLOYED)
         registration_forget(deployment->all->engine, env, worker);
-}
-
-/* ---- the variables of a build ---- */
-
-struct bytes *deployment_variables_name(const struct deployment_row *row)
-{
-    return bytes_create(slice_of(row->id));
-}
-
-static struct bytes *seal_variables(const struct deployment *deployment)
-{
-    struct buf out = { 0 };
-    const struct vault *vault = accounts_vault(deployment->all->accounts);
-    buf_add_text(&out, "{\"sealed\":\"");
-    vault_seal(vault, slice_of(deployment->row.id), bytes_slice(deployment->variables),
-               &out);
-    buf_add_text(&out, "\"}");
-    struct bytes *body = buf_to_bytes(&out);
-    buf_finish(&out);
-    return body;
 }
 
 /* ---- writing ---- */
@@ -199,10 +214,13 @@ static void write_changes(struct deployment *deployment)
         change_of(deployment, DOC_DEPLOYMENT, deployment_write(&deployment->next),
                   deployment->document);
     if (writes_variables(deployment))
-        deployment->changes[count++] =
-            change_of(deployment, DOC_BUILD_VARIABLES,
-                      deployment->document ? NULL : seal_variables(deployment),
-                      deployment->variables_document);
+        deployment->changes[count++] = change_of(
+            deployment, DOC_BUILD_VARIABLES,
+            deployment->document
+                ? NULL
+                : build_variables_seal(vault_of(deployment), slice_of(deployment->row.id),
+                                       deployment->variables),
+            deployment->variables_document);
     deployment->write = (struct document_write){ 0 };
     documents_write_begin(deployment->all->engine, deployment->changes, count,
                           &deployment->write, on_written);
@@ -234,6 +252,7 @@ static void take_written(struct deployment *deployment)
     enum deployment_status before = deployment->row.status;
     if (!deployment->document && deployment->variables)
         deployment->variables_document = 1;
+    build_variables_forget(&deployment->variables);
     deployment->document++;
     deployment_row_finish(&deployment->row);
     deployment->row = deployment->next;
@@ -272,7 +291,7 @@ static void ask_for_version(struct deployment *deployment)
         (struct store_load){ .env = deployment->env,
                              .is_document = true,
                              .kind = DOC_BUILD_VARIABLES,
-                             .name = deployment_variables_name(&deployment->row),
+                             .name = bytes_create(slice_of(deployment->row.id)),
                              .done = on_version };
     store->ops->load(store, &deployment->load);
 }

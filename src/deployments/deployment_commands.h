@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/slots.h"
+#include "base/table.h"
 #include "deployments/deployment.h"
 #include "deployments/deployments.h"
 #include "engine/engine.h"
@@ -48,7 +49,7 @@ struct deployment {
     size_t held;         /* bytes of archive and version, as they count for its project */
 
     /* What its build gets as environment: a JSON object of texts, in clear; NULL: nothing, or
-     * the build has ended. */
+     * they are in the store, sealed (build_variables.h). */
     struct bytes *variables;
     uint32_t variables_document; /* version of their document; 0: none */
 
@@ -64,9 +65,9 @@ struct deployment {
 
     struct list watchers; // deployment_watcher::link
     unsigned tries;       /* of the call that made it; after a restart the last but one */
-    bool handing;         /* it is being written that a builder has it */
-    bool promoting;       /* its version is being made the current one */
-    bool completing;      /* the index of its build is being kept, or the row written */
+    bool handing;    /* its variables are being read, or that a builder has it is written */
+    bool promoting;  /* its version is being made the current one */
+    bool completing; /* the index of its build is being kept, or the row written */
     struct build *build;  /* NULL: no builder has it */
     struct timer timer;   /* something is due: deployments.c */
     int64_t due_since_ms; /* monotonic: since when it waits, or is built */
@@ -74,11 +75,19 @@ struct deployment {
     struct list active;   // deployments::active
 };
 
+/* The turns of one project at builders (builds.c). */
+struct build_turns {
+    const struct project *project;
+    uint64_t last; /* when it had its last turn, by deployments::build_turns */
+    uint64_t busy; /* the last mark that was given because something of it is built */
+};
+
 /* Those of one environment. */
 struct deployment_set {
     struct deployments *all_sets;
     uint32_t env;
-    struct list all; // deployment::link; newest first
+    struct build_turns *turns; /* of its project */
+    struct list all;           // deployment::link; newest first
 };
 
 struct deployments {
@@ -93,12 +102,17 @@ struct deployments {
     struct list lines;        // build_wait::link; builders that wait, the first first
     struct list heard;        // builder::link; those that asked
     int64_t created_ms; /* monotonic; before, builders asked the process that we were */
-    unsigned busy;      /* commands, and operations of our own, that are under way */
+    struct table turns; /* of struct build_turns, by project */
+    uint64_t build_turns, build_marks; /* the last ones that were given */
+    unsigned busy; /* commands, and operations of our own, that are under way */
     struct keeping *keeping;
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);
     void (*promote)(struct deployment *deployment); /* what is DEPLOYED, and promotes */
 };
+
+void deployments_init_turns(struct deployments *all);
+void deployments_finish_turns(struct deployments *all);
 
 /* Of the environment, made if it is not there. */
 struct deployment_set *deployments_of(struct deployments *all, uint32_t env);
@@ -136,6 +150,3 @@ static inline bool deployment_is_settled(const struct deployment *deployment)
 
 /* The version that it has registered goes, if the deployment has ended without being one. */
 void deployment_forget_worker(struct deployment *deployment);
-
-/* The name of the document of its variables, which is what they are sealed for, too. */
-struct bytes *deployment_variables_name(const struct deployment_row *row);

@@ -11,13 +11,13 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "call/call.h"
+#include "deployments/build_variables.h"
 #include "deployments/builds.h"
 #include "deployments/deployment_due.h"
 #include "deployments/keeping.h"
 #include "fleet/versions.h"
 #include "workers/promotion.h"
 #include "workers/registration.h"
-#include "json/scan.h"
 
 enum { RESTORED_TRIES = 4 };
 
@@ -40,6 +40,7 @@ struct deployments *deployments_create(struct api *api,
     all->loop = engine_loop(all->engine);
     all->options = *options;
     all->files = kept_files_create(all->loop, engine_store(all->engine), options->data);
+    deployments_init_turns(all);
     list_init(&all->active);
     list_init(&all->lines);
     list_init(&all->heard);
@@ -85,6 +86,7 @@ void deployments_destroy(struct deployments *all)
     for (struct deployment_set *set; (set = slots_next(&all->sets, &at));)
         free_set(all, set->env);
     slots_finish(&all->sets);
+    deployments_finish_turns(all);
     keeping_destroy(all->keeping);
     builds_forget_builders(all);
     kept_files_destroy(all->files);
@@ -236,33 +238,20 @@ static void on_change(struct deployment *deployment, enum deployment_status befo
 
 /* ---- restored ---- */
 
-static enum err damaged(struct failure *why)
-{
-    return explain(why, ERR_INVALID, "A deployment's document is damaged");
-}
-
+/* They stay in the store until a builder gets them; a key that does not open them ends the
+ * start. */
 static enum err restore_variables(struct deployments *all, uint32_t env,
                                   const struct document *document, struct failure *why)
 {
     struct deployment *deployment = deployments_find(all, env, bytes_slice(document->name));
-    struct vault *vault = accounts_vault(all->accounts);
-    struct buf sealed = { 0 }, plain = { 0 };
+    struct bytes *variables = NULL;
     if (!deployment || deployment_is_final(deployment->row.status))
         return OK;
-    if (!scan_is_json(bytes_slice(document->body)) ||
-        !scan_string(scan_member(bytes_slice(document->body), "sealed"), &sealed))
-        return damaged(why);
     enum err err =
-        vault_unseal(vault, bytes_slice(document->name), buf_slice(&sealed), &plain);
-    if (err)
-        err = vault_explain(vault, buf_slice(&sealed), "the variables of a build", why);
-    else if (!scan_is_json(buf_slice(&plain)))
-        err = damaged(why);
-    else
-        deployment->variables = buf_take(&plain);
+        build_variables_unseal(accounts_vault(all->accounts), bytes_slice(document->name),
+                               bytes_slice(document->body), &variables, why);
+    build_variables_forget(&variables);
     deployment->variables_document = document->version;
-    buf_finish(&sealed);
-    buf_finish(&plain);
     return err;
 }
 
@@ -390,7 +379,7 @@ bool deployments_forget(struct deployments *all, const struct environment *env)
     list_each (link, &set->all) {
         struct deployment *deployment = container_of(link, struct deployment, link);
         if (!list_empty(&deployment->commands) || !list_empty(&deployment->watchers) ||
-            deployment->promoting || !deployment->document)
+            deployment->promoting || deployment->handing || !deployment->document)
             return false;
     }
     list_each (link, &set->all)

@@ -30,6 +30,8 @@ enum {
     GIT_BYTES_MAX = 16 * 1024,
     GIT_DEPTH_MAX = 8,
     SHORT_TEXT_MAX = 256,
+    UNFINISHED_MAX = 10,         /* deployments in progress, of an environment */
+    UNFINISHED_PROJECT_MAX = 50, /* of a project: preview branches are environments of it */
 };
 
 struct initialize_body {
@@ -431,6 +433,41 @@ static enum err find_artifact(struct api_call *call, const struct initialize_bod
                    "used, or has expired");
 }
 
+/* Deployments that its external id cancels now do not count. */
+static bool counts(const struct api_call *call, const struct initialize_body *body,
+                   const struct deployment *deployment)
+{
+    const struct account *account =
+        accounts_by_number(all_of(call)->accounts, deployment->env);
+    bool makes_room = body->force && account == call->account &&
+                      has_id(deployment, body->row.external_id);
+    return account->project == call->account->project && !makes_room;
+}
+
+/* Each has a bundle on the disk, and may wait for a builder for 15 minutes. */
+static enum err check_unfinished(struct api_call *call, const struct initialize_body *body)
+{
+    unsigned of_environment = 0, of_project = 0;
+    list_each (link, &all_of(call)->active) {
+        const struct deployment *deployment = container_of(link, struct deployment, active);
+        if (!counts(call, body, deployment))
+            continue;
+        of_project++;
+        of_environment += deployment->env == call->account->number;
+    }
+    if (of_environment >= UNFINISHED_MAX)
+        return explain(&call->why, ERR_BUSY,
+                       "The environment has %u deployments in progress (max %d): wait "
+                       "until one has ended, or cancel one",
+                       of_environment, UNFINISHED_MAX);
+    if (of_project >= UNFINISHED_PROJECT_MAX)
+        return explain(&call->why, ERR_BUSY,
+                       "The project has %u deployments in progress (max %d): wait until "
+                       "one has ended, or cancel one",
+                       of_project, UNFINISHED_PROJECT_MAX);
+    return OK;
+}
+
 static void tell_audit(const struct api_call *call, const struct deployment *deployment)
 {
     char actor[ACTOR_TEXT];
@@ -477,7 +514,8 @@ static enum err begin(struct api_call *call, struct initialize_body *body)
         holding_reply_existing(call, known);
         return OK;
     }
-    enum err refused = find_artifact(call, body, &artifact);
+    enum err refused = check_unfinished(call, body);
+    refused = refused ? refused : find_artifact(call, body, &artifact);
     if (!refused)
         make(call, body, artifact);
     return refused;

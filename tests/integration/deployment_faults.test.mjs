@@ -5,7 +5,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 
-import { Builder, bundle, Deployer, KeptFiles } from "../support/js/deployments.mjs";
+import { Builder, bundle, Deployer, form, KeptFiles } from "../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 
 const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
@@ -62,6 +62,20 @@ test("a deployment that no builder takes has timed out after a quarter of an hou
   const { status, json } = await answer;
   const { version, errorData, status: state } = await latest();
   assert.deepEqual([status, json.error, state, errorData.name], [422, `Version ${version} timed out: no builder has taken it for 15 minutes`, "TIMED_OUT", "TimeoutError"]);
+  await gateway.stop();
+});
+
+test("an upload that comes too slowly is ended, and its address may be used again", async (t) => {
+  const { settings, setAhead } = clock("SHIM_MONOTONIC");
+  const { gateway, cli } = await start(t, [], settings);
+  const bytes = bundle(), { json } = await cli.offer(bytes.length), target = new URL(json.uploadUrl), { body, headers } = form(json.uploadFields, bytes);
+  const raw = await gateway.connect();
+  await raw.send(`POST ${target.pathname}${target.search} HTTP/1.1\r\nhost: x\r\ncontent-type: ${headers["content-type"]}\r\ncontent-length: ${body.length}\r\n\r\n`);
+  await raw.send(body.subarray(0, body.length - 60));
+  await until(() => files(gateway, "artifacts").some((name) => name.endsWith(".part")), { what: "some of it is written" });
+  setAhead(gateway, 31_000);
+  assert.match(await raw.readToEnd(), /^HTTP\/1\.1 408 .*more slowly than 16 KiB\/s/s);
+  assert.equal((await cli.upload(json, bytes)).status, 204);
   await gateway.stop();
 });
 
@@ -145,6 +159,8 @@ test("where the disk is full nothing is taken, and what is there stays", async (
   fs.writeFileSync(order, "low");
   assert.equal((await cli.upload(offer, bundle("b"))).status, 204, "its address may be used again");
   const low = await cli.initialize(cli.body(offer.artifactKey));
+  const unoffered = await cli.offer(1000);
+  assert.deepEqual([unoffered.status, /^storage_full: .*less than 1 GiB/.test(unoffered.json.error)], [503, true], unoffered.text);
   assert.deepEqual([low.status, /^storage_full: .*less than 1 GiB/.test(low.json.error)], [503, true], low.text);
   assert.deepEqual([(await current(cli)).json, (await cli.get("/api/v1/deployments")).json.data.length], [before, 1]);
   fs.rmSync(order);

@@ -1,0 +1,24 @@
+/* build_variables.h - the variables of a build, as the store has them: a document that is sealed.
+ *
+ *   {"NPM_TOKEN":"…"} ─► build_variables_seal ─► {"sealed":"…"} ─► build_variables_unseal
+ *
+ * In clear they are a JSON object of strings. */
+#pragma once
+
+#include "base/bytes.h"
+#include "base/error.h"
+#include "base/slice.h"
+
+struct vault;
+
+/* Returns the body of the document, for the deployment with this id. */
+struct bytes *build_variables_seal(const struct vault *vault, struct slice id,
+                                   const struct bytes *variables);
+
+/* Reads the body of the document. ERR_INVALID with the reason: it is damaged, or sealed with
+ * another key. */
+enum err build_variables_unseal(struct vault *vault, struct slice id, struct slice body,
+                                struct bytes **variables, struct failure *why);
+
+/* Drops the reference, and wipes what nothing else refers to. *variables may be NULL. */
+void build_variables_forget(struct bytes **variables);

@@ -1,0 +1,98 @@
+// Limits with 200 preview branches: they are environments of one project, so they have no more together than the project may.
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import path from "node:path";
+import { after, before, describe, test } from "node:test";
+
+import { Builder, Deployer } from "../support/js/deployments.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { isRoot, nodeOptions, runnerUid } from "../support/js/supervisor.mjs";
+
+const BRANCHES = 200;
+const branch = (i) => `branch-${i}`;
+const onBranch = (i) => ({ key: keys.preview, headers: { "x-trigger-branch": branch(i) } });
+
+const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
+const pat = { key: keys.pat };
+
+// The gateway executes, since the token of its supervise role serves all projects; the builder of the tests uses it.
+let gateway, builder, other;
+before(async () => {
+  const top = temporaryFolder(), data = path.join(top, "data");
+  fs.chmodSync(top, 0o711);
+  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
+  builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
+  const [{ slug }] = (await gateway.get("/api/v1/orgs", pat)).json, made = await gateway.post(`/api/v1/orgs/${slug}/projects`, { name: "Other" }, pat);
+  assert.equal(made.status, 200, made.text);
+  other = (await gateway.get(`/api/v1/projects/${made.json.externalRef}/prod`, pat)).json.apiKey;
+  for (let i = 0; i < BRANCHES; i++) assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: branch(i) }, pat)).status, 200);
+});
+after(() => gateway?.stop());
+
+/** How many of the calls are taken, one from each branch in turn; the first that is refused says why. */
+async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
+  let count = 0, refusal;
+  for (let round = 0; round < rounds; round++)
+    for (let i = 0; i < BRANCHES; i++) {
+      const answer = await call(i, round);
+      if (ok.includes(answer.status)) count++;
+      else refusal ??= answer;
+    }
+  return { count, refusal };
+}
+
+const limits = [
+  { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
+];
+
+/** A deployment that waits for a builder, or the answer that refuses it. */
+async function deploy(cli, key) {
+  key ??= await until(() => cli.artifact().catch(() => null), { what: "an upload has been taken" });
+  const pending = async () => (await cli.get("/api/v1/deployments?status=PENDING")).json.data.length, before = await pending();
+  const answer = cli.initialize(cli.body(key)).then((reply) => reply.status === 503 ? null : reply); // held, and still pending
+  const known = await Promise.race([answer, until(async () => await pending() > before && { status: 200 }, { what: "it is pending" })]);
+  return { key, ...known ?? { status: 200 } };
+}
+
+async function cancelAll(clis) {
+  for (const cli of clis)
+    for (const { id } of (await cli.get("/api/v1/deployments?status=PENDING")).json.data) assert.equal((await cli.post(`/api/v1/deployments/${id}/cancel`, {})).status, 204);
+}
+
+test("projects take turns at builders, however many branches one has and however many deployments they have", async () => {
+  const clis = [0, 1, 2].map((i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) })), neighbor = new Deployer(gateway, { key: other });
+  for (const cli of [...clis, clis[0], neighbor]) assert.equal((await deploy(cli)).status, 200);
+  const order = [];
+  while (order.length < 5) {
+    const build = await builder.take();
+    order.push(build.project.ref === keys.ref ? "branches" : "other");
+    await builder.fail(build);
+  }
+  assert.deepEqual(order, ["branches", "other", "branches", "branches", "branches"]);
+});
+
+test("deployments in progress are limited for an environment and for its project", async () => {
+  const prod = new Deployer(gateway), clis = Array.from({ length: 60 }, (_, i) => new Deployer(gateway, { key: keys.preview, branch: branch(i + 10) }));
+  for (let i = 0; i < 10; i++) assert.equal((await deploy(prod)).status, 200, `${i}`);
+  const refused = await deploy(prod);
+  assert.deepEqual([refused.status, /The environment has 10 deployments in progress \(max 10\)/.test(refused.json?.error)], [429, true], refused.text);
+  const answers = [];
+  for (const cli of clis.slice(0, 41)) answers.push(await deploy(cli));
+  assert.deepEqual([answers.filter(({ status }) => status === 200).length, answers[40].status, /The project has 50 deployments in progress \(max 50\)/.test(answers[40].json?.error)], [40, 429, true], answers[40].text);
+  assert.equal((await deploy(new Deployer(gateway, { key: other }))).status, 200);
+  const all = [prod, ...clis, new Deployer(gateway, { key: other })];
+  await cancelAll(all);
+  assert.equal((await deploy(prod, refused.key)).status, 200);
+  assert.equal((await deploy(clis[40], answers[40].key)).status, 200);
+  await cancelAll(all);
+});
+
+describe("200 preview branches have together", () => {
+  for (const { what, call, count, status, text, ...more } of limits)
+    test(`no more than their project: ${what}`, async () => {
+      const { count: found, refusal } = await taken(call, more);
+      assert.equal(found, count);
+      assert.deepEqual([refusal?.status, text.test(refusal?.text)], [status, true], refusal?.text);
+      assert.equal((await gateway.get("/api/v1/runs", { key: other })).status, 200);
+    });
+});
