@@ -320,9 +320,62 @@ static struct queue_item *next_for(const struct dequeue *dequeue,
     return item && is_open(env) && has_room_for(terms, item) ? item : NULL;
 }
 
+/* When a worker got a run of a project last, whichever environment it was of. */
+struct project_turn {
+    uint64_t share;  /* quota_share_of */
+    uint64_t served; /* by engine::served */
+};
+
+static struct slice key_of(const uint64_t *share)
+{
+    return (struct slice){ (const char *)share, sizeof(*share) };
+}
+
+static struct slice turn_key(const void *value)
+{
+    return key_of(&((const struct project_turn *)value)->share);
+}
+
+void dequeues_init(struct engine *engine)
+{
+    table_init(&engine->project_turns, turn_key);
+}
+
+void dequeues_finish(struct engine *engine)
+{
+    size_t at = 0;
+    for (void *turn; (turn = table_next(&engine->project_turns, &at));)
+        free(turn);
+    table_finish(&engine->project_turns);
+}
+
+static uint64_t project_served(const struct environment *env)
+{
+    uint64_t share = quota_share_of(env->engine, env->number);
+    const struct project_turn *turn =
+        table_find(&env->engine->project_turns, key_of(&share));
+    return turn ? turn->served : 0;
+}
+
+static void note_served(struct environment *env)
+{
+    struct engine *engine = env->engine;
+    uint64_t share = quota_share_of(engine, env->number);
+    struct project_turn *turn = table_find(&engine->project_turns, key_of(&share));
+    if (!turn) {
+        turn = mem_new(struct project_turn);
+        turn->share = share;
+        table_insert(&engine->project_turns, turn);
+    }
+    turn->served = engine_share_of(env)->served = ++engine->served;
+}
+
+/* Projects take turns, and so do the environments of each. */
 static bool is_served_before(const struct environment *env, const struct environment *other)
 {
-    return engine_share_of(env)->served < engine_share_of(other)->served;
+    uint64_t one = project_served(env), two = project_served(other);
+    return one != two ? one < two
+                      : engine_share_of(env)->served < engine_share_of(other)->served;
 }
 
 /* The environment of which a dequeue gets a run: a worker that serves several takes from
@@ -356,7 +409,7 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
         seat->session->served = engine->served + 1;
     leave_line(dequeue);
     dequeue->holding = true;
-    engine_share_of(env)->served = ++engine->served;
+    note_served(env);
     timers_clear(loop_timers(engine->loop), &run->timer);
     queues_run(&env->queues, item, bytes_slice(run->run.queue),
                bytes_slice(run_rare(&run->run)->concurrency_key));

@@ -45,6 +45,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     flights_init(engine);
     waits_init(engine);
     ends_init(engine);
+    dequeues_init(engine);
     list_init(&engine->triggers);
     list_init(&engine->writes);
     list_init(&engine->resets);
@@ -83,6 +84,7 @@ void engine_destroy(struct engine *engine)
     doubts_finish(engine);
     waits_finish(engine);
     ends_finish(engine);
+    dequeues_finish(engine);
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
         destroy_environment(env);
     slots_finish(&engine->environments);

@@ -44,6 +44,7 @@ struct engine {
     struct flusher evictor;        /* keeps finished runs inside the budget */
     char last_id[ID_MAX];          /* engine_make_id */
     uint64_t served;               /* leases given out; dequeue.c */
+    struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
     uint32_t doubt_kind;           /* and doubts */
     uint32_t again_kind;           /* of again_timer */
@@ -147,6 +148,8 @@ void waits_init(struct engine *engine);
 void waits_finish(struct engine *engine);
 
 /* dequeue.c */
+void dequeues_init(struct engine *engine);
+void dequeues_finish(struct engine *engine);
 
 void dequeue_timed_out(struct timer *timer);
 

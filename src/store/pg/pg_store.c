@@ -38,7 +38,7 @@ static struct pg_store *pg_of(struct store *store)
 
 static void commit(struct store *store, struct store_commit *req)
 {
-    pg_writers_commit(&pg_of(store)->writers, req);
+    pg_writers_commit(&pg_of(store)->writers, store, req);
 }
 
 static void purge(struct store *store, struct store_purge *req)

@@ -288,7 +288,8 @@ static struct pg_writer *writer_of_commit(struct pg_writers *writers,
     return writer ? writer : &writers->writers[0];
 }
 
-void pg_writers_commit(struct pg_writers *writers, struct store_commit *req)
+void pg_writers_commit(struct pg_writers *writers, const struct store *store,
+                       struct store_commit *req)
 {
     struct pg_writer *writer = writer_of_commit(writers, req);
     assert(!writers->stopping);
@@ -300,7 +301,7 @@ void pg_writers_commit(struct pg_writers *writers, struct store_commit *req)
         return;
     }
     if (writer)
-        commit_line_add(&writer->line, req);
+        commit_line_add(&writer->line, store, req);
     else
         list_append(&writers->wide, &req->link);
     pg_writers_go_on(writers);

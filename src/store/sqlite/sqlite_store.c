@@ -34,7 +34,7 @@ static struct sqlite_store *sqlite_of(struct store *store)
 
 static void commit(struct store *store, struct store_commit *req)
 {
-    sqlite_writer_commit(&sqlite_of(store)->writer, req);
+    sqlite_writer_commit(&sqlite_of(store)->writer, store, req);
 }
 
 static void purge(struct store *store, struct store_purge *req)

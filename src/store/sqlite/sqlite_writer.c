@@ -509,7 +509,8 @@ static enum store_status refusal(struct sqlite_writer *writer)
     return STORE_OK;
 }
 
-void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req)
+void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *store,
+                          struct store_commit *req)
 {
     req->begun_us = commit_report_now_us();
     uv_mutex_lock(&writer->lock);
@@ -519,7 +520,7 @@ void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req
         list_append(&writer->done, &req->link);
         uv_async_send(&writer->finished);
     } else {
-        commit_line_add(&writer->line, req);
+        commit_line_add(&writer->line, store, req);
     }
     bool waits = !req->status;
     uv_mutex_unlock(&writer->lock);

@@ -48,7 +48,9 @@ struct sqlite_writer {
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why);
 
-void sqlite_writer_commit(struct sqlite_writer *writer, struct store_commit *req);
+/* The store says whose turn the commit is (commit_line.h). */
+void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *store,
+                          struct store_commit *req);
 void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req);
 
 /* Everything begun is done and reported first; the connection is closed then. */

@@ -265,6 +265,44 @@ static void who_serves_no_environment_waits_and_gets_nothing(void **state)
 
 #define TEST(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
 
+enum { BRANCHES = 200, OWN_RUNS = 5 };
+
+/* The environment of the run that a worker of all of them gets. */
+static const struct environment *served(struct world *world,
+                                        struct environment *const *environments)
+{
+    struct waiter waiter = { 0 };
+    assert_int_equal(dequeue_begin(world->engine, environments, BRANCHES + 1, &any_run,
+                                   &waiter.dequeue, 5, on_dequeued),
+                     OK);
+    world_settle(world);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, OK);
+    return waiter.dequeue.command.env;
+}
+
+static void branches_of_a_project_have_one_turn_together(void **state)
+{
+    struct world *world = *state;
+    struct environment *environments[BRANCHES + 1] = { world->env };
+    struct room project = { 0 };
+    for (uint32_t i = 1; i <= BRANCHES; i++) {
+        environments[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
+        engine_join_stored(world->engine, 10 + i, &project);
+        world->env = environments[i];
+        register_worker(world, "20260101.1", "hello,other", 3);
+        trigger(world, (struct wish){ 0 });
+    }
+    world->env = environments[0];
+    for (int i = 0; i < OWN_RUNS; i++)
+        trigger(world, (struct wish){ 0 });
+    int own = 0;
+    for (int i = 0; i < 2 * OWN_RUNS; i++)
+        own += served(world, environments) == world->env;
+    assert_int_equal(own, OWN_RUNS);
+    assert_ptr_not_equal(served(world, environments), world->env);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -278,6 +316,7 @@ int main(void)
         TEST(who_asks_twice_more_for_what_it_got_keeps_it),
         TEST(who_serves_no_environment_waits_and_gets_nothing),
         TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
+        TEST(branches_of_a_project_have_one_turn_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

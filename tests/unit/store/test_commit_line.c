@@ -12,6 +12,7 @@ struct commit {
 
 static struct {
     struct commit_line line;
+    struct store store; /* share_of: NULL, or branches_of_one */
     struct commit commits[COMMITS];
     size_t count;
     struct change items[OTHER + 1][ITEMS]; /* of a batch, by environment */
@@ -25,6 +26,15 @@ static int set_up(void **state)
     commit_line_init(&scene.line);
     list_init(&scene.group);
     return 0;
+}
+
+/* Environments from here on are branches of one project. */
+enum { FIRST_BRANCH = 100, BRANCHES = 200 };
+
+static uint64_t branches_of_one(void *owner, uint32_t env)
+{
+    (void)owner;
+    return env < FIRST_BRANCH ? env : FIRST_BRANCH;
 }
 
 static int tear_down(void **state)
@@ -43,7 +53,7 @@ static struct store_commit *add(uint32_t env)
     commit->change = (struct change){ .kind = CHANGE_RUN, .env = env };
     commit->req.changes = &commit->change;
     commit->req.change_count = 1;
-    commit_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &scene.store, &commit->req);
     return &commit->req;
 }
 
@@ -54,7 +64,19 @@ static struct store_commit *add_batch(uint32_t env)
         scene.items[env][i] = (struct change){ .kind = CHANGE_RUN, .env = env };
     commit->req.changes = scene.items[env];
     commit->req.change_count = ITEMS;
-    commit_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &scene.store, &commit->req);
+    return &commit->req;
+}
+
+/* One that is large for its claims, which nobody reads. */
+static struct store_commit *add_large(uint32_t env)
+{
+    struct commit *commit = &scene.commits[scene.count++];
+    commit->change = (struct change){ .kind = CHANGE_RUN, .env = env };
+    commit->req.changes = &commit->change;
+    commit->req.change_count = 1;
+    commit->req.claim_count = ITEMS;
+    commit_line_add(&scene.line, &scene.store, &commit->req);
     return &commit->req;
 }
 
@@ -126,14 +148,14 @@ static void a_commit_of_many_bytes_is_large(void **state)
     commit->req.change_count = 1;
 
     commit->change.marks = MARK_PAYLOAD;
-    commit_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &scene.store, &commit->req);
     struct store_commit *victim = add(VICTIM);
     assert_int_equal(take(), 1);
     assert_int_equal(take(), 1);
     assert_true(has(victim));
 
     commit->change.marks = 0; /* it has a payload, which is not written again */
-    commit_line_add(&scene.line, &commit->req);
+    commit_line_add(&scene.line, &scene.store, &commit->req);
     victim = add(VICTIM);
     assert_int_equal(take(), 2);
     assert_true(has(victim));
@@ -202,6 +224,44 @@ static void large_ones_of_several_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
+static void branches_have_one_turn_of_a_group_together(void **state)
+{
+    (void)state;
+    scene.store.share_of = branches_of_one;
+    for (int i = 0; i < 10; i++)
+        for (uint32_t env = 0; env < BRANCHES; env++)
+            add(FIRST_BRANCH + env);
+    struct store_commit *victims[300];
+    for (int i = 0; i < 300; i++)
+        victims[i] = add(VICTIM);
+    assert_in_range(take(), 250, 260); /* of two projects, not of 201 environments */
+    assert_true(has(victims[120]));
+    assert_false(has(victims[140]));
+}
+
+static void large_ones_of_branches_have_one_turn_together(void **state)
+{
+    (void)state;
+    scene.store.share_of = branches_of_one;
+    for (uint32_t env = 0; env < BRANCHES; env++)
+        add_large(FIRST_BRANCH + env);
+    struct store_commit *victim = add_batch(VICTIM);
+    assert_int_equal(take(), 1);
+    assert_int_equal(take(), 1);
+    assert_true(has(victim));
+}
+
+static void branches_of_a_project_take_turns(void **state)
+{
+    (void)state;
+    scene.store.share_of = branches_of_one;
+    for (int i = 0; i < 2500; i++)
+        add(FIRST_BRANCH);
+    struct store_commit *other = add(FIRST_BRANCH + 1);
+    assert_in_range(take(), 128, 130);
+    assert_true(has(other));
+}
+
 static bool has_queues(const struct commit_turns *turns)
 {
     uint32_t at = 0;
@@ -250,6 +310,9 @@ int main(void)
         TEST(more_environments_than_a_group_holds_take_turns),
         TEST(large_ones_of_environments_take_turns),
         TEST(large_ones_of_several_environments_take_turns),
+        TEST(branches_have_one_turn_of_a_group_together),
+        TEST(large_ones_of_branches_have_one_turn_together),
+        TEST(branches_of_a_project_take_turns),
         TEST(an_environment_without_commits_has_no_queue),
         TEST(what_waits_can_be_taken_as_a_whole),
     };
