@@ -80,6 +80,8 @@ static enum err not_written(struct failure *why, enum store_status status)
 {
     if (status == STORE_NO_SPACE)
         return explain(why, ERR_STORE_FULL, "%s", errors[ERR_STORE_FULL].text);
+    if (status == STORE_TAKEN)
+        return explain(why, ERR_CONFLICT, "this request has been carried out before");
     return explain(why, ERR_STORE, "%s", errors[ERR_STORE].text);
 }
 
@@ -145,6 +147,8 @@ static void decide(struct account_writer *writer)
     }
     writer->commit = (struct store_commit){ .changes = writer->changes,
                                             .change_count = draft.count,
+                                            .claims = write->claim,
+                                            .claim_count = write->claim ? 1 : 0,
                                             .now_ms = draft.now_ms,
                                             .done = on_committed };
     writer->store->ops->commit(writer->store, &writer->commit);

@@ -21,6 +21,9 @@ struct account_write {
     /* Once, later. Committed and in memory when OK. */
     void (*done)(struct account_write *write, enum err status);
     struct failure why;
+    struct claim
+        *claim;       /* the caller's, taken with the changes; its owner is set when decide
+                            returns. ERR_CONFLICT when it is taken. NULL: none */
     struct list link; // account_writer::waiting
 };
 

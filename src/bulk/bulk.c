@@ -31,6 +31,8 @@ static void reply_id(struct api_call *call, int status, const char *id)
 struct bulk_creation {
     struct api_call *call;
     struct bulk_action *action;
+    struct claim claim; /* of the request; its key is ours */
+    struct change change;
     struct document_write write;
 };
 
@@ -41,13 +43,32 @@ static void on_written(struct document_write *write, enum err status)
     if (status) {
         bulk_queue_give_up(queue_of(call));
         bulk_action_destroy(create->action);
-        api_reply_error(call, status);
+        if (create->claim.taken)
+            reply_id(call, 202, create->claim.owner);
+        else
+            api_reply_error(call, status);
     } else {
         create->action->version = 1;
         bulk_queue_add(queue_of(call), create->action);
         reply_id(call, 202, create->action->id);
     }
+    bytes_unref(create->claim.key);
     free(create);
+}
+
+/* A repeated request is answered with the action that the first one has made. */
+static void claim_request(struct bulk_creation *create)
+{
+    const struct bulk_action *action = create->action;
+    create->claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = create->call->env->number,
+        .key = api_request_claim(create->call, SLICE("\nbulk")),
+        .expires_at = action->created_at + API_REQUEST_KEPT_MS,
+    };
+    snprintf(create->claim.owner, sizeof(create->claim.owner), "%s", action->id);
+    if (create->claim.key)
+        create->write.claim = &create->claim;
 }
 
 static enum err read_text(struct api_call *call, const json_t *body, const char *member,
@@ -109,12 +130,17 @@ static enum err create_action(struct api_call *call)
     create->call = call;
     create->action = action;
     call->busy = true;
-    struct bytes *name = bytes_create(slice_of(action->id));
-    struct bytes *text = bulk_write(action, &action->progress);
-    document_write_begin(api_engine(call->api), call->env->number, DOC_BULK, name, text, 0,
-                         &create->write, on_written);
-    bytes_unref(name);
-    bytes_unref(text);
+    create->change = (struct change){
+        .kind = CHANGE_DOCUMENT,
+        .env = call->env->number,
+        .document = { .kind = DOC_BULK,
+                      .env = call->env->number,
+                      .name = bytes_create(slice_of(action->id)),
+                      .body = bulk_write(action, &action->progress) },
+    };
+    claim_request(create);
+    documents_write_begin(api_engine(call->api), &create->change, 1, &create->write,
+                          on_written);
     return OK;
 }
 

@@ -90,6 +90,7 @@ struct api_options {
     int64_t user_organizations; /* of a user: above it they make none; 0: nobody does */
     int64_t storage_quota;      /* bytes that a project may store; 0: no limit */
     int64_t stream_memory;      /* contents of streams, of one environment */
+    int64_t stream_bytes;       /* of one stream */
     int64_t trace_rows;         /* spans and logs of one run */
     int64_t trace_bytes;        /* the same */
     int64_t trace_share;        /* bytes of them in one environment; 0: no limit */
@@ -188,6 +189,15 @@ enum err api_read_target(struct api_call *call);
  * one has been refused when the call's handler begins. */
 enum { API_REQUEST_ID_MAX = 255 };
 struct slice api_request_id(const struct api_call *call);
+
+/* The key of a CLAIM_REQUEST for this call, which all tries of it share and no other call has:
+ * kind names what is done, and to what. Each public token has keys of its own. The caller's;
+ * NULL: the call names no request. */
+struct bytes *api_request_claim(const struct api_call *call, struct slice kind);
+
+enum {
+    API_REQUEST_KEPT_MS = 3600 * 1000
+}; /* how long such a claim recognizes a repetition */
 
 /* Absent when there is none; the first if it repeats. */
 struct slice api_query(const struct api_call *call, const char *name);

@@ -92,6 +92,23 @@ struct slice api_request_id(const struct api_call *call)
     return id.len ? id : (struct slice){ 0 };
 }
 
+struct bytes *api_request_claim(const struct api_call *call, struct slice kind)
+{
+    const struct identity *who = call->identity;
+    struct slice id = api_request_id(call);
+    struct buf space = { 0 };
+    if (!id.ptr)
+        return NULL;
+    buf_add(&space, kind);
+    if (who->kind == CREDENTIAL_PUBLIC_TOKEN) {
+        buf_add(&space, SLICE("\n"));
+        buf_add(&space, (struct slice){ (const char *)who->hash, sizeof(who->hash) });
+    }
+    struct bytes *key = idempotency_claim_key(buf_slice(&space), id);
+    buf_finish(&space);
+    return key;
+}
+
 struct slice api_query(const struct api_call *call, const char *name)
 {
     for (size_t i = 0; i < call->query_count; i++)

@@ -22,6 +22,7 @@ struct making {
     char organization[ID_MAX];                   /* of the project */
     char ref[PROJECT_REF_MAX];                   /* of the project */
     char slug[ACCOUNT_NAME_MAX + SLUG_TAIL + 2]; /* of the organization that is made */
+    struct claim claim; /* of the request that makes something; its key is ours */
     struct account_write write;
 };
 
@@ -78,6 +79,23 @@ static void begin(struct making *op,
     account_write_begin(api_options(op->call->api)->writer, &op->write);
 }
 
+/* A repeated request is answered with what the first one has made; kind names what, and in what. */
+static void claim_request(struct making *op, const char *kind, const char *inside)
+{
+    struct buf space = { 0 };
+    buf_print(&space, "\n%s\n%s\n%s", kind, op->call->identity->user->id, inside);
+    op->claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = ENV_INSTALLATION,
+        .key = api_request_claim(op->call, buf_slice(&space)),
+        .expires_at =
+            loop_wall_ms(engine_loop(api_engine(op->call->api))) + API_REQUEST_KEPT_MS,
+    };
+    buf_finish(&space);
+    if (op->claim.key)
+        op->write.claim = &op->claim;
+}
+
 /* Takes over the body, which is shown if the status is OK. */
 static void finish(struct making *op, enum err status, json_t *body)
 {
@@ -88,6 +106,7 @@ static void finish(struct making *op, enum err status, json_t *body)
     log_audit(call->route->path, "by", actor, op->slug[0] ? "organization" : "project",
               op->slug[0] ? op->slug : op->ref, "name", op->name, "result",
               status ? call->why.text : "ok", NULL);
+    bytes_unref(op->claim.key);
     free(op);
     if (status)
         api_reply_error(call, status);
@@ -144,6 +163,7 @@ static enum err decide_project(struct account_write *write, struct accounts *acc
                        "This gateway has made as many environments as it can: no project "
                        "can be added");
     bootstrap_draw_ref(op->ref);
+    memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a drawn ref is shorter */
     draft_whole_project(draft, organization->id, op->ref, slice_of(op->name), number, keys);
     secret_wipe(keys, sizeof(keys));
     return OK;
@@ -152,9 +172,11 @@ static enum err decide_project(struct account_write *write, struct accounts *acc
 static void on_project(struct account_write *write, enum err status)
 {
     struct making *op = container_of(write, struct making, write);
-    json_t *body =
-        status ? NULL : project_show(accounts_project(accounts_of(op), slice_of(op->ref)));
-    finish(op, status, body);
+    const struct project *made =
+        accounts_project(accounts_of(op), slice_of(op->claim.owner));
+    if (op->claim.taken)
+        status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Project not found");
+    finish(op, status, status ? NULL : project_show(made));
 }
 
 enum err project_create(struct api_call *call)
@@ -167,6 +189,7 @@ enum err project_create(struct api_call *call)
         return refused;
     struct making *op = making_create(call, name);
     memcpy(op->organization, organization->id, ID_MAX);
+    claim_request(op, "project", op->organization);
     begin(op, decide_project, on_project);
     return OK;
 }
@@ -254,6 +277,7 @@ static enum err decide_organization(struct account_write *write, struct accounts
     if (refused)
         return refused;
     draft_organization(draft, slice_of(op->name), slice_of(op->slug), id);
+    memcpy(op->claim.owner, id, sizeof(id));
     draft_user(draft, id, slice_of(user->name), slice_of(user->email), user_id);
     return OK;
 }
@@ -261,11 +285,11 @@ static enum err decide_organization(struct account_write *write, struct accounts
 static void on_organization(struct account_write *write, enum err status)
 {
     struct making *op = container_of(write, struct making, write);
-    json_t *body =
-        status
-            ? NULL
-            : organization_show(accounts_organization(accounts_of(op), slice_of(op->slug)));
-    finish(op, status, body);
+    const struct organization *made =
+        accounts_organization(accounts_of(op), slice_of(op->claim.owner));
+    if (op->claim.taken)
+        status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Organization not found");
+    finish(op, status, status ? NULL : organization_show(made));
 }
 
 /* Where nobody makes any it is 422, whose sentence the CLI prints: of 404 it says less. */
@@ -279,6 +303,8 @@ enum err organization_create(struct api_call *call)
     enum err refused = read_name(call, "title", name);
     if (refused)
         return refused;
-    begin(making_create(call, name), decide_organization, on_organization);
+    struct making *op = making_create(call, name);
+    claim_request(op, "organization", "");
+    begin(op, decide_organization, on_organization);
     return OK;
 }

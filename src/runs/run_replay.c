@@ -269,6 +269,16 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
     finish(replay);
 }
 
+/* A repeated request is answered with the run that the first one has made. */
+static void claim_request(struct replay *replay)
+{
+    struct buf kind = { 0 };
+    buf_add_text(&kind, "\nreplay\n");
+    buf_add(&kind, replay->call->params[0]);
+    trigger_call_claims(replay->call, buf_slice(&kind), &replay->trigger);
+    buf_finish(&kind);
+}
+
 static void on_read(struct run_read *read, enum err status)
 {
     struct replay *replay = container_of(read, struct replay, read);
@@ -279,6 +289,7 @@ static void on_read(struct run_read *read, enum err status)
         replay->trigger.items = &replay->item;
         replay->trigger.count = 1;
         replay->trigger.done = on_triggered;
+        claim_request(replay);
         status = trigger_begin(api_engine(call->api), call->env, &replay->trigger);
         if (!status)
             return;

@@ -5,22 +5,6 @@
 #include "fleet/fleet.h"
 #include "triggers/trigger_options.h"
 
-/* A request is repeated by who made it: a token that names the request of another triggers
- * a run of its own. */
-static struct bytes *request_claim(const struct identity *who, struct slice kind,
-                                   struct slice key)
-{
-    struct buf owned = { 0 };
-    if (who->kind != CREDENTIAL_PUBLIC_TOKEN)
-        return idempotency_claim_key(kind, key);
-    buf_add(&owned, kind);
-    buf_add(&owned, SLICE("\n"));
-    buf_add(&owned, (struct slice){ (const char *)who->hash, sizeof(who->hash) });
-    struct bytes *claim = idempotency_claim_key(buf_slice(&owned), key);
-    buf_finish(&owned);
-    return claim;
-}
-
 struct trigger_place trigger_call_place(const struct api_call *call)
 {
     return (struct trigger_place){
@@ -34,9 +18,7 @@ struct trigger_place trigger_call_place(const struct api_call *call)
 void trigger_call_claims(struct api_call *call, struct slice kind, struct trigger_op *op)
 {
     const struct identity *who = call->identity;
-    struct slice key = api_request_id(call);
-    if (key.len)
-        op->request_key = request_claim(who, kind, key);
+    op->request_key = api_request_claim(call, kind);
     if (who->one_time) {
         op->one_time_token =
             bytes_create((struct slice){ (const char *)who->hash, sizeof(who->hash) });

@@ -28,13 +28,14 @@ void waitpoint_make_finish(struct waitpoint_make *make)
     bytes_clear(&make->claim.key);
 }
 
-static void claim(struct waitpoint_make *make, enum claim_kind kind, struct slice space,
-                  struct slice key, int64_t expires_at)
+/* Takes over the key. */
+static void claim(struct waitpoint_make *make, enum claim_kind kind, struct bytes *key,
+                  int64_t expires_at)
 {
     make->claim = (struct claim){
         .kind = kind,
         .env = make->call->env->number,
-        .key = idempotency_claim_key(space, key),
+        .key = key,
         .expires_at = expires_at,
     };
     memcpy(make->claim.owner, make->waitpoint.id, sizeof(make->waitpoint.id));
@@ -78,12 +79,12 @@ static void on_written(struct document_write *write, enum err status)
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
 {
     const struct waitpoint *waitpoint = &make->waitpoint;
-    struct slice request = api_request_id(make->call);
     if (waitpoint->key)
-        claim(make, CLAIM_WAITPOINT, space, bytes_slice(waitpoint->key),
+        claim(make, CLAIM_WAITPOINT,
+              idempotency_claim_key(space, bytes_slice(waitpoint->key)),
               waitpoint->key_expires_at);
-    else if (request.ptr)
-        claim(make, CLAIM_REQUEST, SLICE("waitpoint"), request,
+    else if (api_request_id(make->call).ptr)
+        claim(make, CLAIM_REQUEST, api_request_claim(make->call, SLICE("waitpoint")),
               waitpoint->created_at + REQUEST_KEY_MS);
     write_it(make);
 }
