@@ -16,7 +16,8 @@
 
 enum {
     COUNTERS_KEPT = 20000,
-    CLAIMS_SWEPT = 64, /* per transaction */
+    CLAIMS_SWEPT = 64, /* per transaction, and those that were taken meanwhile */
+    CLAIMS_SWEPT_MAX = 512,
     SWEEP_EVERY_MS = 1000,
 };
 
@@ -276,6 +277,7 @@ static enum store_status take_claim(struct sqlite_apply *apply, struct claim *cl
     enum store_status status = put_claim(apply, claim, SQL_TAKE_CLAIM, now_ms);
     if (!status && !nothing_changed(apply)) {
         grow(apply, claim->env, stored_claim_bytes(bytes_slice(claim->key).len));
+        apply->taken++;
         return status;
     }
     if (!status)
@@ -536,8 +538,9 @@ void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
         return;
     sqlite3_stmt *stmt = statement(apply, SQL_SWEEP_CLAIMS);
     sqlite3_bind_int64(stmt, 1, now_ms);
-    sqlite3_bind_int(stmt, 2, CLAIMS_SWEPT);
-    int code, swept = 0;
+    int code, swept = 0, most = CLAIMS_SWEPT + apply->taken;
+    most = most < CLAIMS_SWEPT_MAX ? most : CLAIMS_SWEPT_MAX;
+    sqlite3_bind_int(stmt, 2, most);
     if (!stmt) {
         outcome(apply, sqlite3_extended_errcode(apply->db->handle));
         return;
@@ -548,6 +551,7 @@ void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
     sqlite3_reset(stmt);
     outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
     /* A full portion means that more wait. */
-    if (swept < CLAIMS_SWEPT)
+    apply->taken = 0;
+    if (swept < most)
         apply->swept_at = now_ms;
 }

@@ -16,6 +16,7 @@ struct sqlite_apply {
     struct buf text;               /* of the row that is written */
     bool keeps_apart;              /* each request has a savepoint of its own */
     int64_t swept_at;              /* Unix ms, of the last look for expired claims */
+    int taken;   /* claims since then: as many and some more are removed at the next look */
     int trouble; /* extended result code that ends the transaction, or SQLITE_OK */
 };
 
