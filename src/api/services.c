@@ -69,7 +69,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
     rooms_init(&api->rooms);
     api->streams =
-        streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory);
+        streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory,
+                       (size_t)options->stream_bytes);
     api->open_batches = open_batches_create(engine_loop(engine), &api->rooms);
     api->bulks = bulks_create(engine);
     api->logins = logins_create();

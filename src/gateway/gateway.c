@@ -240,6 +240,7 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .trace_bytes = config->run_log_bytes,
                                    .trace_share = config->log_share,
                                    .project_trace_share = config->project_log_share,
+                                   .stream_bytes = config->stream_bytes,
                                    .storage_quota = config->storage_quota,
                                    .dequeue_wait_ms = config->dequeue_wait_ms,
                                    .drain_timeout_ms = config->drain_timeout_ms,

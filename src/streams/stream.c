@@ -6,7 +6,9 @@
 
 enum {
     FIRST_CAPACITY = 8,
-    CHUNK_COST = sizeof(struct stream_chunk) + sizeof(struct bytes) + 16, /* beside bytes */
+    EXPIRED_AT_ONCE = 256, /* chunks */
+    /* Besides its bytes; a ring has up to four slots for each chunk. */
+    CHUNK_COST = 2 * sizeof(struct stream_chunk) + sizeof(struct bytes) + 16,
 };
 
 static struct slice name_of(const void *value)
@@ -14,9 +16,12 @@ static struct slice name_of(const void *value)
     return bytes_slice(((const struct stream *)value)->name);
 }
 
-void stream_set_init(struct stream_set *set, size_t budget)
+void stream_set_init(struct stream_set *set, size_t budget, size_t stream_bytes,
+                     int64_t now_ms)
 {
-    *set = (struct stream_set){ .budget = budget };
+    *set = (struct stream_set){ .budget = budget,
+                                .stream_bytes = stream_bytes,
+                                .whole_since = now_ms };
     table_init(&set->table, name_of);
     list_init(&set->written);
 }
@@ -36,9 +41,21 @@ static void count_bytes(struct stream_set *set, struct stream *stream, int64_t b
     metric_add(M_STREAM_BYTES, bytes);
 }
 
+static void resize(struct stream *stream, uint32_t capacity)
+{
+    struct stream_chunk *ring = mem_new_array(struct stream_chunk, capacity);
+    for (uint64_t i = stream->first; i < stream->next; i++)
+        ring[i % capacity] = stream->ring[i % stream->capacity];
+    free(stream->ring);
+    stream->ring = ring;
+    stream->capacity = capacity;
+}
+
 /* The stream has no chunk any more. */
 static void stop_counting(struct stream_set *set, struct stream *stream)
 {
+    if (set->whole_since < stream->last_ms)
+        set->whole_since = stream->last_ms;
     list_remove(&stream->link);
     count_bytes(set, stream, -(int64_t)cost_of(stream));
     metric_add(M_STREAMS, -1);
@@ -51,6 +68,9 @@ static void drop_oldest(struct stream_set *set, struct stream *stream)
     bytes_clear(&chunk->frame);
     if (stream->first == stream->next)
         stop_counting(set, stream);
+    if (stream->capacity > FIRST_CAPACITY &&
+        stream->next - stream->first < stream->capacity / 4)
+        resize(stream, stream->capacity / 2);
 }
 
 static void finish_clients(struct stream_clients *clients)
@@ -111,7 +131,7 @@ static void make_room(struct stream_set *set, const struct stream *newest)
     }
 }
 
-/* Drops what is too old, one chunk at a time: who writes pays for it. */
+/* Drops what is too old, a few chunks at a time: who writes pays for it. */
 static void expire(struct stream_set *set, int64_t now_ms)
 {
     if (list_empty(&set->written))
@@ -119,7 +139,8 @@ static void expire(struct stream_set *set, int64_t now_ms)
     struct stream *oldest = container_of(set->written.next, struct stream, link);
     if (now_ms - oldest->last_ms < STREAM_KEPT_MS)
         return;
-    drop_all(set, oldest);
+    for (int i = 0; i < EXPIRED_AT_ONCE && oldest->first < oldest->next; i++)
+        drop_oldest(set, oldest);
     destroy_unused(set, oldest);
 }
 
@@ -170,7 +191,7 @@ void stream_release(struct stream_set *set, struct stream *stream)
 void stream_start_at(struct stream *stream, uint64_t index)
 {
     if (!stream->next)
-        stream->first = stream->next = index;
+        stream->begun = stream->first = stream->next = index;
 }
 
 int64_t stream_time(const struct stream *stream, int64_t now_ms)
@@ -178,34 +199,17 @@ int64_t stream_time(const struct stream *stream, int64_t now_ms)
     return now_ms > stream->last_ms ? now_ms : stream->last_ms;
 }
 
-static void grow(struct stream *stream)
+static bool too_much(const struct stream_set *set, const struct stream *stream)
 {
-    uint32_t capacity = stream->capacity ? stream->capacity * 2 : FIRST_CAPACITY;
-    if (capacity > STREAM_CHUNKS_MAX)
-        capacity = STREAM_CHUNKS_MAX;
-    struct stream_chunk *ring = mem_new_array(struct stream_chunk, capacity);
-    for (uint64_t i = stream->first; i < stream->next; i++)
-        ring[i % capacity] = stream->ring[i % stream->capacity];
-    free(stream->ring);
-    stream->ring = ring;
-    stream->capacity = capacity;
-}
-
-static bool too_much(const struct stream *stream)
-{
-    return stream->next - stream->first > 1 && stream->bytes > STREAM_BYTES_MAX;
+    return stream->next - stream->first > 1 && stream->bytes > set->stream_bytes;
 }
 
 void stream_append(struct stream_set *set, struct stream *stream, struct bytes *frame,
                    int64_t at_ms)
 {
     bool empty = stream->first == stream->next;
-    if (stream->next - stream->first == STREAM_CHUNKS_MAX) {
-        drop_oldest(set, stream);
-        metric_add(M_STREAM_DROPPED, 1);
-    } else if (stream->next - stream->first == stream->capacity) {
-        grow(stream);
-    }
+    if (stream->next - stream->first == stream->capacity)
+        resize(stream, stream->capacity ? stream->capacity * 2 : FIRST_CAPACITY);
     if (empty) {
         count_bytes(set, stream, (int64_t)cost_of(stream));
         metric_add(M_STREAMS, 1);
@@ -218,7 +222,7 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
     metric_add(M_STREAM_CHUNKS, 1);
     list_remove(&stream->link);
     list_append(&set->written, &stream->link);
-    while (too_much(stream)) {
+    while (too_much(set, stream)) {
         drop_oldest(set, stream);
         metric_add(M_STREAM_DROPPED, 1);
     }
@@ -231,13 +235,20 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index)
 {
     bool ours = index < stream->next && (at_ms < 0 || at_ms >= stream->born_ms);
-    return ours ? index + 1 : stream->first;
+    return ours ? index + 1 : stream->begun;
 }
 
-struct bytes *stream_read(const struct stream *stream, uint64_t *place, uint64_t *missed)
+uint64_t stream_missed(const struct stream *stream, uint64_t place)
 {
-    *missed = *place < stream->first ? stream->first - *place : 0;
-    *place += *missed;
+    if (place < stream->begun)
+        place = stream->begun;
+    return place < stream->first ? stream->first - place : 0;
+}
+
+struct bytes *stream_read(const struct stream *stream, uint64_t *place)
+{
+    if (*place < stream->first)
+        *place = stream->first;
     if (*place >= stream->next)
         return NULL;
     return stream->ring[(*place)++ % stream->capacity].frame;

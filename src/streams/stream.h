@@ -4,10 +4,10 @@
  *             └ a ring of frames: encoded once, shared by all who read
  *
  * Chunks are counted from 0, and each has the time of its coming, which never goes back.
- * A ring holds STREAM_CHUNKS_MAX chunks and STREAM_BYTES_MAX bytes, a set (one environment)
- * its budget: what is too much goes oldest first, beginning with the stream that was not
- * written to for longest. A reader whose place was dropped is told how many chunks it
- * missed. What is in here does not survive the process. */
+ * A ring holds as many bytes as the set lets a stream have, but always its newest chunk. A set
+ * (one environment) holds its budget: what is too much goes oldest first, beginning with the
+ * stream that was not written to for longest. A reader whose place was dropped can see how many
+ * chunks it missed. The contents do not survive the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,6 @@
 #include "base/table.h"
 
 enum {
-    STREAM_CHUNKS_MAX = 1000,
-    STREAM_BYTES_MAX = 8 << 20,
     STREAM_CLIENTS_MAX = 128, /* writers that a stream remembers */
     STREAM_KEPT_MS = 24 * 60 * 60 * 1000,
 };
@@ -53,6 +51,7 @@ struct stream {
     struct stream_chunk *ring;
     uint32_t capacity;
     uint64_t first, next; /* chunks kept: first to next - 1 */
+    uint64_t begun;       /* the first index that a chunk had */
     int64_t born_ms;      /* of chunk 0 */
     int64_t last_ms;      /* of the newest */
     size_t bytes;
@@ -68,10 +67,15 @@ struct stream_set {
     struct table table;  /* of struct stream, by name */
     struct list written; // stream::link; the one written to last is at the end
     size_t bytes, budget;
+    size_t stream_bytes; /* of one stream, with what its chunks cost besides */
+    int64_t
+        whole_since; /* Unix ms: a stream of a run that was created later, and which is not
+                            here, never had a chunk */
     struct room *room; /* of its environment; the caller's, who counts there */
 };
 
-void stream_set_init(struct stream_set *set, size_t budget);
+void stream_set_init(struct stream_set *set, size_t budget, size_t stream_bytes,
+                     int64_t now_ms);
 
 /* Nobody uses a stream any more. */
 void stream_set_finish(struct stream_set *set);
@@ -99,13 +103,16 @@ void stream_append(struct stream_set *set, struct stream *stream, struct bytes *
 /* The oldest chunk of the stream that was not written to for longest goes. */
 void stream_set_drop(struct stream_set *set);
 
-/* Where a reader goes on that has the chunk of this index, which came at at_ms (-1: not known).
- * A place that this stream never had is from before a restart: then from its first chunk. */
+/* Where a reader continues that has the chunk of this index, which came at at_ms (-1: not known).
+ * A place that this stream never had is from before a restart: then from its beginning. */
 uint64_t stream_after(const struct stream *stream, int64_t at_ms, uint64_t index);
 
-/* The chunk at *place, which moves behind it; NULL at the end. missed: how many were
- * dropped before it could be read. */
-struct bytes *stream_read(const struct stream *stream, uint64_t *place, uint64_t *missed);
+/* How many chunks from this place on were dropped. */
+uint64_t stream_missed(const struct stream *stream, uint64_t place);
+
+/* The chunk at *place, or the first after it that is kept; *place moves to the next one. NULL at
+ * the end. */
+struct bytes *stream_read(const struct stream *stream, uint64_t *place);
 
 /* Index of the last chunk of this writer; -1: none, or forgotten. */
 int64_t stream_client_last(struct stream_clients *clients, struct slice name);

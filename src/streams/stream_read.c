@@ -4,8 +4,11 @@
  *
  * It ends in order when nothing came for Timeout-Seconds, or when the run has ended and all
  * was read; it is cut, so that the client comes back, when the gateway drains or the token
- * ends. While it has unsent bytes it is not written to: the ring may move on meanwhile, and
- * then the numbers of the chunks have a gap, and a comment says so. */
+ * ends. While it has unsent bytes it is not written to, and the ring may drop chunks meanwhile.
+ *
+ * A reader never gets a stream with a gap. A gap before its first chunk is 410; at a later gap
+ * it is cut, and is answered 410 when it comes back. SDKs throw that status, and ignore
+ * comments, unknown events and missing numbers. */
 #include "streams/stream_read.h"
 
 #include <inttypes.h>
@@ -85,25 +88,15 @@ static void write_text(struct stream_reader *reader, struct slice text)
     http_stream_write(reader->call->x, text);
 }
 
-static void add_missed(struct buf *out, uint64_t missed)
-{
-    buf_print(out, ": %" PRIu64 " chunks were dropped before they could be read\n\n",
-              missed);
-    metric_add(M_STREAM_MISSED, missed);
-}
-
 /* Writes as many small chunks as fit into one write, or up to a large one, which is
  * shared. */
 static void write_some(struct stream_reader *reader)
 {
     struct buf out = { 0 };
     struct bytes *frame = NULL;
-    uint64_t missed;
 
     while (out.len < GATHERED_MAX &&
-           (frame = stream_read(reader->stream, &reader->place, &missed))) {
-        if (missed)
-            add_missed(&out, missed);
+           (frame = stream_read(reader->stream, &reader->place))) {
         if (frame->len >= GATHERED_MAX)
             break;
         buf_add(&out, bytes_slice(frame));
@@ -130,6 +123,13 @@ static bool has_more(const struct stream_reader *reader)
     return reader->place < reader->stream->next;
 }
 
+static uint64_t count_missed(const struct stream *stream, uint64_t place)
+{
+    uint64_t missed = stream_missed(stream, place);
+    metric_add(M_STREAM_MISSED, missed);
+    return missed;
+}
+
 static bool is_over(const struct stream_reader *reader)
 {
     return !has_more(reader) && !reader->stream->writers && run_has_ended(reader);
@@ -150,6 +150,10 @@ static void visit(struct stream_reader *reader)
     while (has_more(reader) && !http_stream_unsent(reader->call->x)) {
         if (!stint_goes_on(&stint)) {
             make_ready(reader);
+            return;
+        }
+        if (count_missed(reader->stream, reader->place)) {
+            reader_destroy(reader, true);
             return;
         }
         write_some(reader);
@@ -230,20 +234,59 @@ static enum err read_timeout(struct stream_reader *reader)
 
 /* Where the reader goes on: behind "ms-index" as we gave it, or only an index; what is
  * neither is none. */
-static uint64_t find_place(const struct stream_reader *reader)
+static uint64_t find_place(const struct stream_reader *reader, const struct stream *stream)
 {
     struct slice id = http_header(reader->call->x, "last-event-id"), time;
     struct slice start = http_header(reader->call->x, "x-trigger-stream-start");
     uint64_t index;
     int64_t at_ms = -1;
     if (!id.len)
-        return slice_is(start, "latest") ? reader->stream->next : 0;
+        return slice_is(start, "latest") ? stream->next : 0;
     slice_split(&id, '-', &time);
     if (!id.ptr)
         id = time;
     else if (text_to_i64(time, &at_ms) || at_ms < 0)
         return 0;
-    return text_to_u64(id, &index) ? 0 : stream_after(reader->stream, at_ms, index);
+    return text_to_u64(id, &index) ? 0 : stream_after(stream, at_ms, index);
+}
+
+static void explain_gap(struct api_call *call, const struct stream *stream)
+{
+    struct buf first = { 0 };
+    buf_add_number(&first, (int64_t)stream->first);
+    api_add_header(call, "x-stream-first-chunk", buf_slice(&first));
+    buf_finish(&first);
+    explain(&call->why, ERR_NOT_FOUND,
+            "chunks of the stream before number %" PRIu64
+            " were discarded (stream-bytes, stream-memory); read from there on "
+            "(Last-Event-ID: %" PRIu64
+            ", startIndex of the SDK), or only new chunks (X-Trigger-Stream-Start: latest)",
+            stream->first, stream->first - 1);
+}
+
+/* True when chunks that the reader asks for are not kept any more; call->why says which. A stream
+ * that is not in memory may be lost only if its run was there before; a run that executes may yet
+ * write it. */
+static bool is_lost(const struct stream_reader *reader, const struct run *run)
+{
+    struct api_call *call = reader->call;
+    const struct stream_set *set = streams_of(reader->streams, call->env);
+    const struct stream *stream =
+        stream_find(set, reader->kind, call->params[0], call->params[1]);
+    if (stream && stream->next) {
+        if (!count_missed(stream, find_place(reader, stream)))
+            return false;
+        explain_gap(call, stream);
+        return true;
+    }
+    if (reader->kind == STREAM_INPUT || !run_is_final(run) ||
+        run->created_at > set->whole_since || !run_has_stream(run, call->params[1]))
+        return false;
+    explain(
+        &call->why, ERR_NOT_FOUND,
+        "the chunks of the stream are not kept any more: streams are in memory for a day, "
+        "and not after a restart of the gateway");
+    return true;
 }
 
 static void start(struct stream_reader *reader)
@@ -255,7 +298,7 @@ static void start(struct stream_reader *reader)
     reader->set = streams_of(reader->streams, call->env);
     reader->stream =
         stream_use(reader->set, reader->kind, call->params[0], call->params[1]);
-    reader->place = find_place(reader);
+    reader->place = find_place(reader, reader->stream);
     reader->came_ms = reader->wrote_ms = loop_now_ms(loop);
     if (who->expires_at)
         reader->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
@@ -279,9 +322,10 @@ static void on_run(struct run_read *read, enum err status)
     else if (!status)
         status = api_check_run_scope(call, "read", read->run);
     bool stays = !call->x->gone && call->x->method != HTTP_HEAD_;
-    if (!status && stays)
+    bool lost = !status && stays && is_lost(reader, read->run);
+    if (!status && stays && !lost)
         status = connection_limit_take(&reader->seat, call->api, call->env, &call->why);
-    if (!status && stays) {
+    if (!status && stays && !lost) {
         start(reader);
         return;
     }
@@ -291,6 +335,8 @@ static void on_run(struct run_read *read, enum err status)
         api_reply_gone(call);
     else if (status)
         api_reply_error(call, status);
+    else if (lost)
+        api_reply_refusal(call, 410, call->why.text);
     else
         api_reply_text(call, 200, "text/event-stream", SLICE(""));
 }

@@ -28,7 +28,7 @@ static const struct route routes[] = {
       .id = "read_stream_v1", .summary = "Read what a run streams",
       .gives = "text/event-stream",
       .reply = "string",
-      .also = "422" },
+      .also = "410 422" },
     { .method = HTTP_GET_, .path = "/realtime/v1/streams/{runId}/{target}/{streamId}",
       .auth = AUTH_KEY, .handle = stream_probe,
       .id = "probe_stream_v1",

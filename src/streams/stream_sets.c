@@ -31,7 +31,8 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
     void **set = slots_at(&streams->sets, env->number);
     if (!*set) {
         *set = mem_new(struct stream_set);
-        stream_set_init(*set, streams->budget);
+        stream_set_init(*set, streams->budget, streams->stream_bytes,
+                        loop_wall_ms(streams->loop));
         ((struct stream_set *)*set)->room = &rooms_of(streams->rooms, env)->streams;
     }
     return *set;
@@ -186,8 +187,8 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
         stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
     if (!stream)
         return false;
-    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from, missed;
-    struct bytes *frame = stream_read(stream, &place, &missed);
+    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from;
+    struct bytes *frame = stream_read(stream, &place);
     return frame && decode_input(bytes_slice(frame), data);
 }
 

@@ -11,6 +11,7 @@ struct streams {
     struct loop *loop;
     struct rooms *rooms; /* borrowed */
     size_t budget;       /* of an environment; of a project twice, of all four times that */
+    size_t stream_bytes; /* of one stream */
     size_t bytes;        /* of all */
     struct slots sets;   /* of struct stream_set, by number of the environment */
     struct list ready;   // stream_reader::link

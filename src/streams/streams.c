@@ -5,12 +5,14 @@
 #include "streams/stream_read.h"
 #include "streams/stream_sets.h"
 
-struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget)
+struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget,
+                               size_t stream_bytes)
 {
     struct streams *streams = mem_new(struct streams);
     streams->loop = loop;
     streams->rooms = rooms;
     streams->budget = budget;
+    streams->stream_bytes = stream_bytes;
     list_init(&streams->ready);
     streams->flusher.fn = stream_readers_flush;
     loop_add_flusher(loop, &streams->flusher);

@@ -21,8 +21,9 @@ struct stint;
 struct streams;
 
 /* rooms: where the contents of each environment count. budget: bytes of contents that an
- * environment has; of a project twice, of all four times that. */
-struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget);
+ * environment has; of a project twice, of all four times that. stream_bytes: of one stream. */
+struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget,
+                               size_t stream_bytes);
 
 /* Nobody reads or writes any more. NULL is fine. */
 void streams_destroy(struct streams *streams);

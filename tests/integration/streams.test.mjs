@@ -218,35 +218,76 @@ describe("reading", () => {
     assert.deepEqual(late.events.map((event) => event.data), ["x"]);
   });
 
-  test("gets the newest thousand chunks, and numbers that tell what is missing", async (t) => {
+  test("gets all of many short chunks", async (t) => {
     const { id } = await trigger();
-    await pipe(id, "k").end(lines(1500));
+    await pipe(id, "k").end(lines(5000));
     const stream = await read(t, id, "k");
-    await until(() => stream.events.length === 1000, { what: "a thousand chunks" });
-    assert.deepEqual(stream.events.map(numberOf), Array.from({ length: 1000 }, (_, i) => 500 + i));
-    assert.deepEqual(stream.events.map((event) => event.data.n), stream.events.map(numberOf));
-    assert.equal(stream.bare, 1);
+    await until(() => stream.events.length === 5000, { what: "all chunks" });
+    assert.deepEqual(stream.events.map((event) => event.data.n), Array.from({ length: 5000 }, (_, n) => n));
   });
 
-  test("is not slowed by a reader that does not read, which misses the oldest", async (t) => {
+  const chunk = (n) => `"${n}:${"x".repeat(20_000)}"\n`;
+  const writeLong = async (id, count, to = gateway) => {
+    for (let i = 0; i < count; i += 100)
+      assert.equal(await pipe(id, "k", { to, headers: { "x-client-id": `w${i}` } }).end(Array.from({ length: 100 }, (_, j) => chunk(i + j)).join("")), 200);
+  };
+
+  test("is refused what was discarded, and gets what is kept when it asks for that", async (t) => {
+    const { id } = await trigger();
+    await writeLong(id, 500);
+    assert.ok(await gateway.metric("runcast_stream_bytes") < 8 << 20);
+    const missed = await gateway.metric('runcast_stream_chunks_total{result="missed"}');
+    const { status, json, headers } = await gateway.get(pathOf(id, "k"));
+    const first = Number(headers["x-stream-first-chunk"]);
+    assert.equal(status, 410);
+    assert.ok(first > 250 && first < 350, `${first}`);
+    assert.match(json.error, new RegExp(`before number ${first} were discarded .*Last-Event-ID: ${first - 1}`));
+    assert.equal(await gateway.metric('runcast_stream_chunks_total{result="missed"}'), missed + first);
+    for (const last of [0, first - 2, 5000]) assert.equal((await read(t, id, "k", { last })).status, 410, `${last}`);
+    const rest = await read(t, id, "k", { last: first - 1 }), latest = await read(t, id, "k", { headers: { "x-trigger-stream-start": "latest" } });
+    await until(() => rest.events.length === 500 - first, { what: "the rest" });
+    assert.equal(numberOf(rest.events[0]), first);
+    assert.equal(latest.events.length, 0);
+  });
+
+  test("that does not read slows nobody, and is cut where chunks are missing", async (t) => {
     const { id } = await trigger();
     const socket = await gateway.connect();
     t.after(() => socket.destroy());
     socket.pause();
     await socket.send(`GET ${pathOf(id, "k")} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\n\r\n`);
     await until(() => gateway.metric('runcast_stream_connections{kind="reader"}').then((n) => n > 0), { what: "the reader" });
-    const missed = await gateway.metric('runcast_stream_chunks_total{result="missed"}');
-    const chunk = (n) => `"${n}:${"x".repeat(20_000)}"\n`;
-    for (let i = 0; i < 2000; i += 100)
-      assert.equal(await pipe(id, "k", { headers: { "x-client-id": `w${i}` } }).end(Array.from({ length: 100 }, (_, j) => chunk(i + j)).join("")), 200);
-    assert.ok(await gateway.metric("runcast_stream_bytes") < 12 << 20);
+    await writeLong(id, 2000);
+    assert.ok(await gateway.metric("runcast_stream_bytes") < 16 << 20);
+    const gone = new Promise((resolve) => socket.socket.once("close", resolve));
+    let text = "";
+    socket.socket.on("data", (piece) => { text += piece; });
     socket.resume();
-    const text = await socket.read((all) => all.includes('"1999:'), { timeoutMs: 20_000 });
+    await gone;
     const numbers = [...text.matchAll(/id: \d+-(\d+)\n/g)].map((match) => Number(match[1]));
-    assert.ok(numbers.every((n, i) => i === 0 || n > numbers[i - 1]));
+    assert.deepEqual(numbers, numbers.map((_, i) => i), "without a gap");
     assert.ok(numbers.length < 2000);
-    assert.match(text, /: \d+ chunks were dropped before they could be read/);
-    assert.ok(await gateway.metric('runcast_stream_chunks_total{result="missed"}') > missed);
+    assert.doesNotMatch(text, /\r\n0\r\n\r\n$/, "not ended in order");
+    assert.equal((await read(t, id, "k", { last: numbers.at(-1) })).status, 410);
+  });
+
+  test("of a run that has ended hears that its stream is not kept any more", async (t) => {
+    const own = await startGateway({ t });
+    const { id } = await trigger({}, { to: own }), other = await trigger({}, { to: own });
+    await append(id, "k", "x", {}, own);
+    await cancel(id, own);
+    assert.equal((await (await read(t, id, "k", { to: own })).next()).data, "x");
+    await own.kill();
+    await own.restart();
+    const { status, json } = await own.get(pathOf(id, "k"));
+    assert.deepEqual([status, /after a restart/.test(json.error)], [410, true]);
+    const never = await read(t, id, "never-written", { to: own });
+    await never.over();
+    assert.ok(never.clean && never.events.length === 0);
+    const executes = await read(t, other.id, "later", { to: own });
+    await append(other.id, "later", "y", {}, own);
+    assert.equal((await executes.next()).data, "y");
+    await own.stop();
   });
 });
 
@@ -344,10 +385,20 @@ describe("limits", () => {
     assert.ok(await own.metric("runcast_stream_bytes") <= 1 << 20);
     assert.ok(await own.metric("runcast_streams") < 25);
     assert.equal((await append(id, "one-more", "x", {}, own)).status, 422);
-    const gone = await read(t, id, "k0", { to: own, headers: { "timeout-seconds": "1" } });
-    await gone.over();
-    assert.equal(gone.events.length, 0);
+    await cancel(id, own);
+    assert.equal((await read(t, id, "k0", { to: own })).status, 410);
     assert.equal((await (await read(t, id, "k99", { to: own })).next()).data.length, 50_000);
+    await own.stop();
+  });
+});
+
+describe("the limit of one stream", () => {
+  test("is a setting, within the memory of its environment", async (t) => {
+    const own = await startGateway({ t, options: ["--stream-bytes", "64k"] });
+    const { id } = await trigger({}, { to: own });
+    for (let i = 0; i < 20; i++) await append(id, "k", "x".repeat(10_000), {}, own);
+    assert.ok(await own.metric("runcast_stream_bytes") <= 64 << 10);
+    assert.equal((await own.get(pathOf(id, "k"))).headers["x-stream-first-chunk"], "14");
     await own.stop();
   });
 });

@@ -12,10 +12,12 @@ const { advanceRun, lookAtRun } = await import("./advance.mjs");
 
 // ---- the proxy ----
 
+let reading; // the connection that a stream was asked for on last
 const sockets = new Set(), target = new URL(SERVER);
 const proxy = net.createServer((client) => {
   const server = net.connect({ port: target.port, host: target.hostname });
   client.pipe(server).pipe(client);
+  client.on("data", (piece) => { if (String(piece).startsWith("GET /realtime/v1/streams/")) reading = { client, server }; });
   for (const socket of [client, server]) { sockets.add(socket); socket.on("error", () => {}).on("close", () => { sockets.delete(socket); client.destroy(); server.destroy(); }); }
 });
 await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
@@ -114,6 +116,39 @@ async function checkV4() {
     let refused;
     await streams.append("log", "late", { target: id }).catch((error) => { refused = error; });
     ok(/completed run/.test(refused?.message), "a run that has ended takes nothing", refused);
+  });
+
+  await check("a stream whose beginning was discarded", async () => {
+    const { id } = await trigger(), part = "x".repeat(500_000);
+    for (let i = 0; i < 12; i++) await streams.append("large", `${i}${part}`, { target: id });
+    const got = [];
+    let failed;
+    await streams.read(id, "large").then((stream) => all(stream, got)).catch((error) => { failed = error; });
+    ok(failed?.status === 410, "streams.read fails with the status", failed);
+    same(got, [], "and gives no part of it");
+    const rest = [], first = Number(failed?.headers?.["x-stream-first-chunk"]);
+    const reading = streams.read(id, "large", { startIndex: first }).then((stream) => all(stream, rest));
+    await until(() => rest.length === 12 - first, "the rest");
+    ok(rest[0].startsWith(`${first}x`), "startIndex reads the rest", rest[0]?.slice(0, 20));
+    await finish(id);
+    await reading;
+  });
+
+  await check("a reader that is too slow for its stream", async () => {
+    const { id } = await trigger(), part = "x".repeat(500_000);
+    await streams.append("large", "0", { target: id });
+    const stream = await streams.read(id, "large"), reader = stream.getReader(), numbers = [];
+    const next = async () => { const { value } = await reader.read(); numbers.push(parseInt(value)); };
+    await next();
+    const { client: to, server: from } = reading;
+    from.unpipe(to);
+    for (let i = 1; i < 60; i++) await streams.append("large", `${i}${part}`, { target: id });
+    from.pipe(to);
+    let failed;
+    try { for (;;) await next(); } catch (error) { failed = error; }
+    ok(failed?.status === 410, "its stream fails with the status", failed);
+    same(numbers, numbers.map((_, i) => i), "and what it read has no gap");
+    await finish(id);
   });
 
   await check("cut connections", async () => {
@@ -225,6 +260,20 @@ async function checkV3() {
     await all(await manager.fetchStream("tokens").then((stream) => { void finish(id); return stream; }), again);
     same(again, [{ t: "Hello" }, "wörld 🎉", 3], "a reader that comes later gets all, and its end with the run's");
     seen.stop();
+  });
+
+  await check("a stream whose beginning was discarded", async () => {
+    const { id } = await trigger();
+    const manager = new workers.StandardMetadataManager(client(), API), from = source();
+    manager.runId = id;
+    await manager.stream("large", from.stream);
+    for (let i = 0; i < 12; i++) from.push(`${i}${"x".repeat(500_000)}`);
+    from.end();
+    await manager.waitForAllStreams();
+    let failed;
+    await manager.fetchStream("large").then((stream) => all(stream)).catch((error) => { failed = error; });
+    ok(failed?.status === 410, "reading fails with the status", failed);
+    await finish(id);
   });
 
   await check("metadata.stream of a second attempt", async () => {

@@ -150,6 +150,7 @@ static void create_parts(struct api_world *world)
                                .stream_memory = 64 << 20,
                                .trace_rows = 10000,
                                .trace_bytes = 8 << 20,
+                               .stream_bytes = 4 << 20,
                                .dequeue_wait_ms = 1,
                                .drain_timeout_ms = 1000,
                                .owner = world };

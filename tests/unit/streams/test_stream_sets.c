@@ -23,7 +23,7 @@ static int open_scene(void **state)
     scene.loop = loop_create(NULL);
     const struct api_options options = { .stream_memory = BUDGET };
     rooms_init(&scene.rooms);
-    scene.streams = streams_create(scene.loop, &scene.rooms, BUDGET);
+    scene.streams = streams_create(scene.loop, &scene.rooms, BUDGET, BUDGET);
     scene.project = (struct project){ 0 };
     memset(scene.text, '1', sizeof(scene.text));
     for (uint32_t i = 0; i < 4; i++) {
