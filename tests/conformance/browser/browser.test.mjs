@@ -195,6 +195,17 @@ describe("a hook sees every chunk once:", () => {
       assert.equal(await tab.text("value"), "[]");
     }
   });
+
+  test("useRealtimeStream gives an error when the beginning of the stream was discarded", async (t) => {
+    const tab = await browser.open(t);
+    const id = await worker.trigger("hello");
+    const attempt = await worker.take(id);
+    for (let i = 0; i < 12; i++) await append(id, "large", "x".repeat(500_000));
+    await tab.show("Stream", { id, name: "large", ...await access([`read:runs:${id}`]) });
+    assert.match(await tab.error(), /^410 /);
+    assert.equal(await tab.text("value"), "[]");
+    await attempt.succeed();
+  });
 });
 
 /** A gateway that the test may end and start again, with a worker. */
