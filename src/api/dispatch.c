@@ -214,13 +214,45 @@ static bool is_still_let_in(struct api_call *call)
     return false;
 }
 
+/* ---- byte order mark ---- */
+
+static const struct slice bom = { "\xEF\xBB\xBF", 3 };
+
+static bool takes_json(const struct route *route)
+{
+    return !route->takes || strstr(route->takes, "json");
+}
+
+/* Hands over bytes that looked like the beginning of a byte order mark and are not. */
+static enum err take_no_bom(struct api_call *call)
+{
+    struct slice begun = { bom.ptr, call->bom < bom.len ? call->bom : 0 };
+    call->bom = (uint8_t)bom.len;
+    return begun.len ? call->route->on_body(call, begun) : OK;
+}
+
+/* Hands a piece of the body over, without the byte order mark that a JSON body may begin with. The
+ * mark may come in pieces. */
+static enum err take_body(struct api_call *call, struct slice piece)
+{
+    while (call->bom < bom.len && piece.len && piece.ptr[0] == bom.ptr[call->bom]) {
+        call->bom++;
+        piece = slice_from(piece, 1);
+    }
+    if (!piece.len)
+        return OK;
+    enum err refused = take_no_bom(call);
+    return refused ? refused : call->route->on_body(call, piece);
+}
+
 static void on_body(void *owner, struct exchange *x, struct slice piece)
 {
     struct api_call *call = x->call;
     (void)owner;
     if (!call || !is_still_let_in(call))
         return; /* refused; the rest of the body is drained */
-    enum err refused = call->route->on_body(call, piece);
+    enum err refused = takes_json(call->route) ? take_body(call, piece)
+                                               : call->route->on_body(call, piece);
     if (refused)
         api_reply_error(call, refused);
 }
@@ -231,8 +263,13 @@ static void on_request(void *owner, struct exchange *x)
     (void)owner;
     if (!call || !is_still_let_in(call))
         return;
+    if (takes_json(call->route) && x->body.len >= bom.len &&
+        !memcmp(x->body.ptr, bom.ptr, bom.len))
+        x->body = slice_from(x->body, bom.len);
     unread_tell_whole_body(call);
-    enum err refused = call->route->handle(call);
+    enum err refused = take_no_bom(call);
+    if (!refused)
+        refused = call->route->handle(call);
     if (refused)
         api_reply_error(call, refused);
 }

@@ -57,6 +57,7 @@ struct api_call {
     size_t room_taken; /* bytes */
     struct bytes **shared; /* of rooms_hold_run, which take room once (base/share.h) */
     size_t shared_count;
+    uint8_t bom;  /* bytes of a byte order mark that the body has begun with so far */
     bool busy;    /* an operation will reply; set it when one is begun */
     bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
     bool refused; /* by http, which has answered and is in the log */
@@ -208,7 +209,7 @@ bool api_accepts_gzip(const struct api_call *call);
 /* The body as an envelope by jansson: an object, depth <= 64, no member twice, and all its
  * objects together have at most 1000 members, since all of it is read in one turn.
  * ERR_INVALID with a sentence, which becomes the message of the SDK's exception. For small
- * bodies without user values only; the caller's to json_decref. */
+ * bodies without user values only; the caller's to json_decref. A text may have a zero byte. */
 enum err api_read_json(struct api_call *call, json_t **body);
 
 /* The body as text that scan.h may read: valid JSON object. */

@@ -158,7 +158,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual([second.payload, second.taskIdentifier], [{ low }, `task ${half}`]);
     const { id } = await answer(gateway.post("/api/v3/batches", { runCount: 1, idempotencyKey: `batch ${half}` }), 202);
     assert.equal((await answer(gateway.post("/api/v3/batches", { runCount: 1, idempotencyKey: `batch ${half}` }))).id, id);
-    await answer(gateway.post(`/api/v3/batches/${id}/items`, `${JSON.stringify({ index: 0, task: "hello", payload: { half }, options: {} })}\n`, { headers: { "content-type": "application/x-ndjson" } }));
+    await answer(gateway.post(`/api/v3/batches/${id}/items`, `\ufeff${JSON.stringify({ index: 0, task: "hello", payload: { half }, options: {} })}\n`, { headers: { "content-type": "application/x-ndjson" } }));
     const [streamed] = (await answer(gateway.get(`/api/v1/batches/${id}`))).runs;
     assert.deepEqual((await retrieve(streamed)).payload, { half });
   });
@@ -171,7 +171,7 @@ describe("half of a surrogate pair", () => {
     const token = await answer(gateway.get(`/api/v1/waitpoints/tokens/${made.id}`));
     assert.deepEqual([JSON.parse(token.output), token.tags], [{ [half]: low }, [half]]);
     const { id, url } = await create({});
-    await answer(gateway.post(url.slice(gateway.url.length), JSON.stringify([half]), { key: null }));
+    await answer(gateway.post(url.slice(gateway.url.length), `\ufeff${JSON.stringify([half])}`, { key: null }));
     assert.deepEqual(JSON.parse((await answer(gateway.get(`/api/v1/waitpoints/tokens/${id}`))).output), [half]);
   });
 
@@ -271,6 +271,37 @@ describe("a value that is nested deeply", () => {
       await answer(gateway.post(`/api/v1/waitpoints/tokens/${token.id}/complete`, `{"data":${value}}`));
       assert.equal((await answer(gateway.get(`/api/v1/waitpoints/tokens/${token.id}`))).output, value);
     });
+});
+
+describe("a byte order mark", () => {
+  const mark = "\ufeff";
+  test("before the body of a call changes nothing", async () => {
+    const id = (await answer(gateway.post("/api/v1/tasks/hello/trigger", `${mark}{"payload":{"a":1}}`))).id;
+    assert.deepEqual((await retrieve(id)).payload, { a: 1 });
+    await answer(gateway.put(`/api/v1/runs/${id}/metadata`, `${mark}{"metadata":{"b":2}}`));
+    await answer(gateway.post(`/api/v1/runs/${id}/tags`, `${mark}{"tags":["t"]}`));
+    await answer(gateway.post("/api/v1/tasks/batch", `${mark}{"items":[]}`), 400).then(({ error }) => assert.doesNotMatch(error, /Invalid JSON/));
+    await answer(gateway.post("/api/v1/auth/public-tokens", `${mark}{"scopes":["read:runs"]}`));
+    await answer(gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev`, `${mark}{"name":"MARKED","value":"1"}`));
+    await answer(gateway.post(`/api/v1/runs/${id}/replay`, `${mark}{}`));
+    await answer(gateway.post("/api/v1/queues/hello/pause", `${mark}{"type":"task","action":"resume"}`));
+    const { id: token } = await answer(gateway.post("/api/v1/waitpoints/tokens", `${mark}{}`));
+    await answer(gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, `${mark}{"data":7}`));
+    const registered = JSON.stringify({ localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash: "marked", tasks: [{ id: "hello", filePath: "x.ts" }] } });
+    await answer(gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, mark + registered));
+  });
+
+  test("may come byte by byte, and bytes like it are not JSON", async () => {
+    for (const [body, pieces, status] of [[`${mark}{"payload":1}`, [1, 2, 3], 200], [`${mark}{"payload":1}`, [4], 200], [Buffer.from([0xef, 0x7b, 0x7d]), [1], 400], [Buffer.from([0xef, 0xbb, 0x7b, 0x7d]), [1, 2], 400],
+      [Buffer.from([0xef]), [], 400], [mark, [1], 400], [mark + mark + "{}", [3], 400], [`{}${mark}`, [2], 400]]) {
+      const bytes = Buffer.from(body), connection = await gateway.connect();
+      const head = Buffer.from(`POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\ncontent-length: ${bytes.length}\r\nconnection: close\r\n\r\n`);
+      await connection.sendPieces(Buffer.concat([head, bytes]), [head.length, ...pieces.map((at) => head.length + at)]);
+      const reply = await connection.read((_text, ended) => ended);
+      assert.match(reply, new RegExp(`^HTTP/1.1 ${status} `), `${JSON.stringify(bytes.toString("latin1"))}: ${reply}`);
+      connection.socket.destroy();
+    }
+  });
 });
 
 test("bytes that are not UTF-8 are refused, and what JavaScript reads as another value keeps its bytes", async () => {
