@@ -9,7 +9,7 @@
 
 enum {
     PAGE_PIECES = 100,
-    PAGE_BYTES = 128 * 1024, /* one turn reads all of a page: well below 1 ms */
+    PAGE_BYTES = 32 * 1024, /* a page ends with the piece beyond this; one turn reads it */
 };
 
 static void finish(struct trace_look *look, enum err status)

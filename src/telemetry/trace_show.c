@@ -31,6 +31,7 @@ struct showing {
     struct run_read read;
     struct run run;
     bool no_contents; /* the token does not see payload, output or error */
+    bool is_lost;     /* its last worker stopped answering */
     struct trace_look look;
     struct trace_node *nodes; /* of the look's events */
     int count, made;          /* nodes; those that were read */
@@ -143,6 +144,14 @@ static void add_parent(struct buf *out, const struct run *run,
         members_add_text(out, "parentId", nodes[node->above].id);
 }
 
+/* Adds what is known to be missing, or may be. */
+static void add_missing(struct showing *op)
+{
+    trace_counts_show(&op->look.counts, &op->out);
+    if (op->is_lost)
+        members_add_bool(&op->out, "mayBeIncomplete", true);
+}
+
 /* The event with the id of the parent, if it comes before this one. */
 static int find_above(const struct showing *op, int i)
 {
@@ -191,7 +200,7 @@ static void add_event(struct showing *op)
 static void end_events(struct showing *op)
 {
     buf_add_char(&op->out, ']');
-    trace_counts_show(&op->look.counts, &op->out);
+    add_missing(op);
     buf_add_char(&op->out, '}');
 }
 
@@ -262,7 +271,7 @@ static void add_tree_node(struct showing *op)
 static void end_tree(struct showing *op)
 {
     buf_add_text(&op->out, "]}");
-    trace_counts_show(&op->look.counts, &op->out);
+    add_missing(op);
     buf_add_text(&op->out, "}}");
 }
 
@@ -324,7 +333,7 @@ static void end_page(struct showing *op)
     if (op->end <= op->count)
         buf_print(out, "\"next\":\"%d\"", op->end);
     buf_add_char(out, '}');
-    trace_counts_show(&op->look.counts, out);
+    add_missing(op);
     buf_add_char(out, '}');
 }
 
@@ -505,6 +514,14 @@ static void on_look(struct trace_look *look, enum err status)
     loop_defer(engine_loop(api_engine(op->call->api)), &op->deferred);
 }
 
+static bool has_lost_worker(const struct run *run)
+{
+    struct slice code =
+        run->error ? scan_member(bytes_slice(run->error), "code") : (struct slice){ 0 };
+    return run_is_final(run) && scan_type(code) == SCAN_STRING &&
+           slice_starts(scan_unquoted(code), "TASK_RUN_STALLED_");
+}
+
 static void on_read(struct run_read *read, enum err status)
 {
     struct showing *op = container_of(read, struct showing, read);
@@ -518,6 +535,7 @@ static void on_read(struct run_read *read, enum err status)
         return;
     }
     run_copy(&op->run, read->run);
+    op->is_lost = has_lost_worker(&op->run);
     uint32_t hidden = hidden_fields(call->identity);
     hidden_clear(hidden, &op->run);
     op->no_contents = hidden_contents(hidden);

@@ -155,6 +155,18 @@ describe("a process that ends by itself", () => {
     }
   });
 
+  test("with its worker, which then stops answering, leaves a run that says it may be incomplete", async (t) => {
+    const own = await startGateway({ t, options: ["--heartbeat-timeout", "1s"] }), late = await Worker.register(own, { tasks: ["hello"], key: keys.prod });
+    const attempt = await late.take(await late.trigger("hello", { maxAttempts: 1 })), key = keys.prod;
+    await tell(attempt, logs(log(attempt.id, "last words")), own);
+    const whole = await read(`${attempt.id}/events`, { own, key });
+    assert.equal(whole.mayBeIncomplete, undefined);
+    await until(async () => (await own.get(`/api/v3/runs/${attempt.id}`, { key })).json.finishedAt, { what: "the run is given up" });
+    const { events: [one], mayBeIncomplete } = await read(`${attempt.id}/events`, { own, key });
+    assert.deepEqual([one.message, mayBeIncomplete, (await read(`${attempt.id}/trace`, { own, key })).trace.mayBeIncomplete], ["last words", true, true]);
+    await own.stop();
+  });
+
   test("is no attempt that failed, or that its worker has given up in order", async () => {
     for (const error of [thrown, ended("TASK_RUN_CANCELLED")]) {
       const attempt = await take();

@@ -34,7 +34,7 @@ export async function loadTrace(place, run) {
       depth < tracedDepth ? session.ask(place, "GET", `/api/v1/runs/${one.id}/children?page[size]=${pageSize}`) : { data: [] },
     ]);
     const root = shape(trace.rootSpan, one), taken = children.data.slice(0, Math.max(left, 0));
-    Object.assign(root, { isRun: true, dropped: trace.dropped, removed: trace.removed });
+    Object.assign(root, { isRun: true, dropped: trace.dropped, removed: trace.removed, mayBeIncomplete: trace.mayBeIncomplete });
     if (taken.length < children.data.length || children.pagination?.next) isCut = true;
     const below = await Promise.all(taken.map((child) => load(child, depth + 1)));
     const spans = [...all(root)];

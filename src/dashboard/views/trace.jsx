@@ -40,11 +40,12 @@ const lossReasons = {
 };
 
 /** What is not among the lines of the run, and why. */
-function Missing({ dropped = {}, removed }) {
+function Missing({ dropped = {}, removed, mayBeIncomplete }) {
   return (
     <>
       {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
       {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for those of newer runs.</p>}
+      {mayBeIncomplete && <p class="error pad" role="status">The worker stopped answering: what it logged in its last moments may be missing.</p>}
     </>
   );
 }
@@ -61,7 +62,7 @@ export function Trace({ place, trace, isLive }) {
       <header><h2>Timeline</h2><div class="row">
         <Button kind={`small ${logsOnly ? "primary" : ""}`} aria-pressed={logsOnly} onClick={() => setLogsOnly(!logsOnly)}>Logs only</Button>
         <span class="dim">{duration(total)}</span></div></header>
-      <Missing dropped={trace.root.dropped} removed={trace.root.removed} />
+      <Missing dropped={trace.root.dropped} removed={trace.root.removed} mayBeIncomplete={trace.root.mayBeIncomplete} />
       <div class="trace-axis" aria-hidden="true"><span /><div>{ticks.map(({ part, text }) => <i key={part} style={{ left: `${part * 100}%` }}>{text}</i>)}</div></div>
       <ol class="trace-lines">
         {lines.slice(0, shown).map(({ span, depth, isOpen, end, hasChildren }) => {
