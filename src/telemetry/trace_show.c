@@ -403,13 +403,13 @@ static enum err show_span(struct showing *op)
 
 /* ---- the answer ---- */
 
-struct form {
+struct answer_form {
     void (*begin)(struct showing *op);
     void (*add)(struct showing *op);
     void (*end)(struct showing *op);
 };
 
-static const struct form forms[] = {
+static const struct answer_form forms[] = {
     [WHAT_EVENTS] = { begin_events, add_event, end_events },
     [WHAT_TRACE] = { begin_tree, add_tree_node, end_tree },
     [WHAT_PAGE] = { begin_page, add_page_span, end_page },
