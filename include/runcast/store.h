@@ -452,6 +452,25 @@ struct store_lead {
     enum store_status status; /* the driver's */
 };
 
+/* Gives up everything that we lead, and our own row: another process need not wait until we are
+ * dead, and those that are connected are told at once (store::on_left). From the call on our commits
+ * may be refused with STORE_MOVED. STORE_FAILED: it is not known whether the database did it. */
+struct store_leave {
+    void (*done)(struct store_leave *req, enum store_status status);
+
+    enum store_status status; /* the driver's */
+};
+
+/* Removes the rows of gateways that are dead, each unless it has beaten since it was seen. One that
+ * comes back is told STORE_MOVED by its next beat, and joins again. */
+struct store_forget {
+    const struct store_gateway *dead; /* borrowed until done */
+    size_t dead_count;
+    void (*done)(struct store_forget *req, enum store_status status);
+
+    enum store_status status; /* the driver's */
+};
+
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
@@ -469,6 +488,8 @@ struct store_ops {
      * in its data directory. */
     void (*beat)(struct store *store, struct store_beat *req);
     void (*lead)(struct store *store, struct store_lead *req);
+    void (*leave)(struct store *store, struct store_leave *req);
+    void (*forget)(struct store *store, struct store_forget *req);
     void (*file)(struct store *store, struct store_file *req);
     /* The process is about to end: from now on what a database that does not answer has been sent fails
      * after a few seconds, whatever becomes of it, and so does what comes behind. NULL: it is
@@ -496,6 +517,9 @@ struct store {
     /* Somebody else leads what we led: called on the loop thread before the requests that found
      * it are done. NULL: nobody asks. */
     void (*on_moved)(void *owner);
+    /* Another process has given the lead up, as far as it can be told (a pooler may swallow it): the
+     * next beat finds it. Asked with the moved_owner. NULL: nobody asks. */
+    void (*on_left)(void *owner);
     void *moved_owner;
     /* Environments for which it says the same are one to whoever shares out what the store
      * can do; NULL: each is by itself. Asked with the stored_owner. */

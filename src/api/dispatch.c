@@ -1,6 +1,7 @@
 /* dispatch.c - match, authenticate, hand over.
  *
  *   on_head:    target ─► route ─► credential ─► body limit      refusals are sent here
+ *                           └─► this gateway does not lead yet: held (early_calls.h), then the same
  *   on_body:    pieces for the routes that take them
  *   on_request: the handler; it replies now, later, or returns an error
  *
@@ -9,6 +10,7 @@
 #include "api/dispatch.h"
 
 #include "api/absent.h"
+#include "api/early_calls.h"
 #include "api/rate_limit.h"
 #include "api/signed.h"
 #include "base/log.h"
@@ -154,30 +156,32 @@ static enum err check_unread(struct api_call *call)
     return refused ? refused : unread_check_headers(call);
 }
 
-static void on_head(void *owner, struct exchange *x)
+static void set_limits(struct api_call *call)
 {
-    struct api *api = owner;
-    struct api_call *call = api_call_create(api, x);
-    struct buf allow = { 0 };
-    find_route(call, &allow);
+    const struct route *route = call->route;
+    call->x->body_limit = route->body_limit;
+    call->x->stream_body = route->on_body != NULL;
+    call->x->slow_body = route->auth & BODY_SLOW;
+}
+
+/* Credential, rate, target, and the room that the body takes. False: the call is answered. */
+static bool let_in(struct api_call *call, struct buf *allow)
+{
+    struct api *api = call->api;
+    struct exchange *x = call->x;
     const struct route *route = call->route;
     bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
-    const char *not_ready = api_not_ready(api);
     enum err refused = OK;
 
-    if (x->admin && (refused = admin_check_access(call))) {
+    if (!(route && route->auth == AUTH_NONE) &&
+        (refused = api_check_ready(api, &call->why))) {
         api_reply_error(call, refused);
-    } else if (x->method == HTTP_OPTIONS_ && !x->admin) {
-        reply_options(call);
-    } else if (not_ready && !api->serves_on && !(route && route->auth == AUTH_NONE)) {
-        explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", not_ready);
-        api_reply_error(call, ERR_DRAINING);
     } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
         api_reply_error(call, refused);
     } else if (!rate_limit_let_in(api->rate_limit, call)) {
         ; /* answered */
     } else if (!route) {
-        refuse_unknown(call, &allow);
+        refuse_unknown(call, allow);
     } else if ((refused = api_read_target(call)) || (refused = check_unread(call))) {
         api_reply_error(call, refused);
     } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
@@ -185,10 +189,35 @@ static void on_head(void *owner, struct exchange *x)
     } else if ((refused = rooms_enter(call))) {
         api_reply_error(call, refused);
     } else {
-        x->body_limit = route->body_limit;
-        x->stream_body = route->on_body != NULL;
-        x->slow_body = route->auth & BODY_SLOW;
+        set_limits(call);
+        return true;
     }
+    return false;
+}
+
+/* The gateway does not lead yet, and the route needs that. */
+static bool is_early(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    return call->api->may_lead_soon && route &&
+           (route->auth != AUTH_NONE || route->needs_lead);
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    struct api *api = owner;
+    struct api_call *call = api_call_create(api, x);
+    struct buf allow = { 0 };
+    enum err refused = OK;
+    find_route(call, &allow);
+    if (x->admin && (refused = admin_check_access(call)))
+        api_reply_error(call, refused);
+    else if (x->method == HTTP_OPTIONS_ && !x->admin)
+        reply_options(call);
+    else if (is_early(call) && early_calls_hold(api->early_calls, call))
+        set_limits(call);
+    else
+        let_in(call, &allow);
     buf_finish(&allow);
 }
 
@@ -257,21 +286,53 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
         api_reply_error(call, refused);
 }
 
-static void on_request(void *owner, struct exchange *x)
+/* A body may also outlast the lead: what is kept in memory alone would be lost. */
+static enum err check_lead(struct api_call *call)
 {
-    struct api_call *call = x->call;
-    (void)owner;
-    if (!call || !is_still_let_in(call))
-        return;
+    bool is_open = call->route->auth == AUTH_NONE;
+    return is_open || !api_doubt(call->api) ? OK : api_check_ready(call->api, &call->why);
+}
+
+static enum err take_request(struct api_call *call)
+{
+    struct exchange *x = call->x;
     if (takes_json(call->route) && x->body.len >= bom.len &&
         !memcmp(x->body.ptr, bom.ptr, bom.len))
         x->body = slice_from(x->body, bom.len);
     unread_tell_whole_body(call);
     enum err refused = take_no_bom(call);
+    return refused ? refused : call->route->handle(call);
+}
+
+static void handle(struct api_call *call)
+{
+    enum err refused = check_lead(call);
     if (!refused)
-        refused = call->route->handle(call);
+        refused = take_request(call);
     if (refused)
         api_reply_error(call, refused);
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call && call->early)
+        early_call_complete(call->early);
+    else if (call && is_still_let_in(call))
+        handle(call);
+}
+
+void api_enter_early(struct api_call *call, bool complete)
+{
+    struct exchange *x = call->x;
+    struct buf none = { 0 }; /* its route was found */
+    if (!let_in(call, &none))
+        return;
+    if (complete)
+        handle(call);
+    else
+        http_body_resume(x);
 }
 
 static void on_gone(void *owner, struct exchange *x)

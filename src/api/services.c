@@ -5,6 +5,7 @@
 #include "api/services.h"
 
 #include "api/dispatch.h"
+#include "api/early_calls.h"
 #include "api/leaving.h"
 #include "api/openapi.h"
 #include "api/patience.h"
@@ -37,7 +38,8 @@ struct services {
     struct trace_shares *trace_shares;
     struct patience *patience;
     struct leaving *leaving;
-    struct deferred draining;
+    struct deferred draining, doubting;
+    struct list doubted;   // api_call::held; held when a doubt began, and not looked at yet
     size_t traces_written; /* of the drain: place among them */
 };
 
@@ -47,6 +49,7 @@ static struct services *services_of(struct api *api)
 }
 
 static void drain_some(struct deferred *draining);
+static void doubt_some(struct deferred *doubting);
 
 struct api *api_create(struct engine *engine, struct schedules *schedules,
                        struct auth *auth, struct accounts *accounts,
@@ -90,12 +93,16 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
     list_init(&api->calls);
     list_init(&services->draining.link);
     services->draining.fn = drain_some;
+    list_init(&services->doubting.link);
+    list_init(&services->doubted);
+    services->doubting.fn = doubt_some;
     services->revocation = revocation_create(api);
     const struct trace_share_limits shares = { .environment = options->trace_share,
                                                .project = options->project_trace_share };
     services->trace_shares = trace_shares_create(engine, accounts, api->traces, &shares);
     services->patience = patience_create(api);
     services->leaving = leaving_create(api);
+    api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
     api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
     api->not_ready = "starting";
     return api;
@@ -107,10 +114,12 @@ void api_destroy(struct api *api)
         return;
     struct services *services = services_of(api);
     loop_cancel_deferred(&services->draining);
+    loop_cancel_deferred(&services->doubting);
     revocation_destroy(services->revocation);
     patience_destroy(services->patience);
     leaving_destroy(services->leaving);
     rate_limit_destroy(api->rate_limit);
+    early_calls_destroy(api->early_calls);
     routes_destroy(api->routes);
     open_batches_destroy(api->open_batches);
     deployments_destroy(api->deployments);
@@ -163,8 +172,12 @@ static void answer_held(struct api *api)
 
 void api_stop(struct api *api)
 {
-    loop_cancel_deferred(&services_of(api)->draining);
-    trace_shares_stop(services_of(api)->trace_shares);
+    struct services *services = services_of(api);
+    early_calls_end(api->early_calls);
+    loop_cancel_deferred(&services->draining);
+    loop_cancel_deferred(&services->doubting);
+    trace_shares_stop(services->trace_shares);
+    list_move_all(&api->held, &services->doubted);
     while (!list_empty(&api->held))
         answer_held(api);
     bulks_stop(api->bulks, NULL);
@@ -187,14 +200,58 @@ static void drain_some(struct deferred *draining)
         loop_defer(engine_loop(api->engine), draining);
 }
 
+/* What is answered now is a read that waited, and so 503 (reply.c), or has nothing for who asks. */
+static void doubt_some(struct deferred *doubting)
+{
+    struct services *services = container_of(doubting, struct services, doubting);
+    struct api *api = &services->api;
+    struct stint stint = loop_stint(engine_loop(api->engine));
+    if (!api_doubt(api))
+        list_move_all(&api->held, &services->doubted);
+    while (!list_empty(&services->doubted) && stint_goes_on_by(&stint, HELD_AT_ONCE)) {
+        struct api_call *call =
+            container_of(list_take(&services->doubted), struct api_call, held);
+        if (call->bears_doubt)
+            list_append(&api->held, &call->held);
+        else
+            call->on_drain(call);
+    }
+    if (!list_empty(&services->doubted))
+        loop_defer(engine_loop(api->engine), doubting);
+}
+
+void api_begin_doubt(struct api *api)
+{
+    struct services *services = services_of(api);
+    list_move_all(&services->doubted, &api->held);
+    loop_defer(engine_loop(api->engine), &services->doubting);
+}
+
+void api_end_doubt(struct api *api)
+{
+    certainty_return(engine_certainty(api->engine));
+}
+
+void api_move(struct api *api)
+{
+    sockets_move(api->sockets);
+    run_notifications_move(api->run_notifications);
+    api_drain(api);
+}
+
+bool api_has_drained(const struct api *api)
+{
+    const struct services *services = container_of(api, const struct services, api);
+    return list_empty(&services->draining.link) && list_empty(&api->held);
+}
+
 void api_serve_on(struct api *api)
 {
     api->serves_on = true;
 }
 
-void api_drain_sockets(struct api *api, bool has_next)
+void api_drain_sockets(struct api *api, int64_t timeout_ms, bool has_next)
 {
-    int64_t timeout_ms = api->options.drain_timeout_ms;
     sockets_drain(api->sockets, timeout_ms, has_next);
     run_notifications_drain(api->run_notifications,
                             has_next ? DRAIN_LINGER_MS : timeout_ms / 3);
@@ -244,7 +301,19 @@ void api_reload(struct api *api, const struct api_options *options)
 void api_set_ready(struct api *api, const char *reason)
 {
     api->not_ready = reason;
-    api->serves_on = false;
+    api->serves_on = api->may_lead_soon = false;
+    early_calls_enter(api->early_calls);
     if (!reason)
         bulks_start(api->bulks);
+}
+
+void api_refuse_early(struct api *api)
+{
+    early_calls_enter(api->early_calls);
+}
+
+void api_stand_by(struct api *api, const char *reason)
+{
+    api->not_ready = reason;
+    api->may_lead_soon = engine_store(api->engine)->ops->lead; /* of several processes */
 }

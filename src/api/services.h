@@ -33,14 +33,35 @@ void api_reload(struct api *api, const struct api_options *options);
 /* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
 void api_set_ready(struct api *api, const char *reason);
 
-/* Sockets get `drain`. has_next: the next process follows (sockets.h). */
-void api_drain_sockets(struct api *api, bool has_next);
+/* The same while this gateway waits for the lead, or loads. On a database of several gateways calls
+ * wait, too, for some seconds. */
+void api_stand_by(struct api *api, const char *reason);
+
+/* Calls that wait so are refused: another gateway leads, and takes them when they are repeated. */
+void api_refuse_early(struct api *api);
+
+/* Sockets get `drain`, spread over at most a third of the time, and are closed within twice that.
+ * has_next: the next process follows (sockets.h). */
+void api_drain_sockets(struct api *api, int64_t timeout_ms, bool has_next);
 
 /* Held polls and dequeues are answered, in stints. */
 void api_drain(struct api *api);
 
 /* The same of what was held since then. */
 void api_drain_held(struct api *api);
+
+/* No call is held any more, and what is written at a drain was handed to the store. */
+bool api_has_drained(const struct api *api);
+
+/* Another gateway may lead by now (call.h, api_doubt): held calls end, in stints. Sockets and streams
+ * stay, and are silent. */
+void api_begin_doubt(struct api *api);
+
+/* The doubt has ended, and nothing has changed: sockets and streams continue. */
+void api_end_doubt(struct api *api);
+
+/* Another gateway leads: sockets are closed with CLOSE_MOVED, and held calls end. */
+void api_move(struct api *api);
 
 /* It is not ready any more, but nobody is refused who is connected, until that is said anew. */
 void api_serve_on(struct api *api);

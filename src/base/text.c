@@ -83,21 +83,30 @@ static void count_up(char *digits, size_t len)
     }
 }
 
-/* A millisecond starts in the lowest part of what its counter can hold: a million ids and
- * more follow before it is full. */
+/* A millisecond starts in the lowest part of what its counter can hold: a million ids and more follow
+ * before it is full, and then those of the next millisecond. */
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX])
 {
     char id[ID_MAX];
     text_make_id(prefix, unix_ms, id);
     char *time = id + strlen(prefix) + 1, *counted = time + ID_TIME_LEN;
     const char *before = last + strcspn(last, "_");
-    if (*before && strncmp(before + 1, time, ID_TIME_LEN) == 0) {
-        memcpy(counted, before + 1 + ID_TIME_LEN, ID_COUNTED_LEN);
-        count_up(counted, ID_COUNTED_LEN);
+    if (*before && strncmp(before + 1, time, ID_TIME_LEN) >= 0) {
+        memcpy(time, before + 1, ID_TIME_LEN + ID_COUNTED_LEN);
+        count_up(time, ID_TIME_LEN + ID_COUNTED_LEN);
     } else {
         *counted = id_alphabet[0];
     }
     memcpy(last, id, sizeof(id));
+}
+
+void text_note_id(const char *id, char last[ID_MAX])
+{
+    const char *drawn = strchr(id, '_'), *before = strchr(last, '_');
+    if (!drawn || strlen(drawn) != 1 + ID_RANDOM_LEN ||
+        (before && strcmp(drawn, before) <= 0))
+        return;
+    snprintf(last, ID_MAX, "%s", id);
 }
 
 bool text_is_id(struct slice text, const char *prefix)

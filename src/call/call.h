@@ -64,14 +64,18 @@ struct api_call {
     bool
         lost_credential; /* it has ended while the body came: what takes that lets go of it */
     void *state;         /* the handler's, for the pieces of a body */
-    void (*on_drain)(struct api_call *call);   /* api_hold */
-    struct list held;                          // api::held; linked while held
-    struct list link;                          // api::calls, until it is answered early
+    struct early_call
+        *early; /* held until the gateway leads (api/early_calls.h); NULL: it is not */
+    void (*on_drain)(struct api_call *call); /* api_hold */
+    bool bears_doubt; /* held, it stays in a doubt: it says nothing meanwhile */
+    struct list held; // api::held; linked while held
+    struct list link; // api::calls, until it is answered early
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
     void (*on_drained)(struct api_call *call); /* of a stream: http.h */
 };
 
 struct certificates;
+struct early_call;
 struct api_options {
     const char *public_url; /* "" : the request's Host */
     const char *allow_origin;
@@ -131,9 +135,13 @@ struct traces;
 /* Why the gateway is not ready; NULL: it is. Nothing is held then. */
 const char *api_not_ready(const struct api *api);
 
-/* ERR_DRAINING: it refuses calls meanwhile. It does not in a drain behind which the next process
- * follows: who is connected is served to the end. */
-enum err api_check_ready(struct api *api, struct failure *why);
+/* Why memory may be old, because another gateway may lead by now; NULL: it is not. It counts also
+ * in a drain, and in the turn in which a process that stood still goes on. */
+const char *api_doubt(const struct api *api);
+
+/* ERR_DRAINING: the gateway refuses calls meanwhile. In a drain that the next process follows it
+ * does so only in doubt: clients that are connected are served to the end. */
+enum err api_check_ready(const struct api *api, struct failure *why);
 
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */

@@ -95,19 +95,23 @@ void api_skip(struct api *api, unsigned bit, const char *what)
     api->skipped |= 1u << bit;
 }
 
-const char *api_not_ready(const struct api *api)
+const char *api_doubt(const struct api *api)
 {
     const struct api_options *options = &api->options;
-    if (api->not_ready || !options->why_not)
-        return api->not_ready;
-    return options->why_not(options->owner);
+    return options->why_not ? options->why_not(options->owner) : NULL;
 }
 
-enum err api_check_ready(struct api *api, struct failure *why)
+const char *api_not_ready(const struct api *api)
 {
-    if (!api->not_ready || api->serves_on)
+    return api->not_ready ? api->not_ready : api_doubt(api);
+}
+
+enum err api_check_ready(const struct api *api, struct failure *why)
+{
+    const char *reason = api->serves_on ? api_doubt(api) : api_not_ready(api);
+    if (!reason)
         return OK;
-    return explain(why, ERR_DRAINING, "The gateway is not ready: %s", api->not_ready);
+    return explain(why, ERR_DRAINING, "The gateway is not ready: %s", reason);
 }
 
 struct engine *api_engine(const struct api *api)

@@ -5,6 +5,7 @@
 #include "call/call.h"
 #include "call/rooms.h"
 
+struct early_calls;
 struct rate_limit;
 struct routes;
 
@@ -28,13 +29,15 @@ struct api {
     struct deployments *deployments;
     const struct area *const *areas; /* of all routes */
     size_t area_count;
-    struct routes *routes;         /* of all areas */
-    struct bytes *document;        /* /openapi.json */
-    struct bytes *timezones;       /* that clients are offered beside UTC */
-    struct list held;              // api_call::held
-    struct list calls;             // api_call::link; in the order in which they came
-    const char *not_ready;         /* NULL: ready */
-    bool serves_on;                /* not ready, but nobody is refused */
+    struct routes *routes;   /* of all areas */
+    struct bytes *document;  /* /openapi.json */
+    struct bytes *timezones; /* that clients are offered beside UTC */
+    struct list held;        // api_call::held
+    struct list calls;       // api_call::link; in the order in which they came
+    const char *not_ready;   /* NULL: ready */
+    bool serves_on;          /* not ready, but nobody is refused */
+    bool may_lead_soon;      /* not ready yet, and calls wait for that */
+    struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
     struct rooms rooms;
     unsigned skipped; /* bits of api_skip */

@@ -38,9 +38,27 @@ static void add_common_headers(struct api_call *call, int status)
                  "x-stream-version, x-ignored-members\r\n");
 }
 
+/* True: another gateway may lead by now, and the answer to a read would show memory that is old. It
+ * was answered with 503 instead. An answer to a write stands: the database has confirmed it. */
+static bool refuse_in_doubt(struct api_call *call, int status)
+{
+    bool reads = call->x->method == HTTP_GET_ || call->x->method == HTTP_HEAD_;
+    bool is_known = call->identity || call->account;
+    const char *doubt = reads && is_known && status < 499 ? api_doubt(call->api) : NULL;
+    if (!doubt)
+        return false;
+    buf_clear(&call->headers);
+    call->cached = false;
+    explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", doubt);
+    api_reply_error(call, ERR_DRAINING);
+    return true;
+}
+
 static void send(struct api_call *call, int status, struct slice body)
 {
     struct exchange *x = call->x;
+    if (refuse_in_doubt(call, status))
+        return;
     add_common_headers(call, status);
     x->call = NULL;
     http_reply(x, status, buf_slice(&call->headers), body);
@@ -64,6 +82,8 @@ void api_stream_begin_sized(struct api_call *call, size_t len)
 void api_reply_shared(struct api_call *call, int status, struct bytes *body)
 {
     struct exchange *x = call->x;
+    if (refuse_in_doubt(call, status))
+        return;
     add_common_headers(call, status);
     x->call = NULL;
     http_reply_shared(x, status, buf_slice(&call->headers), body);
@@ -74,6 +94,8 @@ void api_reply_json_parts(struct api_call *call, int status, struct bytes *const
                           size_t count)
 {
     struct exchange *x = call->x;
+    if (refuse_in_doubt(call, status))
+        return;
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
     add_common_headers(call, status);
     x->call = NULL;

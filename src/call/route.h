@@ -52,6 +52,9 @@ struct route {
     const char *path; /* "{name}" is one segment, "{name*}" at its end all that follow */
     unsigned auth;    /* of enum route_auth */
     enum signed_form signed_form; /* with AUTH_SIGNED */
+    bool
+        needs_lead; /* of AUTH_NONE: the handler looks for a credential, or changes something, and
+                        so refuses while the gateway does not lead (api_check_ready) */
     unsigned awaited;  /* a status that clients meet while they ask again and again for
                           something to come: no fault for the log; 0: none */
     size_t body_limit; /* bytes */

@@ -16,7 +16,12 @@
  * on leading when it hears that nothing has changed. It only answers nobody meanwhile.
  *
  * LOST is the end: what this process has in memory may be old, so it is thrown away as a whole, and
- * the gateway begins anew. */
+ * the gateway begins anew.
+ *
+ * LEFT is the end of a drain: LEADING ──hand over──► LEFT. The row of this process is removed, so
+ * that a gateway that stands by takes the lead at once, and no beat follows.
+ *
+ * The leader also removes the rows of gateways that have been dead for an hour. */
 #include "cluster/leading.h"
 
 #include <stdlib.h>
@@ -26,12 +31,14 @@
 #include "base/mem.h"
 #include "cluster/observation.h"
 
-enum state { STANDBY, TAKING, LOADING, LEADING, LOST };
+enum state { STANDBY, TAKING, LOADING, LEADING, LEFT, LOST };
 
 enum {
     CLOCK_TOLD_MS = 1000, /* so far off the database's clock is said */
     CLOCK_LEADS_MS =
         30000, /* so far off does not begin to lead: deadlines would be nonsense */
+    FORGET_MS = 60 * 60 * 1000,
+    FORGET_AT_ONCE = 32,
 };
 
 struct leading {
@@ -46,11 +53,22 @@ struct leading {
     uint32_t beat_kind;
     struct store_beat beat;
     bool beating;
+    bool beat_again;          /* when the one in flight is answered */
+    struct timer doubt_timer; /* of a leader, until it doubts */
+    uint32_t doubt_kind;
+    bool in_doubt;                /* on_doubt was called, and on_certain was not */
     int64_t beat_sent_ms, off_ms; /* how far our wall clock is ahead of the database's */
     bool clock_told, silence_told, standby_told;
+    uint64_t
+        last_leader; /* as the last beat in STANDBY said; 0: none led, or there was none */
     struct store_lead lead;
     struct store_gateway dead; /* the leader before us, for lead */
-    const char *lost;          /* the reason */
+    struct store_leave leave;
+    void (*on_left)(void *owner);
+    struct store_forget forget;
+    struct store_gateway forgotten[FORGET_AT_ONCE]; /* of forget */
+    bool forgetting;
+    const char *lost; /* the reason */
     bool lost_for_good;
     struct deferred turn; /* tells the owner */
 };
@@ -59,13 +77,14 @@ struct leading {
 
 static void lose(struct leading *leading, const char *reason, bool for_good)
 {
-    if (leading->state == LOST || leading->stopped)
+    if (leading->state == LOST || leading->state == LEFT || leading->stopped)
         return;
     leading->state = LOST;
     leading->lost = reason;
     leading->lost_for_good = for_good;
     log_warn("the lead is lost", "reason", reason, NULL);
     timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
     loop_defer(leading->loop, &leading->turn);
 }
 
@@ -149,8 +168,11 @@ static void beat_sooner(struct leading *leading, int64_t in_ms)
 
 static void consider(struct leading *leading)
 {
-    uint64_t leader = leading->beat.leader;
+    uint64_t leader = leading->beat.leader, before = leading->last_leader;
     int64_t dead_in_ms = 0;
+    leading->last_leader = leader;
+    if (before && leader && leader != before && leader != leading->beat.me)
+        leading->options.on_other_leads(leading->options.owner);
     if (leader && leader != leading->beat.me &&
         observation_find(&leading->observation, leader))
         dead_in_ms =
@@ -172,11 +194,78 @@ static void check(struct leading *leading)
         lose(leading, "the database says that another gateway leads", false);
 }
 
-static void (*const on_beat_in[])(struct leading *leading) = { [STANDBY] = consider,
-                                                               [TAKING] = look_on,
-                                                               [LOADING] = check,
-                                                               [LEADING] = check,
-                                                               [LOST] = look_on };
+static void on_forgotten(struct store_forget *forget, enum store_status status)
+{
+    struct leading *leading = container_of(forget, struct leading, forget);
+    leading->forgetting = false;
+    if (!status)
+        log_info("rows of dead gateways removed", "gateways",
+                 log_number((int64_t)forget->dead_count), NULL);
+}
+
+static void forget_dead(struct leading *leading)
+{
+    int64_t forget_ms = leading->options.forget_ms ? leading->options.forget_ms : FORGET_MS;
+    if (leading->forgetting || leading->state != LEADING)
+        return;
+    size_t count = observation_still_for(&leading->observation, leading->beat.me, forget_ms,
+                                         loop_boot_ms(leading->loop), leading->forgotten,
+                                         FORGET_AT_ONCE);
+    if (!count)
+        return;
+    leading->forgetting = true;
+    leading->forget = (struct store_forget){ .dead = leading->forgotten,
+                                             .dead_count = count,
+                                             .done = on_forgotten };
+    leading->store->ops->forget(leading->store, &leading->forget);
+}
+
+static void check_and_forget(struct leading *leading)
+{
+    check(leading);
+    forget_dead(leading);
+}
+
+static void (*const on_beat_in[])(struct leading *leading) = {
+    [STANDBY] = consider,         [TAKING] = look_on, [LOADING] = check,
+    [LEADING] = check_and_forget, [LEFT] = look_on,   [LOST] = look_on
+};
+
+/* ---- doubt ---- */
+
+static void watch_doubt(struct leading *leading)
+{
+    int64_t in_ms =
+        observation_doubts_in(&leading->observation, loop_boot_ms(leading->loop));
+    if (leading->state == LEADING && leading->store->ops->beat && !leading->in_doubt)
+        loop_set_timer(leading->loop, &leading->doubt_timer, leading->doubt_kind, in_ms);
+}
+
+static void begin_doubt(struct leading *leading)
+{
+    if (leading->in_doubt || leading->state != LEADING)
+        return;
+    leading->in_doubt = true;
+    leading->options.on_doubt(leading->options.owner);
+}
+
+static void on_doubt_due(struct timer *timer)
+{
+    struct leading *leading = container_of(timer, struct leading, doubt_timer);
+    if (leading_why_not(leading))
+        begin_doubt(leading);
+    else
+        watch_doubt(leading);
+}
+
+static void end_doubt(struct leading *leading)
+{
+    if (leading->in_doubt && !leading_why_not(leading)) {
+        leading->in_doubt = false;
+        leading->options.on_certain(leading->options.owner);
+    }
+    watch_doubt(leading);
+}
 
 /* ---- beating ---- */
 
@@ -214,12 +303,15 @@ static void tell_standby(struct leading *leading)
     leading->options.on_standby(leading->options.owner);
 }
 
-static void on_beaten(struct store_beat *beat, enum store_status status)
+static void beat(struct leading *leading);
+
+static void on_beaten(struct store_beat *beaten, enum store_status status)
 {
-    struct leading *leading = container_of(beat, struct leading, beat);
+    struct leading *leading = container_of(beaten, struct leading, beat);
     int64_t now_ms = loop_boot_ms(leading->loop);
-    leading->beating = false;
-    if (leading->stopped)
+    bool again = leading->beat_again;
+    leading->beating = leading->beat_again = false;
+    if (leading->stopped || leading->state == LEFT)
         return;
     tell_silence(leading, status && status != STORE_MOVED);
     if (status == STORE_MOVED) {
@@ -229,11 +321,14 @@ static void on_beaten(struct store_beat *beat, enum store_status status)
     } else if (status) {
         observation_miss(&leading->observation);
     } else {
-        observation_answer(&leading->observation, leading->beat_sent_ms, now_ms, beat);
+        observation_answer(&leading->observation, leading->beat_sent_ms, now_ms, beaten);
         compare_clocks(leading, now_ms);
         on_beat_in[leading->state](leading);
+        end_doubt(leading);
     }
     tell_standby(leading);
+    if (again && leading->state == STANDBY)
+        beat(leading);
 }
 
 static void beat(struct leading *leading)
@@ -257,9 +352,20 @@ static void on_beat_due(struct timer *timer)
 static void on_moved(void *owner)
 {
     struct leading *leading = owner;
-    if (leading->stopped || leading->moved)
+    if (leading->stopped || leading->moved || leading->state == LEFT)
         return;
     leading->moved = true;
+    begin_doubt(leading);
+    beat(leading);
+}
+
+/* The lead may be free. A beat in flight may have been sent before that. */
+static void on_left(void *owner)
+{
+    struct leading *leading = owner;
+    if (leading->stopped || leading->state != STANDBY)
+        return;
+    leading->beat_again = leading->beating;
     beat(leading);
 }
 
@@ -275,6 +381,7 @@ struct leading *leading_create(struct loop *loop, struct store *store,
     leading->turn.fn = on_turn;
     list_init(&leading->turn.link);
     leading->beat_kind = timers_kind(loop_timers(loop), on_beat_due);
+    leading->doubt_kind = timers_kind(loop_timers(loop), on_doubt_due);
     observation_init(&leading->observation, options->dead_ms, options->beat_ms,
                      loop_boot_ms(loop));
     if (!store->ops->beat) {
@@ -283,6 +390,7 @@ struct leading *leading_create(struct loop *loop, struct store *store,
         return leading;
     }
     store->on_moved = on_moved;
+    store->on_left = on_left;
     store->moved_owner = leading;
     loop_set_timer(loop, &leading->timer, leading->beat_kind, 0);
     return leading;
@@ -293,6 +401,7 @@ void leading_stop(struct leading *leading)
     leading->stopped = true;
     loop_cancel_deferred(&leading->turn);
     timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
 }
 
 void leading_destroy(struct leading *leading)
@@ -308,10 +417,42 @@ void leading_drain(struct leading *leading)
     leading->draining = true;
 }
 
+bool leading_has_successor(const struct leading *leading)
+{
+    return leading->store->ops->leave && leading->state == LEADING && !leading->moved &&
+           observation_has_other(&leading->observation, leading->beat.me,
+                                 loop_boot_ms(leading->loop));
+}
+
+static void on_given_up(struct store_leave *leave, enum store_status status)
+{
+    struct leading *leading = container_of(leave, struct leading, leave);
+    if (status)
+        log_warn(
+            "cannot hand over the lead: another gateway takes it when this one is dead",
+            NULL);
+    else
+        log_info("lead handed over", NULL);
+    if (!leading->stopped)
+        leading->on_left(leading->options.owner);
+}
+
+void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
+{
+    leading->state = LEFT;
+    leading->on_left = on_left_fn;
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
+    leading->leave = (struct store_leave){ .done = on_given_up };
+    leading->store->ops->leave(leading->store, &leading->leave);
+}
+
 void leading_loaded(struct leading *leading)
 {
-    if (leading->state == LOADING)
-        leading->state = LEADING;
+    if (leading->state != LOADING)
+        return;
+    leading->state = LEADING;
+    watch_doubt(leading);
 }
 
 const char *leading_why_not(const struct leading *leading)

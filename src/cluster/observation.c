@@ -88,7 +88,43 @@ int64_t observation_dead_in(const struct observation *observation, uint64_t id,
     return left > 0 ? left : 0;
 }
 
+static int64_t doubt_ms(const struct observation *observation)
+{
+    return observation->sent_ms + observation->dead_ms * 4 / 5 + 1;
+}
+
 bool observation_doubts(const struct observation *observation, int64_t now_ms)
 {
-    return now_ms - observation->sent_ms > observation->dead_ms * 4 / 5;
+    return now_ms >= doubt_ms(observation);
+}
+
+int64_t observation_doubts_in(const struct observation *observation, int64_t now_ms)
+{
+    int64_t left = doubt_ms(observation) - now_ms;
+    return left > 0 ? left : 0;
+}
+
+bool observation_has_other(const struct observation *observation, uint64_t me,
+                           int64_t now_ms)
+{
+    for (size_t i = 0; i < observation->count; i++) {
+        const struct store_gateway *gateway = &observation->seen[i].gateway;
+        if (gateway->id != me && !gateway->draining &&
+            observation_dead_in(observation, gateway->id, now_ms))
+            return true;
+    }
+    return false;
+}
+
+size_t observation_still_for(const struct observation *observation, uint64_t me,
+                             int64_t still_ms, int64_t now_ms,
+                             struct store_gateway *gateways, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < observation->count && count < most; i++) {
+        const struct seen_gateway *seen = &observation->seen[i];
+        if (seen->gateway.id != me && now_ms - seen->moved_ms >= still_ms)
+            gateways[count++] = seen->gateway;
+    }
+    return count;
 }

@@ -41,6 +41,9 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     store->share_of = quota_share_of;
     store->stored_owner = engine;
     engine->options = *options;
+    certainty_init(&engine->certainty, loop);
+    engine->certainty.is_certain = options->is_certain;
+    engine->certainty.owner = options->owner;
     again_init(engine);
     flights_init(engine);
     waits_init(engine);
@@ -91,6 +94,7 @@ void engine_destroy(struct engine *engine)
     slots_finish(&engine->shares);
     slots_finish(&engine->stored);
     loop_remove_flusher(&engine->evictor);
+    certainty_finish(&engine->certainty);
     flights_finish(engine);
     again_finish(engine);
     free(engine);
@@ -120,6 +124,7 @@ struct environment *engine_add_environment(struct engine *engine, uint32_t numbe
                                                  is_dev, engine->options.memory,
                                                  concurrency_of(&engine->options, is_dev));
     env->engine = engine;
+    env->certainty = &engine->certainty;
     env->figures = &engine->figures.rest;
     fleet_create(&engine->fleets, env);
     add_share(engine, env);
@@ -173,6 +178,9 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
     run_share_names(run);
+    text_note_id(run->id, engine->last_id);
+    if (run->created_at > engine->newest_ms)
+        engine->newest_ms = run->created_at;
     struct tracked *tracked = environment_load(env, run);
     tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
     engine_place(engine, tracked);

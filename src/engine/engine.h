@@ -33,6 +33,10 @@ struct engine_options {
     uint32_t dev_concurrency; /* of one in dev, where that is less; 0: as any other */
     size_t memory;            /* budget for finished runs, per environment */
     struct prices prices;     /* of what is not in dev */
+    /* Whether no other process can have written by now; asked with the owner, often. NULL: no
+     * other process can. */
+    bool (*is_certain)(void *owner);
+    void *owner;
 };
 
 struct engine *engine_create(struct loop *loop, struct store *store,
@@ -44,12 +48,15 @@ void engine_destroy(struct engine *engine);
 const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 
-/* Writes an id, prefix and all, that sorts behind every other that was made here at an
- * earlier time or earlier in the same millisecond. So lists that go by ids are in the order
- * in which things were made. */
+/* Writes an id, prefix and all, that sorts behind every other that was made here and behind those of
+ * the runs that were loaded, also where the clock that those were made by was ahead. So lists that
+ * go by ids are in the order in which things were made. */
 void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
                     char out[ID_MAX]);
 struct store *engine_store(const struct engine *engine);
+
+/* Whether memory is what the store has, as far as this process knows (live/certainty.h). */
+struct certainty *engine_certainty(struct engine *engine);
 
 /* The environment of that number joins the room of its project for what is stored: from now
  * on it holds what the store has of it, also while the environment is not in memory. Once

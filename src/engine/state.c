@@ -1,6 +1,9 @@
 /* state.c - the getters of the engine, which all its files reach. It calls none of them. */
 #include "engine/state.h"
 
+/* A gateway whose clock is further from the database's does not begin to lead. */
+enum { CREATED_AHEAD_MS = 30 * 1000 };
+
 const struct engine_options *engine_options(const struct engine *engine)
 {
     return &engine->options;
@@ -18,9 +21,22 @@ void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
     memcpy(out, engine->last_id, sizeof(engine->last_id));
 }
 
+int64_t engine_creation_ms(const struct engine *engine)
+{
+    int64_t now_ms = loop_wall_ms(engine->loop), ahead_ms = engine->newest_ms - now_ms;
+    if (ahead_ms <= 0)
+        return now_ms;
+    return now_ms + (ahead_ms < CREATED_AHEAD_MS ? ahead_ms : CREATED_AHEAD_MS);
+}
+
 struct store *engine_store(const struct engine *engine)
 {
     return engine->store;
+}
+
+struct certainty *engine_certainty(struct engine *engine)
+{
+    return &engine->certainty;
 }
 
 struct environment *engine_environment(const struct engine *engine, uint32_t number)

@@ -23,6 +23,7 @@ struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
+    struct certainty certainty;    /* of what memory holds */
     struct slots environments;     /* of struct environment, by number */
     struct slots shares;           /* of struct engine_share, by number */
     struct slots stored;           /* of struct room, its project's, by number */
@@ -43,6 +44,7 @@ struct engine {
     struct fleets fleets;          /* who executes, in all environments */
     struct flusher evictor;        /* keeps finished runs inside the budget */
     char last_id[ID_MAX];          /* engine_make_id */
+    int64_t newest_ms;             /* creation of the newest run that was loaded; Unix ms */
     uint64_t served;               /* leases given out; dequeue.c */
     struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
@@ -73,6 +75,10 @@ void engine_evict(struct engine *engine, const struct environment *env);
 
 /* The worker of the run must look at it (engine_on_notice). */
 void engine_notice(const struct engine *engine, const struct tracked *run);
+
+/* When a run that is made now was created, Unix ms: not before those that were loaded, unless the
+ * clock that they were made by was far ahead. */
+int64_t engine_creation_ms(const struct engine *engine);
 
 /* Monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);

@@ -73,7 +73,7 @@ static void complete_run(struct engine *engine, const struct environment *env,
     if (!run->id[0])
         engine_make_id(engine, "run", now, item->id);
     memcpy(run->id, item->id, sizeof(run->id));
-    run->created_at = run->updated_at = now;
+    run->created_at = run->updated_at = engine_creation_ms(engine);
     run->snapshot = 1;
     name_queue(run);
     name_ttl(engine, env, item);

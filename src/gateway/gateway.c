@@ -7,12 +7,11 @@
  * 503; so are calls to a gateway that stands by, for another one with the same database leads. When
  * another one has taken over, all of it is thrown away: main.c starts it anew. Draining goes the other way: nothing new is let in, what is under
  * way ends, sockets are asked to move, then server, engine and store are taken down in
- * reverse order of their creation. */
+ * reverse order of their creation. Where another gateway stands by, the lead is handed over to it
+ * before sockets move. */
 #include "runcast/gateway.h"
 
-#include <inttypes.h>
 #include <unistd.h>
-#include <uv.h>
 
 #include "accounts/account_writer.h"
 #include "api/dispatch.h"
@@ -31,10 +30,18 @@
 #include "gateway/key_rotation.h"
 #include "gateway/listening.h"
 #include "gateway/load.h"
+#include "gateway/options.h"
 #include "gateway/retention.h"
 #include "gateway/supervise_token.h"
 #include "schedules/schedule_sync.h"
 #include "schedules/schedules.h"
+
+enum {
+    MOVED_MS = 500,     /* that clients have to read that another gateway leads */
+    HAND_OVER_MS = 300, /* that writes in flight have to end before the lead is given up */
+    HAND_OVER_EVERY_MS = 2,
+    DRAIN_EVERY_MS = 20,
+};
 
 enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
 
@@ -60,9 +67,7 @@ struct gateway {
     struct admin *admin;
     struct retain *retain;
     struct rotate *rotate;
-    char url[128];
-    char dashboard_url[128]; /* where browsers find the dashboard; "": it is off */
-    int port;                /* of url; 0: all listeners are UNIX sockets */
+    struct gateway_urls urls;
     enum phase phase;
     bool loading; /* load_* is on its way */
     struct load_accounts load_accounts;
@@ -71,6 +76,8 @@ struct gateway {
     uint32_t drain_kind, api_kind, close_kind;
     int64_t drain_until; /* monotonic ms */
     struct drain drain;
+    int64_t
+        hand_over_by; /* monotonic ms; 0: the lead stays until the end, or is given up */
     struct failure reason;
 };
 
@@ -126,32 +133,9 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     server_accept(gateway->server);
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
-    log_info("ready", "url", gateway->url, "listen", gateway->config->listen, NULL);
+    log_info("ready", "url", gateway->urls.url, "listen", gateway->config->listen, NULL);
     if (gateway->events.on_ready)
-        gateway->events.on_ready(gateway->events.owner, gateway->port);
-}
-
-/* Where clients on this machine find us: at the first address that asks for no header of a
- * proxy; and where browsers find the dashboard. listeners[count] is that of the admin. */
-static void note_url(struct gateway *gateway, const struct config_listener *listeners,
-                     size_t count)
-{
-    const char *given = gateway->config->public_url;
-    size_t first = 0;
-    while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
-        first++;
-    gateway->port = server_port(gateway->server, first);
-    if (given[0])
-        snprintf(gateway->url, sizeof(gateway->url), "%s", given);
-    else
-        gateway_write_url(&listeners[first], gateway->port, gateway->url,
-                          sizeof(gateway->url));
-    if (!strcmp(gateway->config->dashboard, "admin"))
-        gateway_write_url(&listeners[count], server_port(gateway->server, count),
-                          gateway->dashboard_url, sizeof(gateway->dashboard_url));
-    else if (!strcmp(gateway->config->dashboard, "on"))
-        snprintf(gateway->dashboard_url, sizeof(gateway->dashboard_url), "%s",
-                 gateway->url);
+        gateway->events.on_ready(gateway->events.owner, gateway->urls.port);
 }
 
 static enum err listen_now(struct gateway *gateway, struct failure *why)
@@ -183,7 +167,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     refused = server_create(gateway->loop, &options, &gateway->server, why);
     if (refused)
         return refused;
-    note_url(gateway, listeners, count);
+    gateway_note_urls(config, gateway->server, listeners, count, &gateway->urls);
     if (!config_listener_is_local(&listeners[count]))
         log_warn(
             "admin-listen is no address of this machine alone: whoever reaches it reads "
@@ -204,57 +188,26 @@ static void on_environment(void *owner, struct account *account)
     }
 }
 
-/* How many runs execute at once for a developer: two for each core, as while one run reads
- * or writes, another one computes. */
-static uint32_t dev_concurrency(const struct config *config)
-{
-    int64_t limit = config->dev_concurrency;
-    return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
-}
-
 static const char *why_not(void *owner)
 {
     const struct gateway *gateway = owner;
     return leading_why_not(gateway->leading);
 }
 
+static bool is_certain(void *owner)
+{
+    return !((struct gateway *)owner)->leading || !why_not(owner);
+}
+
 static struct api_options api_options_of(const struct gateway *gateway)
 {
-    const struct config *config = gateway->config;
-    struct api_options options = { .public_url = config->public_url,
-                                   .allow_origin = config->allow_origin,
-                                   .data = config->data,
-                                   .metrics_token = config->metrics_token,
-                                   .dashboard_url = gateway->dashboard_url,
-                                   .dashboard = strcmp(config->dashboard, "off") != 0,
-                                   .dashboard_is_admins =
-                                       !strcmp(config->dashboard, "admin"),
-                                   .subscriptions_max = config->subscriptions,
-                                   .batch_memory = config->batch_memory,
-                                   .schedules_max = config->schedules,
-                                   .branches_max = config->branches,
-                                   .user_projects = config->user_projects,
-                                   .user_organizations = config->user_organizations,
-                                   .stream_memory = config->stream_memory,
-                                   .trace_rows = config->run_log_rows,
-                                   .trace_bytes = config->run_log_bytes,
-                                   .trace_share = config->log_share,
-                                   .project_trace_share = config->project_log_share,
-                                   .stream_bytes = config->stream_bytes,
-                                   .storage_quota = config->storage_quota,
-                                   .dequeue_wait_ms = config->dequeue_wait_ms,
-                                   .drain_timeout_ms = config->drain_timeout_ms,
-                                   .deploy_bundle = config->deploy_bundle,
-                                   .deploy_hold_ms = config->deploy_hold_ms,
-                                   .deploy_timeout_ms = config->deploy_timeout_ms,
-                                   .keep_versions = config->keep_versions,
-                                   .rate_limit = config->rate_limit,
+    struct api_options options = { .dashboard_url = gateway->urls.dashboard_url,
                                    .certificates = gateway->certificates,
                                    .why_not = why_not,
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
-    connection_shares_set(config, &options);
+    gateway_set_options(gateway->config, &options);
     return options;
 }
 
@@ -270,9 +223,11 @@ static void create_parts(struct gateway *gateway)
                                      .dev_ttl_ms = config->dev_ttl_ms,
                                      .queue_size = (uint32_t)config->queue_size,
                                      .concurrency = (uint32_t)config->env_concurrency,
-                                     .dev_concurrency = dev_concurrency(config),
+                                     .dev_concurrency = gateway_dev_concurrency(config),
                                      .memory = (size_t)config->memory,
-                                     .prices = config_prices(config) };
+                                     .prices = config_prices(config),
+                                     .is_certain = is_certain,
+                                     .owner = gateway };
     gateway->request_log = request_log_create(
         gateway->loop, (enum request_log_mode)config_log_requests(config));
     struct api_options api = api_options_of(gateway);
@@ -298,7 +253,7 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
         char *path = gateway_path(gateway->config, "admin.sock");
         status =
             admin_create(loop_uv(gateway->loop), path, gateway->accounts, gateway->writer,
-                         gateway->dashboard_url, &gateway->admin, &why);
+                         gateway->urls.dashboard_url, &gateway->admin, &why);
         free(path);
     }
     if (!status && gateway->config->execute)
@@ -320,7 +275,7 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
 static void on_taken(void *owner)
 {
     struct gateway *gateway = owner;
-    api_set_ready(gateway->api, leading_why_not(gateway->leading));
+    api_stand_by(gateway->api, leading_why_not(gateway->leading));
     gateway->loading = true;
     gateway->load_accounts =
         (struct load_accounts){ .store = gateway->store,
@@ -330,7 +285,7 @@ static void on_taken(void *owner)
                                 .prints_keys =
                                     prints_keys(gateway->config, gateway->first_keys),
                                 .data = gateway->config->data,
-                                .url = gateway->url,
+                                .url = gateway->urls.url,
                                 .done = on_accounts_loaded };
     load_accounts_begin(&gateway->load_accounts);
 }
@@ -345,13 +300,48 @@ static void on_standby(void *owner)
         gateway->events.on_standby(gateway->events.owner);
 }
 
+static void on_other_leads(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_refuse_early(gateway->api);
+}
+
+static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
+{
+    gateway->phase = PHASE_DRAINING;
+    gateway->drain_until = loop_now_ms(gateway->loop) + timeout_ms;
+    gateway->drain = (struct drain){ .loop = gateway->loop,
+                                     .server = gateway->server,
+                                     .api = gateway->api,
+                                     .engine = gateway->engine };
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 0);
+}
+
+/* Clients are sent to the gateway that leads; what they do not take in a moment is cut. */
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;
     struct failure why;
     explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
-    if (gateway->phase != PHASE_CLOSING)
+    if (gateway->phase == PHASE_READY) {
+        gateway->reason = why;
+        begin_drain(gateway, MOVED_MS);
+        drain_to_leader(&gateway->drain);
+    } else if (gateway->phase != PHASE_CLOSING) {
         stop_with(gateway, &why);
+    }
+}
+
+static void on_doubt(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_begin_doubt(gateway->api);
+}
+
+static void on_certain(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_end_doubt(gateway->api);
 }
 
 static void begin_to_lead(struct gateway *gateway)
@@ -360,11 +350,14 @@ static void begin_to_lead(struct gateway *gateway)
                                        .beat_ms = gateway->config->beat_ms,
                                        .dead_ms = gateway->config->dead_after_ms,
                                        .on_standby = on_standby,
+                                       .on_other_leads = on_other_leads,
                                        .on_taken = on_taken,
                                        .on_lost = on_lost,
+                                       .on_doubt = on_doubt,
+                                       .on_certain = on_certain,
                                        .owner = gateway };
     gateway->leading = leading_create(gateway->loop, gateway->store, &options);
-    api_set_ready(gateway->api, leading_why_not(gateway->leading));
+    api_stand_by(gateway->api, leading_why_not(gateway->leading));
 }
 
 static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
@@ -447,7 +440,6 @@ static void on_store_closed(struct store *store)
     struct gateway *gateway = store->owner;
     struct gateway_events events = gateway->events;
     struct failure reason = gateway->reason;
-
     leading_destroy(gateway->leading);
     rotate_destroy(gateway->rotate);
     schedules_destroy(gateway->schedules);
@@ -545,12 +537,43 @@ void gateway_stop(struct gateway *gateway)
     server_close(gateway->server, on_server_closed);
 }
 
+/* What this process does by itself would be refused from now on. */
+static void on_left(void *owner)
+{
+    struct gateway *gateway = owner;
+    if (gateway->phase != PHASE_DRAINING)
+        return;
+    engine_stop(gateway->engine);
+    schedules_stop(gateway->schedules);
+    drain_sockets(&gateway->drain);
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, DRAIN_EVERY_MS);
+}
+
+/* Clients that come meanwhile are refused, and come again: the sooner another gateway leads, the
+ * better. So the lead goes first, when what was let in is written, and clients after it. */
+static void hand_over(struct gateway *gateway)
+{
+    bool written = drain_has_written(&gateway->drain) && commands_are_idle(gateway) &&
+                   account_writer_idle(gateway->writer) && !rotate_busy(gateway->rotate);
+    if (!written && loop_now_ms(gateway->loop) < gateway->hand_over_by) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind,
+                       HAND_OVER_EVERY_MS);
+        return;
+    }
+    gateway->hand_over_by = 0;
+    leading_hand_over(gateway->leading, on_left);
+}
+
 static void on_drain_tick(struct timer *timer)
 {
     struct gateway *gateway = container_of(timer, struct gateway, timer);
+    if (gateway->hand_over_by) {
+        hand_over(gateway);
+        return;
+    }
     bool quiet = drain_step(&gateway->drain) && commands_are_idle(gateway);
     if (!quiet && loop_now_ms(gateway->loop) < gateway->drain_until) {
-        loop_set_timer(gateway->loop, timer, gateway->drain_kind, 20);
+        loop_set_timer(gateway->loop, timer, gateway->drain_kind, DRAIN_EVERY_MS);
         return;
     }
     log_decision("drain step", NULL, NULL,
@@ -568,13 +591,10 @@ void gateway_drain(struct gateway *gateway)
         return;
     }
     log_info("draining", NULL);
-    gateway->phase = PHASE_DRAINING;
-    gateway->drain_until = loop_now_ms(gateway->loop) + gateway->config->drain_timeout_ms;
+    begin_drain(gateway, gateway->config->drain_timeout_ms);
     leading_drain(gateway->leading);
-    gateway->drain = (struct drain){ .loop = gateway->loop,
-                                     .server = gateway->server,
-                                     .api = gateway->api,
-                                     .engine = gateway->engine };
-    drain_begin(&gateway->drain);
-    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 20);
+    if (leading_has_successor(gateway->leading) && drain_hands_over(&gateway->drain))
+        gateway->hand_over_by = loop_now_ms(gateway->loop) + HAND_OVER_MS;
+    else
+        drain_begin(&gateway->drain);
 }

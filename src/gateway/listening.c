@@ -80,3 +80,24 @@ void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t
             "handed over", log_number(service_socket_count()), "named", log_number(used),
             NULL);
 }
+
+/* Clients on this machine find us at the first address that asks for no header of a proxy. */
+void gateway_note_urls(const struct config *config, const struct server *server,
+                       const struct config_listener *listeners, size_t count,
+                       struct gateway_urls *urls)
+{
+    const char *given = config->public_url;
+    size_t first = 0;
+    while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
+        first++;
+    urls->port = server_port(server, first);
+    if (given[0])
+        snprintf(urls->url, sizeof(urls->url), "%s", given);
+    else
+        gateway_write_url(&listeners[first], urls->port, urls->url, sizeof(urls->url));
+    if (!strcmp(config->dashboard, "admin"))
+        gateway_write_url(&listeners[count], server_port(server, count),
+                          urls->dashboard_url, sizeof(urls->dashboard_url));
+    else if (!strcmp(config->dashboard, "on"))
+        snprintf(urls->dashboard_url, sizeof(urls->dashboard_url), "%s", urls->url);
+}

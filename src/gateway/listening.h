@@ -2,6 +2,13 @@
 #pragma once
 
 #include "config/config_listen.h"
+#include "http/server.h"
+
+struct gateway_urls {
+    char url[128];           /* where clients find the gateway */
+    char dashboard_url[128]; /* where browsers find the dashboard; "": it is off */
+    int port;                /* of url; 0: all listeners are UNIX sockets */
+};
 
 /* Generated keys are fine on this machine; the world gets in with keys that somebody chose
  * to set, or after saying --insecure. */
@@ -13,3 +20,8 @@ void gateway_write_url(const struct config_listener *listener, int port, char *u
 
 /* Who connects to a socket that nobody listens at is never answered. */
 void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t count);
+
+/* The addresses of a server that listens. listeners[count] is that of the admin. */
+void gateway_note_urls(const struct config *config, const struct server *server,
+                       const struct config_listener *listeners, size_t count,
+                       struct gateway_urls *urls);

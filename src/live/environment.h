@@ -23,6 +23,7 @@
 #include "base/table.h"
 #include "figures/figures.h"
 #include "figures/stats.h"
+#include "live/certainty.h"
 #include "live/history.h"
 #include "live/hub.h"
 #include "live/recent.h"
@@ -70,8 +71,9 @@ struct environment {
     uint64_t purged;  /* highest rev that retention removed */
     int64_t floor;    /* every final run last changed before is gone; Unix ms */
 
-    struct engine *engine; /* who decides; borrowed */
-    struct fleet *fleet;   /* who executes (fleet/fleet.h) */
+    struct certainty *certainty; /* the engine's; NULL: memory is never in doubt */
+    struct engine *engine;       /* who decides; borrowed */
+    struct fleet *fleet;         /* who executes (fleet/fleet.h) */
 
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */
@@ -121,6 +123,12 @@ static inline struct tracked *environment_find(const struct environment *env,
                                                struct slice id)
 {
     return table_find(&env->runs, id);
+}
+
+/* False: another process may have written since, so nothing may be said to be in sync. */
+static inline bool environment_is_certain(const struct environment *env)
+{
+    return !env->certainty || certainty_holds(env->certainty);
 }
 
 /* False: memory has every run, and the store need not be asked for one. */

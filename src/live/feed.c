@@ -233,7 +233,8 @@ void feed_drained(struct feed *feed)
 bool feed_in_sync(struct feed *feed)
 {
     struct hub *hub = &feed->env->hub;
-    if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit))
+    if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
+        !environment_is_certain(feed->env))
         return false;
     if (hub_is_through(hub))
         hub->flushed = feed->env->applied; /* nobody listened to what came since */

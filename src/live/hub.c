@@ -9,6 +9,9 @@
  * The listeners of a topic are not lined up first: between two changes they have all left the
  * caches, and so each is fetched once, while those before it are visited.
  *
+ * While memory may be old (certainty.h) no feed is visited: a frame without `more` would say "in
+ * sync". The flush of what was marked meanwhile waits for the end of the doubt.
+ *
  * A feed leaves the line when it leaves the hub, so nothing dangles. */
 #include "live/hub.h"
 
@@ -44,6 +47,12 @@ static struct bytes *make_key(enum topic_kind kind, struct slice name)
 static bool flush(struct flusher *flusher);
 static bool note_delivery(struct flusher *noter);
 
+static void on_certain(struct certainty_waiter *waiter)
+{
+    struct hub *hub = container_of(waiter, struct hub, silent);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
 static void init_round(struct round *round)
 {
     list_init(&round->topics);
@@ -61,6 +70,7 @@ void hub_init(struct hub *hub, struct environment *env)
     init_round(&hub->later);
     hub->flusher = (struct flusher){ .fn = flush };
     hub->noter = (struct flusher){ .fn = note_delivery, .late = true };
+    certainty_waiter_init(&hub->silent, on_certain);
     loop_add_flusher(env->loop, &hub->flusher);
     loop_add_flusher(env->loop, &hub->noter);
 }
@@ -84,6 +94,7 @@ void hub_finish(struct hub *hub)
     free(hub->all.listeners);
     loop_remove_flusher(&hub->flusher);
     loop_remove_flusher(&hub->noter);
+    certainty_forget(&hub->silent);
 }
 
 static struct topic *find_topic(struct hub *hub, enum topic_kind kind, struct slice name)
@@ -425,6 +436,10 @@ static bool flush(struct flusher *flusher)
     struct hub *hub = container_of(flusher, struct hub, flusher);
     struct stint stint = loop_stint(hub->env->loop);
 
+    if (!environment_is_certain(hub->env)) {
+        certainty_wait(hub->env->certainty, &hub->silent);
+        return false;
+    }
     for (struct feed *feed; (feed = next_feed(hub));) {
         bool skips = first_topic(hub) && !is_due(feed);
         if (!stint_goes_on_by(&stint, skips || !is_long(feed) ? VISITS_AT_ONCE : 1))

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "base/loop.h"
 #include "base/table.h"
+#include "live/certainty.h"
 #include "live/order.h"
 #include "wire/filter.h"
 
@@ -51,8 +52,9 @@ struct hub {
     struct round round; /* what is left of it */
     struct round later; /* what has come since it began */
     struct flusher flusher;
-    struct flusher noter; /* late: behind what sends the frames of this turn */
-    uint64_t flushed;     /* when the last flush was through: every feed that was not late
+    struct flusher noter;           /* late: behind what sends the frames of this turn */
+    struct certainty_waiter silent; /* linked while a flush waits for the end of a doubt */
+    uint64_t flushed; /* when the last flush was through: every feed that was not late
                          had everything up to here */
     uint32_t feeds;
     /* Of the oldest change that is not flushed yet; monotonic µs. */

@@ -23,7 +23,7 @@ static enum err upgrade(struct api_call *call)
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/socket.io/",
-      .handle = upgrade,
+      .needs_lead = true, .handle = upgrade,
       .id = "worker_notices_v1", .summary = "Socket that tells which runs to look at",
       .query = "EIO: string, transport: string",
       .status = 101,

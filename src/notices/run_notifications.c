@@ -223,7 +223,6 @@ static void subscribe(struct notice_socket *socket, struct environment *env,
     size_t most = engine_options(api_engine(all->api))->concurrency + WATCHES_EXTRA;
     if (most > WATCHES_MAX)
         most = WATCHES_MAX;
-
     if (id.len >= ID_MAX || socket->watches.count >= most ||
         table_find(&socket->watches, id))
         return;
@@ -342,7 +341,6 @@ static void on_time(struct timer *timer)
 {
     struct notice_socket *socket = container_of(timer, struct notice_socket, timer);
     int64_t now = loop_now_ms(loop_of(socket->all));
-
     if (ws_closing(socket->ws))
         return; /* on_closed is on its way */
     if (socket->connect_by && now >= socket->connect_by) {
@@ -391,9 +389,13 @@ static void enter(struct notice_socket *socket, struct slice space)
     struct buf out = { 0 };
     char sid[SID_LEN + 1];
     const char *known = NULL;
-
     if (socket->space)
-        return; /* once is enough */
+        return;                        /* once is enough */
+    if (api_doubt(socket->all->api)) { /* as a new socket is refused */
+        ws_close(socket->ws, CLOSE_INTERNAL,
+                 "the gateway cannot confirm that its data is current: try again later");
+        return;
+    }
     for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)
         if (slice_is(space, spaces[i]))
             known = spaces[i];
@@ -502,7 +504,6 @@ static struct notice_socket *socket_create(struct api_call *call)
     struct notice_socket *socket = mem_new(struct notice_socket);
     struct run_notifications *all = api_run_notifications(call->api);
     int64_t now = loop_now_ms(loop_of(all));
-
     socket->all = all;
     table_init(&socket->watches, watch_key);
     list_init(&socket->held);
@@ -561,15 +562,20 @@ void run_notifications_destroy(struct run_notifications *all)
 void run_notifications_drain(struct run_notifications *all, int64_t most_ms)
 {
     int64_t count = (int64_t)all->count, now = loop_now_ms(loop_of(all)), i = 0;
-    int64_t spread = count * LEAVE_EVERY_MS;
-    if (spread > most_ms)
-        spread = most_ms;
+    int64_t spread = count * LEAVE_EVERY_MS < most_ms ? count * LEAVE_EVERY_MS : most_ms;
     list_each (link, &all->sockets) {
         struct notice_socket *socket = container_of(link, struct notice_socket, link);
         int64_t in = spread * ++i / (count + 1);
         socket->leave_at = socket->identity ? now + in : now;
         set_timer(socket);
     }
+}
+
+void run_notifications_move(struct run_notifications *all)
+{
+    list_each (link, &all->sockets)
+        ws_close(container_of(link, struct notice_socket, link)->ws, CLOSE_MOVED,
+                 "another gateway leads now: reconnect");
 }
 
 bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t at_most)

@@ -23,6 +23,9 @@ void run_notifications_destroy(struct run_notifications *all);
  * themselves. */
 void run_notifications_drain(struct run_notifications *all, int64_t most_ms);
 
+/* Closes each with CLOSE_MOVED: this process knows that another gateway leads. */
+void run_notifications_move(struct run_notifications *all);
+
 /* Closes those whose credential has ended, at most so many. False: there are more. */
 bool run_notifications_end(struct run_notifications *all, int64_t now_ms, size_t at_most);
 

@@ -171,6 +171,9 @@ static void begin(struct signing *op)
  * preflight. */
 static enum err check_page(struct api_call *call)
 {
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (refused)
+        return refused;
     if (own_host_is_asking(call))
         return OK;
     return explain(
@@ -396,14 +399,14 @@ static enum err give_token(struct api_call *call)
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_POST_, .path = "/api/v1/sign-in",
-      .auth = AUTH_NONE, .body_limit = STRANGER_BODY_MAX, .handle = sign_in,
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = sign_in,
       .id = "sign_in_v1", .summary = "A token for the code of a one-time link",
       .body = "{code: string, ...}",
       .reply = "{token: string, expiresAt: datetime, user: {id: string, email: string, "
           "name: string}}",
       .also = "422" },
     { .method = HTTP_POST_, .path = LOGIN,
-      .auth = AUTH_NONE, .body_limit = STRANGER_BODY_MAX, .handle = begin_login,
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = begin_login,
       .id = "create_authorization_code_v1", .summary = "A login of the CLI begins",
       .body = "{codeChallenge: string, codeChallengeMethod: 'S256', callbackPort?: "
           "integer|null, ...}",
@@ -424,7 +427,7 @@ static const struct route routes[] = {
       .id = "refuse_authorization_code_v1", .summary = "A person refuses a login",
       .reply = "{...}" },
     { .method = HTTP_POST_, .path = "/api/v1/token",
-      .auth = AUTH_NONE, .body_limit = STRANGER_BODY_MAX, .handle = give_token,
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = give_token,
       .id = "create_personal_token_v1", .summary = "A token for a login that is approved",
       .body = "{authorizationCode: string, codeVerifier: string, approvalCode: string, ...}",
       .reply = "{token: {token: string, obfuscatedToken: string}}",

@@ -409,7 +409,8 @@ static void refuse(struct event_stream *stream, enum err error)
     struct api_call *call = stream->call;
     call->state = NULL;
     stream_destroy(stream);
-    api_reply_error(call, error);
+    if (error != ERR_DRAINING || !comes_back(call))
+        api_reply_error(call, error);
 }
 
 static void set_expiry(struct event_stream *stream)
@@ -451,7 +452,9 @@ static void start(struct event_stream *stream)
     struct view wish = subscribing_view(call->identity, &stream->hello);
     struct buf message = { 0 };
 
-    enum err refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (!refused)
+        refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
     wish.wrap = wrap;
     struct view *view = refused ? NULL : environment_view(env, &wish);
     if (!refused && !view)
@@ -468,6 +471,7 @@ static void start(struct event_stream *stream)
     call->on_gone = on_gone;
     call->on_drained = on_drained;
     api_hold(call, on_drain);
+    call->bears_doubt = true;
     call->x->answer_room = env->answers;
     api_stream_begin(call, "text/event-stream");
     buf_print(&message, "retry: %d\n", RETRY_MS); /* what a drain has said is over */

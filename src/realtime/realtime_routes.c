@@ -9,7 +9,7 @@
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/realtime/v1/ws",
-      .handle = socket_open,
+      .needs_lead = true, .handle = socket_open,
       .id = "open_socket_v1", .summary = "WebSocket of runs.v1",
       .query = "token?: string",
       .status = 101,
@@ -33,7 +33,7 @@ static const struct route routes[] = {
       .reply = "ShapeRows",
       .also = "409" },
     { .method = HTTP_GET_, .path = "/realtime/v1/events",
-      .handle = events_open,
+      .needs_lead = true, .handle = events_open,
       .id = "stream_events_v1", .summary = "Changes as server-sent events",
       .query = "run?: string, tags?: string, batch?: string, all?: string, task?: string, "
           "since?: string, fields?: string, api?: string, from?: string, token?: string, "

@@ -3,11 +3,11 @@
  *   GET /realtime/v1/ws ─► origin, token, subprotocol ─► ws_accept
  *        ─► hello within 10 s unless the upgrade had a token ─► feed ─► … ─► closed
  *
- *   socket.c ── socket_message, socket_forget_openings ──► socket_messages.c
- *       ▲                                                       │
- *       └── socket_send, socket_answer, socket_set_expiry ◄─────┘
+ *   socket.c ── socket_message ──► socket_messages.c ── socket_sub, socket_watch ──► socket_openings.c
+ *     ▲  └───── socket_forget_openings ────────│───────────────────────────────────────────►  │
+ *     └──────── socket_send, socket_answer, socket_refuse, socket_set_expiry ◄────────────────┘
  *
- * One socket in two files: this one hands over what the client says, and the answer goes out
+ * One socket in three files: this one hands over what the client says, and the answer goes out
  * through it.
  *
  * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
@@ -48,6 +48,13 @@ void socket_answer(struct socket *socket, struct buf *message)
     socket->unread += (uint32_t)len;
     if (socket->unread > UNREAD_MAX)
         ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+}
+
+void socket_refuse(struct socket *socket, int64_t id, const char *code, const char *text)
+{
+    struct buf message = { 0 };
+    wire_error(socket->encoding, id, code, text, &message);
+    socket_answer(socket, &message);
 }
 
 static bool feed_send(struct feed *feed, struct bytes *const *frames, size_t count)
@@ -376,6 +383,7 @@ struct sockets *sockets_create(struct loop *loop)
     sockets->loop = loop;
     list_init(&sockets->all);
     sockets->kind = timers_kind(loop_timers(loop), on_time);
+    sockets->opening_kind = timers_kind(loop_timers(loop), socket_opening_is_late);
     return sockets;
 }
 
@@ -409,6 +417,14 @@ void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
             continue;
         socket->floor_due = true;
         socket_set_timer(socket);
+    }
+}
+
+void sockets_move(struct sockets *sockets)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        ws_close(socket->ws, CLOSE_MOVED, "another gateway leads now: reconnect");
     }
 }
 

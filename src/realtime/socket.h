@@ -12,7 +12,8 @@ struct sockets {
     struct loop *loop;
     struct list all; // socket::link
     size_t count;
-    uint32_t kind; /* of their timers */
+    uint32_t kind;         /* of their timers */
+    uint32_t opening_kind; /* of those of subscriptions that wait for the end of a doubt */
     int64_t
         leave_at; /* of who comes in a drain behind which the next process follows, monotonic
                          ms; 0: there is none */
@@ -54,7 +55,17 @@ struct socket {
 
 void socket_message(struct socket *socket, struct slice text);
 
-/* Subscriptions that wait for the store are forgotten. */
+/* A message asks for a subscription, or a live list; what it holds may be taken over. */
+void socket_sub(struct socket *socket, struct wire_message *sub);
+void socket_watch(struct socket *socket, struct wire_message *watch);
+
+/* Ends what has not begun yet. False: there is none of this id. */
+bool socket_drop_opening(struct socket *socket, int64_t id);
+
+/* The timer is an opening's, which has waited for the end of a doubt for too long. */
+void socket_opening_is_late(struct timer *timer);
+
+/* Subscriptions that wait for the store, or for the end of a doubt, are forgotten. */
 void socket_forget_openings(struct socket *socket);
 
 /* A message of wire.h, wrapped and sent; the buffer is cleared. */
@@ -63,6 +74,9 @@ void socket_send(struct socket *socket, struct buf *message);
 /* The same of what the client has asked for by a message of its own: with too many of them
  * unread the socket is closed. */
 void socket_answer(struct socket *socket, struct buf *message);
+
+/* An error about a message of the client's; id -1: about none of its subscriptions. */
+void socket_refuse(struct socket *socket, int64_t id, const char *code, const char *text);
 
 /* Sets the deadlines that the identity's expiry means, and the timer. */
 void socket_set_expiry(struct socket *socket);

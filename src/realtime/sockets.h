@@ -26,6 +26,9 @@ enum {
  * timeout twice. Those that have not said hello are closed at once. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 
+/* Closes each with CLOSE_MOVED: this process knows that another one leads. */
+void sockets_move(struct sockets *sockets);
+
 /* Retention has moved the environment's floor: `floor` to each of its clients. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env);
 

@@ -306,6 +306,7 @@ static void start(struct stream_reader *reader)
     call->on_gone = on_gone;
     call->on_drained = on_drained;
     api_hold(call, on_drain);
+    call->bears_doubt = true;
     if (reader->kind == STREAM_INPUT)
         api_add_header(call, "x-stream-version", SLICE("v2"));
     api_stream_begin(call, "text/event-stream");

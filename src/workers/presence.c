@@ -83,6 +83,7 @@ enum err worker_presence(struct api_call *call)
     call->state = presence;
     call->on_gone = stop;
     api_hold(call, stop);
+    call->bears_doubt = true;
     api_add_header(call, "content-type", SLICE("text/event-stream"));
     api_add_header(call, "cache-control", SLICE("no-store"));
     http_stream_begin(call->x, 200, buf_slice(&call->headers));

@@ -11,18 +11,6 @@ import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
 import { Service } from "../support/js/service.mjs";
 import { follow, standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 
-test("a gateway that stands by says so and answers nothing else", async (t) => {
-  const { leader, other } = await startTwoGateways(t);
-  const { status, headers, text } = await other.post("/api/v1/tasks/task/trigger", { payload: 1 });
-  assert.equal(status, 503);
-  assert.equal(headers["retry-after"], "1");
-  assert.match(text, /standby/);
-  assert.equal((await other.get("/healthz")).status, 200);
-  assert.equal((await leader.post("/api/v1/tasks/task/trigger", { payload: 1 })).status, 200);
-  await other.stop();
-  await leader.stop();
-});
-
 for (const [what, end, comesBack] of [
   ["is killed", ({ leader }) => leader.kill(), async ({ leader }) => { await leader.restart({ ready: false }); }],
   ["is stopped and goes on", async ({ leader }) => leader.child.kill("SIGSTOP"), async ({ leader }) => { leader.child.kill("SIGCONT"); }],

@@ -20,7 +20,7 @@ CIRCLES = {
     "engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
     "http": [("http_reply", {"http_conn"})],
     "live": [("feed", {"catch_up", "hub", "walk", "watch", "windows"})],
-    "realtime": [("socket", {"socket_messages"})],
+    "realtime": [("socket", {"socket_messages", "socket_openings"})],
     "schedules": [("schedules", {"firing", "schedule_commands"})],
     "store/pg": [("pg_writer", {"pg_writers"})],
 }

@@ -1,6 +1,10 @@
 /* pg_beat.c - beat_v1, lead_v1 and leave_v1 on a connection of their own, so that no commit and no
  * read is before them.
  *
+ * A process that leaves notifies the others on a channel named like the schema, to which each of them
+ * listens on this connection. That is a hint, which a pooler may swallow: then the next beat finds
+ * the lead free.
+ *
  * What is asked for fails after two seconds without an answer: who asks knows by it that the database
  * is away, and asks again. */
 #include "store/pg/pg_beat.h"
@@ -48,11 +52,33 @@ static void finish_take(struct pg_beats *beats, enum store_status status)
     req->done(req, status);
 }
 
+static void finish_forget(struct pg_beats *beats, enum store_status status)
+{
+    struct store_forget *req = beats->forget;
+    beats->forget = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
+static void finish_leave(struct pg_beats *beats, enum store_status status)
+{
+    struct store_leave *req = beats->leave;
+    beats->leave = NULL;
+    if (!req)
+        return;
+    req->status = status;
+    req->done(req, status);
+}
+
 static void finish_all(struct pg_beats *beats, enum store_status status)
 {
     beats->step = PG_BEAT_REST;
     finish_beat(beats, status);
     finish_take(beats, status);
+    finish_forget(beats, status);
+    finish_leave(beats, status);
 }
 
 /* ---- answers ---- */
@@ -106,39 +132,61 @@ static void on_answer(struct pg_link *link, PGresult *answer)
     enum pg_beat_step step = beats->step;
     bool refused = PQresultStatus(answer) != PGRES_TUPLES_OK;
     beats->step = PG_BEAT_REST;
-    if (step == PG_BEAT_LEAVES)
+    if (step == PG_BEAT_LEAVES && beats->leaving)
         close_all(beats);
+    else if (step == PG_BEAT_LEAVES)
+        finish_leave(beats, refused ? STORE_FAILED : STORE_OK);
     else if (step == PG_BEAT_BEATS && refused)
         finish_beat(beats, STORE_FAILED);
     else if (step == PG_BEAT_BEATS)
         take_beat(beats, answer);
-    else if (refused)
+    else if (step == PG_BEAT_TAKES && refused)
         finish_take(beats, STORE_FAILED);
-    else
+    else if (step == PG_BEAT_TAKES)
         finish_take(beats, pg_lead_take(beats->lead, answer) ? STORE_OK : STORE_TAKEN);
+    else if (step == PG_BEAT_FORGETS)
+        finish_forget(beats, refused ? STORE_FAILED : STORE_OK);
     PQclear(answer);
     go_on(beats);
 }
 
 /* ---- sending ---- */
 
-static void say(struct pg_beats *beats, enum pg_beat_step step, const char *columns,
-                const char *call, const struct pg_params *params)
+/* Frees the statement. */
+static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struct buf *sql,
+                           const struct pg_params *params)
 {
-    static const unsigned deadlines[] = { [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
+    static const unsigned deadlines[] = { [PG_BEAT_LISTENS] = BEAT_DEADLINE_MS,
+                                          [PG_BEAT_BEATS] = BEAT_DEADLINE_MS,
                                           [PG_BEAT_TAKES] = TAKE_DEADLINE_MS,
+                                          [PG_BEAT_FORGETS] = BEAT_DEADLINE_MS,
                                           [PG_BEAT_LEAVES] = LEAVE_DEADLINE_MS };
-    struct buf sql = { 0 };
-    buf_print(&sql, "SELECT %s FROM \"%s\".%s", columns,
-              pg_schema_name(beats->link.options), call);
-    buf_add_char(&sql, '\0');
-    struct pg_statement statement = { .sql = sql.ptr,
+    buf_add_char(sql, '\0');
+    struct pg_statement statement = { .sql = sql->ptr,
                                       .params = params,
                                       .deadline_ms = deadlines[step] };
     beats->step = step;
     uv_timer_stop(&beats->patience);
     pg_link_send(&beats->link, &statement);
-    buf_finish(&sql);
+    buf_finish(sql);
+}
+
+static void say(struct pg_beats *beats, enum pg_beat_step step, const char *columns,
+                const char *call, const struct pg_params *params)
+{
+    struct buf sql = { 0 };
+    buf_print(&sql, "SELECT %s FROM \"%s\".%s", columns,
+              pg_schema_name(beats->link.options), call);
+    send_statement(beats, step, &sql, params);
+}
+
+static void send_listen(struct pg_beats *beats)
+{
+    struct pg_params params = { 0 };
+    struct buf sql = { 0 };
+    buf_print(&sql, "LISTEN \"%s\"", pg_schema_name(beats->link.options));
+    beats->listens = true;
+    send_statement(beats, PG_BEAT_LISTENS, &sql, &params);
 }
 
 static void send_beat(struct pg_beats *beats)
@@ -165,11 +213,39 @@ static void send_leave(struct pg_beats *beats)
 {
     struct pg_params params = { 0 };
     pg_param_int8(&params, beats->lead->me);
-    say(beats, PG_BEAT_LEAVES, "1", "leave_v1($1)", &params);
+    pg_param_text(&params, pg_schema_name(beats->link.options));
+    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v1($1)", &params);
     pg_params_finish(&params);
 }
 
-/* To take comes first: somebody waits for it. */
+/* One statement, so that no writer row outlives the row of its gateway. */
+static void send_forget(struct pg_beats *beats)
+{
+    const char *schema = pg_schema_name(beats->link.options);
+    const struct store_forget *req = beats->forget;
+    struct pg_array dead = { 0 }, dead_beats = { 0 };
+    struct pg_params params = { 0 };
+    struct buf sql = { 0 };
+    pg_array_begin(&dead, PG_INT8);
+    pg_array_begin(&dead_beats, PG_INT8);
+    for (size_t i = 0; i < req->dead_count; i++) {
+        pg_put_int8(&dead, (int64_t)req->dead[i].id);
+        pg_put_int8(&dead_beats, (int64_t)req->dead[i].beat);
+    }
+    pg_param_array(&params, PG_INT8_ARRAY, pg_array_end(&dead));
+    pg_param_array(&params, PG_INT8_ARRAY, pg_array_end(&dead_beats));
+    buf_print(&sql,
+              "WITH gone AS (DELETE FROM \"%s\".gateway g USING unnest($1, $2) d(id, beat)"
+              " WHERE g.id = d.id AND g.beat = d.beat RETURNING g.id)"
+              " DELETE FROM \"%s\".writer w USING gone WHERE w.gateway = gone.id",
+              schema, schema);
+    send_statement(beats, PG_BEAT_FORGETS, &sql, &params);
+    pg_params_finish(&params);
+    pg_array_finish(&dead);
+    pg_array_finish(&dead_beats);
+}
+
+/* To take comes first: clients wait for it. */
 static void go_on(struct pg_beats *beats)
 {
     if (beats->link.state != PG_IDLE || beats->step != PG_BEAT_REST)
@@ -178,8 +254,12 @@ static void go_on(struct pg_beats *beats)
         send_take(beats);
     else if (beats->beat)
         send_beat(beats);
-    else if (beats->leaving)
+    else if (beats->forget)
+        send_forget(beats);
+    else if (beats->leaving || beats->leave)
         send_leave(beats);
+    else if (!beats->listens)
+        send_listen(beats);
 }
 
 static void on_patience_over(uv_timer_t *timer)
@@ -210,6 +290,18 @@ void pg_beats_take(struct pg_beats *beats, struct store_lead *req)
     ask(beats);
 }
 
+void pg_beats_forget(struct pg_beats *beats, struct store_forget *req)
+{
+    beats->forget = req;
+    ask(beats);
+}
+
+void pg_beats_leave(struct pg_beats *beats, struct store_leave *req)
+{
+    beats->leave = req;
+    ask(beats);
+}
+
 /* ---- the connection ---- */
 
 static void on_ready(struct pg_link *link)
@@ -221,9 +313,17 @@ static void on_lost(struct pg_link *link, bool was_busy)
 {
     struct pg_beats *beats = beats_of(link);
     (void)was_busy;
+    beats->listens = false;
     finish_all(beats, STORE_FAILED);
     if (beats->leaving)
         close_all(beats);
+}
+
+static void on_notified(struct pg_link *link)
+{
+    const struct store *store = beats_of(link)->store;
+    if (store->on_left)
+        store->on_left(store->moved_owner);
 }
 
 /* ---- beginning and end ---- */
@@ -263,6 +363,7 @@ void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
     beats->link.on_answer = on_answer;
     beats->link.on_lost = on_lost;
     beats->link.on_closed = on_link_closed;
+    beats->link.on_notified = on_notified;
     pg_link_begin(&beats->link);
 }
 

@@ -249,12 +249,23 @@ static void give(struct pg_link *link)
     collect(link);
 }
 
+static void tell_notified(struct pg_link *link)
+{
+    bool notified = false;
+    for (PGnotify *one; (one = PQnotifies(link->conn)); PQfreemem(one))
+        notified = true;
+    if (notified && link->on_notified)
+        link->on_notified(link);
+}
+
 static void fill(struct pg_link *link)
 {
-    if (!PQconsumeInput(link->conn))
+    if (!PQconsumeInput(link->conn)) {
         lose_by_libpq(link);
-    else
-        give(link);
+        return;
+    }
+    tell_notified(link);
+    give(link);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int what)

@@ -91,6 +91,16 @@ static void take_lead(struct store *store, struct store_lead *req)
     pg_beats_take(&pg_of(store)->beats, req);
 }
 
+static void leave(struct store *store, struct store_leave *req)
+{
+    pg_beats_leave(&pg_of(store)->beats, req);
+}
+
+static void forget(struct store *store, struct store_forget *req)
+{
+    pg_beats_forget(&pg_of(store)->beats, req);
+}
+
 static void file(struct store *store, struct store_file *req)
 {
     pg_files_ask(&pg_of(store)->files, req);
@@ -155,6 +165,8 @@ static const struct store_ops pg_ops = {
     .position = position,
     .beat = beat,
     .lead = take_lead,
+    .leave = leave,
+    .forget = forget,
     .file = file,
     .hurry = hurry,
     .close = close_store,
@@ -188,6 +200,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     pg->readers.store = &pg->store;
     pg->files.store = &pg->store;
     pg->files.lead = pg->beats.lead = &pg->lead;
+    pg->beats.store = &pg->store;
     commit_report_init(&pg->writers.report, &pg->store, &pg->positions);
 
     PGconn *conn = pg_connect(&pg->options, &hello, why);

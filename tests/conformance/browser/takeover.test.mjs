@@ -1,5 +1,5 @@
 // The official React hooks, in a real browser, on two gateways behind HAProxy when the one that leads is killed,
-// stopped, or cut off from the database. ../worker/takeover.test.mjs has the other clients.
+// stopped, cut off from the database, or told to end. ../worker/takeover.test.mjs has the other clients.
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
@@ -51,7 +51,7 @@ class Pages {
   #trigger(name) { return this.front.trigger(this.key, "nobody-has-this", { name: `page-${name}` }, { tags: [this.name] }); }
 }
 
-test("hooks live through takeovers", { timeout: 380_000 }, async (t) => {
+test("hooks live through takeovers", { timeout: 500_000 }, async (t) => {
   const browser = await startBrowser();
   t.after(() => browser.stop());
   const world = await startTwoGateways(t, { options: ["--allow-origin", browser.origin] });

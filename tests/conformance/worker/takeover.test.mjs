@@ -1,12 +1,12 @@
-// The official clients on two gateways behind HAProxy, when the one that leads is killed, stopped, or cut off
-// from the database:
+// The official clients on two gateways behind HAProxy, when the one that leads is killed, stopped, cut off
+// from the database, or told to end:
 //
 //   SDK 4.8.3   ──┐                    ┌── a ── relay ──┐
 //   SDK 3.3.17  ──┼──── HAProxy ───────┤                ├── PostgreSQL
 //   CLI 4.8.3   ──┤                    └── b ── relay ──┘
 //   supervise   ──┘
 //
-// One world for the three faults, so that each client lives through three takeovers and is not started
+// One world for the four faults, so that each client lives through four takeovers and is not started
 // again: takeover/clients.mjs. In each round they begin something, the leader goes, and what they began ends well.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
@@ -40,14 +40,14 @@ async function startDevelopment(t, front) {
 async function startClients(t, { url, leader }) {
   const front = new Front({ url });
   return [
-    new SdkClient(t, { name: "SDK 4.8.3", folder: "sdk-v4", module: "@trigger.dev/sdk", url, key: keys.staging }),
+    new SdkClient(t, { name: "SDK 4.8.3", folder: "sdk-v4", module: "@trigger.dev/sdk", url, key: keys.staging, bears: true }),
     new SdkClient(t, { name: "SDK 3.3.17", folder: "sdk-v3", module: "@trigger.dev/sdk/v3", url, key: keys.staging }),
     await startSupervise(t, front, leader),
     await startDevelopment(t, front),
   ];
 }
 
-test("official clients live through takeovers", { timeout: 380_000 }, async (t) => {
+test("official clients live through takeovers", { timeout: 500_000 }, async (t) => {
   const world = await startTwoGateways(t);
   await liveThroughTakeovers(t, world, await startClients(t, world));
 });

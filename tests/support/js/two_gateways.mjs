@@ -16,7 +16,8 @@ import { RunsMirror } from "./runs.mjs";
 /** Passes on to whichever gateway is ready. */
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
-  const backend = readmeSettings("backend gateways").split("\n").filter((line) => !/^ *server /.test(line));
+  const servers = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
+  const backends = readmeSettings("backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -28,9 +29,8 @@ defaults
   retries 2
 frontend runs
   bind 127.0.0.1:${port}
-  default_backend gateways
-${backend.join("\n")}
-${gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n")}
+${readmeSettings("  use_backend standbys")}
+${backends.join("\n")}
 `);
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
   const end = () => child.kill("SIGKILL");

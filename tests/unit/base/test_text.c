@@ -348,6 +348,28 @@ static void ids_of_several_kinds_rise_behind_one_last(void **state)
     }
 }
 
+static void ids_rise_behind_one_that_was_made_by_a_clock_ahead(void **state)
+{
+    (void)state;
+    enum { NOW_S = 1706691600 };
+    char ahead[ID_MAX], last[ID_MAX] = "", before[ID_MAX];
+    text_make_id("run", (NOW_S + 20) * INT64_C(1000), ahead);
+    memset(ahead + 4 + 9, 'z', 4); /* the counter of its millisecond is full */
+    text_note_id(ahead, last);
+    for (int i = 0; i < 2000; i++) {
+        memcpy(before, last, sizeof(before));
+        text_make_next_id("waitpoint", NOW_S * INT64_C(1000), last);
+        if (strcmp(strchr(before, '_'), strchr(last, '_')) >= 0)
+            fail_msg("%s behind %s", last, before);
+    }
+    memcpy(before, last, sizeof(before));
+    text_note_id(ahead, last);
+    text_note_id("run_short", last);
+    text_note_id("run_zzzzzzzzzzzzzzzzzzzzzzzzz1", last);
+    text_note_id("none", last);
+    assert_string_equal(last, before); /* each of them is older, or is no id of ours */
+}
+
 static void only_ids_of_the_prefix_are_ids(void **state)
 {
     (void)state;
@@ -548,6 +570,7 @@ int main(void)
         cmocka_unit_test(ids_of_one_time_differ_in_their_second_half),
         cmocka_unit_test(ids_made_one_behind_the_other_rise),
         cmocka_unit_test(ids_of_several_kinds_rise_behind_one_last),
+        cmocka_unit_test(ids_rise_behind_one_that_was_made_by_a_clock_ahead),
         cmocka_unit_test(only_ids_of_the_prefix_are_ids),
         cmocka_unit_test(drawn_characters_are_all_of_the_alphabet_and_about_equally_often),
         cmocka_unit_test(base64url_is_written_without_padding),

@@ -51,6 +51,44 @@ static void a_delayed_run_waits_for_its_time(void **state)
     assert_true(run_rare(run)->delayed_until > 0);
 }
 
+/* The clock that is behind is another machine's, which has taken over. */
+static void restart_behind(struct world *world, int64_t ms)
+{
+    loop_set_wall(world->loop, loop_wall_ms(world->loop) - ms);
+    world_restart(world);
+}
+
+static void runs_made_by_a_clock_that_is_behind_come_after_those_loaded(void **state)
+{
+    struct world *world = *state;
+    struct triggered before = trigger(world, (struct wish){ 0 });
+    int64_t created = run_now(world, before.id)->created_at;
+    restart_behind(world, 20000);
+    struct triggered after = trigger(world, (struct wish){ .ttl = "10s" });
+    const struct run *run = run_now(world, after.id);
+    assert_true(strcmp(after.id, before.id) > 0);
+    assert_int_equal(run->created_at, created);
+    assert_int_equal(run->updated_at, created);
+    assert_int_equal(run->due_at, loop_wall_ms(world->loop) + 10000); /* by its own clock */
+    world_pass(world, 10000);
+    assert_status(world, after.id, RUN_EXPIRED);
+    world_pass(world, 30000);
+    struct triggered later = trigger(world, (struct wish){ 0 });
+    assert_int_equal(run_now(world, later.id)->created_at, loop_wall_ms(world->loop));
+    assert_true(strcmp(later.id, after.id) > 0);
+}
+
+static void a_clock_that_was_far_ahead_moves_creations_by_half_a_minute(void **state)
+{
+    struct world *world = *state;
+    struct triggered before = trigger(world, (struct wish){ 0 });
+    restart_behind(world, 3600 * 1000);
+    struct triggered after = trigger(world, (struct wish){ 0 });
+    assert_true(strcmp(after.id, before.id) > 0);
+    assert_int_equal(run_now(world, after.id)->created_at,
+                     loop_wall_ms(world->loop) + 30000);
+}
+
 static void a_ttl_that_is_over_expires_the_run(void **state)
 {
     struct world *world = *state;
@@ -407,6 +445,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_triggered_run_is_stored_and_queued),
         TEST(a_delayed_run_waits_for_its_time),
+        TEST(runs_made_by_a_clock_that_is_behind_come_after_those_loaded),
+        TEST(a_clock_that_was_far_ahead_moves_creations_by_half_a_minute),
         TEST(a_ttl_that_is_over_expires_the_run),
         cmocka_unit_test(a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none),
         cmocka_unit_test(a_full_queue_refuses_at_once),

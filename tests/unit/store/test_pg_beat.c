@@ -8,16 +8,19 @@
 #include "tests/support/contract/store_contract.h"
 #include "tests/support/world/pg_world.h"
 
-enum { PROCESSES = 2 };
+enum { PROCESSES = 3 };
 
 /* A process of the case, which is a store. */
 struct process {
     struct store_world world; /* for the contract's verbs */
     struct store_beat beat;
     struct store_lead lead;
+    struct store_leave leave;
+    struct store_forget forget;
     struct store_gateway others[8]; /* as the last beat said */
     bool done, closed;
     unsigned moved;
+    bool told; /* that another one has left */
     enum store_status status;
 };
 
@@ -44,6 +47,11 @@ static void on_moved(void *owner)
     ((struct process *)owner)->moved++;
 }
 
+static void on_left(void *owner)
+{
+    ((struct process *)owner)->told = true;
+}
+
 static struct process *start_by(int which, const char *name, const char *url)
 {
     struct process *process = &scene.all[which];
@@ -55,6 +63,7 @@ static struct process *start_by(int which, const char *name, const char *url)
     if (pg_store_open(&scene.loop, &options, &process->world.store, &why))
         fail_msg("%s", why.text);
     process->world.store->on_moved = on_moved;
+    process->world.store->on_left = on_left;
     process->world.store->moved_owner = process;
     return process;
 }
@@ -137,6 +146,41 @@ static enum store_status try_take(struct process *process, const struct store_ga
     return process->status;
 }
 
+static void on_given_up(struct store_leave *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, leave);
+    process->status = status;
+    process->done = true;
+}
+
+static enum store_status try_leave(struct process *process)
+{
+    process->done = false;
+    process->leave = (struct store_leave){ .done = on_given_up };
+    process->world.store->ops->leave(process->world.store, &process->leave);
+    assert_false(process->done); /* not from inside the call */
+    wait_for(&process->done);
+    return process->status;
+}
+
+static void on_forgotten(struct store_forget *req, enum store_status status)
+{
+    struct process *process = container_of(req, struct process, forget);
+    process->status = status;
+    process->done = true;
+}
+
+static enum store_status forget(struct process *process, const struct store_gateway *dead,
+                                size_t count)
+{
+    process->done = false;
+    process->forget =
+        (struct store_forget){ .dead = dead, .dead_count = count, .done = on_forgotten };
+    process->world.store->ops->forget(process->world.store, &process->forget);
+    wait_for(&process->done);
+    return process->status;
+}
+
 static const struct store_gateway *seen(const struct process *by, const char *name)
 {
     for (size_t i = 0; i < by->beat.gateway_count; i++)
@@ -201,7 +245,44 @@ static void whose_name_begins_again_is_told_so(void **state)
     assert_int_equal(beat(again), STORE_OK);
 }
 
+static void rows_of_the_dead_are_removed_unless_they_have_beaten_since(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b"), *c = start(2, "c");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(beat(c), STORE_OK);
+    assert_int_equal(beat(a), STORE_OK);
+    struct store_gateway dead[] = { *seen(a, "b"), *seen(a, "c") };
+    assert_int_equal(beat(c), STORE_OK); /* it lives after all */
+    assert_int_equal(forget(a, dead, 2), STORE_OK);
+    assert_int_equal(beat(a), STORE_OK);
+    assert_int_equal(a->beat.gateway_count, 2);
+    assert_int_equal(beat(c), STORE_OK);
+    assert_int_equal(beat(b), STORE_MOVED);
+    end(b);
+    assert_int_equal(beat(start(1, "b")), STORE_OK); /* it joins again */
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+}
+
 /* ---- the lead ---- */
+
+static void
+one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more(void **state)
+{
+    (void)state;
+    struct process *a = start(0, "a"), *b = start(1, "b");
+    assert_int_equal(take(a, NULL), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK);
+    assert_int_equal(beat(b), STORE_OK); /* and listens by now */
+    assert_int_equal(try_leave(a), STORE_OK);
+    wait_for(&b->told);
+    assert_int_equal(take(b, NULL), STORE_OK);
+    assert_int_equal(commit_one(&a->world, new_run(ENV_A, 2, "a")), STORE_MOVED);
+    assert_int_equal(commit_one(&b->world, new_run(ENV_A, 2, "a")), STORE_OK);
+    assert_int_equal(beat(a), STORE_MOVED);
+}
 
 static void what_nobody_leads_is_taken_and_stays_so(void **state)
 {
@@ -327,6 +408,8 @@ int main(void)
         TEST(a_beat_names_everybody_and_counts),
         TEST(who_has_left_is_not_named),
         TEST(whose_name_begins_again_is_told_so),
+        TEST(rows_of_the_dead_are_removed_unless_they_have_beaten_since),
+        TEST(one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more),
         TEST(what_nobody_leads_is_taken_and_stays_so),
         TEST(who_leads_is_followed_when_dead_as_it_was_seen),
         TEST(a_commit_of_who_has_lost_the_lead_is_not_written),

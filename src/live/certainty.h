@@ -1,0 +1,49 @@
+/* certainty.h - whether this process may still say what memory holds.
+ *
+ *   certain ──► in doubt: another process may have written since ──► certain again: waiters
+ *                                                               └──► the process gives memory up
+ *
+ * In doubt nothing leaves that says "in sync", and no subscription is answered. Connections stay:
+ * most doubts end with an answer of the database that nothing has changed. */
+#pragma once
+
+#include "base/loop.h"
+
+/* Embedded by what waits for certainty. */
+struct certainty_waiter {
+    void (*fn)(struct certainty_waiter *waiter);
+    struct list link; // certainty::waiting; linked while it waits
+};
+
+struct certainty {
+    struct loop *loop;
+    bool (*is_certain)(void *owner); /* asked each time; NULL: always */
+    void *owner;
+    struct list waiting; // certainty_waiter::link
+    struct deferred deferred;
+};
+
+/* is_certain and owner are the caller's to set. */
+void certainty_init(struct certainty *certainty, struct loop *loop);
+
+/* No waiter is called any more. */
+void certainty_finish(struct certainty *certainty);
+
+static inline bool certainty_holds(const struct certainty *certainty)
+{
+    return !certainty->is_certain || certainty->is_certain(certainty->owner);
+}
+
+void certainty_waiter_init(struct certainty_waiter *waiter,
+                           void (*fn)(struct certainty_waiter *waiter));
+
+/* Calls the waiter's fn once, on the loop, when there is certainty again. Nothing happens if it
+ * waits already. */
+void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter);
+
+/* Nothing happens if it does not wait. */
+void certainty_forget(struct certainty_waiter *waiter);
+
+/* The doubt has ended: waiters are called, as many in a turn as it has time for. One of them may
+ * meet the next doubt, and waits again. */
+void certainty_return(struct certainty *certainty);

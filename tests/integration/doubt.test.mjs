@@ -1,0 +1,115 @@
+// A gateway that may have been deposed says "in sync" on no transport, whatever brought it into doubt: it is cut off
+// from the database, was stopped, stands by, or drains. In doubt it is silent and closes nothing; when it knows that
+// another gateway leads it closes its sockets with 4201.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
+import { PgRelay } from "../support/js/pg_relay.mjs";
+import { onDatabase, startPostgres } from "../support/js/postgres.mjs";
+import { SyncWatch, saysInSync } from "../support/js/sync_watch.mjs";
+import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
+import { WebSocket } from "../support/js/websocket.mjs";
+
+const trigger = (gateway) => gateway.post("/api/v1/tasks/watched/trigger", { payload: 2, options: { tags: ["watched"] } }, { key: keys.prod });
+const doubts = (gateway) => until(async () => {
+  const { status, text } = await gateway.http.request("GET", "/readyz");
+  return status === 503 && text.includes("no_beat");
+}, { timeoutMs: 30_000, what: "the leader doubts" });
+
+test("a leader that is cut off from its database is silent on every transport, and closes with 4201 once it knows", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  const watch = await SyncWatch.open(leader, t);
+  await leader.relay.hold();
+  await doubts(leader);
+  watch.mark();
+  await watch.assertRefusing();
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  assert.equal((await trigger(other)).status, 200);
+  watch.ask();
+  assert.equal((await watch.unsaid.closed).code, 4100, "a socket that was not welcomed is refused");
+  for (const { name } of watch.sockets)
+    await until(() => [3, 4].every((id) => watch.sinceMark(name).some((one) => one.op === "error" && one.code === "limit" && one.id === id)), { what: `${name}: sub and watch are refused` });
+  watch.assertSilent();
+  watch.assertOpen();
+
+  leader.relay.pass();
+  await watch.assertMoved();
+  watch.assertSilent();
+  await standsBy(leader);
+  await other.stop();
+  await leader.stop();
+});
+
+test("a leader that was stopped while another one took over answers nothing when it continues, and closes with 4201", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  const watch = await SyncWatch.open(leader, t);
+  watch.mark();
+  leader.child.kill("SIGSTOP");
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  assert.equal((await trigger(other)).status, 200);
+  watch.ask(); // it waits in the socket
+  const polled = leader.http.request("GET", watch.poll.target, { key: keys.prod }).catch(() => ({ status: 503 }));
+  leader.child.kill("SIGCONT");
+  await watch.assertMoved();
+  assert.equal((await polled).status, 503);
+  assert.deepEqual(watch.answers.filter(({ status }) => status !== 503), []);
+  watch.assertSilent();
+  await standsBy(leader);
+  await other.stop();
+  await leader.stop();
+});
+
+test("a doubt that ends without another leader closes nothing, and what was asked for meanwhile is answered", { timeout: 180_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
+  const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
+  const watch = await SyncWatch.open(gateway, t);
+  relay.hold();
+  await doubts(gateway);
+  watch.mark();
+  for (const { socket } of watch.sockets) {
+    socket.send({ op: "sub", id: 3, all: true, counts: true });
+    socket.send({ op: "watch", id: 4, filter: {}, limit: 5, counts: true });
+    socket.send({ op: "sub", id: 5, all: true });
+    socket.send({ op: "unsub", id: 5 });
+  }
+  for (const { name } of watch.sockets) await until(() => watch.sinceMark(name).some(({ op, id }) => op === "end" && id === 5), { what: "unsub is answered" });
+  watch.assertSilent();
+  relay.pass();
+  for (const { name } of watch.sockets) {
+    const has = (op, id) => watch.sinceMark(name).some((one) => one.op === op && one.id === id);
+    await until(() => ["ok", "rows"].every((op) => has(op, 3)) && ["ok", "list"].every((op) => has(op, 4)), { what: `${name} is answered` });
+    assert.ok(!has("ok", 5));
+  }
+  const { json: { id } } = await until(async () => { const reply = await trigger(gateway); return reply.status === 200 && reply; }, { what: "it serves" });
+  for (const { name } of [...watch.sockets, ...watch.streams])
+    await until(() => watch.sinceMark(name).some((one) => saysInSync(one) && JSON.stringify(one).includes(id)), { what: `${name} sees the new run` });
+  watch.assertOpen();
+  await gateway.stop();
+});
+
+test("a leader that is told to end hands the lead over before its sockets leave, and is silent from then on", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t, { options: ["--drain-timeout", "20s"] });
+  const watch = await SyncWatch.open(leader, t); // its sockets stay until they are closed
+  leader.child.kill("SIGTERM");
+  await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
+  watch.mark();
+  watch.ask();
+  await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
+  assert.equal(leader.end, undefined, "the first one still drains");
+  assert.equal((await trigger(other)).status, 200);
+  for (const { socket } of watch.sockets) assert.match(`${(await socket.closed).code}`, /^42/);
+  watch.assertSilent();
+  assert.deepEqual(await leader.ended(), { code: 0, signal: null });
+  await other.stop();
+});
+
+test("a socket that is opened at a gateway that stands by waits until that gateway leads", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  leader.child.kill("SIGTERM");
+  const ws = await WebSocket.open({ port: other.port, target: "/realtime/v1/ws", headers: { authorization: `Bearer ${keys.prod}` } });
+  assert.equal((await other.http.request("GET", "/readyz")).status, 200);
+  ws.cut();
+  await leader.ended();
+  await other.stop();
+});

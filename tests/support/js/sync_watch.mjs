@@ -1,0 +1,146 @@
+// A client of every transport on one gateway, which notes whatever says "in sync": the judge of a gateway that may
+// have been deposed.
+//
+//   const watch = await SyncWatch.open(gateway, t);
+//   … the gateway comes into doubt …
+//   watch.mark(); … watch.assertSilent();
+import assert from "node:assert/strict";
+
+import { EventStream } from "./event_stream.mjs";
+import { keys, until } from "./gateway.mjs";
+import { target as noticesAt, NoticeSocket } from "./notices.mjs";
+import { RunsSocket } from "./runs.mjs";
+import { UpgradeRefused, WebSocket } from "./websocket.mjs";
+
+const key = keys.prod;
+const authorization = { authorization: `Bearer ${key}` };
+
+/** Whether a message of runs.v1 makes its client complete, or answers what it asked for. */
+export const saysInSync = ({ op, more }) => ["welcome", "ok", "ping", "counts"].includes(op) || (["rows", "patch", "list"].includes(op) && !more);
+
+/** The status that a WebSocket's upgrade is refused with; 101: it is not. */
+async function upgrade({ port }, target) {
+  try {
+    const ws = await WebSocket.open({ port, target, headers: authorization });
+    ws.cut();
+    return 101;
+  } catch (error) {
+    if (error instanceof UpgradeRefused) return error.status;
+    throw error;
+  }
+}
+
+const POLL = "/realtime/v1/runs?tags=watched";
+
+/** A held poll at the newest position. */
+async function beginPoll(gateway) {
+  const { status, headers, text } = await gateway.http.request("GET", `${POLL}&offset=-1`, { key });
+  assert.equal(status, 200, text);
+  const position = `&offset=${headers["electric-offset"]}&handle=${headers["electric-handle"]}`;
+  return { target: `${POLL}${position}`, held: gateway.http.request("GET", `${POLL}${position}&live=true`, { key }) };
+}
+
+export class SyncWatch {
+  static async open(gateway, t) {
+    const watch = new SyncWatch(gateway);
+    const { json: { id } } = await gateway.post("/api/v1/tasks/watched/trigger", { payload: 1, options: { tags: ["watched"] } }, { key });
+    watch.run = id;
+    for (const protocol of ["runs.v1.json", "runs.v1.msgpack"]) await watch.#openSocket(protocol, t);
+    await watch.#openUnsaid(t);
+    for (const query of ["all=1&counts=1", "watch=1&limit=10&counts=1"]) await watch.#openStream(query, t);
+    watch.notices = await NoticeSocket.connect(gateway, { t });
+    watch.poll = await beginPoll(gateway);
+    watch.waiting = gateway.http.request("GET", `/api/v3/runs/${id}?wait=50s`, { key });
+    for (const answer of [watch.poll.held, watch.waiting]) answer.then((reply) => { watch.answers.push(reply); }, () => {});
+    return watch;
+  }
+
+  constructor(gateway) { Object.assign(this, { gateway, sockets: [], streams: [], answers: [], marks: new Map() }); }
+
+  async #openSocket(protocol, t) {
+    const messages = [];
+    const socket = await RunsSocket.open({ port: this.gateway.port, token: key, protocol, hello: {}, onMessage: (message) => messages.push(message) });
+    t.after(() => socket.cut());
+    socket.send({ op: "sub", id: 1, all: true, counts: true });
+    socket.send({ op: "watch", id: 2, filter: {}, limit: 10, counts: true });
+    const complete = (op, id) => messages.some((one) => one.op === op && one.id === id && !one.more);
+    await until(() => complete("rows", 1) && complete("list", 2) && complete("counts", 2), { what: `${protocol} is in sync` });
+    this.sockets.push({ socket, messages, name: protocol });
+  }
+
+  /** One that has said nothing yet. */
+  async #openUnsaid(t) {
+    const messages = [];
+    this.unsaid = await RunsSocket.open({ port: this.gateway.port, onMessage: (message) => messages.push(message) });
+    this.unsaid.messages = messages;
+    t.after(() => this.unsaid.cut());
+  }
+
+  async #openStream(query, t) {
+    const stream = await EventStream.open(`${this.gateway.url}/realtime/v1/events?${query}`, { headers: authorization });
+    t.after(() => stream.cut());
+    await until(() => stream.events.some(({ type, data }) => type === "rows" && saysInSync(data)), { what: `${query} is in sync` });
+    this.streams.push({ stream, name: query });
+  }
+
+  /** What comes from now on is judged. */
+  mark() {
+    for (const { messages, name } of this.sockets) this.marks.set(name, messages.length);
+    for (const { stream, name } of this.streams) this.marks.set(name, stream.events.length);
+  }
+
+  sinceMark(name) {
+    const { messages } = this.sockets.find((one) => one.name === name) ?? {};
+    if (messages) return messages.slice(this.marks.get(name));
+    return this.streams.find((one) => one.name === name).stream.events.slice(this.marks.get(name)).map(({ data }) => data);
+  }
+
+  /** Sends a sub, a watch and a first hello, which nothing may answer. */
+  ask() {
+    for (const { socket } of this.sockets) {
+      socket.send({ op: "sub", id: 3, all: true, counts: true });
+      socket.send({ op: "watch", id: 4, filter: {}, limit: 5, counts: true });
+    }
+    this.unsaid.send({ op: "hello", token: key });
+  }
+
+  assertSilent() {
+    for (const { name } of [...this.sockets, ...this.streams])
+      assert.deepEqual(this.sinceMark(name).filter(saysInSync), [], name);
+    assert.deepEqual(this.unsaid.messages, []);
+  }
+
+  /** What was held ended with 503, and nothing is let in. */
+  async assertRefusing() {
+    const { gateway } = this;
+    await until(() => this.answers.length === 2, { what: "held calls end" });
+    for (const { status, headers, text } of [...this.answers, await gateway.http.request("GET", this.poll.target, { key }),
+      await gateway.http.request("GET", `/api/v3/runs/${this.run}`, { key }), await gateway.http.request("GET", "/api/v1/runs", { key })]) {
+      assert.equal(status, 503, text);
+      assert.match(headers["retry-after"], /^\d+$/);
+      assert.equal(headers["electric-up-to-date"], undefined);
+    }
+    assert.equal(await upgrade(gateway, "/realtime/v1/ws"), 503);
+    assert.equal(await upgrade(gateway, noticesAt), 503);
+    assert.equal((await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: authorization })).status, 503);
+    const source = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { ...authorization, accept: "text/event-stream" } });
+    await source.over(); // an EventSource that is refused never comes again
+    assert.deepEqual(source.events.map(({ type }) => type), ["drain"]);
+  }
+
+  assertOpen() {
+    for (const { socket, name } of this.sockets) assert.ok(!socket.ws.isClosed, name);
+    for (const { stream, name } of this.streams) assert.ok(!stream.ended, name);
+    assert.ok(!this.notices.ws.isClosed);
+  }
+
+  /** The gateway knows that another one leads. */
+  async assertMoved() {
+    for (const { socket, name } of this.sockets) assert.equal((await socket.closed).code, 4201, name);
+    for (const { stream, name } of this.streams) {
+      await stream.over();
+      assert.equal(stream.events.at(-1).type, "drain", name);
+    }
+    assert.equal((await this.notices.ws.closed).code, 4201);
+  }
+}
