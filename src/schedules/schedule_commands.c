@@ -1,4 +1,4 @@
-/* schedule_commands.c - schedules are made, changed, moved and removed.
+/* schedule_commands.c - schedules are made, changed and removed.
  *
  *   find ─► busy? wait ─► decide ─► commit ─► the schedule is what was decided ─► done
  *     ▲                                                                           │
@@ -28,15 +28,15 @@ void schedule_commands_go(struct list *parked)
 
 /* ---- the commit ---- */
 
-static void add_change(struct schedule_command *command, const struct environment *env,
-                       uint32_t expected, struct bytes *body)
+/* body: NULL removes the schedule. */
+static void set_change(struct schedule_command *command, struct bytes *body)
 {
-    command->changes[command->change_count++] = (struct change){
+    command->change = (struct change){
         .kind = CHANGE_DOCUMENT,
-        .env = env->number,
-        .expected = expected,
+        .env = command->env->number,
+        .expected = command->schedule->version,
         .document = { .kind = DOC_SCHEDULE,
-                      .env = env->number,
+                      .env = command->env->number,
                       .name = bytes_create(slice_of(command->schedule->id)),
                       .body = body },
     };
@@ -68,9 +68,9 @@ static void on_written(struct document_write *write, enum err status)
         return;
     }
     if (!status) {
-        schedule->version = command->changes[command->change_count - 1].document.version;
+        schedule->version = command->change.document.version;
         schedule->failing = false;
-        schedule_adopt(all, schedule, command->env, &command->next);
+        schedule_adopt(all, schedule, &command->next);
     }
     finish(command, schedule, status); /* who asked may free the command */
     schedule_release(all, schedule);
@@ -83,7 +83,7 @@ static struct schedule *make(struct schedule_command *command)
     text_make_next_id("sched", loop_wall_ms(engine_loop(all->engine)), all->last_id);
     struct schedule *schedule = schedule_add(all, command->env, all->last_id);
     schedule_facts_copy(&facts, &command->next);
-    schedule_adopt(all, schedule, command->env, &facts);
+    schedule_adopt(all, schedule, &facts);
     return schedule;
 }
 
@@ -92,18 +92,11 @@ static void commit(struct schedule_command *command, struct schedule *schedule)
     struct schedules *all = command->all;
     if (!schedule)
         schedule = make(command);
-    bool moves = schedule->env != command->env;
     command->schedule = schedule;
     schedule->busy = true;
     timers_clear(&all->due, &schedule->due);
-    command->change_count = 0;
-    if (command->removes || moves)
-        add_change(command, schedule->env, schedule->version, NULL);
-    if (!command->removes)
-        add_change(command, command->env, moves ? 0 : schedule->version,
-                   schedule_facts_write(&command->next));
-    documents_write_begin(all->engine, command->changes, command->change_count,
-                          &command->write, on_written);
+    set_change(command, command->removes ? NULL : schedule_facts_write(&command->next));
+    documents_write_begin(all->engine, &command->change, 1, &command->write, on_written);
 }
 
 /* ---- deciding ---- */

@@ -54,22 +54,11 @@ static struct schedule *find_named(struct schedule_command *command)
     return find_in(call, call->params[0]);
 }
 
-/* Finds a schedule by the key of the wish, in every environment of the project. */
+/* Finds a schedule by the key of the wish. A key belongs to its environment. */
 static struct schedule *find_by_key(struct schedule_command *command)
 {
-    const struct schedule_call *op = call_of(command);
-    struct slice key = bytes_slice(op->wish.key);
-    struct accounts *accounts = api_accounts(op->call->api);
-    struct engine *engine = api_engine(op->call->api);
-    if (!key.ptr)
-        return NULL;
-    struct schedule *found = schedules_by_key(command->all, command->env, key);
-    for (struct account *a = NULL; !found && (a = accounts_next(accounts, a));) {
-        struct environment *env = engine_environment(engine, a->number);
-        if (env && a->project == op->call->account->project)
-            found = schedules_by_key(command->all, env, key);
-    }
-    return found;
+    struct slice key = bytes_slice(call_of(command)->wish.key);
+    return key.ptr ? schedules_by_key(command->all, command->env, key) : NULL;
 }
 
 /* ---- deciding ---- */
@@ -94,7 +83,7 @@ static bool has_room(struct schedule_command *command, const struct schedule *no
 {
     int64_t max = api_options(call_of(command)->call->api)->schedules_max;
     size_t count = schedules_count(command->all, command->env);
-    if ((now && now->env == command->env) || (int64_t)count < max)
+    if (now || (int64_t)count < max)
         return true;
     explain(&command->why, ERR_RULE,
             "You have created %zu/%lld schedules so you'll need to increase your limits or "

@@ -36,9 +36,9 @@ struct schedule *schedule_add(struct schedules *all, struct environment *env,
                               const char *id);
 void schedule_remove(struct schedules *all, struct schedule *schedule);
 
-/* Takes over the facts; env is where it is from now on. */
+/* Takes over the facts. */
 void schedule_adopt(struct schedules *all, struct schedule *schedule,
-                    struct environment *env, struct schedule_facts *facts);
+                    struct schedule_facts *facts);
 
 /* Its commit is through: it is due again, and what was parked is decided. */
 void schedule_release(struct schedules *all, struct schedule *schedule);

@@ -185,16 +185,10 @@ static void enter_index(struct schedules *all, struct schedule *schedule)
 }
 
 void schedule_adopt(struct schedules *all, struct schedule *schedule,
-                    struct environment *env, struct schedule_facts *facts)
+                    struct schedule_facts *facts)
 {
     struct failure why;
     leave_index(all, schedule);
-    if (schedule->env != env) {
-        list_remove(&schedule->link);
-        schedules_in(all, schedule->env)->count--;
-        schedule->env = env;
-        put_in_order(schedules_in(all, env), schedule);
-    }
     schedule_facts_finish(&schedule->facts);
     schedule->facts = *facts;
     *facts = (struct schedule_facts){ 0 };
@@ -373,7 +367,7 @@ enum err schedules_restore(struct schedules *all, const struct document *documen
                        document->name->data);
     struct schedule *schedule = schedule_add(all, env, document->name->data);
     schedule->version = document->version;
-    schedule_adopt(all, schedule, env, &facts);
+    schedule_adopt(all, schedule, &facts);
     if (!schedule->zone)
         log_warn("schedule not understood", "schedule", schedule->id, "timezone",
                  schedule->facts.timezone->data, NULL);

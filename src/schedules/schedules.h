@@ -123,7 +123,7 @@ typedef void schedule_done_fn(struct schedule_command *command, enum err status)
 /* Embedded by the operation. */
 struct schedule_command {
     struct schedules *all;
-    struct environment *env; /* where the schedule is afterwards */
+    struct environment *env; /* of the schedule */
     schedule_find_fn *find;
     schedule_decide_fn *decide;
     schedule_done_fn *done;
@@ -134,14 +134,12 @@ struct schedule_command {
 
     struct schedule_facts next;
     struct document_write write;
-    struct change changes[2];
-    size_t change_count;
+    struct change change;
     struct deferred deferred;
     struct list link; // schedule::parked
 };
 
-/* find, then decide, at the end of this turn or when its commit in flight is through. A
- * schedule of another environment moves into env. */
+/* find, then decide, at the end of this turn or when its commit in flight is through. */
 void schedule_command_begin(struct schedules *all, struct environment *env,
                             struct schedule_command *command, schedule_find_fn *find,
                             schedule_decide_fn *decide, schedule_done_fn *done);

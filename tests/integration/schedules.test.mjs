@@ -67,16 +67,17 @@ test("activate and deactivate may come twice, and nextRun is null while it is of
   }
 });
 
-test("a deduplication key names one schedule of the project, which moves to who uses it", async () => {
+test("a deduplication key names one schedule of its environment", async () => {
   const first = await create({ deduplicationKey: "moving", externalId: "a" });
   const second = await create({ deduplicationKey: "moving", cron: "30 5 * * *" });
   assert.deepEqual([second.id, second.generator.expression, second.externalId], [first.id, "30 5 * * *", undefined]);
-  const moved = await create({ deduplicationKey: "moving" }, gateway, keys.prod);
-  assert.deepEqual([moved.id, moved.environments[0].type], [first.id, "PRODUCTION"]);
-  assert.equal((await gateway.get(one(first.id))).status, 404);
-  assert.equal((await good(gateway.get(one("moving"), { key: keys.prod }))).id, first.id);
+  const other = await create({ deduplicationKey: "moving" }, gateway, keys.prod);
+  assert.deepEqual([other.id === first.id, other.environments[0].type], [false, "PRODUCTION"]);
+  assert.equal((await good(gateway.get(one("moving")))).id, first.id);
+  assert.equal((await good(gateway.get(one("moving"), { key: keys.prod }))).id, other.id);
+  assert.equal((await create({ deduplicationKey: "moving" }, gateway, keys.prod)).id, other.id);
   const [a, b] = await Promise.all([create({ deduplicationKey: "both" }), create({ deduplicationKey: "both" }, gateway, keys.staging)]);
-  assert.equal(a.id, b.id);
+  assert.notEqual(a.id, b.id);
   const [c, d] = [await create({ deduplicationKey: "" }), await create({ deduplicationKey: "" })];
   assert.notEqual(c.id, d.id);
   assert.equal(c.deduplicationKey, undefined);
