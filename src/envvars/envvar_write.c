@@ -37,6 +37,7 @@ struct envvar_write {
     size_t count, sealed; /* plans, and changes made of them */
     struct deferred deferred;
     struct buf errors;   /* the elements of variableErrors */
+    struct buf skipped;  /* the same of those that an import leaves out */
     const char *refused; /* in one sentence; NULL: explained, or nothing is wrong */
     struct document_write write;
     struct account *reading; /* whose variables are read again */
@@ -47,17 +48,17 @@ struct envvar_write {
 
 /* ---- what is wrong ---- */
 
-static void blame(struct envvar_write *op, struct slice name, const char *format,
+static void blame(struct buf *errors, struct slice name, const char *format,
                   const char *more)
 {
     struct buf text = { 0 };
-    buf_add_text(&op->errors, op->errors.len ? ",{\"key\":" : "{\"key\":");
-    buf_add_json(&op->errors, name);
-    buf_add_text(&op->errors, ",\"error\":");
+    buf_add_text(errors, errors->len ? ",{\"key\":" : "{\"key\":");
+    buf_add_json(errors, name);
+    buf_add_text(errors, ",\"error\":");
     buf_add_text(&text, format);
     buf_add_text(&text, more);
-    buf_add_json(&op->errors, buf_slice(&text));
-    buf_add_char(&op->errors, '}');
+    buf_add_json(errors, buf_slice(&text));
+    buf_add_char(errors, '}');
     buf_finish(&text);
 }
 
@@ -77,24 +78,50 @@ static bool is_blank(const struct wish *wish)
     return !slice_trim(wish->name).len || !slice_trim(wish->value).len;
 }
 
+/* Why no environment could have the variable; NULL: one could. Lines of a file that was never
+ * written for this gateway are often so, and an import leaves them out. */
+static const char *why_never(const struct wish *wish)
+{
+    if (variable_name_is_reserved(wish->name))
+        return "The name is not allowed: the gateway sets it for its tasks.";
+    if (!variable_name_is_valid(wish->name))
+        return "The name must be 1 to 256 letters, digits, underscores, dots or dashes, "
+               "and begin with a letter, a digit or an underscore.";
+    return is_blank(wish) ? "The value is empty." : NULL;
+}
+
+static const char *why_not(const struct wish *wish)
+{
+    const char *never = why_never(wish);
+    if (never)
+        return never;
+    if (wish->value.len > VARIABLE_VALUE_MAX)
+        return "The value is longer than 65536 bytes.";
+    if (memchr(wish->value.ptr, '\0', wish->value.len))
+        return "The value has a zero byte, which no process can have.";
+    return NULL;
+}
+
 static bool may_be_set(struct envvar_write *op, const struct wish *wish)
 {
-    size_t before = op->errors.len;
-    if (variable_name_is_reserved(wish->name))
-        blame(op, wish->name, "The name is not allowed: the gateway sets it for its tasks.",
-              "");
-    else if (!variable_name_is_valid(wish->name))
-        blame(op, wish->name,
-              "The name must be 1 to 256 letters, digits, underscores, dots or dashes, "
-              "and begin with a letter, a digit or an underscore.",
-              "");
-    else if (is_blank(wish))
-        blame(op, wish->name, "The value is empty.", "");
-    else if (wish->value.len > VARIABLE_VALUE_MAX)
-        blame(op, wish->name, "The value is longer than 65536 bytes.", "");
-    else if (memchr(wish->value.ptr, '\0', wish->value.len))
-        blame(op, wish->name, "The value has a zero byte, which no process can have.", "");
-    return op->errors.len == before;
+    const char *reason = why_not(wish);
+    if (reason)
+        blame(&op->errors, wish->name, reason, "");
+    return !reason;
+}
+
+/* What is left out stays so when the write is decided again. */
+static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++) {
+        const char *reason = why_never(&wishes[i]);
+        if (reason)
+            blame(&op->skipped, wishes[i].name, reason, "");
+        else
+            wishes[kept++] = wishes[i];
+    }
+    *count = kept;
 }
 
 /* All variables may be set, or none is. */
@@ -160,7 +187,7 @@ static bool are_new(struct envvar_write *op, const struct account *account,
     for (size_t i = 0; i < count; i++) {
         if (!variables_own(account, wishes[i].name))
             continue;
-        blame(op, wishes[i].name, "Variable already set in ", title_of(account));
+        blame(&op->errors, wishes[i].name, "Variable already set in ", title_of(account));
         are_new = false;
     }
     if (!are_new)
@@ -192,6 +219,10 @@ static enum err decide_many(struct envvar_write *op)
 {
     struct envvar_wishes *wishes = &op->wishes;
     struct account *parent = op->account->parent;
+    if (op->kind == WRITE_IMPORT) {
+        leave_out(op, wishes->own, &wishes->own_count);
+        leave_out(op, wishes->parents, &wishes->parent_count);
+    }
     if (!may_all_be_set(op, wishes->own, wishes->own_count) ||
         (parent && !may_all_be_set(op, wishes->parents, wishes->parent_count)))
         return ERR_INVALID;
@@ -229,7 +260,7 @@ static enum err decide_delete(struct envvar_write *op)
 static enum err decide(struct envvar_write *op)
 {
     struct accounts *accounts = api_accounts(op->call->api);
-    if (op->kind == WRITE_MANY)
+    if (op->kind == WRITE_MANY || op->kind == WRITE_IMPORT)
         return decide_many(op);
     if (!variables_known(accounts, op->account->project, op->wishes.own->name))
         return explain(&op->call->why, ERR_NOT_FOUND, "Environment variable not found");
@@ -243,9 +274,29 @@ static void write_free(struct envvar_write *op)
     environment_release(op->env);
     wishes_finish(&op->wishes);
     buf_finish(&op->errors);
+    buf_finish(&op->skipped);
     free(op->plans);
     free(op->changes);
     free(op);
+}
+
+static void add_list(struct buf *out, const char *member, const struct buf *elements)
+{
+    if (!elements->len)
+        return;
+    buf_print(out, ",\"%s\":[", member);
+    buf_add(out, buf_slice(elements));
+    buf_add_char(out, ']');
+}
+
+static void reply_set(struct envvar_write *op)
+{
+    struct buf out = { 0 };
+    buf_add_text(&out, "{\"success\":true");
+    add_list(&out, "skipped", &op->skipped);
+    buf_add_char(&out, '}');
+    api_reply_json(op->call, 200, buf_slice(&out));
+    buf_finish(&out);
 }
 
 static void reply_refused(struct envvar_write *op)
@@ -253,11 +304,7 @@ static void reply_refused(struct envvar_write *op)
     struct buf out = { 0 };
     buf_add_text(&out, "{\"error\":");
     buf_add_json(&out, slice_of(op->refused));
-    if (op->errors.len) {
-        buf_add_text(&out, ",\"variableErrors\":[");
-        buf_add(&out, buf_slice(&op->errors));
-        buf_add_char(&out, ']');
-    }
+    add_list(&out, "variableErrors", op->errors.len ? &op->errors : &op->skipped);
     buf_add_char(&out, '}');
     api_reply_json(op->call, errors[ERR_INVALID].http_status, buf_slice(&out));
     buf_finish(&out);
@@ -272,7 +319,7 @@ static void finish(struct envvar_write *op, enum err status)
     else if (status)
         api_reply_error(op->call, status);
     else
-        api_reply_json(op->call, 200, SLICE("{\"success\":true}"));
+        reply_set(op);
     list_remove(&op->link);
     write_free(op);
     vault_release(envvars->vault);

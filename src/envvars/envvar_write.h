@@ -6,9 +6,10 @@
 #include "envvars/envvar_body.h"
 
 enum write_kind {
-    WRITE_MANY,  /* all of the wishes, or none */
-    WRITE_ONE,   /* one that the project knows */
-    WRITE_DELETE /* the value of the one that is named */
+    WRITE_MANY,   /* all of the wishes, or none */
+    WRITE_IMPORT, /* the same, but for those that could never be set: they are left out */
+    WRITE_ONE,    /* one that the project knows */
+    WRITE_DELETE  /* the value of the one that is named */
 };
 
 /* Takes over the wishes, and answers the call later. */

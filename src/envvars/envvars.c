@@ -107,7 +107,7 @@ static enum err create(struct api_call *call)
 
 static enum err upload(struct api_call *call)
 {
-    return write_wishes(call, wishes_read_many, WRITE_MANY, "Invalid body");
+    return write_wishes(call, wishes_read_many, WRITE_IMPORT, "Invalid body");
 }
 
 static enum err update(struct api_call *call)
@@ -150,7 +150,7 @@ static const struct route routes[] = {
       .body = "{variables: {*: string}, parentVariables?: {*: string}, override?: boolean, "
           "isSecret?: boolean, source?: {type: 'user'|'integration', userId?: string, "
           "integration?: string, ...}, ...}",
-      .reply = "{success: boolean}",
+      .reply = "{success: boolean, skipped?: SkippedVariable[]}",
       .also = "422 507" },
     { .method = HTTP_GET_, .path = VARIABLES "/{name}",
       .auth = BOTH, .body_limit = NO_BODY, .handle = retrieve,
@@ -178,6 +178,7 @@ static const struct route routes[] = {
 
 static const struct schema schemas[] = {
     { "EnvironmentVariable", "{name: string, value: string, isSecret: boolean}" },
+    { "SkippedVariable", "{key: string, error: string}" },
     { 0 },
 };
 

@@ -95,17 +95,22 @@ test("a secret is write-only, and stays one", async () => {
   assert.equal((await values()).SECRET, "open now");
 });
 
-test("what cannot be set is named, and nothing is set", async () => {
+test("an import leaves out what could never be set, and names it", async () => {
   const ours = ["API_URL", "SECRET_KEY", "STREAM_URL", "RUN_ID", "PREVIEW_BRANCH", "MACHINE_PRESET"].map((name) => `TRIGGER_${name}`);
   const reserved = "The name is not allowed: the gateway sets it for its tasks.", empty = "The value is empty.";
   const named = (names, error) => names.map((key) => ({ key, error }));
   const dropped = Object.fromEntries(ours.map((name) => [name, "x"]));
-  for (const override of [true, false]) {
-    const reply = await expectReply(upload({ variables: { ...dropped, BLANK: "  ", NOTHING: "", KEPT: "k" }, override }), 400);
-    assert.deepEqual(reply.json, { error: "Some of the variables cannot be set.", variableErrors: [...named(ours, reserved), ...named(["BLANK", "NOTHING"], empty)] });
-    assert.equal((await values()).KEPT, undefined, "all or nothing");
+  for (const value of ["k", "l"]) {
+    const reply = await expectReply(upload({ variables: { ...dropped, BLANK: "  ", NOTHING: "", KEPT: value, TOO: "t" }, override: true }), 200);
+    assert.deepEqual(reply.json, { success: true, skipped: [...named(ours, reserved), ...named(["BLANK", "NOTHING"], empty)] });
+    const now = await values();
+    assert.deepEqual([now.KEPT, now.TOO, now.BLANK, now.TRIGGER_RUN_ID], [value, "t", undefined, undefined]);
   }
-  assert.match((await expectReply(upload({ variables: { " ": "z", KEPT: "k" } }), 400)).json.variableErrors[0].error, /letters, digits/);
+  const { json: { skipped } } = await expectReply(upload({ variables: { "B C": "z", ELSE: "e" } }), 200);
+  assert.deepEqual(skipped.map(({ key }) => key), ["B C"]);
+  assert.match(skipped[0].error, /letters, digits/);
+  await expectReply(upload({ variables: { SENTRY_DSN: "", KEPT: "m" } }), 400, /already set/);
+  await expectReply(upload({ variables: dropped }), 400, { error: "You must set at least one valid variable.", variableErrors: named(ours, reserved) });
   await expectReply(upload({ variables: {} }), 400, { error: "You must set at least one valid variable." });
   await expectReply(upload({ variables: { BLANK: "" } }), 400, { error: "You must set at least one valid variable.", variableErrors: named(["BLANK"], empty) });
   for (const name of ours)
@@ -313,9 +318,10 @@ test("an upload to a branch may set its parent's variables too, each by its own 
   await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_C: "parent" } }), 200, success); // one part is enough
   assert.deepEqual([(await branchValues("three")).P_A, (await values("preview")).P_C], ["branch", "parent"]);
   await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_B: "no" } }), 400, /already set/);
-  await expectReply(send({ variables: { P_A: "" }, parentVariables: { P_D: "parent" }, override: true }), 400, /at least one/);
-  await expectReply(send({ variables: { P_D: "branch" }, parentVariables: { TRIGGER_RUN_ID: "x", P_D: "parent" } }), 400, /cannot be set/);
-  assert.deepEqual([(await branchValues("three")).P_D, (await values("preview")).P_D], [undefined, undefined]);
+  await expectReply(send({ variables: { P_A: "" }, parentVariables: { P_D: "parent" }, override: true }), 200);
+  const left = await expectReply(send({ variables: { P_E: "branch" }, parentVariables: { TRIGGER_RUN_ID: "x", P_E: "parent" } }), 200);
+  assert.deepEqual(left.json.skipped.map(({ key }) => key), ["TRIGGER_RUN_ID"]);
+  assert.deepEqual([(await branchValues("three")).P_E, (await values("preview")).P_E, (await values("preview")).P_D], ["branch", "parent", "parent"]);
   await expectReply(send({ variables: { Q_A: "x" }, parentVariables: { Q_B: "x" } }, { key: keys.pat }), 200, success); // no branch
   assert.equal((await values("preview")).Q_B, undefined);
 });
@@ -356,7 +362,7 @@ test("values outlive a kill, and are nowhere in clear", async (t) => {
   await set({ variables: { OPEN: canaries[0] } });
   await set({ variables: { HIDDEN: canaries[1] }, isSecret: true });
   await expectReply(own.put(at("dev", "/HIDDEN"), { value: canaries[2] }), 200, success);
-  await expectReply(own.post(at("dev", "/import"), { variables: { OPEN: canaries[3], "B C": canaries[3] } }), 400);
+  await expectReply(own.post(at("dev", "/import"), { variables: { OPEN: canaries[3], "B C": canaries[3] } }), 400); // OPEN is set
   await expectReply(own.post(at("dev"), `{"name":"X","value":"${canaries[3]}"`), 400);
   const nowhere = (when) => {
     const files = fs.readdirSync(own.data).map((name) => path.join(own.data, name)).filter((file) => fs.statSync(file).isFile());
