@@ -40,6 +40,11 @@ static enum err read_delay(struct slice text, bool is_number, int64_t now_ms,
     double number = 0;
     bool is_date =
         is_number && scan_number(text, &number) && !text_number_to_time(number, &time);
+    if (is_number && scan_number(text, &number) && trigger_number_is_no_time(number))
+        return explain(why, ERR_INVALID,
+                       "Invalid delay: %.*s as a number is a date in milliseconds since "
+                       "1970; for a duration send text like 60s",
+                       SLICE_ARG(text_clip(text)));
     if (!is_date && text_to_moment(text, now_ms, &time))
         return explain(why, ERR_INVALID,
                        "Invalid delay: '%.*s' is neither a date like "

@@ -128,6 +128,8 @@ static enum err read_part(const struct cron_field *field, struct slice part,
     if (take_char(&rest, '/')) {
         if (!take_digits(&rest, &step) || step < 1)
             return refuse(why, field, part, "needs a step of 1 or more behind the /");
+        if (step > field->max - field->min + 1 && !cron->overstepped)
+            cron->overstepped = field->name;
         if (!any && from == to)
             to = field->max;
     }
@@ -204,6 +206,17 @@ enum err cron_read(struct slice text, struct cron *cron, struct failure *why)
                        "Invalid cron expression: no month of it has such a day");
     *cron = read;
     return OK;
+}
+
+enum err cron_read_new(struct slice text, struct cron *cron, struct failure *why)
+{
+    enum err err = cron_read(text, cron, why);
+    if (!err && cron->overstepped)
+        err = explain(why, ERR_INVALID,
+                      "Invalid cron expression: %s: a step is larger than the range of the "
+                      "field, so it would not repeat as written",
+                      cron->overstepped);
+    return err;
 }
 
 /* ---- days ---- */

@@ -35,11 +35,16 @@ struct cron {
     uint8_t nth_weekdays[5]; /* 5#2: the second Friday, in [1] */
     bool last_day;           /* L */
     bool every_day, every_weekday;
+    const char *overstepped; /* name of the first field with a step larger than its range */
 };
 
 /* ERR_INVALID with the whole sentence: "Invalid cron expression: …". Expressions that
  * would never run are refused too. */
 enum err cron_read(struct slice text, struct cron *cron, struct failure *why);
+
+/* The same for an expression that a user gives now: a step that is larger than the range of its
+ * field, as in 61 minutes, is refused too. Schedules that are stored may have one. */
+enum err cron_read_new(struct slice text, struct cron *cron, struct failure *why);
 
 /* The first time after the given one; both Unix ms. 0: none in the next fifty years. */
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_ms);

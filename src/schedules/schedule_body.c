@@ -136,7 +136,7 @@ enum err schedule_body_check(struct api_call *call, const struct schedule_facts 
     struct cron cron;
     const struct zone *zone;
     struct slice name = bytes_slice(wish->task);
-    if (cron_read(bytes_slice(wish->cron), &cron, why))
+    if (cron_read_new(bytes_slice(wish->cron), &cron, why))
         return why->code = ERR_RULE;
     if (schedule_body_find_zone(call, bytes_slice(wish->timezone), &zone, why))
         return ERR_RULE;

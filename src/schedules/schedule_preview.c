@@ -66,7 +66,7 @@ static enum err read(struct api_call *call, struct schedule_preview *op,
         (!members_number(body, "count", &op->left) || op->left < 1 || op->left > COUNT_MAX))
         return explain(&call->why, ERR_INVALID, "count: must be a number from 1 to %d",
                        COUNT_MAX);
-    if (cron_read(bytes_slice(*cron), &op->cron, &call->why))
+    if (cron_read_new(bytes_slice(*cron), &op->cron, &call->why))
         return call->why.code = ERR_RULE;
     return schedule_body_find_zone(call, *timezone ? bytes_slice(*timezone) : SLICE("UTC"),
                                    &op->zone, &call->why);

@@ -42,14 +42,15 @@ static bool is_as_wanted(const struct schedule *now, const struct worker_task *t
            same_text(now->facts.window, task->window);
 }
 
-enum err schedule_sync_check(struct api *api, const struct worker_task *task,
+enum err schedule_sync_check(struct api *api, const struct worker_task *task, bool is_new,
                              struct failure *why)
 {
+    struct slice text = bytes_slice(task->cron);
     struct failure reason;
     struct cron cron;
     if (!task->cron)
         return OK;
-    if (cron_read(bytes_slice(task->cron), &cron, &reason))
+    if (is_new ? cron_read_new(text, &cron, &reason) : cron_read(text, &cron, &reason))
         return explain(why, ERR_INVALID, "metadata.tasks: the schedule of '%.80s': %s",
                        task->id->data, reason.text);
     if (!schedules_zone(api_schedules(api), bytes_slice(task->timezone)))
@@ -98,7 +99,7 @@ static enum decision decide(struct schedule_command *command, const struct sched
     }
     if (is_as_wanted(now, task))
         return DECISION_NOTHING;
-    if (schedule_sync_check(one->sync->api, task, &why)) {
+    if (schedule_sync_check(one->sync->api, task, false, &why)) {
         log_warn("declared schedule left out", "reason", why.text, NULL);
         return DECISION_NOTHING;
     }

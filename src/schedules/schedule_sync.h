@@ -25,8 +25,9 @@ struct schedule_sync {
     struct deferred deferred;
 };
 
-/* ERR_INVALID: the expression, time zone or window that a task declares is none. */
-enum err schedule_sync_check(struct api *api, const struct worker_task *task,
+/* is_new: a registration declares it now, and it is not stored yet; cron_read_new judges it.
+ * ERR_INVALID: the expression, time zone or window that a task declares is none. */
+enum err schedule_sync_check(struct api *api, const struct worker_task *task, bool is_new,
                              struct failure *why);
 
 void schedule_sync_begin(struct api *api, struct account *account,

@@ -36,6 +36,12 @@ static enum err read_delay(struct trigger_reading *r, struct slice value)
     if (scan_type(value) == SCAN_NUMBER) {
         if ((err = reading_number(r, value, &number)))
             return err;
+        if (trigger_number_is_no_time(number))
+            return explain(r->why, ERR_INVALID,
+                           "Validation error: delay %.*s as a number is a date in "
+                           "milliseconds since 1970; for a duration send text like 60s, at "
+                           "\"options.delay\"",
+                           SLICE_ARG(text_clip(value)));
         if (text_number_to_time(number, &at))
             return reading_mistake(r, "Invalid date");
         if (at > r->place->now_ms)

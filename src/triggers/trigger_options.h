@@ -58,6 +58,13 @@ enum err trigger_options_read(const struct trigger_source *source,
  * at most 36500 days, and 30 days for no text. ERR_INVALID: it is no duration. */
 enum err trigger_key_ttl_ms(struct slice ttl, int64_t *ms);
 
+/* A number that is meant as a duration or as seconds: as milliseconds since 1970 it would be a
+ * date before 1973-03-03. */
+static inline bool trigger_number_is_no_time(double number)
+{
+    return number < 1e11;
+}
+
 /* {key: text, scope: run | attempt | global} or absent: the key as the user knows it. */
 enum err trigger_key_options_read(struct slice value, struct bytes **shown,
                                   struct failure *why);

@@ -127,9 +127,7 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
 static int64_t until_of(double number)
 {
     int64_t unix_ms;
-    if (text_number_to_time(number, &unix_ms))
-        return number < 0 ? 1 : text_time_max_ms;
-    return unix_ms < 1 ? 1 : unix_ms;
+    return text_number_to_time(number, &unix_ms) ? text_time_max_ms : unix_ms;
 }
 
 /* A duration from now, a date, or, as JavaScript takes it for a date, a number: milliseconds
@@ -139,6 +137,12 @@ static enum err read_timeout(struct waitpoint_make *make, const json_t *body)
     struct api_call *call = make->call;
     const json_t *number = json_object_get(body, "timeout");
     struct slice text;
+    if (json_is_number(number) && trigger_number_is_no_time(json_number_value(number)))
+        return explain(
+            &call->why, ERR_INVALID,
+            "timeout: %.0f as a number is a date in milliseconds since 1970; for "
+            "a duration send text like \"60s\"",
+            json_number_value(number));
     if (json_is_number(number)) {
         make->waitpoint.until = until_of(json_number_value(number));
         return OK;

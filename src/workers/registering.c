@@ -252,7 +252,7 @@ static enum err read_one(struct registering *op)
         return registration_read_next(&op->reader, all, &call->why);
     const struct worker_task *task = &all->worker->tasks[all->written];
     registration_write_task(all);
-    return schedule_sync_check(call->api, task, &call->why);
+    return schedule_sync_check(call->api, task, true, &call->why);
 }
 
 static bool is_read(const struct registering *op)

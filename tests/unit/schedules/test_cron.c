@@ -61,6 +61,23 @@ static void what_is_not_five_good_fields_is_refused_with_a_reason(void **state)
     }
 }
 
+static void a_step_larger_than_its_field_is_refused_from_users_alone(void **state)
+{
+    (void)state;
+    static const char *const texts[] = { "*/61 * * * *", "* */25 * * *", "* * 1-5/32 * *",
+                                         "* * * */13 *", "* * * * 1/9" };
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        struct cron cron;
+        struct failure why = { 0 };
+        assert_int_equal(cron_read_new(slice_of(texts[i]), &cron, &why), ERR_INVALID);
+        assert_non_null(strstr(why.text, "a step is larger than the range"));
+        assert_int_equal(cron_read(slice_of(texts[i]), &cron, &why), OK);
+    }
+    struct cron cron;
+    struct failure why;
+    assert_int_equal(cron_read_new(SLICE("*/60 */24 */31 */12 */7"), &cron, &why), OK);
+}
+
 struct next_case {
     const char *expression, *zone, *after, *next;
 };
@@ -247,6 +264,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_five_good_fields_is_refused_with_a_reason),
+        cmocka_unit_test(a_step_larger_than_its_field_is_refused_from_users_alone),
         cmocka_unit_test(every_form_of_field_runs_when_it_should),
         cmocka_unit_test(what_the_clock_jumps_over_runs_as_much_later_as_it_jumps),
         cmocka_unit_test(

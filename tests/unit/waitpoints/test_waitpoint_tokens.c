@@ -309,7 +309,7 @@ static void tokens_are_listed_by_status_key_tag_and_age(void **state)
     create("{\"tags\":[\"a\",\"b\"],\"idempotencyKey\":\"k\"}");
     memcpy(waiting, token, sizeof(waiting));
     wall_advance(1);
-    create("{\"timeout\":1,\"tags\":\"b\"}");
+    create("{\"timeout\":\"2000-01-01\",\"tags\":\"b\"}");
     memcpy(late, token, sizeof(late));
     wall_advance(HOUR);
     create("{}");
