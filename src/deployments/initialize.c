@@ -97,6 +97,10 @@ static enum err check_way(struct api_call *call, struct slice body)
         read_flag(call, body, "isNativeBuild", &is_native) ||
         read_flag(call, body, "fromBundle", &is_bundle))
         return ERR_INVALID;
+    if ((is_local || !is_native) &&
+        !builds_are_served(api_deployments(call->api), call->account))
+        return refuse(call, "This gateway does not execute deployments: start it with "
+                            "--execute or start a supervise role, and deploy again");
     if (is_local || !is_native)
         return refuse(call,
                       "This gateway builds deployments itself and has no registry for "

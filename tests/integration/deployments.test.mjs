@@ -28,6 +28,8 @@ test("a bundle is uploaded, built and current before the call is answered", asyn
   assert.equal((await current(cli)).status, 404);
   const answer = cli.deploy({ gitMeta: { commitSha: "abc", dirty: false }, userId: "someone" }, { bytes });
   const build = await builder.take();
+  const local = await cli.initialize({ ...cli.body("bundles/none.tar.gz"), isLocalBuild: true });
+  assert.match(local.json.error, /deploy without --local-build and --depot-build/);
   assert.deepEqual([build.archive, build.attempt, build.environment.type, build.environment.slug, build.project.ref, build.buildEnvVars], [{ bytes: bytes.length, sha256: sha256(bytes) }, 1, "PRODUCTION", "prod", keys.ref, {}]);
   assert.match(build.key, /^tr_prod_\w{24}$/);
   const { id, version } = build.deployment;
@@ -255,7 +257,7 @@ test("what cannot be built is refused in words", async (t) => {
   assert.deepEqual(new KeptFiles(gateway).names(), []);
   assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 0);
   for (const [more, text] of [
-    [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /without --local-build and --depot-build/], [{ isNativeBuild: false }, /without --local-build/],
+    [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /does not execute deployments: start it with --execute or start a supervise role/], [{ isNativeBuild: false }, /does not execute deployments/],
     [{ fromBundle: undefined }, /takes bundles/], [{ artifactKey: undefined }, /artifactKey/], [{ artifactKey: "bundles/none.tar.gz" }, /no bundle by this key/], [{ contentHash: "" }, /contentHash/],
     [{ skipPromotion: "true" }, /skipPromotion must be true or false/], [{ force: 1, externalId: "x" }, /force must be true or false/], [{ isNativeBuild: "yes" }, /isNativeBuild must be/], [{ fromBundle: 1 }, /fromBundle must be/],
     [{ force: true }, /force requires externalId/], [{ externalId: "x".repeat(129) }, /128/], [{ buildEnvVars: { A: 1 } }, /buildEnvVars/], [{ buildEnvVars: [] }, /buildEnvVars/], [{ gitMeta: 1 }, /gitMeta/],
