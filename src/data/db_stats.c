@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "accounts/bootstrap.h"
 #include "base/mem.h"
 #include "base/slots.h"
 #include "base/table.h"
@@ -90,12 +91,13 @@ static enum err take_environment(void *owner, const struct document *document)
     char *id = text_member(document, "project");
     const struct stats_project *project =
         id ? table_find(all->projects, slice_of(id)) : NULL;
-    if (type && project && members_number(bytes_slice(document->body), "number", &number) &&
-        number > 0 && number < ENVIRONMENTS_MAX &&
-        !slots_get(&all->names, (uint32_t)number)) {
+    enum environment_type kind;
+    if (type && !environment_type_from_slug(slice_of(type), &kind) && project &&
+        members_number(bytes_slice(document->body), "number", &number) && number > 0 &&
+        number < ENVIRONMENTS_MAX && !slots_get(&all->names, (uint32_t)number)) {
         struct buf name = { 0 };
-        buf_print(&name, "%s/%s%s%.*s", project->ref, type, branch ? "/" : "", NAME_LIMIT,
-                  branch ? branch : "");
+        buf_print(&name, "%s/%s%s%.*s", project->ref, environment_path_slug(kind),
+                  branch ? "/" : "", NAME_LIMIT, branch ? branch : "");
         *slots_at(&all->names, (uint32_t)number) = mem_text(buf_slice(&name));
         buf_finish(&name);
     }

@@ -125,6 +125,13 @@ test("what a database says is neither carried out nor shown to a terminal: trigg
   assert.match((await check(names, later(120_000))).stdout, /^deployments\/\?\]0;d\? belongs to no deployment/);
 });
 
+test("stats names an environment as paths of the API do", async (t) => {
+  const { gateway, data } = await begin(t);
+  assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", {}, { key: keys.staging })).status, 200);
+  const { environments } = JSON.parse((await runProgram(["db", "stats", "--json", "--data", data])).stdout);
+  assert.deepEqual(environments.map(({ name }) => name).sort(), [`${keys.ref}/dev`, `${keys.ref}/staging`]);
+});
+
 test("stats counts bytes, tables, runs by environment and status, and what retention removes", async (t) => {
   const { gateway, data } = await begin(t);
   const ids = (await gateway.get("/api/v1/runs?page[size]=3")).json.data.map(({ id }) => id);
