@@ -139,8 +139,13 @@ static enum err find_queue(struct api_call *call, struct slice type, struct buf 
         if (name_of_id(param, name))
             return not_found(call);
     } else if (slice_is(type, "task")) {
-        buf_add_text(name, task_prefix);
+        /* ctx.queue.name of a task has the prefix already. */
         add_name(name, param);
+        if (!slice_starts(buf_slice(name), task_prefix)) {
+            buf_clear(name);
+            buf_add_text(name, task_prefix);
+            add_name(name, param);
+        }
     } else if (slice_is(type, "custom")) {
         add_name(name, param);
     } else {

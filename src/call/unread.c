@@ -159,7 +159,14 @@ enum err unread_check_query(struct api_call *call)
 {
     for (size_t i = 0; i < call->query_count; i++) {
         struct slice name = call->query[i].name;
-        if (!has_parameter(call->routed, name))
+        bool is_known = has_parameter(call->routed, name);
+        if (!is_known && slice_starts(name, "filter["))
+            return explain(
+                &call->why, ERR_INVALID,
+                "Invalid query: '%.*s' is not a filter of this call, and without "
+                "it more would be found than is meant",
+                SLICE_ARG(text_clip(name)));
+        if (!is_known)
             ignored_add_parameter(&call->ignored, name);
         else if (came_before(call, i))
             return explain(&call->why, ERR_INVALID,

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/request_log.h"
+#include "deployments/builds.h"
 #include "deployments/deployment_calls.h"
 #include "deployments/deployment_due.h"
 #include "deployments/holding.h"

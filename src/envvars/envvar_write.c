@@ -48,17 +48,16 @@ struct envvar_write {
 
 /* ---- what is wrong ---- */
 
-static void blame(struct buf *errors, struct slice name, const char *format,
-                  const char *more)
+static void blame(struct buf *list, struct slice name, const char *format, const char *more)
 {
     struct buf text = { 0 };
-    buf_add_text(errors, errors->len ? ",{\"key\":" : "{\"key\":");
-    buf_add_json(errors, name);
-    buf_add_text(errors, ",\"error\":");
+    buf_add_text(list, list->len ? ",{\"key\":" : "{\"key\":");
+    buf_add_json(list, name);
+    buf_add_text(list, ",\"error\":");
     buf_add_text(&text, format);
     buf_add_text(&text, more);
-    buf_add_json(errors, buf_slice(&text));
-    buf_add_char(errors, '}');
+    buf_add_json(list, buf_slice(&text));
+    buf_add_char(list, '}');
     buf_finish(&text);
 }
 

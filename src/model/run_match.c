@@ -21,6 +21,12 @@ static bool is_value(const struct bytes *text, struct slice value)
     return !value.ptr || is_text(text, value);
 }
 
+/* An empty value wants the runs that have no parent. */
+static bool is_parent(const struct bytes *parent, struct slice value)
+{
+    return value.ptr && !value.len ? !parent : is_value(parent, value);
+}
+
 static bool has_tag(const struct run *run, struct slice tag)
 {
     for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
@@ -68,6 +74,6 @@ bool run_matches(const struct run *run, const struct run_filter *f)
            is_any(run->queue, f->queues, f->queue_count) &&
            is_any(rare->region, f->regions, f->region_count) && has_tags(run, f) &&
            is_value(run->batch, f->batch) && is_value(rare->schedule, f->schedule) &&
-           is_value(rare->bulk, f->bulk) && is_value(rare->parent, f->parent) &&
+           is_value(rare->bulk, f->bulk) && is_parent(rare->parent, f->parent) &&
            names_packet(run, f->packet);
 }

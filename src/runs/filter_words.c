@@ -78,8 +78,10 @@ static enum err add_value(const char *member, const json_t *value,
     if (!type || (strcmp(type, "task") && strcmp(type, "custom")))
         return explain(why, ERR_INVALID,
                        "filter.queue: must have a type, task or custom, and a name");
-    return add_text(member, strcmp(type, "task") ? "" : "task/",
-                    json_object_get(value, "name"), out, why);
+    const json_t *name = json_object_get(value, "name");
+    bool has_prefix = slice_starts(slice_trim(text_of(name)), "task/"); /* ctx.queue.name */
+    return add_text(member, strcmp(type, "task") || has_prefix ? "" : "task/", name, out,
+                    why);
 }
 
 /* Reads a member of a filter; nothing is added for what is null or empty. */

@@ -362,6 +362,8 @@ enum err run_list_children(struct api_call *call)
     if (!listing)
         return OK;
     call->busy = true;
+    if (listing->query.filter.parent.ptr) /* roots are not children */
+        listing->query.filter.nothing = true;
     listing->query.filter.parent = call->params[0];
     run_read_begin(call->env, call->params[0], &listing->parent, on_parent);
     return OK;

@@ -40,6 +40,13 @@ static bool next_word(struct slice *text, struct slice *word)
     return false;
 }
 
+/* SDKs put "task/" before the name of a task's queue, and ctx.queue.name has it already. */
+static struct slice without_repeated_prefix(struct slice queue)
+{
+    const struct slice prefix = SLICE("task/");
+    return slice_starts(queue, "task/task/") ? slice_from(queue, prefix.len) : queue;
+}
+
 /* Reads a list of names. Empty places do not count; a name with a comma cannot be asked
  * for. */
 static enum err read_list(const struct list_parameter *row, struct slice text,
@@ -53,7 +60,8 @@ static enum err read_list(const struct list_parameter *row, struct slice text,
     while (next_word(&text, &word)) {
         if (*count == QUERY_VALUES_MAX)
             return explain(why, ERR_INVALID, "Must be at most %d values", QUERY_VALUES_MAX);
-        values[(*count)++] = word;
+        bool is_queue = values == query->queues;
+        values[(*count)++] = is_queue ? without_repeated_prefix(word) : word;
     }
     return OK;
 }
@@ -115,6 +123,17 @@ static enum err read_is_test(const struct run_query_source *source, struct slice
     if (!slice_is(text, "true") && !slice_is(text, "false"))
         return explain(why, ERR_INVALID, "Must be true or false");
     query->filter.is_test = slice_is(text, "true");
+    return OK;
+}
+
+static enum err read_root_only(const struct run_query_source *source, struct slice text,
+                               struct run_query *query, struct failure *why)
+{
+    (void)source;
+    if (!slice_is(text, "true") && !slice_is(text, "false"))
+        return explain(why, ERR_INVALID, "Must be true or false");
+    if (slice_is(text, "true"))
+        query->filter.parent = SLICE("");
     return OK;
 }
 
@@ -255,6 +274,7 @@ static const struct parameter {
     { "filter[machine]",    read_machines },
     { "filter[env]",        read_environments },
     { "filter[isTest]",     read_is_test },
+    { "filter[rootOnly]",   read_root_only },
     { "filter[batch]",      read_batch },
     { "filter[schedule]",   read_schedule },
     { "filter[bulkAction]", read_bulk },

@@ -18,7 +18,7 @@ enum {
     "filter[isTest]?: 'true'|'false', filter[createdAt][from]?: string, "                  \
     "filter[createdAt][to]?: string, filter[createdAt][period]?: string, "                 \
     "filter[batch]?: string, filter[queue]?: string, filter[machine]?: string, "           \
-    "filter[region]?: string"
+    "filter[region]?: string, filter[rootOnly]?: 'true'|'false'"
 
 struct run_query {
     struct run_filter filter; /* points into this struct and into the call's texts */

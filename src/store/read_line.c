@@ -114,5 +114,5 @@ bool read_line_is_narrow(const struct run_filter *f)
                        !f->created_to && !f->task_count && !f->version_count &&
                        !f->tag_count && !f->queue_count && !f->region_count &&
                        !f->batch.ptr && !f->schedule.ptr && !f->bulk.ptr;
-    return f->packet.ptr || (f->parent.ptr && every_child);
+    return f->packet.ptr || (f->parent.len && every_child);
 }

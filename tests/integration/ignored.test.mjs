@@ -119,15 +119,10 @@ test("a replay refuses what it does not name", async () => {
 });
 
 test("parameters that a list does not have are named", async () => {
-  const project = `/api/v1/projects/${keys.ref}`;
   for (const [path, names, call] of [
-    ["/api/v1/runs?filter[stat]=QUEUED&filter[status]=QUEUED&page[size]=5", "filter[stat]"],
-    ["/api/v1/runs?filter%5Bstat%5D=QUEUED&a%0d%0ab=1", "filter[stat], a%0D%0Ab"],
-    [`${project}/runs?filter[env]=dev&filter[envs]=dev`, "filter[envs]", { key: keys.pat }],
+    ["/api/v1/runs?filter[status]=QUEUED&page[size]=5&a%0d%0ab=1", "a%0D%0Ab"],
     ["/api/v1/schedules?page=1&perpage=2", "perpage"],
     ["/api/v1/queues?limit=1", "limit"],
-    ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"],
-    ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
     ["/api/v1/runs?filter[tag]=a", undefined],
   ]) {
     const reply = await gateway.get(path, call);
@@ -136,6 +131,29 @@ test("parameters that a list does not have are named", async () => {
   }
   for (const path of ["/api/v1/runs?filter[isTest]=maybe", "/api/v1/runs?page[size]=x", "/api/v1/schedules?page=0", "/api/v1/queues?perPage=x", "/api/v1/waitpoints/tokens?page[size]=0"])
     assert.equal((await gateway.get(path)).status, 400, path);
+});
+
+test("a filter that a call does not have is refused, since without it more would be found", async () => {
+  for (const [path, filter, call] of [
+    ...["taskKind", "source", "errorId", "stat"].map((name) => [`/api/v1/runs?filter[${name}]=x&filter[status]=QUEUED`, `filter[${name}]`]),
+    ["/api/v1/runs?filter%5Bstat%5D=QUEUED", "filter[stat]"], ["/api/v1/runs/counts?filter[stat]=QUEUED", "filter[stat]"],
+    [`/api/v1/projects/${keys.ref}/runs?filter[env]=dev&filter[envs]=dev`, "filter[envs]", { key: keys.pat }],
+    ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"], ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
+  ]) {
+    const { status, json } = await gateway.get(path, call);
+    assert.deepEqual([status, json.error], [400, `Invalid query: '${filter}' is not a filter of this call, and without it more would be found than is meant`], path);
+  }
+});
+
+test("filter[rootOnly] leaves out the runs that others have triggered", async () => {
+  const options = { delay: "1h", tags: ["family"] };
+  const { id } = (await trigger({ options })).json;
+  const child = (await trigger({ options: { ...options, parentRunId: id } })).json;
+  const listed = async (query) => (await gateway.get(`/api/v1/runs?filter[tag]=family${query}`)).json.data.map((run) => run.id);
+  assert.deepEqual(await listed("&filter[rootOnly]=true"), [id]);
+  for (const query of ["", "&filter[rootOnly]=false"]) assert.deepEqual(await listed(query), [child.id, id]);
+  assert.equal((await gateway.get("/api/v1/runs/counts?filter[tag]=family&filter[rootOnly]=true")).json.total ?? 1, 1);
+  assert.equal((await gateway.get("/api/v1/runs?filter[rootOnly]=maybe")).status, 400);
 });
 
 test("parameters that other calls do not have are named, too", async () => {

@@ -64,6 +64,19 @@ test("runs that wait and runs that execute are counted, and a queue that no vers
   await worker.cancel(parked);
 });
 
+test("a task's queue is found by the name that ctx.queue.name has, too", async () => {
+  const hello = await show("hello");
+  assert.deepEqual(await show("task/hello"), hello);
+  assert.equal((await good(pause("task/hello"))).paused, true);
+  assert.equal((await good(pause("task/hello", "resume"))).paused, false);
+  assert.equal((await good(limit("task/hello", 7))).concurrencyLimit, 7);
+  assert.equal((await good(reset("task/hello"))).concurrencyLimit, null);
+  const id = await worker.trigger("hello", { tags: ["prefixed"], delay: "1h" });
+  for (const queue of ["task/hello", "task/task/hello"])
+    assert.deepEqual((await good(gateway.get(`/api/v1/runs?filter[tag]=prefixed&filter[queue]=${queue}`))).data.map((run) => run.id), [id]);
+  await worker.cancel(id);
+});
+
 // ---- pausing ----
 
 test("a paused queue starts nothing, others go on, and resuming gives the run out", async () => {

@@ -171,7 +171,10 @@ static void add_conditions(struct pg_query *query, const struct run_filter *f, b
     add_id_bounds(query, f, by_tag);
     add_packet(query, f->packet);
     add_given(query, " AND r.batch = ", f->batch);
-    add_given(query, " AND r.parent = ", f->parent);
+    if (f->parent.ptr && !f->parent.len)
+        add(query, " AND r.parent IS NULL");
+    else
+        add_given(query, " AND r.parent = ", f->parent);
     add_given(query, " AND r.schedule = ", f->schedule);
     add_given(query, " AND r.bulk = ", f->bulk);
     add_bits(query, " AND r.status IN", f->statuses);

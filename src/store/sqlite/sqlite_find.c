@@ -138,7 +138,10 @@ static void add_conditions(struct sqlite_query *query, const struct run_filter *
                            enum lead lead)
 {
     add_text(query, " AND r.batch = ?", f->batch);
-    add_text(query, " AND r.parent = ?", f->parent);
+    if (f->parent.ptr && !f->parent.len)
+        sqlite_query_add(query, " AND r.parent IS NULL");
+    else
+        add_text(query, " AND r.parent = ?", f->parent);
     add_text(query, " AND r.schedule = ?", f->schedule);
     add_text(query, " AND r.bulk = ?", f->bulk);
     add_bits(query, " AND r.status IN", f->statuses);
@@ -216,7 +219,7 @@ static enum store_status choose_lead(struct sqlite_db *db, uint32_t env,
     if (f->statuses && !(f->statuses & FINAL_STATUSES))
         status = few_unfinished(db, env, &few);
     *lead = f->batch.ptr    ? LEAD_BATCH
-            : f->parent.ptr ? LEAD_PARENT
+            : f->parent.len ? LEAD_PARENT
             : f->bulk.ptr   ? LEAD_BULK
             : f->tag_count  ? LEAD_TAG
             : few           ? LEAD_UNFINISHED

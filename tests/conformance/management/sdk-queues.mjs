@@ -20,6 +20,18 @@ await op("queues.retrieve by type and name, and by id", async () => {
   await fails(queues.retrieve({ type: "custom", name: "nope" }, once), 404);
   await fails(queues.retrieve("queue_nope", once), 404);
 });
+await op("queues.* and runs.list take ctx.queue.name of a task", async () => {
+  const queue = { type: "task", name: `task/${cfg.task}` };
+  assert.equal((await queues.retrieve(queue)).name, cfg.task);
+  assert.equal((await queues.pause(queue)).paused, true);
+  assert.equal((await queues.resume(queue)).paused, false);
+  assert.equal((await queues.overrideConcurrencyLimit(queue, 5)).concurrencyLimit, 5);
+  assert.equal((await queues.resetConcurrencyLimit(queue)).concurrencyLimit, null);
+  const { id } = await tasks.trigger(cfg.task, 1, { tags: [`prefixed-${uniq}`], ttl: "1h" }), listed = [];
+  for await (const run of runs.list({ tag: `prefixed-${uniq}`, queue })) listed.push(run.id);
+  assert.deepEqual(listed, [id]);
+  await runs.cancel(id);
+});
 await op("queues.pause and resume", async () => {
   const { id } = await queues.retrieve(custom);
   assert.equal((await queues.pause(custom)).paused, true);

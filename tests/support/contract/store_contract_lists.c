@@ -153,6 +153,7 @@ static void filters_are_anded_and_their_values_ored(void **state)
         { { .is_test = -1, .batch = SLICE("batch_1") }, "9 8" },
         { { .is_test = -1, .batch = SLICE("batch_2") }, "" },
         { { .is_test = -1, .parent = SLICE("run_parent") }, "4 3" },
+        { { .is_test = -1, .parent = SLICE("") }, "9 8 7 6 5 2 1" },
         { { .is_test = -1, .schedule = SLICE("sched_1") }, "2" },
         { { .is_test = -1, .bulk = SLICE("bulk_1") }, "6 5" },
         { { .is_test = 1, .bulk = SLICE("bulk_1") }, "5" },

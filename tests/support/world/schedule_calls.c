@@ -81,12 +81,7 @@ static struct schedule *find(struct schedule_command *command)
         return schedules_by_id(command->all, command->env, slice_of(asking->id));
     if (!asking->key)
         return NULL;
-    struct schedule *found =
-        schedules_by_key(command->all, command->env, slice_of(asking->key));
-    return found ? found
-                 : schedules_by_key(command->all,
-                                    engine_environment(asking->world->engine, WORLD_ENV),
-                                    slice_of(asking->key));
+    return schedules_by_key(command->all, command->env, slice_of(asking->key));
 }
 
 static void take_text(struct bytes **place, const char *text)

@@ -317,6 +317,7 @@ static void a_key_used_in_another_environment_names_another_schedule(void **stat
     struct asking second = { .cron = "* * * * *", .zone = "UTC", .key = "k" };
     ask_in(world, WORLD_ENV + 1, &second);
     wait_for_answer(world, &second);
+    assert_int_equal(second.status, OK);
     assert_string_not_equal(first.id, second.id);
     for (int round = 0; round < 2; round++) {
         assert_string_equal(schedules_by_key(world->schedules, world->env, SLICE("k"))->id,
