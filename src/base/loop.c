@@ -37,10 +37,11 @@ struct loop {
     int64_t alarm_at;     /* on loop_now_ms; INT64_MAX: the alarm is off */
     bool timers_running;
     bool worked; /* somebody was called in this turn */
-    bool over;   /* the turn has used its budget: thousands of sockets may ask */
+    bool over;   /* the share is used up: thousands of sockets may ask */
 
     int64_t turn_cpu_ns;  /* thread CPU time when the turn began */
-    int64_t in_budget_ns; /* until this monotonic time the turn cannot be over its budget */
+    int64_t share_cpu_ns; /* the same when its present share began */
+    int64_t in_budget_ns; /* until this monotonic time the share cannot be used up */
 
     int64_t now_ms, wall_ms; /* stepped */
     unsigned budget, asked;  /* stepped: loop_time_left says yes budget times a turn */
@@ -53,12 +54,27 @@ static int64_t clock_ns(clockid_t clock)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+static void begin_share(struct loop *loop, int64_t cpu_ns)
+{
+    loop->share_cpu_ns = cpu_ns;
+    loop->in_budget_ns = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
+    loop->over = false;
+}
+
 static void begin_turn(struct loop *loop, int64_t cpu_ns)
 {
+    begin_share(loop, cpu_ns);
     loop->turn_cpu_ns = cpu_ns;
-    loop->in_budget_ns = clock_ns(CLOCK_MONOTONIC) + BUDGET_NS;
     loop->asked = 0;
-    loop->worked = loop->over = false;
+    loop->worked = false;
+}
+
+void loop_begin_share(struct loop *loop)
+{
+    if (loop->uv && !loop_time_left(loop))
+        begin_share(loop, clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    else
+        loop->asked = 0;
 }
 
 /* The CPU clock is a system call and the monotonic clock is not: CPU time cannot grow
@@ -72,7 +88,7 @@ bool loop_time_left(struct loop *loop)
     int64_t now = clock_ns(CLOCK_MONOTONIC);
     if (now < loop->in_budget_ns)
         return true;
-    int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - loop->turn_cpu_ns;
+    int64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID) - loop->share_cpu_ns;
     if (used >= BUDGET_NS) {
         loop->over = true;
         return false;

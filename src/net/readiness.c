@@ -31,6 +31,7 @@ static void on_ready(uv_poll_t *handle, int status, int what)
     struct readiness *readiness = container_of(handle, struct readiness, handle);
     struct epoll_event events[BATCH];
     int count = BATCH;
+    loop_begin_share(readiness->loop);
     struct stint stint = loop_stint(readiness->loop);
     (void)status, (void)what;
     bool left_some = readiness->left_some;

@@ -367,6 +367,19 @@ static void a_stepped_turn_has_as_much_time_as_was_set(void **state)
     assert_true(loop_time_left(world.loop));
 }
 
+/* Sockets are served although reports of commits have used the turn's share. */
+static void a_share_of_its_own_restarts_the_budget(void **state)
+{
+    (void)state;
+    loop_set_budget(world.loop, 1);
+    loop_turn(world.loop, 0);
+    assert_true(loop_time_left(world.loop));
+    assert_false(loop_time_left(world.loop));
+    loop_begin_share(world.loop);
+    assert_true(loop_time_left(world.loop));
+    assert_false(loop_time_left(world.loop));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +387,8 @@ int main(void)
             a_turn_runs_timers_then_deferred_calls_then_flushers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
             a_late_flusher_comes_behind_the_others_in_the_same_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_share_of_its_own_restarts_the_budget, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(both_clocks_go_forward_together, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timer_waits_for_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timer_of_zero_comes_in_the_next_turn, set_up,
