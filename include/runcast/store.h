@@ -163,8 +163,8 @@ struct store_commit {
     int64_t now_ms; /* Unix: what expires_at is compared with */
     store_done_fn *done;
     /* Called before done when the commit has succeeded: does a part of what the changes mean,
-     * and says whether more is left. Called once a turn until nothing is; what was committed
-     * later is not reported meanwhile. NULL: done does all. */
+     * and says whether more is left. Called once a turn until nothing is; later commits of
+     * the same environment are not reported meanwhile. NULL: done does all. */
     store_apply_fn *apply;
 
     enum store_status status; /* the driver's */
@@ -172,7 +172,7 @@ struct store_commit {
     int64_t synced_us;        /* the driver's: when it was on the disk */
     size_t weight;            /* the driver's: what writing it costs, in changes */
     struct list
-        link; // of commit_line.c's queues; a driver's lists; commit_report::reporting
+        link; // of commit_turns.c's queues; a driver's lists
 };
 
 /* ---- reads; what they deliver is the caller's ---- */

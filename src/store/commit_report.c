@@ -1,5 +1,4 @@
-/* commit_report.c - applying changes takes longer than committing them: so a turn reports few
- * commits, and goes on with the next one only while it has time. */
+/* commit_report.c - a turn reports commits while it has time, one of each environment in rotation. */
 #include "store/commit_report.h"
 
 #include <uv.h>
@@ -8,15 +7,19 @@
 #include "base/metrics.h"
 
 enum {
-    REPORTED_PER_TURN = 256, /* commits and changes; one commit in any case */
-    REPORT_NS = 2000000,     /* of a turn: what one change costs, those who watch decide */
+    REPORT_NS = 2000000, /* of a turn; at least one commit is applied, or a part of it */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
                         struct positions *positions)
 {
     *report = (struct commit_report){ .store = store, .positions = positions };
-    list_init(&report->reporting);
+    commit_turns_init(&report->turns);
+}
+
+void commit_report_finish(struct commit_report *report)
+{
+    commit_turns_finish(&report->turns);
 }
 
 int64_t commit_report_now_us(void)
@@ -38,39 +41,53 @@ static void count_outcome(const struct store_commit *req)
         metric_observe_us(H_COMMIT, commit_report_now_us() - req->begun_us);
 }
 
-/* A large batch comes alone. */
+static bool spans_environments(const struct store_commit *req)
+{
+    for (size_t i = 1; i < req->change_count; i++)
+        if (req->changes[i].env != req->changes[0].env)
+            return true;
+    return false;
+}
+
 void commit_report_take(struct commit_report *report, struct list *done)
 {
-    size_t count = 0;
-    if (!list_empty(&report->reporting))
-        return;
     while (!list_empty(done)) {
-        count += container_of(done->next, struct store_commit, link)->change_count + 1;
-        if (count > REPORTED_PER_TURN && !list_empty(&report->reporting))
+        struct store_commit *req = container_of(done->next, struct store_commit, link);
+        bool spans = spans_environments(req);
+        if (commit_turns_count(&report->turns) && (spans || report->spans))
             return;
-        list_append(&report->reporting, list_take(done));
+        report->spans = spans;
+        list_take(done);
+        commit_turns_add(&report->turns, report->store, req);
     }
 }
 
-/* Goes on to the next commit behind one that needs no more turns. */
+static void report_first(struct commit_report *report, struct store_commit *req)
+{
+    report->store->synced_us = req->synced_us;
+    if (req->status == STORE_OK && req->apply && req->apply(req)) {
+        commit_turns_pass(&report->turns);
+        return;
+    }
+    commit_turns_take(&report->turns);
+    if (req->status == STORE_OK)
+        positions_note(report->positions, req);
+    count_outcome(req);
+    req->done(req, req->status);
+}
+
 bool commit_report_run(struct commit_report *report)
 {
     uint64_t end = uv_hrtime() + REPORT_NS;
-    list_each (link, &report->reporting) {
-        struct store_commit *req = container_of(link, struct store_commit, link);
-        report->store->synced_us = req->synced_us;
-        if (req->status == STORE_OK && req->apply && req->apply(req))
-            break;
-        list_remove(link);
-        if (req->status == STORE_OK)
-            positions_note(report->positions, req);
-        count_outcome(req);
-        req->done(req, req->status);
+    struct store_commit *req;
+    commit_turns_begin_round(&report->turns);
+    while ((req = commit_turns_first(&report->turns))) {
+        report_first(report, req);
         if (uv_hrtime() >= end)
             break;
     }
     report->store->synced_us = 0;
-    return list_empty(&report->reporting);
+    return !commit_turns_count(&report->turns);
 }
 
 void commit_report_growth(struct commit_report *report, uint32_t env, int64_t bytes)

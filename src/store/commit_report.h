@@ -1,21 +1,31 @@
-/* commit_report.h - what was committed goes back to its callers, a portion a turn, in order.
+/* commit_report.h - reports commits to their callers, a portion in each turn of the loop.
+ *
+ * Applying a change costs what its subscribers decide, often more than committing it. So
+ * projects take turns, commit by commit: a project whose changes are costly delays its own callers,
+ * and the others by one slice of a turn. Commits of one environment are reported in the
+ * order in which they were committed. A commit of several environments waits for all commits before
+ * it, and those after it wait for it.
  *
  * Loop thread only. */
 #pragma once
 
+#include "store/commit_turns.h"
 #include "store/positions.h"
 
 struct commit_report {
     struct store *store;         /* whose failing and full follow what is told */
     struct positions *positions; /* follow what is reported */
-    struct list reporting;       /* store_commit::link; the first may be half applied */
+    struct commit_turns turns;   /* the first commit of each environment may be half applied */
+    bool spans;                  /* the only commit in turns is of several environments */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
                         struct positions *positions);
 
-/* Takes from done, in its order, what is reported in one turn; nothing as long as something is
- * left of what was taken before. */
+/* Everything was reported. */
+void commit_report_finish(struct commit_report *report);
+
+/* Takes commits from done, in its order, up to one that has to wait. */
 void commit_report_take(struct commit_report *report, struct list *done);
 
 /* Tells callers until the turn's time is over; false: something is left for the next turn. */

@@ -123,6 +123,7 @@ void pg_writers_closed(struct pg_writers *writers)
         return;
     for (unsigned i = 0; i < writers->count; i++)
         pg_writer_finish(&writers->writers[i]);
+    commit_report_finish(&writers->report);
     writers->stopped_fn(writers);
 }
 
@@ -154,7 +155,7 @@ static bool is_at_rest(const struct pg_writers *writers)
 {
     bool rests = list_empty(&writers->wide) && list_empty(&writers->done) &&
                  list_empty(&writers->purges_done) &&
-                 list_empty(&writers->report.reporting);
+                 !commit_turns_count(&writers->report.turns);
     for (unsigned i = 0; i < writers->count && rests; i++)
         rests = !pg_writer_has_work(&writers->writers[i]);
     return rests;

@@ -408,6 +408,7 @@ static void on_closed(uv_handle_t *handle)
         container_of((uv_async_t *)handle, struct sqlite_writer, finished);
     sqlite_growths_finish(&writer->grown);
     commit_line_finish(&writer->line);
+    commit_report_finish(&writer->report);
     writer->stopped_fn(writer);
 }
 

@@ -47,7 +47,7 @@ static void commits_are_answered_once_in_the_order_of_their_positions(void **sta
     free(crowd);
 }
 
-/* Applied in parts; those committed later are reported after the last. */
+/* Applied in parts; later ones of its environment are reported after the last. */
 struct slow {
     struct store_commit req;
     struct change change;
@@ -100,6 +100,42 @@ static void a_commit_is_applied_in_turns_before_later_ones_are_reported(void **s
     free(crowd);
 }
 
+static bool on_part_beside_another(struct store_commit *req)
+{
+    (void)req;
+    slow.parts++;
+    return !crowd->answered;
+}
+
+static void on_slow_after_another(struct store_commit *req, enum store_status status)
+{
+    (void)req;
+    assert_int_equal(status, STORE_OK);
+    slow.done = true;
+}
+
+/* The parts never end before the other environment has its answer. */
+static void a_commit_that_is_applied_in_turns_delays_no_other_environment(void **state)
+{
+    struct store_world *world = *state;
+    crowd = mem_new(struct crowd);
+    slow = (struct slow){ .change = new_run(ENV_B, CROWD, "hello") };
+    slow.req = (struct store_commit){ .changes = &slow.change,
+                                      .change_count = 1,
+                                      .now_ms = FIRST_RUN_MS,
+                                      .apply = on_part_beside_another,
+                                      .done = on_slow_after_another };
+    world->store->ops->commit(world->store, &slow.req);
+    begin(world, 0);
+    for (int turns = 0; !slow.done && turns < 100000; turns++)
+        world->turn(world);
+    assert_int_equal(crowd->answered, 1);
+    assert_true(slow.done);
+    change_finish(&crowd->changes[0]);
+    change_finish(&slow.change);
+    free(crowd);
+}
+
 static void on_lost(struct store_commit *req, enum store_status status)
 {
     (void)req;
@@ -132,6 +168,7 @@ static void a_commit_that_lost_is_not_applied(void **state)
 const struct CMUnitTest store_report_cases[] = {
     cmocka_unit_test(commits_are_answered_once_in_the_order_of_their_positions),
     cmocka_unit_test(a_commit_is_applied_in_turns_before_later_ones_are_reported),
+    cmocka_unit_test(a_commit_that_is_applied_in_turns_delays_no_other_environment),
     cmocka_unit_test(a_commit_that_lost_is_not_applied),
 };
 const size_t store_report_case_count =

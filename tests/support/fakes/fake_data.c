@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "model/run_match.h"
+#include "model/watch_filter.h"
 #include "tests/support/fakes/fake_page.h"
 
 static struct slice key_of(const void *value)
@@ -464,10 +465,11 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
 {
     struct env *env = fake_data_env(data, req->env);
     const struct run **found = mem_new_array(const struct run *, env->count);
+    struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
     size_t count = 0;
     list_each (link, &env->runs) {
         const struct run *run = &container_of(link, struct stored_run, link)->run;
-        if (inside_page(run, req) && run_matches(run, &req->filter))
+        if (inside_page(run, req) && run_matches(run, &filter->run))
             found[count++] = run;
     }
     qsort(found, count, sizeof(*found), newest_id_first);
@@ -487,6 +489,7 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
         drop_parts(&req->runs[i], req->parts);
         bytes += run_packet_bytes(&req->runs[i]);
     }
+    watch_filter_unref(filter);
     free(found);
     req->status = STORE_OK;
 }
@@ -496,10 +499,12 @@ void fake_data_tally(struct fake_data *data, struct store_count *req)
     struct env *env = fake_data_env(data, req->env);
     memset(req->counts, 0, sizeof(req->counts));
     req->seq = env->position.seq;
+    struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
     list_each (link, &env->runs) {
         const struct run *run = &container_of(link, struct stored_run, link)->run;
-        req->counts[run->status] += run_matches(run, &req->filter);
+        req->counts[run->status] += run_matches(run, &filter->run);
     }
+    watch_filter_unref(filter);
     req->status = STORE_OK;
 }
 

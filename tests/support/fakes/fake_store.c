@@ -152,13 +152,37 @@ static bool is_applied_on(const struct pending *pending)
            commit->apply(commit);
 }
 
+/* Whether one of the environments of the commit is that of another one, which is half applied. */
+static bool waits_for(const struct store_commit *req, const struct store_commit *other)
+{
+    for (size_t i = 0; i < req->change_count; i++)
+        for (size_t j = 0; j < other->change_count; j++)
+            if (req->changes[i].env == other->changes[j].env)
+                return true;
+    return false;
+}
+
+/* Commits of an environment wait for one that is half applied; others' are answered. */
+static bool has_to_wait(const struct fake_store *fake, const struct pending *pending)
+{
+    list_each (link, &fake->answering) {
+        const struct pending *earlier = container_of(link, struct pending, link);
+        if (earlier == pending)
+            break;
+        if (pending->kind == COMMIT && earlier->kind == COMMIT &&
+            waits_for(pending->req.commit, earlier->req.commit))
+            return true;
+    }
+    return false;
+}
+
 static void answer_some(struct fake_store *fake)
 {
-    while (!list_empty(&fake->answering)) {
-        struct pending *pending = container_of(fake->answering.next, struct pending, link);
-        if (is_applied_on(pending))
-            return;
-        list_remove(&pending->link);
+    list_each (link, &fake->answering) {
+        struct pending *pending = container_of(link, struct pending, link);
+        if (has_to_wait(fake, pending) || is_applied_on(pending))
+            continue;
+        list_remove(link);
         answer(pending);
     }
 }
