@@ -355,16 +355,25 @@ static bool is_early(struct feed *feed)
     return true;
 }
 
-/* Those behind come first the next time: one that always has more keeps nobody waiting. */
+/* Each visited watch goes to the end of the list, so the next visit begins with those that had no
+ * turn in this one. Rows of one list may fill a frame: a visit ends when the turn's time is over. */
 void watch_visit_all(struct feed *feed)
 {
-    bool more = false;
     if (!feed->aside || (feed->aside->every_ms && is_early(feed)))
         return;
-    list_each (link, &feed->aside->watches) {
-        struct watch *watch = container_of(link, struct watch, link);
+    struct list *watches = &feed->aside->watches;
+    struct stint stint = loop_stint(feed->env->loop);
+    bool more = false;
+    for (uint32_t left = feed->aside->watch_count; left > 0; left--) {
         if (feed->ops->busy(feed))
             return; /* feed_drained brings it back */
+        if (!stint_goes_on(&stint)) {
+            feed->aside->watches_at = 0; /* the interval has not ended for the others */
+            more = true;
+            break;
+        }
+        struct watch *watch = container_of(watches->next, struct watch, link);
+        list_append(watches, list_take(watches));
         if (!end_refused(watch))
             more |= visit(watch);
     }

@@ -19,8 +19,9 @@ void window_destroy(struct window *window)
 {
     watch_filter_unref(window->filter);
     free(window->entries);
+    free(window->order);
     free(window->departed);
-    free(window->places);
+    free(window->standing);
     free(window);
 }
 
@@ -29,7 +30,7 @@ uint32_t window_find(const struct window *window, const char *id)
     uint32_t low = 0, high = window->count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (strcmp(window->entries[middle].id, id) > 0)
+        if (strcmp(window_entry(window, middle)->id, id) > 0)
             low = middle + 1;
         else
             high = middle;
@@ -39,7 +40,7 @@ uint32_t window_find(const struct window *window, const char *id)
 
 static bool is_at(const struct window *window, uint32_t at, const char *id)
 {
-    return at < window->count && !strcmp(window->entries[at].id, id);
+    return at < window->count && !strcmp(window_entry(window, at)->id, id);
 }
 
 static void note_facts(struct window_entry *entry, const struct run *run)
@@ -51,9 +52,8 @@ static void note_facts(struct window_entry *entry, const struct run *run)
     entry->is_final = run_is_final(run);
 }
 
-static void remove_at(struct window *window, uint32_t at)
+static void note_departure(struct window *window, const struct window_entry *entry)
 {
-    struct window_entry *entry = &window->entries[at];
     if (!window->departed)
         window->departed = mem_new_array(struct window_departure, WINDOW_DEPARTED);
     struct window_departure *gone =
@@ -65,8 +65,25 @@ static void remove_at(struct window *window, uint32_t at)
     gone->version = entry->version;
     gone->entered = entry->entered;
     gone->left = window->step;
+}
+
+static void remove_at(struct window *window, uint32_t at)
+{
+    uint16_t *order = window->order + at, freed = *order;
+    note_departure(window, &window->entries[freed]);
     window->count--;
-    memmove(entry, entry + 1, (window->count - at) * sizeof(*entry));
+    memmove(order, order + 1, (window->count - at) * sizeof(*order));
+    window->order[window->count] = freed;
+}
+
+static void grow(struct window *window)
+{
+    uint32_t capacity = window->capacity ? window->capacity * 2 : 8;
+    window->entries = mem_resize(window->entries, capacity * sizeof(*window->entries));
+    window->order = mem_resize(window->order, capacity * sizeof(*window->order));
+    for (uint32_t i = window->capacity; i < capacity; i++)
+        window->order[i] = (uint16_t)i;
+    window->capacity = capacity;
 }
 
 static void insert_at(struct window *window, uint32_t at, const struct run *run)
@@ -75,14 +92,13 @@ static void insert_at(struct window *window, uint32_t at, const struct run *run)
         remove_at(window, window->count - 1);
         window->more = true;
     }
-    if (window->count == window->capacity) {
-        window->capacity = window->capacity ? window->capacity * 2 : 8;
-        window->entries =
-            mem_resize(window->entries, window->capacity * sizeof(*window->entries));
-    }
-    struct window_entry *entry = &window->entries[at];
-    memmove(entry + 1, entry, (window->count - at) * sizeof(*entry));
+    if (window->count == window->capacity)
+        grow(window);
+    uint16_t *order = window->order + at, place = window->order[window->count];
+    memmove(order + 1, order, (window->count - at) * sizeof(*order));
+    *order = place;
     window->count++;
+    struct window_entry *entry = &window->entries[place];
     *entry = (struct window_entry){ .entered = ++window->step };
     memcpy(entry->id, run->id, sizeof(entry->id));
     note_facts(entry, run);
@@ -111,7 +127,7 @@ bool window_judge(struct window *window, const struct run *run, bool wanted)
         return had;
     }
     if (had) {
-        note_facts(&window->entries[at], run);
+        note_facts(window_entry(window, at), run);
         window->step++;
         return true;
     }
@@ -134,7 +150,7 @@ bool window_cut(struct window *window, int64_t floor, int64_t from)
 {
     bool any = false;
     for (uint32_t i = window->count; i-- > 0;) {
-        const struct window_entry *entry = &window->entries[i];
+        const struct window_entry *entry = window_entry(window, i);
         if (entry->created_at >= from && !(entry->is_final && entry->updated_at < floor))
             continue;
         remove_at(window, i);
@@ -174,7 +190,7 @@ static uint32_t gone_since(const struct window *window, uint64_t step,
 static const struct window_entry *entry_of(const struct window *window, const char *id)
 {
     uint32_t at = window_find(window, id);
-    return is_at(window, at, id) ? &window->entries[at] : NULL;
+    return is_at(window, at, id) ? window_entry(window, at) : NULL;
 }
 
 uint32_t window_at(const struct window *window, uint64_t step, uint32_t limit,
@@ -183,7 +199,8 @@ uint32_t window_at(const struct window *window, uint64_t step, uint32_t limit,
     struct window_member gone[WINDOW_DEPARTED];
     uint32_t departed = gone_since(window, step, gone), next = 0, count = 0;
     for (uint32_t i = 0; count < limit; i++) {
-        const struct window_entry *entry = i < window->count ? &window->entries[i] : NULL;
+        const struct window_entry *entry =
+            i < window->count ? window_entry(window, i) : NULL;
         while (count < limit && next < departed &&
                (!entry || strcmp(gone[next].id, entry->id) >= 0)) {
             gone[next].entry = entry_of(window, gone[next].id);

@@ -50,7 +50,11 @@ struct window_departure {
 struct window {
     struct environment *env;
     struct watch_filter *filter;
-    struct window_entry *entries; /* newest id first */
+    /* The entries stand anywhere in `entries`. order has the index of each place once: those of the
+     * entries, newest id first, then `capacity - count` of free places. So a run that comes or leaves
+     * moves numbers, not entries. */
+    struct window_entry *entries;
+    uint16_t *order;
     uint32_t count, capacity;
     struct window_departure *departed; /* a circle; NULL: nothing has left */
     uint64_t departures;               /* so many have left */
@@ -64,9 +68,9 @@ struct window {
     uint32_t lists;     /* watches that show rows, not counts alone */
     struct window_load *load; /* a read of the store on its way; NULL: none */
     struct tally tally;
-    struct list watches;         // watch::beside
-    struct window_place *places; /* windows.c's: where changes find it */
-    size_t place_count;
+    struct list watches;           // watch::beside
+    struct window_place *standing; /* windows.c's: where changes find it */
+    size_t standing_count;
 };
 
 /* A run of the window as it was at a step. */
@@ -106,5 +110,11 @@ static inline bool window_is_short(const struct window *window, uint32_t limit)
 /* Adds a run that a read of the store has found. */
 void window_add(struct window *window, const struct run *run);
 
-/* The entry of this id, or where it would be: entries before it are newer. */
+/* The entry at this index, counted from the newest; at < count. Valid until the set changes. */
+static inline struct window_entry *window_entry(const struct window *window, uint32_t at)
+{
+    return &window->entries[window->order[at]];
+}
+
+/* The index of the entry of this id, or where it would be: entries before it are newer. */
 uint32_t window_find(const struct window *window, const char *id);

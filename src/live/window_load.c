@@ -56,7 +56,7 @@ static void read_page(struct window_load *load)
                                       .parts = STORE_FACTS_ALONE,
                                       .done = load->list.done };
     if (window->count)
-        memcpy(load->list.after, window->entries[window->count - 1].id, RUN_ID_MAX);
+        memcpy(load->list.after, window_entry(window, window->count - 1)->id, RUN_ID_MAX);
     load->begun = env->applied;
     env->store->ops->list(env->store, &load->list);
 }

@@ -78,9 +78,9 @@ static struct window_topic *make_topic(struct windows *windows, char kind,
 static void add_topics(struct windows *windows, struct window *window, char kind,
                        const struct slice *names, size_t count)
 {
-    window->places = mem_new_array(struct window_place, count);
+    window->standing = mem_new_array(struct window_place, count);
     for (size_t i = 0; i < count; i++) {
-        struct window_place *place = &window->places[window->place_count++];
+        struct window_place *place = &window->standing[window->standing_count++];
         place->window = window;
         place->topic = make_topic(windows, kind, names[i]);
         list_append(&place->topic->places, &place->link);
@@ -90,11 +90,11 @@ static void add_topics(struct windows *windows, struct window *window, char kind
 static void add_statuses(struct windows *windows, struct window *window)
 {
     unsigned statuses = window->filter->run.statuses;
-    window->places = mem_new_array(struct window_place, RUN_STATUS_COUNT);
+    window->standing = mem_new_array(struct window_place, RUN_STATUS_COUNT);
     for (int i = 0; i < RUN_STATUS_COUNT; i++) {
         if (statuses && !(statuses & 1u << i))
             continue;
-        struct window_place *place = &window->places[window->place_count++];
+        struct window_place *place = &window->standing[window->standing_count++];
         place->window = window;
         list_append(statuses ? &windows->by_status[i] : &windows->others, &place->link);
         if (!statuses)
@@ -119,8 +119,8 @@ static void settle_down(struct windows *windows, struct window *window)
 
 static void leave_places(struct windows *windows, struct window *window)
 {
-    for (size_t i = 0; i < window->place_count; i++) {
-        struct window_place *place = &window->places[i];
+    for (size_t i = 0; i < window->standing_count; i++) {
+        struct window_place *place = &window->standing[i];
         list_remove(&place->link);
         if (!place->topic || !list_empty(&place->topic->places))
             continue;

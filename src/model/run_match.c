@@ -7,12 +7,25 @@ static bool is_text(const struct bytes *text, struct slice value)
     return text && slice_equal(bytes_slice(text), value);
 }
 
+static bool is_among(struct slice text, const struct slice *values, size_t count)
+{
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = slice_compare(values[middle], text);
+        if (!order)
+            return true;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
+
 static bool is_any(const struct bytes *text, const struct slice *values, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        if (is_text(text, values[i]))
-            return true;
-    return count == 0;
+    return !count || (text && is_among(bytes_slice(text), values, count));
 }
 
 /* A value that is absent is no condition. */
@@ -30,17 +43,31 @@ static bool is_parent(const struct bytes *parent, struct slice value)
 static bool has_tag(const struct run *run, struct slice tag)
 {
     for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
-        if (slice_equal(bytes_slice(run->tags->names[i]), tag))
+        if (is_text(run->tags->names[i], tag))
             return true;
     return false;
 }
 
-static bool has_tags(const struct run *run, const struct run_filter *filter)
+static bool has_every_tag(const struct run *run, const struct slice *tags, size_t count)
 {
-    size_t found = 0;
-    for (size_t i = 0; i < filter->tag_count; i++)
-        found += has_tag(run, filter->tags[i]);
-    return filter->every_tag ? found == filter->tag_count : found > 0 || !filter->tag_count;
+    for (size_t i = 0; i < count; i++)
+        if (!has_tag(run, tags[i]))
+            return false;
+    return true;
+}
+
+static bool has_any_tag(const struct run *run, const struct slice *tags, size_t count)
+{
+    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
+        if (is_among(bytes_slice(run->tags->names[i]), tags, count))
+            return true;
+    return !count;
+}
+
+static bool has_tags(const struct run *run, const struct run_filter *f)
+{
+    return f->every_tag ? has_every_tag(run, f->tags, f->tag_count)
+                        : has_any_tag(run, f->tags, f->tag_count);
 }
 
 static bool is_packet(const struct bytes *content, const struct bytes *type,

@@ -4,5 +4,7 @@
 
 #include "runcast/store.h"
 
-/* Every condition of the filter holds for the run. */
+/* Returns true if every condition of the filter holds for the run. The filter's lists are sorted by
+ * slice_compare, as watch_filter_create sorts them: a list is searched in the logarithm of its
+ * length, because a client may watch with many long lists and each change asks all of them. */
 bool run_matches(const struct run *run, const struct run_filter *filter);

@@ -16,10 +16,7 @@ struct watch_filter_room {
 
 static int by_text(const void *a, const void *b)
 {
-    const struct slice *left = a, *right = b;
-    size_t len = left->len < right->len ? left->len : right->len;
-    int order = len ? memcmp(left->ptr, right->ptr, len) : 0;
-    return order ? order : (left->len > right->len) - (left->len < right->len);
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
 static struct slice copy_text(struct watch_filter_room *room, struct slice text)

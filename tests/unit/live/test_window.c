@@ -43,6 +43,30 @@ static void assert_at(const struct window *window, uint64_t step, uint32_t limit
     assert_string_equal(text, expected);
 }
 
+/* Runs come and leave anywhere in the set; a table of who is there says what it must be. */
+static void the_order_holds_whatever_comes_and_leaves(void **state)
+{
+    enum { RUNS = 600, STEPS = 20000 };
+    (void)state;
+    struct window *window = make();
+    bool there[RUNS] = { false };
+    uint32_t count = 0, seed = 7;
+    for (int step = 0; step < STEPS; step++) {
+        seed = seed * 1664525 + 1013904223;
+        unsigned number = (seed >> 8) % RUNS;
+        bool wanted = seed >> 24 & 1 && (count < WINDOW_KEPT || there[number]);
+        judge(window, number, wanted);
+        count += (unsigned)wanted - (unsigned)there[number];
+        there[number] = wanted;
+        assert_int_equal(window->count, count);
+        uint32_t at = 0;
+        for (unsigned i = RUNS; step % 100 == 0 && i-- > 0;)
+            if (there[i])
+                assert_int_equal(strtol(window_entry(window, at++)->id + 4, NULL, 10), i);
+    }
+    window_destroy(window);
+}
+
 static void the_newest_come_first_whatever_comes_when(void **state)
 {
     (void)state;
@@ -181,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_come_first_whatever_comes_when),
+        cmocka_unit_test(the_order_holds_whatever_comes_and_leaves),
         cmocka_unit_test(it_knows_what_it_was),
         cmocka_unit_test(one_that_came_and_left_between_was_never_there),
         cmocka_unit_test(the_oldest_go_where_there_is_no_room),
