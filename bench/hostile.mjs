@@ -44,6 +44,18 @@ const plain = { "content-type": "text/plain;charset=UTF-8" };
 const hour = { delay: "1h" };
 const trigger = async (options = hour, payload = {}) => (await post("/api/v1/tasks/hello/trigger", json({ payload, options }))).json.id;
 
+/** 64 sockets with 16 live lists each, no two alike, and 16 runs at a time. */
+async function watchAndTrigger(filterOf) {
+  const sockets = await Promise.all(list(64, () => RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} })));
+  for (const [i, socket] of sockets.entries()) {
+    for (let id = 1; id <= 16; id++) socket.send({ op: "watch", id, filter: filterOf(16 * i + id), limit: 200, counts: true });
+  }
+  return async () => {
+    for (const socket of sockets) socket.messages.splice(0);
+    return Promise.all(list(16, () => post("/api/v1/tasks/hello/trigger", json({ payload: {}, options: hour }))));
+  };
+}
+
 /** Each prepares once and gives what one sender does over and over. */
 const kinds = {
   "nothing costly: runs that nobody has": async () => () => attacker.request("GET", "/api/v3/runs/run_nobody"),
@@ -117,6 +129,11 @@ const kinds = {
       const { json: { id } } = await post("/api/v3/batches", json({ runCount: 500 }));
       await post(`/api/v3/batches/${id}/items`, items, { headers: { "content-type": "application/x-ndjson" } });
     };
+  },
+  "live lists: 64 x 16 of every run": async () => watchAndTrigger((i) => ({ from: i })),
+  "live lists: 64 x 16 of 2,000 versions": async () => {
+    const version = list(2000, (i) => `v${i}`);
+    return watchAndTrigger((i) => ({ from: i, version }));
   },
   "pages of 100 schedules": async () => {
     for (let i = 0; i < 100; i++)
