@@ -536,12 +536,6 @@ void queues_register(struct queues *queues, struct slice queue)
     queue_named(queues, queue)->registered++;
 }
 
-bool queues_is_registered(const struct queues *queues, struct slice queue)
-{
-    const struct queue *q = table_find(&queues->by_name, present(queue));
-    return q && q->registered;
-}
-
 void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
 {
     struct queue *q = queue_named(queues, queue);
@@ -593,6 +587,7 @@ struct queue_figures queues_figures(const struct queues *queues, struct slice qu
         .base = q->base,
         .settings = q->settings,
         .known = true,
+        .registered = q->registered > 0,
     };
 }
 
@@ -600,9 +595,4 @@ struct slice queues_name_at(const struct queues *queues, uint64_t place)
 {
     const struct ranked *found = ranking_at(&queues->names, place);
     return found ? queue_place_key(found) : (struct slice){ 0 };
-}
-
-uint32_t queues_count(const struct queues *queues)
-{
-    return ranking_count(&queues->names);
 }

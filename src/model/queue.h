@@ -77,7 +77,8 @@ struct queue_figures {
     uint32_t limit; /* that counts; UINT32_MAX: none of its own */
     uint32_t base;  /* without an override */
     struct queue_settings settings;
-    bool known; /* registered, configured, or in use now */
+    bool known;      /* registered, configured, or in use now */
+    bool registered; /* by a worker version that is not forgotten */
 };
 
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id);
@@ -134,9 +135,6 @@ void queues_change_limit(struct queues *queues, struct slice queue, uint32_t lim
 /* A worker version has registered the queue without a limit: the limit stays as it is. */
 void queues_register(struct queues *queues, struct slice queue);
 
-/* True while a worker version that is not forgotten has registered the queue. */
-bool queues_is_registered(const struct queues *queues, struct slice queue);
-
 /* One of the versions that have registered the queue is forgotten: with the last one its limit
  * goes, and the queue stays only as long as something needs it. */
 void queues_forget_limit(struct queues *queues, struct slice queue);
@@ -146,6 +144,15 @@ void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings);
 struct queue_figures queues_figures(const struct queues *queues, struct slice queue);
 
+/* Returns true while a worker version that is not forgotten has registered the queue. */
+static inline bool queues_is_registered(const struct queues *queues, struct slice queue)
+{
+    return queues_figures(queues, queue).registered;
+}
+
 /* By name, from 0 on; absent behind the last. Borrowed until the queues change. */
 struct slice queues_name_at(const struct queues *queues, uint64_t place);
-uint32_t queues_count(const struct queues *queues);
+static inline uint32_t queues_count(const struct queues *queues)
+{
+    return ranking_count(&queues->names);
+}

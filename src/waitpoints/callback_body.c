@@ -13,15 +13,16 @@
 #include "json/scan.h"
 
 /* Names and values lie in one buffer, which moves while it grows. */
-struct field {
+struct callback_field {
     size_t name_at, name_len, value_at, value_len;
-    struct slice name;         /* when the form has been read */
-    struct field *next, *last; /* of the same name; last: known to the first of them */
+    struct slice name; /* when the form has been read */
+    struct callback_field *next,
+        *last; /* of the same name; last: known to the first of them */
 };
 
 struct form {
     struct multipart parts; /* first; of multipart/form-data alone */
-    struct field *fields;
+    struct callback_field *fields;
     size_t count;
     struct buf text;
     bool skips_file;
@@ -71,7 +72,7 @@ static void add_string(struct buf *out, struct slice text)
 
 /* ---- fields ---- */
 
-static struct field *add_field(struct form *form)
+static struct callback_field *add_field(struct form *form)
 {
     if (form->count == CALLBACK_FIELDS_MAX) {
         explain(form->why, ERR_TOO_LARGE,
@@ -80,15 +81,16 @@ static struct field *add_field(struct form *form)
         return NULL;
     }
     if (!form->fields)
-        form->fields = mem_new_array(struct field, CALLBACK_FIELDS_MAX);
-    struct field *field = &form->fields[form->count++];
-    *field = (struct field){ .name_at = form->text.len, .value_at = form->text.len };
+        form->fields = mem_new_array(struct callback_field, CALLBACK_FIELDS_MAX);
+    struct callback_field *field = &form->fields[form->count++];
+    *field =
+        (struct callback_field){ .name_at = form->text.len, .value_at = form->text.len };
     return field;
 }
 
 static struct slice field_key(const void *value)
 {
-    const struct field *field = value;
+    const struct callback_field *field = value;
     return field->name;
 }
 
@@ -97,9 +99,9 @@ static void chain_fields(struct form *form, struct table *firsts)
 {
     table_init(firsts, field_key);
     for (size_t i = 0; i < form->count; i++) {
-        struct field *field = &form->fields[i];
+        struct callback_field *field = &form->fields[i];
         field->name = (struct slice){ form->text.ptr + field->name_at, field->name_len };
-        struct field *first = table_find(firsts, field->name);
+        struct callback_field *first = table_find(firsts, field->name);
         if (first)
             first->last = first->last->next = field;
         else
@@ -108,12 +110,13 @@ static void chain_fields(struct form *form, struct table *firsts)
     }
 }
 
-static void add_values(const struct form *form, const struct field *first, struct buf *out)
+static void add_values(const struct form *form, const struct callback_field *first,
+                       struct buf *out)
 {
     bool is_array = first->next;
     if (is_array)
         buf_add_char(out, '[');
-    for (const struct field *field = first; field; field = field->next) {
+    for (const struct callback_field *field = first; field; field = field->next) {
         if (field != first)
             buf_add_char(out, ',');
         add_string(out,
@@ -129,7 +132,7 @@ static void add_object(struct form *form, struct buf *out)
     chain_fields(form, &firsts);
     buf_add_char(out, '{');
     for (size_t i = 0; i < form->count; i++) {
-        const struct field *field = &form->fields[i];
+        const struct callback_field *field = &form->fields[i];
         if (table_find(&firsts, field->name) != field)
             continue;
         if (out->ptr[out->len - 1] != '{')
@@ -175,7 +178,7 @@ static enum err read_pairs(struct form *form, struct slice body)
     while (slice_split(&body, '&', &pair)) {
         if (!pair.len)
             continue;
-        struct field *field = add_field(form);
+        struct callback_field *field = add_field(form);
         if (!field)
             return ERR_TOO_LARGE;
         slice_split(&pair, '=', &name);
@@ -194,7 +197,7 @@ static enum err on_part(struct multipart *parts, struct slice name, bool is_file
     form->skips_file = is_file;
     if (is_file)
         return OK;
-    struct field *field = add_field(form);
+    struct callback_field *field = add_field(form);
     if (!field)
         return ERR_TOO_LARGE;
     buf_add(&form->text, name);

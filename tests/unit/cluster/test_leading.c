@@ -265,8 +265,6 @@ int main(void)
         TEST(a_database_of_one_process_is_led_at_once),
         TEST(what_nobody_leads_is_taken_with_the_first_beat),
         TEST(it_beats_once_a_second),
-        TEST(one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer),
-        TEST(rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again),
         TEST(a_take_of_which_nobody_knows_is_tried_again),
         TEST(one_without_a_database_stands_by_until_it_answers),
         TEST(a_second_one_stands_by_as_long_as_the_first_one_beats),

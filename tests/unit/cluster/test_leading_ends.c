@@ -122,6 +122,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
+        TEST(one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer),
+        TEST(rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again),
         TEST(a_commit_that_was_refused_is_a_doubt_at_once),
         TEST(a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat),
         TEST(a_lead_that_cannot_be_handed_over_is_not_led_all_the_same),

@@ -149,8 +149,6 @@ static void a_wrong_option_is_refused_by_name(void **state)
         { "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"other\"}}", ERR_RULE,
           "Specified queue 'other' not found or not associated with locked version "
           "'20260101.1'." },
-        { "{\"lockToVersion\":\"20260101.1\",\"queue\":{\"name\":\"with a blank\"}}",
-          ERR_RULE, "Specified queue 'with a blank' not found" },
         { "{\"resumeParentOnCompletion\":\"yes\"}", ERR_INVALID,
           "options.resumeParentOnCompletion" },
         { "{\"region\":[1]}", ERR_INVALID, "options.region" },
