@@ -171,8 +171,7 @@ struct store_commit {
     int64_t begun_us;         /* the driver's; monotonic, as below */
     int64_t synced_us;        /* the driver's: when it was on the disk */
     size_t weight;            /* the driver's: what writing it costs, in changes */
-    struct list
-        link; // of commit_turns.c's queues; a driver's lists
+    struct list link;         // of commit_turns.c's queues; a driver's lists
 };
 
 /* ---- reads; what they deliver is the caller's ---- */

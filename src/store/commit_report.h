@@ -15,8 +15,9 @@
 struct commit_report {
     struct store *store;         /* whose failing and full follow what is told */
     struct positions *positions; /* follow what is reported */
-    struct commit_turns turns;   /* the first commit of each environment may be half applied */
-    bool spans;                  /* the only commit in turns is of several environments */
+    struct commit_turns
+        turns;  /* the first commit of each environment may be half applied */
+    bool spans; /* the only commit in turns is of several environments */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
