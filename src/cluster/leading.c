@@ -54,6 +54,7 @@ struct leading {
     struct store_beat beat;
     bool beating;
     bool beat_again;          /* when the one in flight is answered */
+    bool asks_successor;      /* the answer that leading_drain asked for is still to come */
     struct timer doubt_timer; /* of a leader, until it doubts */
     uint32_t doubt_kind;
     bool in_doubt;                /* on_doubt was called, and on_certain was not */
@@ -311,6 +312,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
     int64_t now_ms = loop_boot_ms(leading->loop);
     bool again = leading->beat_again;
     leading->beating = leading->beat_again = false;
+    leading->asks_successor &= again;
     if (leading->stopped || leading->state == LEFT)
         return;
     tell_silence(leading, status && status != STORE_MOVED);
@@ -327,7 +329,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
         end_doubt(leading);
     }
     tell_standby(leading);
-    if (again && leading->state == STANDBY)
+    if (again && (leading->state == STANDBY || leading->state == LEADING))
         beat(leading);
 }
 
@@ -339,6 +341,13 @@ static void beat(struct leading *leading)
     leading->beat_sent_ms = loop_boot_ms(leading->loop);
     leading->beat = (struct store_beat){ .draining = leading->draining, .done = on_beaten };
     leading->store->ops->beat(leading->store, &leading->beat);
+}
+
+/* A beat in flight may be older than what this one is to find out: then it follows that one. */
+static void beat_at_once(struct leading *leading)
+{
+    leading->beat_again = leading->beating;
+    beat(leading);
 }
 
 static void on_beat_due(struct timer *timer)
@@ -359,14 +368,12 @@ static void on_moved(void *owner)
     beat(leading);
 }
 
-/* The lead may be free. A beat in flight may have been sent before that. */
+/* The lead may be free. */
 static void on_left(void *owner)
 {
     struct leading *leading = owner;
-    if (leading->stopped || leading->state != STANDBY)
-        return;
-    leading->beat_again = leading->beating;
-    beat(leading);
+    if (!leading->stopped && leading->state == STANDBY)
+        beat_at_once(leading);
 }
 
 /* ---- beginning and end ---- */
@@ -415,6 +422,15 @@ void leading_destroy(struct leading *leading)
 void leading_drain(struct leading *leading)
 {
     leading->draining = true;
+    if (leading->state != LEADING || !leading->store->ops->leave)
+        return;
+    leading->asks_successor = true;
+    beat_at_once(leading);
+}
+
+bool leading_asks_successor(const struct leading *leading)
+{
+    return leading->asks_successor && leading->state == LEADING && !leading->moved;
 }
 
 bool leading_has_successor(const struct leading *leading)

@@ -45,15 +45,19 @@ void leading_destroy(struct leading *leading);
 /* Beats no more and calls nobody; what was begun comes to its end with the store. */
 void leading_stop(struct leading *leading);
 
-/* The process is about to end and takes nothing any more. */
+/* The process is about to end and takes nothing any more. A leader beats at once: gateways that have
+ * joined since its last beat are known to it only when that is answered. */
 void leading_drain(struct leading *leading);
+
+/* True until the beat of leading_drain is answered or has failed. */
+bool leading_asks_successor(const struct leading *leading);
 
 /* Another gateway stands by, as far as the last answer says, and can take the lead at once. */
 bool leading_has_successor(const struct leading *leading);
 
 /* Gives the lead up while this process drains: nothing is written by it from now on, and memory may
- * be old. on_left is called once, on the loop, when the database has answered, or has not within a
- * second. It leads, and no other callback comes afterwards. */
+ * be old. on_left is called once, on the loop, when the database has answered, or has not for a few
+ * seconds. It has a successor, and no other callback comes afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
 /* Everything is in memory: from now on it leads. */

@@ -3,6 +3,7 @@
 
 #include "api/services.h"
 #include "call/call.h"
+#include "cluster/leading.h"
 #include "engine/engine.h"
 #include "http/server.h"
 #include "notices/run_notifications.h"
@@ -11,6 +12,9 @@
 /* So long the end waits for requests of those who have just connected, and for peers that are
  * closed to say so: who is gone does neither. */
 enum { LEAVING_MS = 500 };
+
+/* For the answer who stands by, and for writes in flight, before the lead is given up. */
+enum { HAND_OVER_MS = 300 };
 
 /* Between sockets that leave for a gateway that leads already. */
 enum { LEAVE_EVERY_MS = 2 };
@@ -27,29 +31,54 @@ static void let_in_nobody(struct drain *drain, const char *reason)
     api_drain(drain->api);
 }
 
-void drain_begin(struct drain *drain)
+static bool may_hand_over(const struct drain *drain)
 {
+    return !drain->has_next && (leading_has_successor(drain->leading) ||
+                                leading_asks_successor(drain->leading));
+}
+
+bool drain_begin(struct drain *drain)
+{
+    int64_t now = loop_now_ms(drain->loop), hand_over_by = now + HAND_OVER_MS;
     drain->has_next = server_has_next(drain->server);
-    drain->linger_until = loop_now_ms(drain->loop) + DRAIN_LINGER_MS;
+    drain->linger_until = now + DRAIN_LINGER_MS;
+    leading_drain(drain->leading);
     if (drain->has_next)
         server_drain(drain->server);
     else
         let_in_nobody(drain, "draining");
-    drain_sockets(drain);
+    if (may_hand_over(drain))
+        drain->hand_over_by = hand_over_by < drain->until ? hand_over_by : drain->until;
+    else
+        drain_sockets(drain);
+    return drain->hand_over_by;
 }
 
-bool drain_hands_over(struct drain *drain)
+/* A gateway that has joined a moment ago is a successor, too: so the database is asked first. */
+static bool waits_to_hand_over(struct drain *drain, bool idle)
 {
-    if (server_has_next(drain->server))
+    if (loop_now_ms(drain->loop) >= drain->hand_over_by)
         return false;
-    drain->hands_over = true;
-    let_in_nobody(drain, "draining");
-    return true;
+    if (!leading_has_successor(drain->leading))
+        return leading_asks_successor(drain->leading);
+    api_drain_held(drain->api);
+    return !idle || !api_has_drained(drain->api);
 }
 
-bool drain_has_written(const struct drain *drain)
+/* Clients that come meanwhile are refused, and come again: the sooner another gateway leads, the
+ * better. So the lead goes first, when what was let in is written, and clients after it. */
+enum handover drain_hand_over(struct drain *drain, bool idle)
 {
-    return api_has_drained(drain->api);
+    if (!drain->hand_over_by)
+        return HANDOVER_NONE;
+    if (waits_to_hand_over(drain, idle))
+        return HANDOVER_WAITS;
+    drain->hand_over_by = 0;
+    drain->hands_over = leading_has_successor(drain->leading);
+    if (drain->hands_over)
+        return HANDOVER_DUE;
+    drain_sockets(drain);
+    return HANDOVER_NONE;
 }
 
 /* Sockets of a gateway that does not lead any more are silent: they leave as fast as another one

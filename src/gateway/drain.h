@@ -5,9 +5,11 @@
  * accepts when it is ready; the old one serves as ever for a moment, in which connections that
  * are kept alive are closed by the answers on them; only then it accepts no more.
  *
- * Where another gateway stands by and takes the lead, the two steps of a beginning are apart:
+ * On a database of several gateways sockets stay as they are until it is known whether another one
+ * takes the lead:
  *
- *   drain_hands_over ─► drain_has_written ─► the lead is given up ─► drain_sockets ─► drain_step …
+ *   drain_begin ─► drain_hand_over ─┬► DUE ─► the lead is given up ─► drain_sockets ─► drain_step …
+ *                                   └► NONE: no gateway stands by ─► drain_step …
  *
  *   drain_begin ─► `drain` to sockets, answers say close ─► DRAIN_LINGER_MS ─► accepts no more,
  *        held calls are answered, sockets closed ─► requests are over ─► drain_step: true
@@ -19,29 +21,37 @@
 
 struct api;
 struct engine;
+struct leading;
 struct loop;
 struct server;
 
 struct drain {
-    struct loop *loop; /* these four are the caller's */
+    struct loop *loop; /* the pointers and until are the caller's */
     struct server *server;
     struct api *api;
     struct engine *engine;
-    bool hands_over;      /* another gateway takes the lead before sockets leave */
-    bool has_next;        /* the next process follows: */
+    struct leading *leading;
+    int64_t until; /* when what is still open is cut, monotonic ms */
+    int64_t
+        hand_over_by; /* how long it waits to hand over, monotonic ms; 0: it does not wait */
+    bool hands_over;  /* another gateway takes the lead before sockets leave */
+    bool has_next;    /* the next process follows: */
     int64_t linger_until; /* it serves as ever until then, monotonic ms */
 };
 
-void drain_begin(struct drain *drain);
+/* True: the lead may be handed over, which drain_hand_over decides. */
+bool drain_begin(struct drain *drain);
 
-/* Begins as drain_begin does, but leaves sockets as they are. False: nothing was begun, because the
- * next process follows on the same socket, and clients wait there. */
-bool drain_hands_over(struct drain *drain);
+enum handover {
+    HANDOVER_NONE,  /* no gateway takes the lead, or it was due before */
+    HANDOVER_WAITS, /* call again soon */
+    HANDOVER_DUE,   /* give the lead up, then call drain_sockets */
+};
 
-/* No call is held any more, and what is in memory alone was handed to the store. */
-bool drain_has_written(const struct drain *drain);
+/* Called again and again. idle: this process has no command in flight. */
+enum handover drain_hand_over(struct drain *drain, bool idle);
 
-/* The second step: sockets are asked to leave for the gateway that leads now. */
+/* Sockets are asked to leave for the gateway that leads now. */
 void drain_sockets(struct drain *drain);
 
 /* Instead of drain_begin: another gateway leads already, and sockets are closed. */

@@ -37,8 +37,7 @@
 #include "schedules/schedules.h"
 
 enum {
-    MOVED_MS = 500,     /* that clients have to read that another gateway leads */
-    HAND_OVER_MS = 300, /* that writes in flight have to end before the lead is given up */
+    MOVED_MS = 500, /* that clients have to read that another gateway leads */
     HAND_OVER_EVERY_MS = 2,
     DRAIN_EVERY_MS = 20,
 };
@@ -74,10 +73,7 @@ struct gateway {
     struct load_runs load_runs;
     struct timer timer; /* of the drain */
     uint32_t drain_kind, api_kind, close_kind;
-    int64_t drain_until; /* monotonic ms */
     struct drain drain;
-    int64_t
-        hand_over_by; /* monotonic ms; 0: the lead stays until the end, or is given up */
     struct failure reason;
 };
 
@@ -306,15 +302,28 @@ static void on_other_leads(void *owner)
     api_refuse_early(gateway->api);
 }
 
+static void look_at_drain_in(struct gateway *gateway, int64_t ms)
+{
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, ms);
+}
+
 static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
 {
     gateway->phase = PHASE_DRAINING;
-    gateway->drain_until = loop_now_ms(gateway->loop) + timeout_ms;
     gateway->drain = (struct drain){ .loop = gateway->loop,
                                      .server = gateway->server,
                                      .api = gateway->api,
-                                     .engine = gateway->engine };
-    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, 0);
+                                     .engine = gateway->engine,
+                                     .leading = gateway->leading,
+                                     .until = loop_now_ms(gateway->loop) + timeout_ms };
+    look_at_drain_in(gateway, DRAIN_EVERY_MS);
+}
+
+/* What this process does by itself would be refused from now on. */
+static void stop_own_work(struct gateway *gateway)
+{
+    engine_stop(gateway->engine);
+    schedules_stop(gateway->schedules);
 }
 
 /* Clients are sent to the gateway that leads; what they do not take in a moment is cut. */
@@ -524,10 +533,8 @@ void gateway_stop(struct gateway *gateway)
     retain_destroy(gateway->retain);
     gateway->retain = NULL;
     rotate_stop(gateway->rotate);
-    if (gateway->engine) {
-        engine_stop(gateway->engine);
-        schedules_stop(gateway->schedules);
-    }
+    if (gateway->engine)
+        stop_own_work(gateway);
     if (!gateway->server) {
         end_api(gateway);
         return;
@@ -537,43 +544,36 @@ void gateway_stop(struct gateway *gateway)
     server_close(gateway->server, on_server_closed);
 }
 
-/* What this process does by itself would be refused from now on. */
 static void on_left(void *owner)
 {
     struct gateway *gateway = owner;
     if (gateway->phase != PHASE_DRAINING)
         return;
-    engine_stop(gateway->engine);
-    schedules_stop(gateway->schedules);
+    stop_own_work(gateway);
     drain_sockets(&gateway->drain);
-    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, DRAIN_EVERY_MS);
+    look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }
 
-/* Clients that come meanwhile are refused, and come again: the sooner another gateway leads, the
- * better. So the lead goes first, when what was let in is written, and clients after it. */
-static void hand_over(struct gateway *gateway)
+static bool writes_are_idle(const struct gateway *gateway)
 {
-    bool written = drain_has_written(&gateway->drain) && commands_are_idle(gateway) &&
-                   account_writer_idle(gateway->writer) && !rotate_busy(gateway->rotate);
-    if (!written && loop_now_ms(gateway->loop) < gateway->hand_over_by) {
-        loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind,
-                       HAND_OVER_EVERY_MS);
-        return;
-    }
-    gateway->hand_over_by = 0;
-    leading_hand_over(gateway->leading, on_left);
+    return commands_are_idle(gateway) && account_writer_idle(gateway->writer) &&
+           !rotate_busy(gateway->rotate);
 }
 
 static void on_drain_tick(struct timer *timer)
 {
     struct gateway *gateway = container_of(timer, struct gateway, timer);
-    if (gateway->hand_over_by) {
-        hand_over(gateway);
+    int64_t left_ms = gateway->drain.until - loop_now_ms(gateway->loop);
+    enum handover handover = drain_hand_over(&gateway->drain, writes_are_idle(gateway));
+    if (handover == HANDOVER_DUE)
+        leading_hand_over(gateway->leading, on_left);
+    if (handover != HANDOVER_NONE) {
+        look_at_drain_in(gateway, handover == HANDOVER_DUE ? left_ms : HAND_OVER_EVERY_MS);
         return;
     }
     bool quiet = drain_step(&gateway->drain) && commands_are_idle(gateway);
-    if (!quiet && loop_now_ms(gateway->loop) < gateway->drain_until) {
-        loop_set_timer(gateway->loop, timer, gateway->drain_kind, DRAIN_EVERY_MS);
+    if (!quiet && left_ms > 0) {
+        look_at_drain_in(gateway, DRAIN_EVERY_MS);
         return;
     }
     log_decision("drain step", NULL, NULL,
@@ -592,9 +592,6 @@ void gateway_drain(struct gateway *gateway)
     }
     log_info("draining", NULL);
     begin_drain(gateway, gateway->config->drain_timeout_ms);
-    leading_drain(gateway->leading);
-    if (leading_has_successor(gateway->leading) && drain_hands_over(&gateway->drain))
-        gateway->hand_over_by = loop_now_ms(gateway->loop) + HAND_OVER_MS;
-    else
-        drain_begin(&gateway->drain);
+    if (drain_begin(&gateway->drain))
+        look_at_drain_in(gateway, 0);
 }

@@ -104,6 +104,16 @@ test("a leader that is told to end hands the lead over before its sockets leave,
   await other.stop();
 });
 
+test("a gateway that joined after the leader's last beat gets the lead when the leader is told to end", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t, { options: ["--beat", "60s", "--dead-after", "5m"] });
+  leader.child.kill("SIGTERM");
+  await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
+  await until(() => other.isReady(), { what: "the other one leads without waiting for its next beat" });
+  assert.equal((await trigger(other)).status, 200);
+  assert.deepEqual(await leader.ended(), { code: 0, signal: null });
+  await other.stop();
+});
+
 test("a socket that is opened at a gateway that stands by waits until that gateway leads", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   leader.child.kill("SIGTERM");

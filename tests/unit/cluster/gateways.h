@@ -26,6 +26,7 @@ struct process {
     uint64_t beat;
     bool cut;         /* the database does not answer it, and gets nothing of it */
     bool stopped;     /* its turns do not come */
+    bool draining;    /* as its last beat said */
     bool refused;     /* the next take fails with nobody knowing */
     int64_t ahead_ms; /* of its wall clock */
     struct store_beat *beating;
@@ -83,12 +84,14 @@ static inline void answer_beat(struct process *process)
         return;
     }
     process->beat++;
+    process->draining = req->draining;
     for (size_t i = 0; i < world.count; i++) {
         if (!world.all[i].id)
             continue;
         struct store_gateway *gateway = &gateways[req->gateway_count++];
-        *gateway =
-            (struct store_gateway){ .id = world.all[i].id, .beat = world.all[i].beat };
+        *gateway = (struct store_gateway){ .id = world.all[i].id,
+                                           .beat = world.all[i].beat,
+                                           .draining = world.all[i].draining };
         snprintf(gateway->name, sizeof(gateway->name), "%s", world.all[i].name);
     }
     req->gateways = gateways;

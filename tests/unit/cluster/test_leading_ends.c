@@ -83,6 +83,82 @@ static void one_that_is_dead_or_drains_is_no_successor(void **state)
     b->stopped = true;
     pass(7000);
     assert_false(leading_has_successor(a->leading));
+    struct process *c = start("c", &several);
+    pass(3000);
+    assert_true(leading_has_successor(a->leading));
+    leading_drain(c->leading);
+    pass(3000);
+    assert_false(leading_has_successor(a->leading));
+}
+
+static void pass_until_it_has_beaten(const struct process *process)
+{
+    unsigned before = process->beats;
+    while (process->beats == before)
+        pass(TURN_MS);
+}
+
+static void one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    pass_until_it_has_beaten(a);
+    start("b", &several);
+    pass(TURN_MS);
+    assert_false(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+    leading_drain(a->leading);
+    assert_true(leading_asks_successor(a->leading));
+    pass(TURN_MS);
+    assert_true(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void a_beat_that_was_in_flight_does_not_say_who_succeeds(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    loop_turn(a->loop, 1000); /* it beats */
+    leading_drain(a->leading);
+    answer_beat(a);
+    assert_true(leading_asks_successor(a->leading));
+    start("b", &several);
+    pass(TURN_MS);
+    assert_true(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_that_drains_alone_asks_for_a_successor_once(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    leading_drain(a->leading);
+    pass(TURN_MS);
+    assert_false(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_that_is_cut_off_asks_for_a_successor_once(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    a->cut = true;
+    leading_drain(a->leading);
+    pass(TURN_MS);
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_with_a_database_of_its_own_asks_for_no_successor(void **state)
+{
+    (void)state;
+    struct process *only = start("a", &alone);
+    pass(TURN_MS);
+    leading_loaded(only->leading);
+    leading_drain(only->leading);
+    assert_false(leading_asks_successor(only->leading));
+    assert_false(leading_has_successor(only->leading));
+    assert_int_equal(only->beats, 0);
+    assert_true(leads(only));
 }
 
 static void the_one_that_does_not_get_the_lead_hears_that_another_one_has_it(void **state)
@@ -128,6 +204,11 @@ int main(void)
         TEST(a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat),
         TEST(a_lead_that_cannot_be_handed_over_is_not_led_all_the_same),
         TEST(one_that_is_dead_or_drains_is_no_successor),
+        TEST(one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains),
+        TEST(a_beat_that_was_in_flight_does_not_say_who_succeeds),
+        TEST(one_that_drains_alone_asks_for_a_successor_once),
+        TEST(one_that_is_cut_off_asks_for_a_successor_once),
+        TEST(one_with_a_database_of_its_own_asks_for_no_successor),
         TEST(the_one_that_does_not_get_the_lead_hears_that_another_one_has_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
