@@ -336,6 +336,7 @@ static void on_lost(void *owner, const char *reason, bool for_good)
         gateway->reason = why;
         begin_drain(gateway, MOVED_MS);
         drain_to_leader(&gateway->drain);
+        stop_own_work(gateway);
     } else if (gateway->phase != PHASE_CLOSING) {
         stop_with(gateway, &why);
     }
