@@ -130,7 +130,8 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 {
     struct pg_beats *beats = beats_of(link);
     enum pg_beat_step step = beats->step;
-    bool refused = PQresultStatus(answer) != PGRES_TUPLES_OK;
+    ExecStatusType status = PQresultStatus(answer);
+    bool refused = status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
     beats->step = PG_BEAT_REST;
     if (step == PG_BEAT_LEAVES && beats->leaving)
         close_all(beats);
