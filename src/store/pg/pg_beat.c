@@ -2,8 +2,8 @@
  * read is before them.
  *
  * A process that leaves notifies the others on a channel named like the schema, to which each of them
- * listens on this connection. That is a hint, which a pooler may swallow: then the next beat finds
- * the lead free.
+ * listens on this connection, before its first beat: that beat finds what was notified earlier. A
+ * notification is a hint, which a pooler may swallow: then the next beat finds the lead free.
  *
  * What is asked for fails after two seconds without an answer: who asks knows by it that the database
  * is away, and asks again. */
@@ -133,10 +133,10 @@ static void on_answer(struct pg_link *link, PGresult *answer)
     ExecStatusType status = PQresultStatus(answer);
     bool refused = status != PGRES_TUPLES_OK && status != PGRES_COMMAND_OK;
     beats->step = PG_BEAT_REST;
+    if (step == PG_BEAT_LEAVES)
+        finish_leave(beats, refused ? STORE_FAILED : STORE_OK);
     if (step == PG_BEAT_LEAVES && beats->leaving)
         close_all(beats);
-    else if (step == PG_BEAT_LEAVES)
-        finish_leave(beats, refused ? STORE_FAILED : STORE_OK);
     else if (step == PG_BEAT_BEATS && refused)
         finish_beat(beats, STORE_FAILED);
     else if (step == PG_BEAT_BEATS)
@@ -253,14 +253,14 @@ static void go_on(struct pg_beats *beats)
         return;
     if (beats->take)
         send_take(beats);
+    else if (!beats->listens && !beats->leaving)
+        send_listen(beats);
     else if (beats->beat)
         send_beat(beats);
     else if (beats->forget)
         send_forget(beats);
     else if (beats->leaving || beats->leave)
         send_leave(beats);
-    else if (!beats->listens)
-        send_listen(beats);
 }
 
 static void on_patience_over(uv_timer_t *timer)

@@ -43,7 +43,7 @@ struct pg_link {
     void (*on_rows)(struct pg_link *link);
     /* The connection is gone; if it was busy nobody knows what became of the statement. */
     void (*on_lost)(struct pg_link *link, bool was_busy);
-    /* A notification of a channel that the link listens to. It sends nothing. NULL: none comes. */
+    /* A notification of a channel that the link listens to; the link may be busy. NULL: none comes. */
     void (*on_notified)(struct pg_link *link);
     void (*on_closed)(struct pg_link *link);
 
