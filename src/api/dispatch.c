@@ -290,7 +290,7 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
 static enum err check_lead(struct api_call *call)
 {
     bool is_open = call->route->auth == AUTH_NONE;
-    return is_open || !api_doubt(call->api) ? OK : api_check_ready(call->api, &call->why);
+    return is_open ? OK : api_check_lead(call->api, &call->why);
 }
 
 static enum err take_request(struct api_call *call)

@@ -143,6 +143,10 @@ const char *api_doubt(const struct api *api);
  * does so only in doubt: clients that are connected are served to the end. */
 enum err api_check_ready(const struct api *api, struct failure *why);
 
+/* ERR_DRAINING: the gateway does not lead, or cannot be certain that it does. A gateway that drains
+ * leads until it has handed the lead over. */
+enum err api_check_lead(const struct api *api, struct failure *why);
+
 struct sockets *api_sockets(const struct api *api);
 /* The calls that api_hold holds: api_call::held. */
 struct list *api_held(struct api *api);

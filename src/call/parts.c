@@ -114,6 +114,12 @@ enum err api_check_ready(const struct api *api, struct failure *why)
     return explain(why, ERR_DRAINING, "The gateway is not ready: %s", reason);
 }
 
+enum err api_check_lead(const struct api *api, struct failure *why)
+{
+    const char *doubt = api_doubt(api);
+    return doubt ? explain(why, ERR_DRAINING, "The gateway is not ready: %s", doubt) : OK;
+}
+
 struct engine *api_engine(const struct api *api)
 {
     return api->engine;

@@ -54,7 +54,7 @@ struct route {
     enum signed_form signed_form; /* with AUTH_SIGNED */
     bool
         needs_lead; /* of AUTH_NONE: the handler looks for a credential, or changes something, and
-                        so refuses while the gateway does not lead (api_check_ready) */
+                        so refuses while the gateway does not lead (api_check_lead) */
     unsigned awaited;  /* a status that clients meet while they ask again and again for
                           something to come: no fault for the log; 0: none */
     size_t body_limit; /* bytes */

@@ -171,7 +171,7 @@ static void begin(struct signing *op)
  * preflight. */
 static enum err check_page(struct api_call *call)
 {
-    enum err refused = api_check_ready(call->api, &call->why);
+    enum err refused = api_check_lead(call->api, &call->why);
     if (refused)
         return refused;
     if (own_host_is_asking(call))
