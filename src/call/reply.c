@@ -39,17 +39,17 @@ static void add_common_headers(struct api_call *call, int status)
 }
 
 /* True: another gateway may lead by now, and the answer to a read would show memory that is old. It
- * was answered with 503 instead. An answer to a write stands: the database has confirmed it. */
+ * was answered with 503 instead. An answer to a write stands: the database has confirmed it. So does
+ * that of a handler which has found the doubt itself: an event stream says when to come back. */
 static bool refuse_in_doubt(struct api_call *call, int status)
 {
     bool reads = call->x->method == HTTP_GET_ || call->x->method == HTTP_HEAD_;
     bool is_known = call->identity || call->account;
-    const char *doubt = reads && is_known && status < 499 ? api_doubt(call->api) : NULL;
-    if (!doubt)
+    if (!reads || !is_known || status >= 499 || call->why.code == ERR_DRAINING ||
+        !api_check_lead(call->api, &call->why))
         return false;
     buf_clear(&call->headers);
     call->cached = false;
-    explain(&call->why, ERR_DRAINING, "The gateway is not ready: %s", doubt);
     api_reply_error(call, ERR_DRAINING);
     return true;
 }
