@@ -242,7 +242,8 @@ void api_move(struct api *api)
 bool api_has_drained(const struct api *api)
 {
     const struct services *services = container_of(api, const struct services, api);
-    return list_empty(&services->draining.link) && list_empty(&api->held);
+    return list_empty(&services->draining.link) && list_empty(&services->doubted) &&
+           list_empty(&api->held);
 }
 
 void api_serve_on(struct api *api)
