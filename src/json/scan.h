@@ -115,7 +115,8 @@ void scan_text_end(struct scan_text *text, struct buf *out);
 
 /* Returns true when a decoded text is JSON as soon as the halves of surrogate pairs that it holds
  * are spelled as escapes, and appends it so: JSON.parse accepts them as they are, UTF-8 cannot
- * hold them. Returns false when the text holds no half, or is not JSON for another reason. */
+ * hold them. Returns false when the text holds no half, or is not JSON for another reason, or
+ * would take more than a few milliseconds: more than 4 MiB, or 50,000 halves. */
 bool scan_spell_halves(struct slice text, struct buf *out);
 
 /* True when the raw key (without quotes) spells name. */

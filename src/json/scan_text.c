@@ -212,6 +212,9 @@ void scan_text_end(struct scan_text *text, struct buf *out)
 
 /* ---- halves ---- */
 
+/* Spelling that many halves and validating that many bytes takes a few milliseconds. */
+enum { SPELLED_HALVES_MAX = 50000, SPELLED_BYTES_MAX = 4 * 1024 * 1024 };
+
 /* The place of the first half that is there as its three bytes; the length: there is none. */
 static size_t find_half(struct slice text)
 {
@@ -228,17 +231,37 @@ static size_t find_half(struct slice text)
     return text.len;
 }
 
+/* True when the text ends in the middle of an escape: a half after it would change its meaning. */
+static bool ends_in_escape(struct slice text)
+{
+    size_t backslashes = 0;
+    while (backslashes < text.len && text.ptr[text.len - 1 - backslashes] == '\\')
+        backslashes++;
+    return backslashes % 2;
+}
+
+/* Appends the text with its halves as escapes. False: it has too many of them, or one in the middle
+ * of an escape. */
+static bool add_spelled(struct slice text, struct buf *out)
+{
+    unsigned count = 0;
+    for (size_t at; (at = find_half(text)) < text.len; text = slice_from(text, at + 3)) {
+        struct slice before = { text.ptr, at };
+        if (++count > SPELLED_HALVES_MAX || ends_in_escape(before))
+            return false;
+        buf_add(out, before);
+        buf_add_escaped(out, (struct slice){ text.ptr + at, 3 });
+    }
+    buf_add(out, text);
+    return true;
+}
+
 bool scan_spell_halves(struct slice text, struct buf *out)
 {
     size_t start = out->len;
-    for (size_t at; (at = find_half(text)) < text.len; text = slice_from(text, at + 3)) {
-        buf_add(out, (struct slice){ text.ptr, at });
-        buf_add_escaped(out, (struct slice){ text.ptr + at, 3 });
-    }
-    if (out->len == start)
+    if (text.len > SPELLED_BYTES_MAX || find_half(text) == text.len)
         return false;
-    buf_add(out, text);
-    if (scan_is_json(slice_from(buf_slice(out), start)))
+    if (add_spelled(text, out) && scan_is_json(slice_from(buf_slice(out), start)))
         return true;
     out->len = start;
     return false;

@@ -198,6 +198,9 @@ static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
         { "\xed\xa0\xbd", NULL },
         { "{\"a\":\"\xed\xa0\xbd\"", NULL },
         { "\"\xed\xa0\"", NULL },
+        { "\"\\\xed\xa0\xbd\"", NULL },
+        { "\"\xed\xa0\xbd\\\xed\xa0\xbd\"", NULL },
+        { "\"\\\\\xed\xa0\xbd\"", "\"\\\\\\ud83d\"" },
         { "\"\xff\xed\xa0\xbd\"", NULL },
         { "1", NULL },
         { "", NULL },
@@ -209,6 +212,24 @@ static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
         assert_true(slice_is(buf_slice(&out), is_json ? cases[i].spelled : ""));
         buf_finish(&out);
     }
+}
+
+static void more_halves_than_a_turn_bears_are_not_spelled(void **state)
+{
+    (void)state;
+    struct buf text = { 0 }, out = { 0 };
+    buf_add_char(&text, '"');
+    for (int i = 0; i < 50000; i++)
+        buf_add_text(&text, "\xed\xa0\xbd");
+    buf_add_char(&text, '"');
+    assert_true(scan_spell_halves(buf_slice(&text), &out));
+    buf_clear(&out);
+    text.len--;
+    buf_add_text(&text, "\xed\xa0\xbd\"");
+    assert_false(scan_spell_halves(buf_slice(&text), &out));
+    assert_int_equal(out.len, 0);
+    buf_finish(&text);
+    buf_finish(&out);
 }
 
 /* What differs further down is not looked for: the stack has an end. */
@@ -424,6 +445,7 @@ int main(void)
         cmocka_unit_test(strings_are_decoded),
         cmocka_unit_test(a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole),
         cmocka_unit_test(halves_are_spelled_when_that_makes_json_of_a_text),
+        cmocka_unit_test(more_halves_than_a_turn_bears_are_not_spelled),
         cmocka_unit_test(values_are_compared_to_a_depth),
         cmocka_unit_test(what_is_written_as_json_is_read_back),
         cmocka_unit_test(a_string_of_any_length_is_read_back),
