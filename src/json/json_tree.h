@@ -12,7 +12,9 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-enum { TREE_DEPTH_MAX = 1000 }; /* levels; building, writing and freeing a tree recurse */
+/* Levels of nesting. Building a tree walks over the text once for each level that encloses it, and
+ * building, writing and freeing recurse. Bodies of calls may be 64 deep (call.h). */
+enum { TREE_DEPTH_MAX = 100 };
 
 enum tree_options {
     TREE_ONE_OF_EACH = 1 << 0, /* an object that names a member twice is refused */

@@ -59,7 +59,7 @@ static void a_text_that_no_tree_can_be_is_refused_with_its_reason(void **state)
     }
 }
 
-static void a_tree_has_no_more_levels_than_the_stack_bears(void **state)
+static void a_tree_has_no_more_levels_than_a_turn_bears(void **state)
 {
     (void)state;
     for (int depth = TREE_DEPTH_MAX; depth <= TREE_DEPTH_MAX + 1; depth++) {
@@ -89,7 +89,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_is_written_as_it_was_read),
         cmocka_unit_test(a_text_that_no_tree_can_be_is_refused_with_its_reason),
-        cmocka_unit_test(a_tree_has_no_more_levels_than_the_stack_bears),
+        cmocka_unit_test(a_tree_has_no_more_levels_than_a_turn_bears),
         cmocka_unit_test(numbers_become_reals_when_that_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
