@@ -378,6 +378,15 @@ static void take_document(struct trace *trace, const struct document *document)
     trace->dirty = dirty;
 }
 
+/* The requests of the trace are answered in a flush. Harmless when it waits for one already. */
+static void make_ready(struct trace *trace)
+{
+    struct traces *traces = trace->traces;
+    if (list_empty(&trace->ready))
+        list_append(&traces->ready, &trace->ready);
+    loop_wake(loop_of(traces), &traces->flusher);
+}
+
 static void on_loaded(struct store_load *done, enum store_status status)
 {
     struct trace_load *load = container_of(done, struct trace_load, load);
@@ -391,10 +400,8 @@ static void on_loaded(struct store_load *done, enum store_status status)
             take_document(trace, &done->document);
         else if (status == STORE_MISSING && trace->version)
             forget_pending(trace);
-        if (!list_empty(&trace->asked)) {
-            list_append(&trace->traces->ready, &trace->ready);
-            loop_wake(loop_of(trace->traces), &trace->traces->flusher);
-        }
+        if (!list_empty(&trace->asked))
+            make_ready(trace);
         set_timer(trace);
     }
     if (status == STORE_OK)
@@ -487,17 +494,19 @@ static void copy_events(const struct spans *from, struct spans *to)
     }
 }
 
-static void answer(struct trace *trace)
+/* Answers the request that waits longest. A run may have 10,000 pending events, so each answer is
+ * a unit of work. */
+static void answer_one(struct trace *trace)
 {
-    while (!list_empty(&trace->asked)) {
-        struct trace_now *now =
-            container_of(list_take(&trace->asked), struct trace_now, link);
-        now->counts = trace->counts;
-        copy_events(&trace->writing, &now->events);
-        copy_events(&trace->pending, &now->events);
-        now->done(now, trace->failed && !trace->version ? ERR_STORE : OK);
-    }
-    set_timer(trace);
+    struct trace_now *now = container_of(list_take(&trace->asked), struct trace_now, link);
+    now->counts = trace->counts;
+    copy_events(&trace->writing, &now->events);
+    copy_events(&trace->pending, &now->events);
+    now->done(now, trace->failed && !trace->version ? ERR_STORE : OK);
+    if (list_empty(&trace->asked))
+        set_timer(trace);
+    else
+        make_ready(trace);
 }
 
 static bool flush(struct flusher *flusher)
@@ -505,7 +514,7 @@ static bool flush(struct flusher *flusher)
     struct traces *traces = container_of(flusher, struct traces, flusher);
     struct stint stint = loop_stint(loop_of(traces));
     while (!list_empty(&traces->ready) && stint_goes_on(&stint))
-        answer(container_of(list_take(&traces->ready), struct trace, ready));
+        answer_one(container_of(list_take(&traces->ready), struct trace, ready));
     return !list_empty(&traces->ready);
 }
 
@@ -516,10 +525,8 @@ void trace_now_begin(struct traces *traces, struct environment *env, struct slic
     struct trace *trace = use(traces, env, run_id);
     *now = (struct trace_now){ .done = done };
     list_append(&trace->asked, &now->link);
-    if (trace->loading || !list_empty(&trace->ready))
-        return;
-    list_append(&traces->ready, &trace->ready);
-    loop_wake(loop_of(traces), &traces->flusher);
+    if (!trace->loading)
+        make_ready(trace);
 }
 
 /* ---- all of them ---- */
