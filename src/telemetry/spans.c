@@ -18,6 +18,14 @@ void spans_finish(struct spans *spans)
     *spans = (struct spans){ 0 };
 }
 
+bool spans_drop_one(struct spans *spans)
+{
+    if (!spans->count)
+        return false;
+    bytes_unref(spans->events[--spans->count].json);
+    return true;
+}
+
 /* The slot of the span, or the free one where it belongs. */
 static uint32_t *slot_of(const struct spans *spans, const char *span)
 {

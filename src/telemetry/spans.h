@@ -36,5 +36,9 @@ void spans_merge(struct spans *spans, const struct trace_event *event);
 /* Moves the first events, as they came, to an empty one; from was never sorted. */
 void spans_split(struct spans *from, size_t count, struct spans *first);
 
+/* Frees one event, for a caller that frees many in stints. False: there is none left. From the
+ * first call on only this and spans_finish may be called. */
+bool spans_drop_one(struct spans *spans);
+
 /* By their start; those of one start as they came. */
 void spans_sort(struct spans *spans);

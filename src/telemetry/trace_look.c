@@ -12,17 +12,26 @@ enum {
     PAGE_BYTES = 32 * 1024, /* a page ends with the piece beyond this; one turn reads it */
 };
 
+static void sort(struct deferred *deferred)
+{
+    struct trace_look *look = container_of(deferred, struct trace_look, deferred);
+    spans_sort(&look->spans);
+    look->done(look, OK);
+}
+
 static void finish(struct trace_look *look, enum err status)
 {
     struct spans *pending = &look->now.events;
+    struct loop *loop = engine_loop(look->env->engine);
     for (size_t i = 0; i < pending->count; i++)
         spans_merge(&look->spans, &pending->events[i]);
     pending->count = 0;
     spans_finish(pending);
     environment_release(look->env);
-    if (!status)
-        spans_sort(&look->spans);
-    look->done(look, status);
+    if (status)
+        look->done(look, status);
+    else
+        loop_defer(loop, &look->deferred);
 }
 
 static void read_page(struct trace_look *look);
@@ -86,6 +95,8 @@ void trace_look_begin(struct traces *traces, struct environment *env, struct sli
 {
     *look =
         (struct trace_look){ .done = done, .env = env, .store = engine_store(env->engine) };
+    look->deferred.fn = sort;
+    list_init(&look->deferred.link);
     snprintf(look->run_id, sizeof(look->run_id), "%.*s", SLICE_ARG(run_id));
     trace_piece_name(run_id, 0, look->from);
     environment_hold(env);

@@ -20,7 +20,8 @@ struct trace_look {
     char from[ID_MAX]; /* the name of the last piece that was read */
     struct trace_now now;
     struct store_scan scan;
-    int64_t left; /* pieces */
+    struct deferred deferred; /* sorts, which takes milliseconds: not in the turn of done */
+    int64_t left;             /* pieces */
 };
 
 /* done comes later. */

@@ -36,7 +36,7 @@ struct showing {
     struct trace_node *nodes; /* of the look's events */
     int count, made;          /* nodes; those that were read */
     struct deferred deferred;
-    bool begun;
+    bool begun, is_written; /* the answer; then the events are freed, which takes a while */
     int at,
         end; /* the next node, or span of a page; TRACE_NODE_NONE or end: it was the last */
     bool is_first;      /* among its siblings */
@@ -458,7 +458,7 @@ static enum err begin(struct showing *op)
     return OK;
 }
 
-/* One node more is read, or written. False: all of them are. */
+/* One node more is read, written, or freed. False: all of them are. */
 static bool go_on(struct showing *op, enum err *status)
 {
     if (op->made < op->count) {
@@ -467,11 +467,15 @@ static bool go_on(struct showing *op, enum err *status)
     }
     if (!op->begun) {
         *status = begin(op);
-        return !*status && op->what != WHAT_SPAN;
+        op->is_written = op->what == WHAT_SPAN;
+        return !*status;
     }
+    if (op->is_written)
+        return spans_drop_one(&op->look.spans);
     if (op->at == op->end) {
         forms[op->what].end(op);
-        return false;
+        op->is_written = true;
+        return true;
     }
     forms[op->what].add(op);
     if (op->out.len >= PART_BYTES)
