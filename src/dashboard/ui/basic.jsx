@@ -158,7 +158,6 @@ export function Table({ label, columns, rows, rowKey = "id", onRow }) {
   );
 }
 
-/** Names and values, two columns. Rows without a value stay out. */
 /** What a version declares and the gateway does not have. */
 export function Warnings({ warnings = [] }) {
   return warnings.map(({ feature, names, message }) => (
@@ -169,6 +168,7 @@ export function Warnings({ warnings = [] }) {
 /** The warning about one task. */
 export const warningOf = (warnings = [], slug) => warnings.find(({ feature, names }) => feature !== "prompts" && names.includes(slug));
 
+/** Names and values, two columns. Rows without a value stay out. */
 export function Facts({ rows }) {
   return (
     <dl class="facts">
