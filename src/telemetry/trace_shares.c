@@ -21,6 +21,7 @@ enum {
     PAGE_BYTES = 128 * 1024,
     PIECES_AT_ONCE = 100,
     UNKNOWN = -1,
+    AGAIN_PART = 64, /* a sweep is repeated when this part of the limit was written since */
 };
 
 /* What is known of an environment or a project; the bound is exact when it was swept last. */
@@ -106,11 +107,14 @@ static struct bound *bound_of(struct trace_shares *shares, uint32_t env)
     return *bound;
 }
 
+/* A sweep cannot remove the logs of runs that have not ended. One that left more than the limit
+ * is not repeated for every commit. */
 static bool may_exceed(const struct bound *bound, int64_t stored, int64_t limit)
 {
     if (!limit || stored <= limit)
         return false;
-    return bound->counted == UNKNOWN || bound->counted + bound->written > limit;
+    return bound->counted == UNKNOWN ||
+           (bound->counted + bound->written > limit && bound->written > limit / AGAIN_PART);
 }
 
 static void on_stored(void *owner, struct environment *env, int64_t bytes)
