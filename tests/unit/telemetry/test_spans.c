@@ -122,6 +122,21 @@ static void the_first_ones_are_split_off(void **state)
     }
 }
 
+static void events_are_freed_one_by_one(void **state)
+{
+    struct spans spans = { 0 };
+    (void)state;
+    assert_false(spans_drop_one(&spans));
+    for (int n = 0; n < 3; n++)
+        add(&spans, n, n);
+    for (size_t left = 3; left; left--) {
+        assert_int_equal(spans.count, left);
+        assert_true(spans_drop_one(&spans));
+    }
+    assert_false(spans_drop_one(&spans));
+    spans_finish(&spans);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +145,7 @@ int main(void)
         cmocka_unit_test(what_takes_the_place_of_another_is_found_in_its_place),
         cmocka_unit_test(the_end_of_a_span_replaces_its_beginning_only),
         cmocka_unit_test(the_first_ones_are_split_off),
+        cmocka_unit_test(events_are_freed_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
