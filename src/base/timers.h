@@ -20,7 +20,7 @@ struct timer {
 struct timers {
     struct timer **heap; /* from 1 */
     uint32_t count, capacity;
-    timer_fn *kinds[48];
+    timer_fn *kinds[64]; /* the gateway has 46 in one loop */
     uint32_t kind_count;
 };
 
