@@ -83,7 +83,8 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
                                                     .hold_ms = options->deploy_hold_ms,
                                                     .timeout_ms =
                                                         options->deploy_timeout_ms,
-                                                    .keep = options->keep_versions };
+                                                    .keep = options->keep_versions,
+                                                    .executes = options->executes };
     api->deployments = deployments_create(api, &deployments);
     api->areas = api_areas(&api->area_count);
     api->routes = routes_create(api->areas, api->area_count);

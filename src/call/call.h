@@ -105,6 +105,7 @@ struct api_options {
     int64_t deploy_bundle;  /* bytes of an archive */
     int64_t deploy_hold_ms; /* how long a call that deploys is held */
     int64_t deploy_timeout_ms;
+    bool executes; /* a supervise role of the gateway's own builds what is deployed */
     int64_t keep_versions; /* of an environment */
     int64_t rate_limit; /* requests a minute of a key's environment, or a token; 0: none */
     /* Why nothing may be answered at this moment, though everything is in memory; NULL: it may.

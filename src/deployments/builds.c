@@ -82,6 +82,28 @@ const char *builds_platform(const struct deployments *all, const struct account 
     return is_arm ? "linux/arm64" : "linux/amd64";
 }
 
+int64_t builds_await_ms(const struct deployments *all)
+{
+    int64_t left = all->started_ms + BUILDER_FIRST_MS - loop_now_ms(all->loop);
+    return all->options.executes && all->started && left > 0 ? left : 0;
+}
+
+void builder_watch_begin(struct deployments *all, struct builder_watch *watch)
+{
+    list_append(&all->awaited, &watch->link);
+}
+
+static void end_awaited(struct deployments *all)
+{
+    list_each (link, &all->awaited) {
+        struct builder_watch *watch = container_of(link, struct builder_watch, link);
+        if (builder_for(all, watch->account)) {
+            list_remove(link);
+            watch->came(watch);
+        }
+    }
+}
+
 /* ---- what is pending ---- */
 
 static const struct account *account_of(const struct deployment *deployment)
@@ -322,6 +344,7 @@ void build_wait_begin(struct deployments *all, struct build_wait *wait)
     memcpy(builder->libc, wait->libc, sizeof(builder->libc));
     wait->all = all;
     list_append(&all->lines, &wait->link);
+    end_awaited(all);
     builds_match(all);
 }
 

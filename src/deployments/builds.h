@@ -20,6 +20,8 @@
 
 enum {
     BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for so long is not there */
+    /* The gateway's own builder asks for the first time within this time after a start. */
+    BUILDER_FIRST_MS = 10 * 1000,
     BUILD_KEY_MAX = 48,
 };
 
@@ -82,6 +84,21 @@ void build_hear(struct deployment *deployment);
 
 /* Nobody builds it any more: its key opens nothing, and its log is written to its file. */
 void build_end(struct deployment *deployment);
+
+/* A caller that waits for a builder of its environment; embedded by its owner. */
+struct builder_watch {
+    const struct account *account;
+    /* Once, later, unless the link is removed before. The watch is the owner's again. */
+    void (*came)(struct builder_watch *watch);
+    struct list link; // deployments::awaited
+};
+
+/* How long the gateway's own supervise role may still take to ask for the first time, in ms. 0: it
+ * is not awaited. */
+int64_t builds_await_ms(const struct deployments *all);
+
+/* account and came are set; builds_are_served was false. */
+void builder_watch_begin(struct deployments *all, struct builder_watch *watch);
 
 /* Some builder that serves the environment is there. */
 bool builds_are_served(const struct deployments *all, const struct account *account);

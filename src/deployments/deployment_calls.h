@@ -18,7 +18,10 @@ route_fn deployment_fail, deployment_cancel, deployment_progress, deployment_pro
 
 /* deployment_reads.c */
 route_fn deployment_retrieve, deployment_list, deployment_current, deployment_latest,
-    deployment_log, deployment_settings;
+    deployment_log;
+
+/* deployment_settings.c */
+route_fn deployment_settings;
 
 /* build_calls.c */
 route_fn build_dequeue, build_heartbeat, build_complete, build_archive, build_index;

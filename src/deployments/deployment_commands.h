@@ -101,11 +101,13 @@ struct deployments {
     struct list active;       // deployment::active; not final, oldest first
     struct list lines;        // build_wait::link; builders that wait, the first first
     struct list heard;        // builder::link; those that asked
+    struct list awaited;      // builder_watch::link
     int64_t created_ms; /* monotonic; before, builders asked the process that we were */
     struct table turns; /* of struct build_turns, by project */
     uint64_t build_turns, build_marks; /* the last ones that were given */
     unsigned busy; /* commands, and operations of our own, that are under way */
     struct keeping *keeping;
+    int64_t started_ms; /* monotonic; valid once started */
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);
     void (*promote)(struct deployment *deployment); /* what is DEPLOYED, and promotes */

@@ -1,7 +1,6 @@
 /* deployment_reads.c - what clients ask about deployments. */
 #include "artifacts/kept_files.h"
 #include "base/mem.h"
-#include "call/project.h"
 #include "deployments/builds.h"
 #include "deployments/deployment_calls.h"
 #include "deployments/deployment_show.h"
@@ -215,23 +214,5 @@ enum err deployment_log(struct api_call *call)
     op->reading.done = on_log;
     call->busy = true;
     kept_reading_begin(deployment->all->files, &op->reading);
-    return OK;
-}
-
-/* ---- the environment ---- */
-
-/* Where nobody builds it is 404, as on a server without this way of deploying: the CLI then
- * builds an image. */
-enum err deployment_settings(struct api_call *call)
-{
-    enum environment_type type;
-    const struct deployments *all = api_deployments(call->api);
-    const struct account *account = call->account;
-    bool own = slice_is(call->params[0], account->project->ref) &&
-               !environment_type_from_slug(call->params[1], &type) && type == account->type;
-    if (!own || account->type == ENVIRONMENT_DEV || !builds_are_served(all, account))
-        return explain(&call->why, ERR_NOT_FOUND,
-                       "Not found: nobody builds deployments of this environment");
-    api_reply_json(call, 200, SLICE("{\"build_path\":\"native_local_bundle\"}"));
     return OK;
 }

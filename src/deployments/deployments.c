@@ -44,6 +44,7 @@ struct deployments *deployments_create(struct api *api,
     list_init(&all->active);
     list_init(&all->lines);
     list_init(&all->heard);
+    list_init(&all->awaited);
     all->created_ms = loop_now_ms(all->loop);
     all->on_change = on_change;
     all->promote = promote;
@@ -348,6 +349,7 @@ enum err deployments_start(struct deployments *all, struct failure *why)
     if (err)
         return err;
     all->started = true;
+    all->started_ms = loop_now_ms(all->loop);
     for (struct deployment_set *set; (set = slots_next(&all->sets, &at));)
         list_each (link, &set->all)
             go_on(container_of(link, struct deployment, link));

@@ -26,6 +26,7 @@ struct deployment_options {
     int64_t hold_ms;    /* how long a call of the CLI is held, each time that it asks */
     int64_t timeout_ms; /* of a build */
     int64_t keep;       /* versions that an environment keeps at least */
+    bool executes; /* a supervise role of the gateway's own builds, as soon as it asks */
 };
 
 struct deployments *deployments_create(struct api *api,

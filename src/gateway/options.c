@@ -41,6 +41,7 @@ void gateway_set_options(const struct config *config, struct api_options *option
     options->deploy_hold_ms = config->deploy_hold_ms;
     options->deploy_timeout_ms = config->deploy_timeout_ms;
     options->keep_versions = config->keep_versions;
+    options->executes = config->execute && config->builders;
     options->rate_limit = config->rate_limit;
     connection_shares_set(config, options);
 }

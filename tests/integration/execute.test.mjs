@@ -95,6 +95,29 @@ describe("a gateway that executes", () => {
     assert.deepEqual(world.roles(), [], "it has ended with the gateway that did not start it");
   });
 
+  test("lets the CLI wait for its own builder after a start", async (t) => {
+    const top = temporaryFolder(), data = path.join(top, "data");
+    fs.chmodSync(top, 0o711);
+    t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
+    const gateway = await startGateway({ t, data, options: ["--execute", ...user, ...nodeOptions()] });
+    const settings = (env = "prod") => gateway.get(`/api/v1/projects/${keys.ref}/${env}/deploy-settings`, { key: keys[env] });
+    assert.equal((await settings()).status, 200, "asked when the role may not have connected yet");
+    gateway.http.close();
+    gateway.child.kill("SIGKILL");
+    await until(() => gateway.child.signalCode, { what: "its end" });
+    const roles = rolesIn(data);
+    for (const pid of roles) process.kill(pid, "SIGSTOP");
+    await gateway.restart();
+    let status;
+    const asked = settings().then((answer) => { status = answer.status; });
+    assert.equal((await settings("dev")).status, 404, "nothing is deployed there");
+    assert.equal(status, undefined, "held while the role is silent");
+    for (const pid of roles) process.kill(pid, "SIGCONT");
+    await asked;
+    assert.equal(status, 200);
+    await gateway.stop();
+  });
+
   test("starts another role when one is killed, and the run is tried again", async (t) => {
     const world = await begin(t);
     const id = await world.trigger({ do: "sleep", ms: 2500 });
