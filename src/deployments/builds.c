@@ -278,24 +278,28 @@ static void fail_unreadable(struct deployment *deployment, const struct failure 
 static void on_variables(struct store_load *load, enum store_status status)
 {
     struct build_wait *wait = container_of(load, struct build_wait, load);
+    struct deployments *all = wait->all;
     struct deployment *deployment = wait->deployment;
     struct failure why = { 0 };
     enum err err = err_of_store(status);
-    wait->all->busy--;
+    all->busy--;
     bytes_unref(load->name);
     if (!err)
         err = build_variables_unseal(
-            accounts_vault(wait->all->accounts), slice_of(deployment->row.id),
+            accounts_vault(all->accounts), slice_of(deployment->row.id),
             bytes_slice(load->document.body), &wait->variables, &why);
     if (status == STORE_OK)
         document_finish(&load->document);
-    if (!err && !wait->all->stopped) {
+    if (!err && !all->stopped) {
         write_hand_out(wait);
         return;
     }
     if (status == STORE_OK && err)
         fail_unreadable(deployment, &why);
+    bool has_ended = deployment_is_final(deployment->row.status);
     let_go(wait); /* a store that fails is not read again at once */
+    if (has_ended)
+        builds_match(all);
 }
 
 static void load_variables(struct build_wait *wait)
