@@ -147,7 +147,7 @@ static void forget(struct deployment *deployment)
 static bool is_idle(const struct deployment *deployment)
 {
     return list_empty(&deployment->commands) && list_empty(&deployment->watchers) &&
-           !deployment->promoting && deployment->document;
+           !deployment->promoting && !deployment->handing && deployment->document;
 }
 
 /* Oldest rows of those that say nothing but how they ended. */
