@@ -1,6 +1,7 @@
 /* callback_body.c - forms and texts of webhooks as JSON. */
 #include "waitpoints/callback_body.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <strings.h>
 
@@ -223,18 +224,21 @@ static enum err on_part_end(struct multipart *parts)
 }
 
 /* A form that cannot be read has no fields. */
-static void read_parts(struct form *form, struct slice content_type, struct slice body)
+static enum err read_parts(struct form *form, struct slice content_type, struct slice body)
 {
     struct failure why;
     form->parts = (struct multipart){ .on_part = on_part,
                                       .on_content = on_content,
                                       .on_part_end = on_part_end,
-                                      .parts_max = CALLBACK_FIELDS_MAX,
+                                      .parts_max = UINT_MAX, /* fields are counted here */
                                       .why = &why };
-    if (multipart_init(&form->parts, content_type) || multipart_feed(&form->parts, body) ||
-        multipart_end(&form->parts))
-        form->count = 0;
+    enum err err = multipart_init(&form->parts, content_type);
+    err = err ? err : multipart_feed(&form->parts, body);
+    err = err ? err : multipart_end(&form->parts);
     multipart_finish(&form->parts);
+    if (err)
+        form->count = 0;
+    return err == ERR_TOO_LARGE ? err : OK;
 }
 
 /* ---- by type ---- */
@@ -272,7 +276,7 @@ static enum err read_by_type(struct slice content_type, struct slice body,
     if (is_type(type, "application/x-www-form-urlencoded"))
         err = read_pairs(&form, body);
     else if (is_type(type, "multipart/form-data"))
-        read_parts(&form, content_type, body);
+        err = read_parts(&form, content_type, body);
     if (!err)
         add_object(&form, output);
     free(form.fields);

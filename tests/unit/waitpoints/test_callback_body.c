@@ -90,11 +90,25 @@ static void more_fields_or_bytes_than_an_output_may_have_are_refused(void **stat
     buf_finish(&body);
 }
 
+static void more_parts_than_an_output_may_have_are_refused(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    for (int i = 0; i <= CALLBACK_FIELDS_MAX; i++)
+        buf_add_text(&body,
+                     "--x\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n1\r\n");
+    buf_add_text(&body, "--x--\r\n");
+    assert_too_large("multipart/form-data; boundary=x", buf_slice(&body),
+                     "more than 1000 fields");
+    buf_finish(&body);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_becomes_what_its_type_says),
         cmocka_unit_test(more_fields_or_bytes_than_an_output_may_have_are_refused),
+        cmocka_unit_test(more_parts_than_an_output_may_have_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
