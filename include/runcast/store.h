@@ -162,9 +162,10 @@ struct store_commit {
     size_t claim_count;
     int64_t now_ms; /* Unix: what expires_at is compared with */
     store_done_fn *done;
-    /* Called before done when the commit has succeeded: does a part of what the changes mean,
-     * and says whether more is left. Called once a turn until nothing is; later commits of
-     * the same environment are not reported meanwhile. NULL: done does all. */
+    /* Called before done when the commit has succeeded: does a part of what the changes
+     * mean, and returns true if more is left. Called once a turn until nothing is left;
+     * later commits of the same environment are not reported meanwhile. NULL: done does
+     * all. */
     store_apply_fn *apply;
 
     enum store_status status; /* the driver's */
@@ -451,17 +452,18 @@ struct store_lead {
     enum store_status status; /* the driver's */
 };
 
-/* Gives up everything that we lead, and our own row: another process need not wait until we are
- * dead, and those that are connected are told at once (store::on_left). From the call on our commits
- * may be refused with STORE_MOVED. STORE_FAILED: it is not known whether the database did it. */
+/* Gives up everything that we lead, and our own row: another process need not wait until we
+ * are dead, and connected processes are notified at once (store::on_left). From the call
+ * on, our commits may be refused with STORE_MOVED. STORE_FAILED: it is unknown whether the
+ * database did it. */
 struct store_leave {
     void (*done)(struct store_leave *req, enum store_status status);
 
     enum store_status status; /* the driver's */
 };
 
-/* Removes the rows of gateways that are dead, each unless it has beaten since it was seen. One that
- * comes back is told STORE_MOVED by its next beat, and joins again. */
+/* Removes the rows of dead gateways, each unless it has beaten since it was seen. The next
+ * beat of a gateway that comes back gets STORE_MOVED, and it joins again. */
 struct store_forget {
     const struct store_gateway *dead; /* borrowed until done */
     size_t dead_count;
@@ -516,8 +518,8 @@ struct store {
     /* Somebody else leads what we led: called on the loop thread before the requests that found
      * it are done. NULL: nobody asks. */
     void (*on_moved)(void *owner);
-    /* Another process has given the lead up, as far as it can be told (a pooler may swallow it): the
-     * next beat finds it. Asked with the moved_owner. NULL: nobody asks. */
+    /* Another process has given the lead up. A pooler may discard the notification: then the next
+     * beat finds the lead free. Called with moved_owner. May be NULL. */
     void (*on_left)(void *owner);
     void *moved_owner;
     /* Environments for which it says the same are one to whoever shares out what the store
