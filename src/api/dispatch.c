@@ -164,7 +164,7 @@ static void set_limits(struct api_call *call)
     call->x->slow_body = route->auth & BODY_SLOW;
 }
 
-/* Credential, rate, target, and the room that the body takes. False: the call is answered. */
+/* Checks credential, rate, target, and the room for the body. Returns false after answering. */
 static bool let_in(struct api_call *call, struct buf *allow)
 {
     struct api *api = call->api;

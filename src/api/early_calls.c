@@ -86,7 +86,7 @@ void early_calls_destroy(struct early_calls *calls)
     free(calls);
 }
 
-/* Clients of a proxy that is not trusted cannot be told apart. */
+/* Clients of an untrusted proxy cannot be distinguished. */
 static bool has_too_many(const struct early_calls *calls, const struct exchange *x)
 {
     size_t count = 0;

@@ -39,7 +39,7 @@ struct services {
     struct patience *patience;
     struct leaving *leaving;
     struct deferred draining, doubting;
-    struct list doubted;   // api_call::held; held when a doubt began, and not looked at yet
+    struct list doubted;   // api_call::held; held when a doubt began, and not checked yet
     size_t traces_written; /* of the drain: place among them */
 };
 
@@ -201,7 +201,8 @@ static void drain_some(struct deferred *draining)
         loop_defer(engine_loop(api->engine), draining);
 }
 
-/* What is answered now is a read that waited, and so 503 (reply.c), or has nothing for who asks. */
+/* A call that ends now is a read that waited, and so 503 (reply.c), or has nothing for its
+ * client. */
 static void doubt_some(struct deferred *doubting)
 {
     struct services *services = container_of(doubting, struct services, doubting);
