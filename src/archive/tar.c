@@ -215,15 +215,15 @@ static enum err take_long_name(struct tar *tar, uint64_t size, bool is_link,
     return set_name(tar, (struct slice){ 0 }, text, why);
 }
 
-/* Of Solaris, star and GNU tar, in this order. */
+/* Members of Solaris, star and GNU tar, in this order. */
 static bool says_sparse(struct slice name)
 {
     return slice_starts(name, "SUN.holes") || slice_is(name, "SCHILY.realsize") ||
            slice_starts(name, "GNU.sparse.");
 }
 
-/* Records that say nothing of a name, a size or a kind do not count here. An empty value takes
- * an earlier one back. */
+/* Records that do not give a name, a size or a kind are ignored. An empty value revokes an earlier
+ * one. */
 static enum err take_record(struct tar *tar, struct slice name, struct slice value,
                             struct failure *why)
 {
@@ -271,8 +271,8 @@ static enum err take_pax(struct tar *tar, uint64_t size, struct failure *why)
     return err;
 }
 
-/* Would count for every entry that follows: git archive writes a comment there, and no program
- * writes a name. */
+/* A global header applies to every later entry: git archive writes a comment there, and no
+ * program writes a name. */
 static enum err take_global(struct tar *tar, uint64_t size, struct failure *why)
 {
     enum err err = take_pax(tar, size, why);

@@ -46,8 +46,8 @@ void tar_init(struct tar *tar, int file, const atomic_bool *canceled,
               const struct bundle_limits *limits);
 void tar_finish(struct tar *tar);
 
-/* Skips what is left of the entry before. *ended: there is no more, and entry is not set.
- * ERR_INVALID, ERR_TOO_LARGE, and what gunzip_read returns. */
+/* Skips the rest of the entry before. Sets *ended when no entry is left; entry is then not set.
+ * Returns ERR_INVALID, ERR_TOO_LARGE, or an error of gunzip_read. */
 enum err tar_next(struct tar *tar, struct tar_entry *entry, bool *ended,
                   struct failure *why);
 
