@@ -63,7 +63,7 @@ struct artifact_sharers {
     const void *owner;
 };
 
-/* ERR_BUSY: the environment or its project has as many open as it may. Borrowed until it
+/* ERR_BUSY: the environment or its project has its maximum of uploads open. Borrowed until it
  * expires. */
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
                         const struct artifact_sharers *sharers, int64_t length,

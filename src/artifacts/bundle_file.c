@@ -25,7 +25,7 @@ enum {
 
 /* ---- room ---- */
 
-/* False: nobody knows. */
+/* Returns false if it cannot be known. */
 static bool find_free(int fd, uint64_t *bytes)
 {
     struct statvfs disk;

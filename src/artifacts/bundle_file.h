@@ -14,7 +14,7 @@ enum {
     DISK_LEAST_FREE = 1 << 30, /* bytes that bundles leave free on the disk */
 };
 
-/* How much room there is on the disk of a folder. */
+/* Asks for the free room on the disk of a folder. */
 struct disk_asking {
     struct file_job job;
     const char *folder; /* the owner's */
