@@ -45,7 +45,7 @@ static size_t unit_len(const char *at, const char *end)
 /* Every text takes the same time, whatever is in it: no branch looks at a character. */
 typedef uint8_t sixteen __attribute__((vector_size(SIXTEEN)));
 
-/* What escaping adds to each of sixteen bytes; next: each one's successor. */
+/* Bytes that escaping adds to each of sixteen bytes; next: the byte after each. */
 static sixteen added_to(sixteen bytes, sixteen next)
 {
     sixteen pair = (sixteen)(bytes == '"') | (sixteen)(bytes == '\\');

@@ -70,7 +70,7 @@ void loop_wake(struct loop *loop, struct flusher *flusher);
  * those whose requests cost much, and no turn exceeds 5 ms. Long work asks through a stint. */
 bool loop_time_left(struct loop *loop);
 
-/* Gives what follows in this turn a share of its own, whatever was used before. Sockets that are
+/* Gives the rest of this turn a share of its own, whatever was used before. Sockets that are
  * ready have one: otherwise a turn whose commits cost more than its share would serve a single
  * socket, and a client would wait for as many turns as others have sockets that are ready. */
 void loop_begin_share(struct loop *loop);

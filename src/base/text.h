@@ -49,12 +49,14 @@ void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
  * later sort behind earlier ones, and the newest runs are neighbours in every index. */
 void text_make_id(const char *prefix, int64_t unix_ms, char out[ID_MAX]);
 
-/* The same behind last, which it replaces ("": none yet): also ids of one millisecond, and of a clock
- * that went back, sort as they were made. The first four drawn characters of those count up, from
- * somewhere. last may have another prefix: ids of several kinds can share one. */
+/* The same, sorting after last, which it replaces ("": none yet): also ids of one
+ * millisecond, and of a clock that went back, sort as they were made. The first four drawn
+ * characters of those count up, from somewhere. last may have another prefix: ids of
+ * several kinds can share one. */
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX]);
 
-/* An id that was made elsewhere becomes last, if it sorts behind it. One of another form does not. */
+/* An id that was made elsewhere becomes last if it sorts after it. An id of another form is
+ * ignored. */
 void text_note_id(const char *id, char last[ID_MAX]);
 
 /* prefix_ followed by 21 to 26 lower-case letters and digits. */

@@ -3,10 +3,10 @@
  *   loop: work_begin ─► thread: run … work_goes_on … ─► loop: done
  *   loop: work_stop  ───────────────────┘ false from now on
  *
- * The pool has four threads, which all jobs of the process share, so none may keep one for as long
- * as a stranger's input likes. works.def lists every kind of job with its limit and with what ends
- * it. A job that is longer than its limit ends its run, and its owner begins it again: by then the
- * jobs that waited have had their turn. */
+ * The pool has four threads, which all jobs of the process share, so no job may keep one
+ * for as long as a stranger's input decides. works.def lists every kind of job with its
+ * limit and with what ends it. A job that is longer than its limit ends its run, and its
+ * owner begins it again: by then the jobs that waited have had their turn. */
 #pragma once
 
 #include <stdatomic.h>
@@ -31,16 +31,16 @@ struct work {
     uv_work_t request;
 };
 
-/* The job is not under way. Also one that was stopped before begins as new. */
+/* Begins the job, which must not be in progress. A job that was stopped before starts afresh. */
 void work_begin(uv_loop_t *loop, struct work *work, enum work_kind kind);
 
-/* On the loop. run ends soon, and done comes as ever. A job that is not under way: nothing
- * happens. */
+/* On the loop. run ends soon, and done is called as usual. Does nothing unless the job is in
+ * progress. */
 void work_stop(struct work *work);
 
 /* On the thread: false after work_stop, and when the limit of the kind has passed. NULL: always
  * true. */
 bool work_goes_on(const struct work *work);
 
-/* Whether work_stop was called since it began. */
+/* Returns true if work_stop was called since the job began. */
 bool work_is_stopped(const struct work *work);
