@@ -1,4 +1,4 @@
-/* package.h - package.json of a version: what of it matters to the step that installs. */
+/* package.h - package.json of a version: the members that matter to the step that installs. */
 #pragma once
 
 #include <stdbool.h>

@@ -19,7 +19,7 @@ static long named_major(const char *runtime)
     return strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
 }
 
-/* 0: it was not asked, or does not say a version. */
+/* 0: it was not asked, or prints no version. */
 static long said_major(const struct program_version *version)
 {
     return version->text[0] == 'v' ? strtol(version->text + 1, NULL, 10) : 0;

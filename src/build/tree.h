@@ -13,7 +13,8 @@
 #include "base/error.h"
 #include "base/work.h"
 
-/* What a version may be in its place: how many files, folders and links, and bytes of all files. */
+/* Limits of a version in its place: number of files, folders and links, and bytes of all
+ * files. */
 struct tree_limits {
     uint64_t entries_max, bytes_max;
 };
@@ -25,6 +26,6 @@ struct tree_limits {
 enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
                    const struct work *work, uint64_t *bytes, struct failure *why);
 
-/* A name in the folder above, whatever it is; also when its owner works against it. False: the job
- * may not go on, and something is left. work NULL: until nothing is left. */
+/* Removes a name in the folder above, whatever it is; also when its owner works against it.
+ * Returns false if something is left because the job must end. work NULL: removes all. */
 bool tree_remove(int above, const char *name, const struct work *work);

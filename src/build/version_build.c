@@ -260,8 +260,8 @@ static enum err seal(struct version_build *build, struct failure *why)
     return refused;
 }
 
-/* A folder that is large is removed by whoever calls version_folder_remove_old next: the builder
- * would keep other builds waiting. */
+/* The next call of version_folder_remove_old removes a large folder: the builder would keep other
+ * builds waiting. */
 static enum err clean(struct version_build *build, struct failure *why)
 {
     version_folder_finish(&build->folder);
@@ -326,7 +326,7 @@ static void name_step(const struct version_build *build, char *name, size_t size
                      slice_of(build->containerfile.commands[build->command - 1]))));
 }
 
-/* What may be the reason, after the error of a child. */
+/* Adds a possible reason after the error of a child. */
 static void add_hint(struct version_build *build, struct slice lines)
 {
     size_t len = strlen(build->message);

@@ -39,7 +39,8 @@ static bool ends_with(const char *name, const char *end)
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-/* Takes a name out of a folder, whatever it is. A folder gets another name among the versions. */
+/* Takes a name out of a folder: removes a file, and moves a folder to another name among the
+ * versions. */
 static void set_aside(int versions, int above, const char *name)
 {
     char random[ASIDE_LEN + 1] = "";
@@ -48,7 +49,7 @@ static void set_aside(int versions, int above, const char *name)
     int folder = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
         return;
-    fchmod(folder, 0700); /* who may not write in it may not move it, either */
+    fchmod(folder, 0700); /* without write permission a rename of it fails too */
     close(folder);
     text_random(random, ASIDE_LEN, "abcdefghijklmnopqrstuvwxyz");
     char *moved = joined(random, "", old);
@@ -218,7 +219,7 @@ enum err version_folder_give(const char *path, struct process_user user,
     return refused;
 }
 
-/* A damaged one that is there already gives way. */
+/* A damaged version in its place is set aside. */
 static enum err put_in_place(struct version_folder *folder, struct failure *why)
 {
     set_aside(folder->versions, folder->versions, folder->name);

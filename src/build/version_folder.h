@@ -6,10 +6,11 @@
  *   version_folder_seal       index.json and build.json with those of ID, runcast.json; sealed,
  *                             synced, renamed to ID
  *
- * Both belong to this process at the end, and only the group of the builder's user enters ID.
- * A folder ID is whole; what is called ID.new at a start is not. Whatever is not needed any more
- * gets a name that ends with ".old.new", at once, and is removed afterwards: that takes as long as a
- * build has made files. All of this blocks: for a thread of the pool. */
+ * Both belong to this process at the end, and only the group of the builder's user enters
+ * ID. A folder ID is complete; a folder named ID.new at a start is not. A folder that is
+ * not needed any more gets a name that ends with ".old.new" at once, and is removed
+ * afterwards: that takes time in proportion to the files that a build has made. All of this
+ * blocks: for a thread of the pool. */
 #pragma once
 
 #include "base/buf.h"
@@ -68,5 +69,6 @@ void version_folder_set_aside(const char *versions, const char *id);
 /* At a start: sets aside what builds have left. */
 void version_folder_set_unfinished_aside(const char *versions);
 
-/* Removes what was set aside. False: the job may not go on, and something is left. */
+/* Removes the folders that were set aside. Returns false if something is left because
+ * the job must end. */
 bool version_folder_remove_old(const char *versions, const struct work *work);
