@@ -110,7 +110,7 @@ bool body_fields_string(struct body_fields *fields, struct slice value, struct b
     return true;
 }
 
-/* The longest beginning of at most so many bytes that does not cut a character. */
+/* Returns the longest beginning of at most this many bytes that cuts no character. */
 static size_t whole_characters(struct slice text, size_t most)
 {
     if (text.len <= most)

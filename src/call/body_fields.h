@@ -9,8 +9,8 @@
  * decoded while it comes, and in the object stands a mark that only body_fields_string knows.
  *
  * A body that must not be refused (the end of an attempt) is taken by body_fields_take_any: a
- * string that is too long keeps its beginning and its length, and what else is wrong with the
- * body is reported by body_fields_end. */
+ * string that is too long keeps its beginning and its length. Any other fault of the body is
+ * reported by body_fields_end. */
 #pragma once
 
 #include "call/call.h"
@@ -26,9 +26,10 @@ enum err body_fields_take(struct api_call *call, struct slice piece);
 enum { BODY_FIELDS_BESIDE_MAX = 1024 * 1024 };
 enum err body_fields_take_long(struct api_call *call, struct slice piece);
 
-/* Accepts any bytes. Strings of more than 32 KiB inside of at most five objects or arrays are
- * set aside, and of all those together BODY_FIELDS_ASIDE_MAX bytes are kept. After a byte that
- * is not JSON, or more than BODY_FIELDS_BESIDE_MAX bytes beside the strings, nothing is kept. */
+/* Accepts any bytes. Strings of more than 32 KiB inside of at most five objects or arrays
+ * are set aside, and of all those together BODY_FIELDS_ASIDE_MAX bytes are kept. After a
+ * byte that is not JSON, or more than BODY_FIELDS_BESIDE_MAX bytes apart from the strings,
+ * nothing is kept. */
 enum { BODY_FIELDS_ASIDE_MAX = 16 * 1024 * 1024 };
 void body_fields_take_any(struct api_call *call, struct slice piece);
 

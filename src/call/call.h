@@ -67,7 +67,7 @@ struct api_call {
     struct early_call
         *early; /* held until the gateway leads (api/early_calls.h); NULL: it is not */
     void (*on_drain)(struct api_call *call); /* api_hold */
-    bool bears_doubt; /* held, it stays in a doubt: it says nothing meanwhile */
+    bool bears_doubt; /* held, it stays during a doubt, since it sends nothing meanwhile */
     struct list held; // api::held; linked while held
     struct list link; // api::calls, until it is answered early
     void (*on_gone)(struct api_call *call);    /* the peer left; still to be replied */
@@ -136,8 +136,8 @@ struct traces;
 /* Why the gateway is not ready; NULL: it is. Nothing is held then. */
 const char *api_not_ready(const struct api *api);
 
-/* Why memory may be old, because another gateway may lead by now; NULL: it is not. It counts also
- * in a drain, and in the turn in which a process that stood still goes on. */
+/* Why memory may be old, because another gateway may lead by now; NULL: it is not. Also counts
+ * in a drain, and in the turn in which a process that stood still continues. */
 const char *api_doubt(const struct api *api);
 
 /* ERR_DRAINING: the gateway refuses calls meanwhile. In a drain that the next process follows it

@@ -31,11 +31,11 @@ struct api {
     size_t area_count;
     struct routes *routes;   /* of all areas */
     struct bytes *document;  /* /openapi.json */
-    struct bytes *timezones; /* that clients are offered beside UTC */
+    struct bytes *timezones; /* that clients are offered along with UTC */
     struct list held;        // api_call::held
     struct list calls;       // api_call::link; in the order in which they came
     const char *not_ready;   /* NULL: ready */
-    bool serves_on;          /* not ready, but nobody is refused */
+    bool serves_on;          /* not ready, but no client is refused */
     bool may_lead_soon;      /* not ready yet, and calls wait for that */
     struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
