@@ -13,12 +13,12 @@ struct leading_options {
     int64_t beat_ms;  /* between my beats */
     int64_t dead_ms;  /* a gateway that has not beaten for so long is dead */
     int64_t
-        forget_ms; /* and its rows are removed when it has been for so long; 0: after an hour */
+        forget_ms; /* its rows are removed when it has been dead for this long; 0: an hour */
     /* Another gateway leads, or the database has not said yet who does: it may take a while. Called
      * once, if at all, and not where it takes the lead with its first beat. */
     void (*on_standby)(void *owner);
-    /* While this gateway stands by another one took the lead: what waits here for a leader waits in
-     * vain. */
+    /* While this gateway stands by, another one took the lead: calls that wait here for a leader
+     * wait in vain. */
     void (*on_other_leads)(void *owner);
     /* Everything is ours: load it. Once. */
     void (*on_taken)(void *owner);

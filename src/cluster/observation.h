@@ -45,15 +45,15 @@ int64_t observation_dead_in(const struct observation *observation, uint64_t id,
 /* Others may take me for dead by now, or will soon. */
 bool observation_doubts(const struct observation *observation, int64_t now_ms);
 
-/* In how many ms that begins, if none of my beats is answered meanwhile; 0: it has begun. */
+/* Returns the ms until that begins if no beat of mine is answered meanwhile; 0: it has begun. */
 int64_t observation_doubts_in(const struct observation *observation, int64_t now_ms);
 
-/* A gateway other than me lives, as far as I know, and does not drain. */
+/* Returns true if, as far as I know, another gateway lives and does not drain. */
 bool observation_has_other(const struct observation *observation, uint64_t me,
                            int64_t now_ms);
 
-/* Gateways other than me whose beats I have seen stand still for that long: how many, at most. They
- * are copied. */
+/* Copies gateways other than me whose beats I have seen stand still for that long. Returns their
+ * number, at most the maximum given. */
 size_t observation_still_for(const struct observation *observation, uint64_t me,
                              int64_t still_ms, int64_t now_ms,
                              struct store_gateway *gateways, size_t most);
