@@ -267,7 +267,7 @@ static void write_hand_out(struct build_wait *wait)
     deployment_command_begin(wait->deployment, &wait->command);
 }
 
-/* Nothing can be built of it. */
+/* It cannot be built. */
 static void fail_unreadable(struct deployment *deployment, const struct failure *why)
 {
     struct deployment_error error = { .name = SLICE("BuildError"),

@@ -52,8 +52,8 @@ struct build {
 struct build_wait {
     const struct secret *secret;
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
-    /* Once, later: deployment with its build and the key, which is wiped behind the call, as are
-     * the variables. NULL: it was canceled. */
+    /* Called once, later: deployment with its build and the key, which is wiped after the
+     * call, as are the variables. NULL: it was canceled. */
     void (*ready)(struct build_wait *wait, struct deployment *deployment, const char *key);
 
     struct deployments *all;

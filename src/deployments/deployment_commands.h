@@ -105,7 +105,7 @@ struct deployments {
     int64_t created_ms; /* monotonic; before, builders asked the process that we were */
     struct table turns; /* of struct build_turns, by project */
     uint64_t build_turns, build_marks; /* the last ones that were given */
-    unsigned busy; /* commands, and operations of our own, that are under way */
+    unsigned busy; /* commands, and operations of our own, in progress */
     struct keeping *keeping;
     int64_t started_ms; /* monotonic; valid once started */
     bool started, stopped;
