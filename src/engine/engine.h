@@ -33,8 +33,8 @@ struct engine_options {
     uint32_t dev_concurrency; /* of one in dev, where that is less; 0: as any other */
     size_t memory;            /* budget for finished runs, per environment */
     struct prices prices;     /* of what is not in dev */
-    /* Whether no other process can have written by now; asked with the owner, often. NULL: no
-     * other process can. */
+    /* Returns true if no other process can have written by now; called often, with the
+     * owner. NULL: no other process can. */
     bool (*is_certain)(void *owner);
     void *owner;
 };
@@ -48,14 +48,14 @@ void engine_destroy(struct engine *engine);
 const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 
-/* Writes an id, prefix and all, that sorts behind every other that was made here and behind those of
- * the runs that were loaded, also where the clock that those were made by was ahead. So lists that
- * go by ids are in the order in which things were made. */
+/* Writes an id, prefix included, that sorts after every id made here and after those of the runs
+ * that were loaded, even if the clock that made those was ahead. So lists sorted by id are in
+ * order of creation. */
 void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
                     char out[ID_MAX]);
 struct store *engine_store(const struct engine *engine);
 
-/* Whether memory is what the store has, as far as this process knows (live/certainty.h). */
+/* Certain while memory matches the store, as far as this process knows (live/certainty.h). */
 struct certainty *engine_certainty(struct engine *engine);
 
 /* The environment of that number joins the room of its project for what is stored: from now
@@ -182,7 +182,7 @@ struct command {
     enum decision decision;
     struct command *also; /* on another run, in the same commit: command_join */
     struct claim *claim;  /* taken with its change: command_claim; NULL: none */
-    bool is_repeated;     /* the claim is somebody else's: nothing was changed */
+    bool is_repeated;     /* another owner has the claim: nothing was changed */
     struct list link;     // flight::parked or flight::decided
 };
 

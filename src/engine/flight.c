@@ -381,7 +381,7 @@ static void claim_for(struct flight *flight, struct command *command)
     flight->commit.claims[flight->commit.claim_count++] = *command->claim;
 }
 
-/* What was joined to a refused command stays with it: it may be decided again. */
+/* Commands joined to a refused one stay with it: it may be decided again. */
 static void decide_all(struct flight *flight, struct flight *of, struct command *command)
 {
     size_t before = flight->commit.change_count;

@@ -200,7 +200,7 @@ void run_add_stream(struct engine *engine, struct environment *env, struct slice
 
 enum {
     METADATA_AFTER_END_MS = 3600 * 1000,
-    METADATA_REQUEST_MS = 3600 * 1000, /* for so long a repetition is recognized */
+    METADATA_REQUEST_MS = 3600 * 1000, /* how long a repetition is recognized */
 };
 
 static enum decision write_metadata(const struct change_metadata *op,

@@ -76,8 +76,8 @@ void engine_evict(struct engine *engine, const struct environment *env);
 /* The worker of the run must look at it (engine_on_notice). */
 void engine_notice(const struct engine *engine, const struct tracked *run);
 
-/* When a run that is made now was created, Unix ms: not before those that were loaded, unless the
- * clock that they were made by was far ahead. */
+/* Creation time of a run that is made now, Unix ms: not before those of loaded runs, unless the
+ * clock that made those was far ahead. */
 int64_t engine_creation_ms(const struct engine *engine);
 
 /* Monotonic deadline of a wall-clock time. */
@@ -111,8 +111,8 @@ void command_prepare(struct command *command, struct engine *engine,
 /* The command and those joined to it can be decided again. */
 void command_forget_decision(struct command *command);
 
-/* Decides one command on top of `now`; true when it made the change. Whatever the clock
- * does, a run's last change is never older than the one before. */
+/* Decides one command on top of `now`. Returns true if it made the change. A run's last change is
+ * never older than the one before, whatever the clock does. */
 bool command_decide(struct command *command, const struct run *now, struct change *change);
 
 /* Gives the change of the command, and those of the joined ones, the numbers from seq on.
