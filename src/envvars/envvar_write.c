@@ -109,7 +109,7 @@ static bool may_be_set(struct envvar_write *op, const struct wish *wish)
     return !reason;
 }
 
-/* What is left out stays so when the write is decided again. */
+/* Names that are left out stay so when the write is decided again. */
 static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *count)
 {
     size_t kept = 0;
