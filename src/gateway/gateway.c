@@ -326,7 +326,7 @@ static void stop_own_work(struct gateway *gateway)
     schedules_stop(gateway->schedules);
 }
 
-/* Clients are sent to the gateway that leads; what they do not take in a moment is cut. */
+/* Clients are sent to the gateway that leads; answers that they do not read at once are cut. */
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;

@@ -1,4 +1,4 @@
-/* options.c - what settings mean for the API and the engine, where that is more than their value. */
+/* options.c - settings whose meaning for the API and the engine is more than their value. */
 #include "gateway/options.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* options.h - settings as the options of what they are for. */
+/* options.h - turns settings into the options of the API and the engine. */
 #pragma once
 
 #include "call/call.h"
