@@ -61,7 +61,7 @@ static json_t *read_array(struct tree_reader *reader, struct slice value)
     return array;
 }
 
-/* Returns the decoded name, with a zero behind it, in memory of its own; NULL when it is refused. */
+/* Returns the decoded name, zero-terminated, in memory of its own; NULL when it is refused. */
 static char *read_name(struct tree_reader *reader, const json_t *object, struct slice key)
 {
     struct buf name = { 0 };

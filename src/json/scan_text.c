@@ -1,4 +1,4 @@
-/* scan_text.c - what the characters between the quotes of a JSON string stand for.
+/* scan_text.c - decodes the characters between the quotes of a JSON string.
  *
  *   "I am \ud83d"     ─►  I am ED A0 BD        half of a pair, as WTF-8 has it
  *   "\ud83d\ude00"   ─►  F0 9F 98 80          both halves: one character
