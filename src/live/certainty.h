@@ -1,15 +1,15 @@
-/* certainty.h - whether this process may still say what memory holds.
+/* certainty.h - whether this process may still report what its memory holds.
  *
  *   certain ──► in doubt: another process may have written since ──► certain again: waiters
  *                                                               └──► the process gives memory up
  *
- * In doubt nothing leaves that says "in sync", and no subscription is answered. Connections stay:
- * most doubts end with an answer of the database that nothing has changed. */
+ * In doubt, no "in sync" is sent, and no subscription is answered. Connections stay: most doubts
+ * end when the database answers that nothing has changed. */
 #pragma once
 
 #include "base/loop.h"
 
-/* Embedded by what waits for certainty. */
+/* Embedded by an owner that waits for certainty. */
 struct certainty_waiter {
     void (*fn)(struct certainty_waiter *waiter);
     struct list link; // certainty::waiting; linked while it waits
@@ -26,7 +26,7 @@ struct certainty {
 /* is_certain and owner are the caller's to set. */
 void certainty_init(struct certainty *certainty, struct loop *loop);
 
-/* No waiter is called any more. */
+/* Afterwards no waiter is called. */
 void certainty_finish(struct certainty *certainty);
 
 static inline bool certainty_holds(const struct certainty *certainty)
@@ -44,6 +44,6 @@ void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter
 /* Nothing happens if it does not wait. */
 void certainty_forget(struct certainty_waiter *waiter);
 
-/* The doubt has ended: waiters are called, as many in a turn as it has time for. One of them may
- * meet the next doubt, and waits again. */
+/* The doubt has ended: calls the waiters, as many in a turn as it has time for. A waiter may meet
+ * the next doubt, and then waits again. */
 void certainty_return(struct certainty *certainty);

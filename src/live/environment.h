@@ -125,7 +125,8 @@ static inline struct tracked *environment_find(const struct environment *env,
     return table_find(&env->runs, id);
 }
 
-/* False: another process may have written since, so nothing may be said to be in sync. */
+/* Returns false if another process may have written since, so nothing may be reported as in
+ * sync. */
 static inline bool environment_is_certain(const struct environment *env)
 {
     return !env->certainty || certainty_holds(env->certainty);

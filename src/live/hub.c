@@ -9,8 +9,8 @@
  * The listeners of a topic are not lined up first: between two changes they have all left the
  * caches, and so each is fetched once, while those before it are visited.
  *
- * While memory may be old (certainty.h) no feed is visited: a frame without `more` would say "in
- * sync". The flush of what was marked meanwhile waits for the end of the doubt.
+ * While memory may be old (certainty.h), no feed is visited: a frame without `more` would report
+ * "in sync". Topics marked meanwhile are flushed after the end of the doubt.
  *
  * A feed leaves the line when it leaves the hub, so nothing dangles. */
 #include "live/hub.h"

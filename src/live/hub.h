@@ -52,7 +52,7 @@ struct hub {
     struct round round; /* what is left of it */
     struct round later; /* what has come since it began */
     struct flusher flusher;
-    struct flusher noter;           /* late: behind what sends the frames of this turn */
+    struct flusher noter; /* late: after the flusher that sends the frames of this turn */
     struct certainty_waiter silent; /* linked while a flush waits for the end of a doubt */
     uint64_t flushed; /* when the last flush was through: every feed that was not late
                          had everything up to here */

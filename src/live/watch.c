@@ -355,8 +355,9 @@ static bool is_early(struct feed *feed)
     return true;
 }
 
-/* Each visited watch goes to the end of the list, so the next visit begins with those that had no
- * turn in this one. Rows of one list may fill a frame: a visit ends when the turn's time is over. */
+/* Each visited watch goes to the end of the list, so the next visit begins with those that
+ * had no turn in this one. Rows of one list may fill a frame: a visit ends when the turn's
+ * time is used up. */
 void watch_visit_all(struct feed *feed)
 {
     if (!feed->aside || (feed->aside->every_ms && is_early(feed)))

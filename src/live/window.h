@@ -50,9 +50,9 @@ struct window_departure {
 struct window {
     struct environment *env;
     struct watch_filter *filter;
-    /* The entries stand anywhere in `entries`. order has the index of each place once: those of the
-     * entries, newest id first, then `capacity - count` of free places. So a run that comes or leaves
-     * moves numbers, not entries. */
+    /* The entries are anywhere in `entries`. order has the index of each place once: those of the
+     * entries, newest id first, then the `capacity - count` free places. So a run that comes or
+     * leaves moves indexes, not entries. */
     struct window_entry *entries;
     uint16_t *order;
     uint32_t count, capacity;
