@@ -7,7 +7,7 @@
  *     ▲  └───── socket_forget_openings ────────│───────────────────────────────────────────►  │
  *     └──────── socket_send, socket_answer, socket_refuse, socket_set_expiry ◄────────────────┘
  *
- * One socket in three files: this one hands over what the client says, and the answer goes out
+ * One socket in three files: this one hands over each message, and the answer goes out
  * through it.
  *
  * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it

@@ -55,11 +55,11 @@ struct socket {
 
 void socket_message(struct socket *socket, struct slice text);
 
-/* A message asks for a subscription, or a live list; what it holds may be taken over. */
+/* A message asks for a subscription or a live list; its content may be taken over. */
 void socket_sub(struct socket *socket, struct wire_message *sub);
 void socket_watch(struct socket *socket, struct wire_message *watch);
 
-/* Ends what has not begun yet. False: there is none of this id. */
+/* Ends an opening that has not begun. Returns false if no opening has this id. */
 bool socket_drop_opening(struct socket *socket, int64_t id);
 
 /* The timer is an opening's, which has waited for the end of a doubt for too long. */

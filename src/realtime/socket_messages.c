@@ -1,4 +1,4 @@
-/* socket_messages.c - what a client of runs.v1 says: hello, unsub, auth, and where the rest goes.
+/* socket_messages.c - messages of a runs.v1 client: hello, unsub, auth, and where the others go.
  *
  *   sub, watch ──► socket_openings.c
  *

@@ -3,9 +3,9 @@
  *   sub ─► limits, scope ─► (the run, when the scope is not for its id) ─► (the floor that
  *          a limit means) ─► ok ─► the feed catches up
  *
- * What needs the store becomes an opening, which ends with the socket. So does a sub or a watch that
- * comes while memory may be old (live/certainty.h): it begins when the doubt ends, or is refused
- * after a few seconds. */
+ * A request that needs the store becomes an opening, which ends with the socket. So does a
+ * sub or a watch that comes while memory may be old (live/certainty.h): it begins when the
+ * doubt ends, or is refused after CERTAIN_MS. */
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "realtime/socket.h"
@@ -253,7 +253,7 @@ static void on_run_read(struct run_read *read, enum err status)
     opening_destroy(opening);
 }
 
-/* What a connection has, with what waits for the store. */
+/* The subscriptions of a connection, including those that wait for the store. */
 struct socket_use {
     size_t subscriptions, watches, filter_bytes;
 };
