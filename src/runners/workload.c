@@ -1,7 +1,7 @@
 /* workload.c - the routes of the workload API.
  *
  * A call that is passed on keeps its body as it came, its idempotency key and its trace; the
- * answer goes back as it came. What runner.h wants to know is read from it on the way. A
+ * answer goes back as it came. The facts that runner.h needs are read from it in passing. A
  * completion that is too long to pass on becomes one that fails the attempt and says so: its
  * controller sends it once. */
 #include "runners/workload.h"
