@@ -26,7 +26,7 @@ struct schedule_sync {
 };
 
 /* is_new: a registration declares it now, and it is not stored yet; cron_read_new judges it.
- * ERR_INVALID: the expression, time zone or window that a task declares is none. */
+ * ERR_INVALID: the expression, time zone or window that a task declares is invalid. */
 enum err schedule_sync_check(struct api *api, const struct worker_task *task, bool is_new,
                              struct failure *why);
 
