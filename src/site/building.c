@@ -66,7 +66,7 @@ struct building {
     struct version_build *build;
     struct bytes *result; /* the body of complete */
     bool made;            /* it is there, as a folder */
-    struct work removal;  /* of a version that is none */
+    struct work removal;  /* of an invalid version */
     bool removes;
 };
 

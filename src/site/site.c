@@ -197,7 +197,7 @@ static void remove_off_loop(struct work *work)
         close(runners);
 }
 
-/* What is left when the role stops is removed at the next start. */
+/* Files that are left when the role stops are removed at the next start. */
 static void on_removed(struct work *work)
 {
     struct removal *op = container_of(work, struct removal, work);
