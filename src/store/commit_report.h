@@ -1,10 +1,10 @@
 /* commit_report.h - reports commits to their callers, a portion in each turn of the loop.
  *
  * Applying a change costs what its subscribers decide, often more than committing it. So
- * projects take turns, commit by commit: a project whose changes are costly delays its own callers,
- * and the others by one slice of a turn. Commits of one environment are reported in the
- * order in which they were committed. A commit of several environments waits for all commits before
- * it, and those after it wait for it.
+ * projects take turns, commit by commit: a project with costly changes delays its own
+ * callers, and the others by one slice of a turn. Commits of one environment are reported
+ * in the order in which they were committed. A commit of several environments waits for all
+ * commits before it, and those after it wait for it.
  *
  * Loop thread only. */
 #pragma once

@@ -1,4 +1,4 @@
-/* commit_turns.h - commits that wait, of which projects take turns.
+/* commit_turns.h - commits that wait; their projects take turns.
  *
  *   project A ─ env 1: c c c c      the project in front has its turn, and goes to the back of the
  *             ─ env 2: c            line if it has more commits; so do the environments of each
@@ -26,11 +26,12 @@ struct commit_turns {
 
 void commit_turns_init(struct commit_turns *turns);
 
-/* There are no commits. */
+/* Must hold no commits. */
 void commit_turns_finish(struct commit_turns *turns);
 
-/* Appends the commit to those of the environment of its first change, or claim. The store says which
- * project the environment belongs to (share_of, on the loop); without that, each is by itself. */
+/* Appends the commit to those of the environment of its first change, or claim.
+ * store::share_of (called on the loop) gives the project of the environment; without it,
+ * each stands by itself. */
 void commit_turns_add(struct commit_turns *turns, const struct store *store,
                       struct store_commit *req);
 
@@ -43,7 +44,7 @@ static inline size_t commit_turns_count(const struct commit_turns *turns)
 /* Begins a round. Projects whose round ended early stand after those that have come since. */
 void commit_turns_begin_round(struct commit_turns *turns);
 
-/* Returns the commit whose turn it is; NULL if the round is over. */
+/* Returns the commit whose turn it is; NULL if the round has ended. */
 struct store_commit *commit_turns_first(struct commit_turns *turns);
 
 /* Removes that commit, and ends the turn. */
@@ -54,6 +55,6 @@ void commit_turns_pass(struct commit_turns *turns);
 
 /* Moves commits of the project whose turn it is to group until they weigh share, of its
  * environments in turns, and ends the round for the project. Returns their weight
- * (store_commit::weight); 0 if the round is over. */
+ * (store_commit::weight); 0 if the round has ended. */
 size_t commit_turns_take_share(struct commit_turns *turns, size_t share,
                                struct list *group);

@@ -246,7 +246,7 @@ static void send_forget(struct pg_beats *beats)
     pg_array_finish(&dead_beats);
 }
 
-/* To take comes first: clients wait for it. */
+/* Taking the lead comes first: clients wait for it. */
 static void go_on(struct pg_beats *beats)
 {
     if (beats->link.state != PG_IDLE || beats->step != PG_BEAT_REST)

@@ -22,7 +22,7 @@ struct pg_beats {
     struct store_forget *forget;
     struct store_leave *leave;
     bool listens;           /* this connection does */
-    enum pg_beat_step step; /* what is under way */
+    enum pg_beat_step step; /* the statement in flight */
     uv_timer_t patience; /* of what is asked for while there is no connection; of an end */
     bool leaving;
     unsigned open; /* of link and patience, what is not closed yet */

@@ -75,7 +75,7 @@ struct pg_writers {
 enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *conn,
                           const struct pg_hello *hello, struct failure *why);
 
-/* The store says whose turn the commit is (commit_line.h). */
+/* store->share_of decides whose turn the commit is (commit_line.h). */
 void pg_writers_commit(struct pg_writers *writers, const struct store *store,
                        struct store_commit *req);
 void pg_writers_purge(struct pg_writers *writers, struct store_purge *req);

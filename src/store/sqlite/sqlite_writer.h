@@ -48,7 +48,7 @@ struct sqlite_writer {
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why);
 
-/* The store says whose turn the commit is (commit_line.h). */
+/* store->share_of decides whose turn the commit is (commit_line.h). */
 void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *store,
                           struct store_commit *req);
 void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req);
