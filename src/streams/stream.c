@@ -131,7 +131,7 @@ static void make_room(struct stream_set *set, const struct stream *newest)
     }
 }
 
-/* Drops what is too old, a few chunks at a time: who writes pays for it. */
+/* Drops chunks that are too old, a few at a time: each write pays for it. */
 static void expire(struct stream_set *set, int64_t now_ms)
 {
     if (list_empty(&set->written))

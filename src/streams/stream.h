@@ -3,11 +3,11 @@
  *   append ─► │ first … next-1 │ ─► readers, each at a place of its own
  *             └ a ring of frames: encoded once, shared by all who read
  *
- * Chunks are counted from 0, and each has the time of its coming, which never goes back.
- * A ring holds as many bytes as the set lets a stream have, but always its newest chunk. A set
- * (one environment) holds its budget: what is too much goes oldest first, beginning with the
- * stream that was not written to for longest. A reader whose place was dropped can see how many
- * chunks it missed. The contents do not survive the process. */
+ * Chunks are counted from 0, and each has the time of its coming, which never goes back. A
+ * ring holds as many bytes as the set lets a stream have, but always its newest chunk. A
+ * set (one environment) keeps its budget: chunks beyond it are dropped oldest first,
+ * beginning with the stream that was not written to for longest. A reader whose place was
+ * dropped can see how many chunks it missed. The contents do not survive the process. */
 #pragma once
 
 #include <stdbool.h>
@@ -67,7 +67,7 @@ struct stream_set {
     struct table table;  /* of struct stream, by name */
     struct list written; // stream::link; the one written to last is at the end
     size_t bytes, budget;
-    size_t stream_bytes; /* of one stream, with what its chunks cost besides */
+    size_t stream_bytes; /* of one stream, with the overhead of its chunks */
     int64_t
         whole_since; /* Unix ms: a stream of a run that was created later, and which is not
                             here, never had a chunk */
