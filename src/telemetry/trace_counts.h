@@ -1,4 +1,4 @@
-/* trace_counts.h - what is stored of a run's trace, and what is missing: its document.
+/* trace_counts.h - the document of a run's trace: counts of what is stored and what is missing.
  *
  *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "bytes":…, "pieces":2, …}
  *   DOC_TRACE_PIECE  run_x/000001   {"events":[…]}     written once, in the same commit
@@ -46,5 +46,5 @@ void trace_counts_read(struct trace_counts *counts, struct slice body);
 /* Adds the members "dropped" and "removed", each only if something was. */
 void trace_counts_show(const struct trace_counts *counts, struct buf *out);
 
-/* Of the piece; number 0 is before all pieces. */
+/* Writes the name of the piece; number 0 sorts before all pieces. */
 void trace_piece_name(struct slice run_id, int64_t number, char name[ID_MAX]);

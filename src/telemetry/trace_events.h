@@ -9,8 +9,8 @@ enum {
     TRACE_PIECE_BYTES = 64 * 1024, /* of a piece, unless one record alone is longer */
 };
 
-/* Of one run: records beyond are dropped. An end of a span that is shown as begun may exceed
- * the bytes by an eighth, so that it does not look unfinished. */
+/* Limits of one run: records beyond are dropped. The end of a span that is shown as begun may
+ * exceed the bytes by an eighth, so that the span does not look unfinished. */
 struct trace_limits {
     int64_t rows, bytes;
 };

@@ -2,7 +2,7 @@
  *
  *   counts and pending events (traces.h) ─► pieces, a page at a time ─► merged, sorted ─► done
  *
- * All events of the run are in memory during the look: as many bytes as trace_limits says. The
+ * All events of the run are in memory during the look: as many bytes as trace_limits allows. The
  * caller counts them for the call that it looks for (call/rooms.h). */
 #pragma once
 

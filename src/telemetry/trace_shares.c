@@ -3,10 +3,10 @@
  *   counting: the documents of all its traces, page by page, environment after environment
  *   trimming: the same again where an environment has more than its goal, oldest run first:
  *             runs that have ended, whose trace is not in memory ─► pieces removed, the highest
- *             first; each commit says in the document what is left
+ *             first; each commit writes the rest into the document
  *
- * How much an environment has is known only from a sweep. Until then what it stores in total,
- * which the store knows, is taken for the upper bound: most projects are never swept. */
+ * How much an environment has is known only from a sweep. Until then the bytes that it stores in
+ * total, which the store knows, are the upper bound: most projects are never swept. */
 #include "telemetry/trace_shares.h"
 
 #include "accounts/accounts.h"
@@ -24,7 +24,7 @@ enum {
     AGAIN_PART = 64, /* a sweep is repeated when this part of the limit was written since */
 };
 
-/* What is known of an environment or a project; the bound is exact when it was swept last. */
+/* The bound of an environment or a project; it was exact at the last sweep. */
 struct bound {
     int64_t counted; /* UNKNOWN: never */
     int64_t written; /* since */
@@ -334,7 +334,7 @@ static void remove_pieces(struct share_sweep *sweep)
                           on_removed);
 }
 
-/* A trace that somebody else has written meanwhile is left alone. */
+/* A trace that was written meanwhile is left alone. */
 static void on_removed(struct document_write *write, enum err status)
 {
     struct share_sweep *sweep = container_of(write, struct share_sweep, write);

@@ -5,7 +5,7 @@
  * Beyond its share an environment loses the logs of those of its ended runs that began first,
  * until it has 7/8 of it. A project has a share, too, however many branches it makes: beyond
  * it the environments with the most logs give first, all down to one level. The document of each
- * such run stays and says how much was removed. */
+ * such run stays and counts what was removed. */
 #pragma once
 
 #include <stddef.h>
@@ -31,6 +31,6 @@ void trace_shares_stop(struct trace_shares *shares);
 /* A request in flight is answered later and touches nothing then. Accepts NULL. */
 void trace_shares_destroy(struct trace_shares *shares);
 
-/* How much each of several environments may keep so that all together keep at most target: no
- * more than the level that comes back. have has what each keeps, and is sorted by this. */
+/* Returns the level that no environment may exceed, so that all together keep at most target.
+ * have holds the bytes that each keeps, and is sorted by the call. */
 int64_t trace_shares_level(int64_t *have, size_t count, int64_t target);

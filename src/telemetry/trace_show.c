@@ -144,7 +144,7 @@ static void add_parent(struct buf *out, const struct run *run,
         members_add_text(out, "parentId", nodes[node->above].id);
 }
 
-/* Adds what is known to be missing, or may be. */
+/* Adds counts of records that are missing, and the mark of a trace that may be incomplete. */
 static void add_missing(struct showing *op)
 {
     trace_counts_show(&op->look.counts, &op->out);

@@ -25,7 +25,7 @@ enum {
     PROJECTS_SHARE = 4, /* a project may have this part of TRACES_BYTES_MAX pending */
 };
 
-/* What the environments of one project have pending together. */
+/* Bytes that the environments of one project have pending together. */
 struct memory {
     const struct project *project;
     struct room room; /* outer: traces::room */
@@ -55,7 +55,7 @@ struct trace {
     struct memory *memory;
     struct trace_counts
         counts; /* what is stored and what is pending; pieces: stored ones */
-    struct trace_counts stored; /* what the document says */
+    struct trace_counts stored; /* as in the document */
     struct spans pending;       /* not in the store */
     struct spans writing;       /* of the commit in flight */
     uint32_t version;           /* of the document; 0: there is none */
@@ -362,8 +362,8 @@ static void keep_all(struct trace *trace, struct spans *events)
     spans_finish(events);
 }
 
-/* The document was read. Of one that an older gateway wrote the events are pending, though
- * nothing has to be written for them. */
+/* The document was read. If an older gateway wrote it, its events are pending, though nothing
+ * has to be written for them. */
 static void take_document(struct trace *trace, const struct document *document)
 {
     struct spans before = { 0 }, came = trace->pending;

@@ -61,8 +61,7 @@ void traces_drop(size_t count);
 /* True while the trace of that run is in memory: its document may be written at any moment. */
 bool traces_have(const struct traces *traces, struct environment *env, struct slice run_id);
 
-/* What is known of a run's trace: its counts, the pieces that the store has of it, and the
- * events that it does not have yet. */
+/* A run's trace: its counts, the pieces in the store, and the events that are not stored yet. */
 struct trace_now {
     void (*done)(struct trace_now *now, enum err status);
     struct trace_counts counts;
