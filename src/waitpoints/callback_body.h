@@ -1,13 +1,13 @@
 /* callback_body.h - the output that a webhook's body stands for.
  *
- *   JSON, whatever its content type says  ─► as it is, byte for byte
+ *   JSON, under any content type          ─► as it is, byte for byte
  *   application/x-www-form-urlencoded     ─► {"field": "text", …}
  *   multipart/form-data                   ─► the same; files are left out
  *   text/… but not XML                    ─► "the text"
  *   XML, any other type, no type, no body ─► {}
  *
- * The sender of a webhook cannot be changed by whoever waits for it, so a body is refused only
- * when it is too large. */
+ * The task that waits cannot change the sender of a webhook, so a body is refused only when it is
+ * too large. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,7 +18,7 @@ enum {
     CALLBACK_OUTPUT_MAX = 1024 * 1024, /* bytes of the output */
 };
 
-/* Appends the output, a JSON text. Of a field that is repeated the values become an array.
+/* Appends the output, a JSON text. The values of a repeated field become an array.
  * Bytes that are not UTF-8, and escapes that are not valid, become U+FFFD. content_type is the
  * header of the request; absent for none.
  * ERR_TOO_LARGE: the form has more fields, or the output is larger. */
