@@ -18,7 +18,7 @@ enum declaration_part {
     DECLARED_CLI,
     DECLARED_TASKS,
     DECLARED_QUEUES,
-    /* Of the elements of these only names and ids are kept. */
+    /* Only names and ids of the elements of these are kept. */
     DECLARED_LIMITS,
     DECLARED_PROMPTS,
     DECLARED_WEBHOOKS,

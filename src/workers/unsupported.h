@@ -1,4 +1,4 @@
-/* unsupported.h - what a version declares and this gateway does not have.
+/* unsupported.h - features that a version declares and this gateway lacks.
  *
  *   limits of concurrency besides those of queues ─► the registration is refused: they would be
  *                                                     exceeded without a word
