@@ -54,7 +54,7 @@ async function succeeds(body, options) {
   assert.equal(run.status, "COMPLETED");
   return run;
 }
-/** The attempt goes on, and ends with the next completion. */
+/** The attempt continues, and ends with the next completion. */
 async function goesOn(attempt) {
   assert.equal(await worker.status(attempt.id), "EXECUTING");
   await attempt.succeed(1);
@@ -99,7 +99,7 @@ const completions = {
     const error = await stored({ type: "BUILT_IN_ERROR", ...many, name: "Error", message: "last", stackTrace: "s" });
     assert.deepEqual([error.name, error.message, error.stackTrace, error.m0, error.m900, error.m1199], ["Error", "last", "s", 0, 900, undefined]);
   },
-  async "the error has a type that is not known"() {
+  async "the error has an unknown type"() {
     const error = await fails({ type: "NEWER_ERROR", name: "N", message: "boom", stackTrace: "at y" });
     assert.equal(error.message, 'trigger.dev internal error (TASK_EXECUTION_FAILED): unknown error type "NEWER_ERROR": boom');
     assert.deepEqual(await stored({ type: "NEWER_ERROR", message: "boom", stackTrace: "at y" }), { type: "INTERNAL_ERROR", code: "TASK_EXECUTION_FAILED", message: 'unknown error type "NEWER_ERROR": boom', stackTrace: "at y" });
@@ -122,7 +122,7 @@ const completions = {
     assert.equal((await attempt.fail(thrown, { retry: { delay: "1" } })).attemptStatus, "RETRY_IMMEDIATELY");
     await (await attempt.start()).succeed(1);
   },
-  async "members that are not known"() {
+  async "unknown members"() {
     const run = await succeeds(JSON.stringify({ completion: { newer: { a: ["b".repeat(100_000)] }, ...done }, other: 1 }));
     assert.equal(run.output, "x");
     const { more, deep } = await stored({ ...thrown, more: "m".repeat(100), deep: [{ a: 1 }] });
@@ -165,8 +165,8 @@ const completions = {
     for (const body of ['{"completion":{"ok":true,}}', "[]", '{"completion":{"ok":true', Buffer.from('{"completion":{"ok":true,"output":"\xff"}}', "latin1")])
       await failsForGood(body, /cannot be read: /);
   },
-  async "more than 1 MiB beside long strings"() {
-    await failsForGood(`{"completion":{"ok":true,"more":[${"[],".repeat(400_000)}1]}}`, /at most 1 MiB beside its output/);
+  async "more than 1 MiB apart from long strings"() {
+    await failsForGood(`{"completion":{"ok":true,"more":[${"[],".repeat(400_000)}1]}}`, /at most 1 MiB apart from its output/);
   },
   async "a `content-encoding`"() {
     await failsForGood("\x1f\x8b", /content-encoding "gzip" is not supported/, { headers: { "content-encoding": "gzip" } });
@@ -205,7 +205,7 @@ const completions = {
     for (const body of [done, { ok: false }, { ok: true, output: {} }]) assert.equal((await thief.completeReply(body)).status, 404);
     await goesOn(attempt);
   },
-  async "the credential is not valid"() {
+  async "the credential is invalid"() {
     const attempt = await begin();
     const stranger = Object.assign(Object.create(attempt), { worker: new Worker(gateway, "tr_dev_wrong") });
     assert.equal((await stranger.completeReply(done)).status, 401);
@@ -275,7 +275,7 @@ test("the README's rows about completions are those that are tested", () => {
 for (const [name, run] of Object.entries({ ...completions, ...others }))
   if (typeof run === "function") test(name, run);
 
-test("what is thrown away of a completion takes no memory that others need", async () => {
+test("discarded parts of a completion take no memory that others need", async () => {
   const attempts = await Promise.all(Array.from({ length: 3 }, () => begin()));
   const body = JSON.stringify({ completion: { ...done, output: "o".repeat(60 * MIB) } });
   await Promise.all(attempts.map((attempt) => send(attempt, body)));

@@ -167,7 +167,7 @@ static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void *
     assert_int_equal(refused, ERR_TOO_LARGE);
     assert_in_range(came, BODY_FIELDS_BESIDE_MAX - 1100, BODY_FIELDS_BESIDE_MAX);
     assert_string_equal(call.why.text,
-                        "The body is too large: at most 1 MiB beside its output");
+                        "The body is too large: at most 1 MiB apart from its output");
     assert_null(call.state);
     assert_null(call.on_gone);
     buf_finish(&body);
