@@ -33,8 +33,8 @@ static void on_loop(uv_work_t *request, int status)
     assert(status == 0); /* uv_cancel is not used */
     (void)status;
     if (limit_ms && took_ms > limit_ms + LATE_MS)
-        log_warn("a job kept a thread of the pool longer than it may", "job",
-                 kinds[work->kind].name, "took_ms", log_number((int64_t)took_ms), NULL);
+        log_warn("pool job exceeded its time limit", "job", kinds[work->kind].name,
+                 "took_ms", log_number((int64_t)took_ms), NULL);
     work->done(work);
 }
 

@@ -444,9 +444,8 @@ static void on_given_up(struct store_leave *leave, enum store_status status)
 {
     struct leading *leading = container_of(leave, struct leading, leave);
     if (status)
-        log_warn(
-            "cannot hand over the lead: another gateway takes it when this one is dead",
-            NULL);
+        log_warn("cannot hand over the lead; another gateway takes it after dead-after",
+                 NULL);
     else
         log_info("lead handed over", NULL);
     if (!leading->stopped)

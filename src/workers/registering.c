@@ -191,8 +191,8 @@ static void log_warnings(const struct environment *env, const struct worker *wor
     struct slice warning;
     while (worker->warnings && scan_next_element(&all, &warning)) {
         struct bytes *feature = members_text(warning, "feature");
-        log_warn("a version declares what this gateway does not have", "environment",
-                 env->id, "version", worker->version, "feature", feature->data, NULL);
+        log_warn("version declares unsupported features", "environment", env->id, "version",
+                 worker->version, "feature", feature->data, NULL);
         bytes_unref(feature);
     }
 }

@@ -56,7 +56,7 @@ test("prompts, agents and webhooks are warnings of the version, also after a res
   assert.deepEqual(warnings.map(({ feature, names }) => [feature, names]), [["prompts", ["greeting"]], ["sessions and agents that chat", ["chat"]], ["endpoints for webhooks", ["hook", "stripe"]]]);
   for (const { message } of warnings) assert.match(message, /^This gateway does not have /);
   assert.deepEqual(tasks.map(({ slug }) => slug), ["chat", "hook", "plain"], "the other tasks are there");
-  const lines = () => own.stderr.split("\n").filter((line) => /a version declares what this gateway does not have/.test(line));
+  const lines = () => own.stderr.split("\n").filter((line) => /version declares unsupported features/.test(line));
   await until(() => lines().length === 3, { what: "a line for each" });
   for (const line of lines()) assert.match(line, /warn/i);
 
