@@ -32,11 +32,10 @@ enum err program_version_check(struct program_version *version, const char *runt
     version->text[strcspn(version->text, "\r\n")] = '\0';
     if (said_major(version) >= NODE_LEAST)
         return OK;
-    return explain(
-        why, ERR_RULE,
-        "versions need Node %d or newer, and %s here says that it is %s: install "
-        "another one, and name it as in --node %ld=/opt/node/bin/node",
-        NODE_LEAST, program, version->text, named ? named : NODE_LEAST + 2);
+    return explain(why, ERR_RULE,
+                   "versions need Node %d or newer, and %s is %s: install a newer "
+                   "one, and name it as in --node %ld=/opt/node/bin/node",
+                   NODE_LEAST, program, version->text, named ? named : NODE_LEAST + 2);
 }
 
 bool program_version_hint(const struct program_version *version, const char *runtime,

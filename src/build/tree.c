@@ -55,13 +55,13 @@ static enum err count_entry(struct sealing *sealing, const struct stat *found)
     if (++sealing->entries > limits->entries_max)
         return explain(
             sealing->why, ERR_TOO_LARGE,
-            "the version is more than %llu files and folders after its build; make "
-            "it smaller, or raise deploy-files, of which it is ten times",
+            "the version has more than %llu files and folders after its build; make "
+            "it smaller, or raise deploy-files (the limit is ten times that)",
             (unsigned long long)limits->entries_max);
     if (size > limits->bytes_max - sealing->bytes)
         return explain(sealing->why, ERR_TOO_LARGE,
                        "the version is larger than %llu bytes after its build; make it "
-                       "smaller, or raise deploy-unpacked, of which it is ten times",
+                       "smaller, or raise deploy-unpacked (the limit is ten times that)",
                        (unsigned long long)limits->bytes_max);
     sealing->bytes += size;
     return OK;

@@ -335,9 +335,9 @@ static void add_hint(struct version_build *build, struct slice lines)
          memmem(lines.ptr, lines.len, " 404", 4)))
         snprintf(
             build->message + len, MESSAGE_MAX - len,
-            "; a package was not found: the project's .npmrc is not used here, so for a "
-            "private registry name a file in NPM_CONFIG_USERCONFIG, and that in "
-            "--builder-env");
+            "; a package was not found: the project's .npmrc is not used here; for a "
+            "private registry set NPM_CONFIG_USERCONFIG to a file of its own, and name "
+            "that variable in --builder-env");
     else if (build->step == INDEX)
         program_version_hint(&build->program_version, build->manifest.runtime,
                              build->message + len, MESSAGE_MAX - len);

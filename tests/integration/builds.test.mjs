@@ -134,7 +134,7 @@ test("a bundle is executed by a Node that is new enough, and a failure says when
   assert.equal(deployed.status, 200, deployed.text);
   assert.equal(await log(deployed.json.id), "$ echo built\nbuilt\n");
   assert.match(await refused(makeBundle({ runtime: "node-26", index: "process.exit(3)" })), new RegExp(`indexing failed: .*; the version names Node 26 and v${major}\\.\\S* executed it: --node 26=PATH names another one`));
-  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, and .*node18 here says that it is v18\.20\.4: .*--node 24=/);
+  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, and .*node18 is v18\.20\.4: .*--node 24=/);
   await end();
 });
 

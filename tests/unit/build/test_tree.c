@@ -100,15 +100,15 @@ static void a_version_that_is_too_large_is_not_sealed(void **state)
     assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
                      ERR_TOO_LARGE);
     assert_string_equal(
-        why.text, "the version is more than 2 files and folders after its build; make "
-                  "it smaller, or raise deploy-files, of which it is ten times");
+        why.text, "the version has more than 2 files and folders after its build; make "
+                  "it smaller, or raise deploy-files (the limit is ten times that)");
     limits = (struct tree_limits){ .entries_max = 100, .bytes_max = 7 };
     write_file(scene.folder, "other.mjs", 0600);
     assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
                      ERR_TOO_LARGE);
     assert_string_equal(why.text,
                         "the version is larger than 7 bytes after its build; make it "
-                        "smaller, or raise deploy-unpacked, of which it is ten times");
+                        "smaller, or raise deploy-unpacked (the limit is ten times that)");
     scene_end(&scene);
 }
 

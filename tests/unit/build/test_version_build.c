@@ -438,8 +438,9 @@ static void what_fails_is_said_and_leaves_nothing(void **state)
     assert_failed(
         &scene,
         "installing packages failed: it ended with exit code 1; a package was not "
-        "found: the project's .npmrc is not used here, so for a private registry "
-        "name a file in NPM_CONFIG_USERCONFIG, and that in --builder-env",
+        "found: the project's .npmrc is not used here; for a private registry set "
+        "NPM_CONFIG_USERCONFIG to a file of its own, and name that variable in "
+        "--builder-env",
         "E404");
     scene_begin(&scene, STAGE(""), "true\n");
     assert_failed(&scene, "the index of the bundle has written no index.json", "");
@@ -472,10 +473,11 @@ static void a_version_that_grew_too_large_is_refused(void **state)
     scene_begin(&scene, STAGE(""),
                 "for i in $(seq 120); do : > file-$i; done\necho '{}' > index.json\n");
     scene.options.limits = &limits;
-    assert_failed(&scene,
-                  "the version is more than 120 files and folders after its build; make it "
-                  "smaller, or raise deploy-files, of which it is ten times",
-                  "");
+    assert_failed(
+        &scene,
+        "the version has more than 120 files and folders after its build; make it "
+        "smaller, or raise deploy-files (the limit is ten times that)",
+        "");
 }
 
 static void another_archive_than_the_uploaded_one_is_refused(void **state)
