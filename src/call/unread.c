@@ -163,8 +163,8 @@ enum err unread_check_query(struct api_call *call)
         if (!is_known && slice_starts(name, "filter["))
             return explain(
                 &call->why, ERR_INVALID,
-                "Invalid query: '%.*s' is not a filter of this call, and without "
-                "it more would be found than is meant",
+                "Invalid query: unknown filter '%.*s'; without it the call would find "
+                "more than is meant",
                 SLICE_ARG(text_clip(name)));
         if (!is_known)
             ignored_add_parameter(&call->ignored, name);

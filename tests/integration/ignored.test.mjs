@@ -133,7 +133,7 @@ test("parameters that a list does not have are named", async () => {
     assert.equal((await gateway.get(path)).status, 400, path);
 });
 
-test("a filter that a call does not have is refused, since without it more would be found", async () => {
+test("an unknown filter is refused, since the call would find more without it", async () => {
   for (const [path, filter, call] of [
     ...["taskKind", "source", "errorId", "stat"].map((name) => [`/api/v1/runs?filter[${name}]=x&filter[status]=QUEUED`, `filter[${name}]`]),
     ["/api/v1/runs?filter%5Bstat%5D=QUEUED", "filter[stat]"], ["/api/v1/runs/counts?filter[stat]=QUEUED", "filter[stat]"],
@@ -141,7 +141,7 @@ test("a filter that a call does not have is refused, since without it more would
     ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"], ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
   ]) {
     const { status, json } = await gateway.get(path, call);
-    assert.deepEqual([status, json.error], [400, `Invalid query: '${filter}' is not a filter of this call, and without it more would be found than is meant`], path);
+    assert.deepEqual([status, json.error], [400, `Invalid query: unknown filter '${filter}'; without it the call would find more than is meant`], path);
   }
 });
 
