@@ -239,7 +239,7 @@ static const struct {
     { "405", "The path is there, but not for this method" },
     { "408", "The body took too long to arrive" },
     { "409", "The state does not allow it" },
-    { "410", "What is asked for is not kept any more" },
+    { "410", "The requested data is not kept any more" },
     { "413", "The body is too large" },
     { "415", "The content type is not one of those taken" },
     { "421", "The dashboard is not shown at this name of a host" },

@@ -297,7 +297,7 @@ static const char *kind_of(const struct tar *tar, char type)
     case '0':
     case '5':
     case '7': return NULL;
-    default: return "of a kind that is not known";
+    default: return "of an unknown kind";
     }
 }
 

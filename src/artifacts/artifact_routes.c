@@ -123,7 +123,7 @@ static enum err check_disk(const struct offering *op, struct failure *why)
 {
     uint64_t reserved = artifacts_reserved(api_artifacts(op->call->api));
     if (op->asking.job.error)
-        return explain(why, ERR_STORE, "The room on the gateway's disk is not known: %s",
+        return explain(why, ERR_STORE, "The free room on the gateway's disk is unknown: %s",
                        strerror(op->asking.job.error));
     if (op->asking.free >= reserved + DISK_LEAST_FREE)
         return OK;

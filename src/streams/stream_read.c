@@ -284,8 +284,8 @@ static bool is_lost(const struct stream_reader *reader, const struct run *run)
         return false;
     explain(
         &call->why, ERR_NOT_FOUND,
-        "the chunks of the stream are not kept any more: streams are in memory for a day, "
-        "and not after a restart of the gateway");
+        "the chunks of the stream were discarded: streams stay in memory for a day, and a "
+        "restart of the gateway loses them");
     return true;
 }
 
