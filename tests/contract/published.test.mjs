@@ -250,7 +250,7 @@ for (const [name, row] of Object.entries(schemas)) {
 
 // ---- what a version declares ----
 
-/** What the gateway does with the members of a registration; a member stands for those inside of it. */
+/** How the gateway treats the members of a registration; a member stands for those inside of it. */
 const registration = {
   honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit
     tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit`),

@@ -14,7 +14,7 @@ async function start(t) {
   return { gateway, cli: new Deployer(gateway), builder: await Builder.start(gateway) };
 }
 
-test("no value of a variable is in what is told of a build", async (t) => {
+test("no log or answer of a build has a value of a variable", async (t) => {
   const { gateway, cli, builder } = await start(t);
   await gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod/import`, { variables: { TOKEN: "the-secret-token" }, isSecret: true, override: true }, { key: keys.prod });
   const answer = cli.deploy({ buildEnvVars: { NPM_TOKEN: "npm-secret-value", SHORT: "x" } }), build = await builder.take();

@@ -83,7 +83,7 @@ test("a change of metadata counts once in its run, its parent and its root, also
   await own.stop();
 });
 
-test("of requests that come at once each is counted, and its repetition is not", async () => {
+test("simultaneous requests count once each, and their repetitions do not", async () => {
   const id = await trigger(), requests = Array.from({ length: 20 }, () => randomUUID());
   const send = (request) => gateway.put(`/api/v1/runs/${id}/metadata`, { operations: increment() }, { headers: { "x-trigger-request-idempotency-key": request } });
   for (let i = 0; i < 3; i++) for (const { status, text } of await Promise.all([...requests, ...requests].map(send))) assert.equal(status, 200, text);

@@ -250,7 +250,7 @@ describe("reading", () => {
     assert.equal(latest.events.length, 0);
   });
 
-  test("that does not read slows nobody, and is cut where chunks are missing", async (t) => {
+  test("that does not read delays no other reader, and is cut where chunks are missing", async (t) => {
     const { id } = await trigger();
     const socket = await gateway.connect();
     t.after(() => socket.destroy());
@@ -271,7 +271,7 @@ describe("reading", () => {
     assert.equal((await read(t, id, "k", { last: numbers.at(-1) })).status, 410);
   });
 
-  test("of a run that has ended hears that its stream is not kept any more", async (t) => {
+  test("of a run that has ended gets 410 for a stream that was lost", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own }), other = await trigger({}, { to: own });
     await append(id, "k", "x", {}, own);

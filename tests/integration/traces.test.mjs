@@ -167,7 +167,7 @@ describe("a process that ends by itself", () => {
     await own.stop();
   });
 
-  test("is no attempt that failed, or that its worker has given up in order", async () => {
+  test("is not assumed for an attempt that failed, or that its worker gave up properly", async () => {
     for (const error of [thrown, ended("TASK_RUN_CANCELLED")]) {
       const attempt = await take();
       await attempt.fail(error);
@@ -282,7 +282,7 @@ describe("what is sent", () => {
     await attempt.succeed(1);
   });
 
-  test("of 10,000 lines arrives whole, as does the end of each span that had begun", async () => {
+  test("in 10,000 lines arrives whole, as does the end of each span that had begun", async () => {
     const attempt = await take(), id = hex(), line = (i) => log(attempt.id, `line ${i}`, { parent: id, at: began + i, more: { text: "x".repeat(200) } });
     await tell(attempt, spans(partial(attempt.id, id, { name: "Attempt 1" })));
     for (let i = 0; i < 10_000; i += 500) await tell(attempt, logs(...Array.from({ length: 500 }, (_, k) => line(i + k))));

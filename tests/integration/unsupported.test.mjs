@@ -1,4 +1,4 @@
-// What a version declares and the gateway does not have: limits of concurrency refuse the registration, prompts,
+// Features that a version declares and the gateway lacks: concurrency limits refuse the registration; prompts,
 // agents and webhooks are warnings of the version.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -60,7 +60,7 @@ test("prompts, agents and webhooks are warnings of the version, also after a res
   await until(() => lines().length === 3, { what: "a line for each" });
   for (const line of lines()) assert.match(line, /warn/i);
 
-  // What a task that uses one is told names the feature as the warning does.
+  // The error of a task that uses one names the feature as the warning does.
   for (const [target, feature] of [["/api/v1/prompts/greeting", "prompts"], ["/api/v1/sessions", "sessions and agents that chat"], ["/api/v1/webhooks/endpoints", "endpoints for webhooks"]]) {
     const refused = await call(target);
     assert.equal(refused.status, 404);

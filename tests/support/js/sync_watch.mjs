@@ -83,7 +83,7 @@ export class SyncWatch {
     this.streams.push({ stream, name: query });
   }
 
-  /** What comes from now on is judged. */
+  /** Messages from now on are judged. */
   mark() {
     for (const { messages, name } of this.sockets) this.marks.set(name, messages.length);
     for (const { stream, name } of this.streams) this.marks.set(name, stream.events.length);
@@ -110,7 +110,7 @@ export class SyncWatch {
     assert.deepEqual(this.unsaid.messages, []);
   }
 
-  /** What was held ended with 503, and nothing is let in. */
+  /** Held calls ended with 503, and nothing is let in. */
   async assertRefusing() {
     const { gateway } = this;
     await until(() => this.answers.length === 2, { what: "held calls end" });

@@ -187,7 +187,7 @@ static void assert_outside(size_t before, size_t after, enum err expected)
     buf_finish(&text);
 }
 
-static void what_stands_around_is_limited(void **state)
+static void bytes_outside_of_parts_are_limited(void **state)
 {
     (void)state;
     assert_outside(MULTIPART_OUTSIDE_MAX / 2, MULTIPART_OUTSIDE_MAX / 2 - 16, OK);
@@ -202,7 +202,7 @@ int main(void)
         cmocka_unit_test(parts_come_in_their_order),
         cmocka_unit_test(what_looks_like_a_divider_is_content),
         cmocka_unit_test(what_stands_around_means_nothing),
-        cmocka_unit_test(what_stands_around_is_limited),
+        cmocka_unit_test(bytes_outside_of_parts_are_limited),
         cmocka_unit_test(what_is_no_form_is_refused),
         cmocka_unit_test(heads_and_parts_are_limited),
         cmocka_unit_test(the_boundary_comes_from_the_content_type),

@@ -348,7 +348,7 @@ static void ids_of_several_kinds_rise_behind_one_last(void **state)
     }
 }
 
-static void ids_rise_behind_one_that_was_made_by_a_clock_ahead(void **state)
+static void ids_rise_after_one_that_was_made_by_a_clock_ahead(void **state)
 {
     (void)state;
     enum { NOW_S = 1706691600 };
@@ -570,7 +570,7 @@ int main(void)
         cmocka_unit_test(ids_of_one_time_differ_in_their_second_half),
         cmocka_unit_test(ids_made_one_behind_the_other_rise),
         cmocka_unit_test(ids_of_several_kinds_rise_behind_one_last),
-        cmocka_unit_test(ids_rise_behind_one_that_was_made_by_a_clock_ahead),
+        cmocka_unit_test(ids_rise_after_one_that_was_made_by_a_clock_ahead),
         cmocka_unit_test(only_ids_of_the_prefix_are_ids),
         cmocka_unit_test(drawn_characters_are_all_of_the_alphabet_and_about_equally_often),
         cmocka_unit_test(base64url_is_written_without_padding),

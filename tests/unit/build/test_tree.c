@@ -128,7 +128,7 @@ static void sealing_ends_at_the_next_entry_when_its_job_is_stopped(void **state)
 }
 
 /* A job of its kind may go on for a second from when it began, which is long ago. */
-static void removal_ends_when_its_time_is_over_and_is_continued(void **state)
+static void removal_ends_at_its_time_limit_and_is_continued(void **state)
 {
     (void)state;
     struct scene scene;
@@ -146,7 +146,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_that_is_too_large_is_not_sealed),
         cmocka_unit_test(sealing_ends_at_the_next_entry_when_its_job_is_stopped),
-        cmocka_unit_test(removal_ends_when_its_time_is_over_and_is_continued),
+        cmocka_unit_test(removal_ends_at_its_time_limit_and_is_continued),
         cmocka_unit_test(what_is_sealed_nobody_else_writes),
         cmocka_unit_test(only_files_of_the_builder_have_other_names),
     };

@@ -210,7 +210,7 @@ static void a_body_that_is_never_refused_sets_deep_strings_aside(void **state)
     buf_finish(&body);
 }
 
-static void of_a_string_that_is_too_long_beginning_and_length_are_kept(void **state)
+static void too_long_string_keeps_its_beginning_and_length(void **state)
 {
     (void)state;
     const size_t len = BODY_FIELDS_ASIDE_MAX + 3000;
@@ -239,7 +239,7 @@ static void of_a_string_that_is_too_long_beginning_and_length_are_kept(void **st
     buf_finish(&text);
 }
 
-static void of_a_body_that_is_wrong_nothing_is_kept_until_its_end(void **state)
+static void invalid_body_is_discarded_until_its_end(void **state)
 {
     (void)state;
     static const struct {
@@ -313,8 +313,8 @@ int main(void)
         cmocka_unit_test(several_long_strings_are_told_apart),
         cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
         cmocka_unit_test(a_body_that_is_never_refused_sets_deep_strings_aside),
-        cmocka_unit_test(of_a_string_that_is_too_long_beginning_and_length_are_kept),
-        cmocka_unit_test(of_a_body_that_is_wrong_nothing_is_kept_until_its_end),
+        cmocka_unit_test(too_long_string_keeps_its_beginning_and_length),
+        cmocka_unit_test(invalid_body_is_discarded_until_its_end),
         cmocka_unit_test(plain_fields_set_nothing_aside),
         cmocka_unit_test(what_is_no_object_is_refused),
     };

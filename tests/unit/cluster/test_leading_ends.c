@@ -161,7 +161,7 @@ static void one_with_a_database_of_its_own_asks_for_no_successor(void **state)
     assert_true(leads(only));
 }
 
-static void the_one_that_does_not_get_the_lead_hears_that_another_one_has_it(void **state)
+static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several),

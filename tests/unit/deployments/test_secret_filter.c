@@ -38,7 +38,7 @@ static struct secret_filter filter_of(char secrets[][64], size_t count)
 
 /* ---- the right bytes ---- */
 
-/* What each byte of the text is part of, by looking for every secret everywhere. */
+/* Redacts the text by searching for every secret at every place. */
 static void look_everywhere(char secrets[][64], size_t count, const char *text,
                             struct buf *out)
 {

@@ -185,7 +185,7 @@ static void a_request_is_that_of_its_run(void **state)
     assert_counts(&family, 1, 1, 0);
 }
 
-/* Of those that go as one commit, two name one request, and one names an earlier one. */
+/* In one commit, two commands name one request, and one names an earlier request. */
 static void a_repeated_request_drops_only_its_own_changes(void **state)
 {
     static const char *const requests[] = { "q1", "q2", NULL, "q3", "q3", "q4" };

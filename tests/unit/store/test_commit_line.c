@@ -68,7 +68,7 @@ static struct store_commit *add_batch(uint32_t env)
     return &commit->req;
 }
 
-/* One that is large for its claims, which nobody reads. */
+/* A commit that is large for its claims, which are never read. */
 static struct store_commit *add_large(uint32_t env)
 {
     struct commit *commit = &scene.commits[scene.count++];

@@ -122,7 +122,7 @@ static void the_newest_chunk_stays_however_long_it_is(void **state)
     stream_release(set, stream);
 }
 
-/* What a writer knows to have been there before a restart is not missed here. */
+/* Chunks from before a restart, which a writer counts on, do not count as missed. */
 static void a_stream_that_begins_later_has_dropped_nothing(void **state)
 {
     struct stream_set *set = *state;

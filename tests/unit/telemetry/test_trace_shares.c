@@ -29,7 +29,7 @@ static void two_hundred_branches_keep_one_share_together(void **state)
     assert_true(sum <= 100000);
 }
 
-static void what_fits_is_not_limited(void **state)
+static void environments_within_the_target_are_not_limited(void **state)
 {
     (void)state;
     int64_t have[] = { 3, 2, 1 };
@@ -42,7 +42,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(environments_with_little_keep_all_of_it),
         cmocka_unit_test(two_hundred_branches_keep_one_share_together),
-        cmocka_unit_test(what_fits_is_not_limited),
+        cmocka_unit_test(environments_within_the_target_are_not_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

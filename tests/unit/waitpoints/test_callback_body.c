@@ -21,7 +21,7 @@ static void assert_output(const char *type, struct slice body, const char *expec
     buf_finish(&output);
 }
 
-static void a_body_becomes_what_its_type_says(void **state)
+static void content_type_decides_the_output_of_a_body(void **state)
 {
     (void)state;
     static const struct {
@@ -106,7 +106,7 @@ static void more_parts_than_an_output_may_have_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_body_becomes_what_its_type_says),
+        cmocka_unit_test(content_type_decides_the_output_of_a_body),
         cmocka_unit_test(more_fields_or_bytes_than_an_output_may_have_are_refused),
         cmocka_unit_test(more_parts_than_an_output_may_have_are_refused),
     };

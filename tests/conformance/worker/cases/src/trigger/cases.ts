@@ -92,7 +92,7 @@ export const rich = task({
   }),
 });
 
-/** What an answer of another server may lead to: an error that quotes a page of 1.3 MB, a string of 17 MB that is
+/** Effects of an answer of another server: an error that quotes a page of 1.3 MB, a string of 17 MB that is
  *  thrown, an output of 17 MB. */
 export const quotes = task({
   id: "quotes",

@@ -1,4 +1,4 @@
-// What a project of the platform declares besides tasks: prompts, an agent.
+// A project of the platform declares, besides tasks: prompts, an agent.
 import { logger, prompts, queue, task } from "@trigger.dev/sdk";
 
 export const greeting = prompts.define({ id: "greeting", model: "none", content: "Hello, {{name}}!" });
