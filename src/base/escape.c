@@ -125,7 +125,7 @@ static char *put_half(char *out, const char *half)
     uint32_t unit = utf8_half(half);
     unsigned char bytes[2] = { (unsigned char)(unit >> 8), (unsigned char)unit };
     memcpy(out, "\\u", 2);
-    text_to_hex(bytes, 2, out + 2); /* with a zero behind */
+    text_to_hex(bytes, 2, out + 2); /* and writes a zero byte */
     return out + LONGEST;
 }
 

@@ -1,7 +1,7 @@
 /* escape.h - what a text is between the quotes of a JSON string (RFC 8259 §7).
  *
  * All at once, or in steps of any size: a step says how much of the text it has taken, and
- * the next one goes on there. The text is UTF-8 and stays so. It may hold half of a surrogate pair
+ * the next one continues there. The text is UTF-8 and stays so. It may hold half of a surrogate pair
  * as its three bytes (WTF-8), which is escaped as \udXXX: a part of a text must not begin or end
  * between those bytes. */
 #pragma once
