@@ -45,7 +45,7 @@ function Missing({ dropped = {}, removed, mayBeIncomplete }) {
     <>
       {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
       {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for those of newer runs.</p>}
-      {mayBeIncomplete && <p class="error pad" role="status">The worker stopped answering: what it logged in its last moments may be missing.</p>}
+      {mayBeIncomplete && <p class="error pad" role="status">The worker stopped answering: its last logs may be missing.</p>}
     </>
   );
 }
