@@ -1,6 +1,7 @@
 /* config_value.c - settings from text and to text. */
 #include "config/config_value.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stddef.h>
 #include <strings.h>
@@ -250,20 +251,45 @@ static enum err refuse_text(const struct config *config, enum config_setting whi
                    *(char **)field_of(config, which), right);
 }
 
+/* The length of what stands before the first c; all of it if there is none. */
+static size_t length_before(struct slice text, char c)
+{
+    const char *at = text.len ? memchr(text.ptr, c, text.len) : NULL;
+    return at ? (size_t)(at - text.ptr) : text.len;
+}
+
+/* NAME, NUMBERS or [IPV6], and maybe a port of 1 to 65535 after a colon. */
+static bool is_authority(struct slice text)
+{
+    char ipv6[INET6_ADDRSTRLEN] = "";
+    unsigned char binary[sizeof(struct in6_addr)];
+    uint64_t port = 1;
+    const char *bracket = slice_starts(text, "[") ? memchr(text.ptr, ']', text.len) : NULL;
+    size_t host = bracket ? (size_t)(bracket + 1 - text.ptr) : length_before(text, ':');
+    if (bracket && host - 2 < sizeof(ipv6))
+        memcpy(ipv6, text.ptr + 1, host - 2);
+    if (host < text.len &&
+        (text.ptr[host] != ':' || text_to_u64(slice_from(text, host + 1), &port)))
+        return false;
+    bool named = host && !memchr(text.ptr, '[', host);
+    return (bracket ? inet_pton(AF_INET6, ipv6, binary) == 1 : named) && port &&
+           port <= UINT16_MAX;
+}
+
 /* An http or https address without user, query and fragment; with_path: it may go on. */
 static bool is_web_address(struct slice text, bool with_path)
 {
     size_t scheme = slice_starts(text, "https://")  ? 8
                     : slice_starts(text, "http://") ? 7
                                                     : 0;
-    if (!scheme || text.len == scheme)
-        return false;
     for (size_t i = scheme; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
         if (c <= ' ' || c >= 0x7F || strchr("@?#\"'<>\\", c) || (c == '/' && !with_path))
             return false;
     }
-    return text.ptr[scheme] != '/';
+    struct slice authority = slice_from(text, scheme), path = authority;
+    slice_split(&path, '/', &authority);
+    return scheme && is_authority(authority);
 }
 
 static bool ranges_are_right(const char *list)

@@ -81,6 +81,14 @@ void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t
             NULL);
 }
 
+static size_t length_without_slashes(const char *url)
+{
+    size_t len = strlen(url);
+    while (len && url[len - 1] == '/')
+        len--;
+    return len;
+}
+
 /* Clients on this machine find us at the first address that asks for no header of a proxy. */
 void gateway_note_urls(const struct config *config, const struct server *server,
                        const struct config_listener *listeners, size_t count,
@@ -91,8 +99,9 @@ void gateway_note_urls(const struct config *config, const struct server *server,
     while (first < count - 1 && (!listeners[first].host[0] || listeners[first].proxied))
         first++;
     urls->port = server_port(server, first);
-    if (given[0])
-        snprintf(urls->url, sizeof(urls->url), "%s", given);
+    if (given[0]) /* links append paths to it */
+        snprintf(urls->url, sizeof(urls->url), "%.*s", (int)length_without_slashes(given),
+                 given);
     else
         gateway_write_url(&listeners[first], urls->port, urls->url, sizeof(urls->url));
     if (!strcmp(config->dashboard, "admin"))

@@ -241,6 +241,26 @@ static void neither_an_option_nor_quotes_are_a_value(void **state)
     config_finish(&config);
 }
 
+static void a_public_url_needs_a_host_and_a_port_that_exist(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = { "http://:80",    "http://h:0",  "http://h:99999/a",
+                                         "http://h:",     "http://[::1", "http://[::g]:80",
+                                         "http://a[::1]", "http:///a",   "http://h:8o" };
+    static const char *const right[] = { "http://h", "http://h:1/a/", "https://[::1]:65535",
+                                         "http://127.0.0.1:80" };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct config_input input = { .arguments = { "--public-url", wrong[i] } };
+        assert_non_null(strstr(config_input_wrong(&input).text, wrong[i]));
+    }
+    for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
+        struct config_input input = { .arguments = { "--public-url", right[i] } };
+        struct config config = config_input_right(&input);
+        assert_string_equal(config.public_url, right[i]);
+        config_finish(&config);
+    }
+}
+
 static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
 {
     (void)state;
@@ -545,6 +565,7 @@ int main(void)
         cmocka_unit_test(commands_and_actions_are_told_apart),
         cmocka_unit_test(a_wrong_price_is_answered_by_where_what_and_how),
         cmocka_unit_test(neither_an_option_nor_quotes_are_a_value),
+        cmocka_unit_test(a_public_url_needs_a_host_and_a_port_that_exist),
         cmocka_unit_test(a_wrong_setting_is_answered_by_where_what_and_how),
         cmocka_unit_test(a_line_that_is_too_long_is_an_error),
         cmocka_unit_test(the_last_line_needs_no_end),
