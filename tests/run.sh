@@ -314,6 +314,7 @@ if wanted conformance; then
             node --test-reporter=tap $conformance/browser/dashboard.test.mjs
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
+    begin browser-prefix 200 node --test-reporter=tap $conformance/browser/prefix.test.mjs
     begin browser-client 200 node --test-reporter=tap $conformance/browser/client.test.mjs
 fi
 finish

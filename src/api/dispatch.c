@@ -43,7 +43,7 @@ const struct area *const *api_areas(size_t *count)
 
 /* Finds the route of the call. Of a path that only other methods know, allow
  * names them. */
-static void find_route(struct api_call *call, struct buf *allow)
+static void find_route_at_path(struct api_call *call, struct buf *allow)
 {
     struct exchange *x = call->x;
     bool all = !x->admin || api_options(call->api)->dashboard_is_admins;
@@ -59,6 +59,30 @@ static void find_route(struct api_call *call, struct buf *allow)
     call->param_count = match.param_count;
     memcpy(call->params, match.params, match.param_count * sizeof(*match.params));
     x->answers = &routed->answers;
+}
+
+/* The path after the prefix of public-url; absent if it does not begin with that. */
+static struct slice path_after_prefix(const struct api_call *call)
+{
+    struct slice path = call->x->path, prefix = api_path_prefix(call->api);
+    bool begins =
+        prefix.len && path.len >= prefix.len && !memcmp(path.ptr, prefix.ptr, prefix.len);
+    if (!begins || (path.len > prefix.len && path.ptr[prefix.len] != '/'))
+        return (struct slice){ 0 };
+    return path.len == prefix.len ? SLICE("/") : slice_from(path, prefix.len);
+}
+
+/* A proxy may cut the prefix of public-url off a path, or leave it. A path that is ours as it is
+ * wins, because the prefix may be called /api. */
+static void find_route(struct api_call *call, struct buf *allow)
+{
+    find_route_at_path(call, allow);
+    struct slice path =
+        call->route || allow->len ? (struct slice){ 0 } : path_after_prefix(call);
+    if (!path.ptr)
+        return;
+    call->x->path = path;
+    find_route_at_path(call, allow);
 }
 
 static bool is_guarded(struct slice path)

@@ -244,6 +244,10 @@ enum err api_check_run_scope(struct api_call *call, const char *action,
  * scheme is not believed: behind one that ends TLS public-url names it. */
 void api_base_url(const struct api_call *call, struct buf *out);
 
+/* The path of public-url without a slash at its end, "/jobs", under which a proxy shows the gateway;
+ * empty if it has none. */
+struct slice api_path_prefix(const struct api *api);
+
 /* The rule of api_check_run_scope, for an identity without a call. */
 bool api_identity_may_run(const struct identity *identity, const char *action,
                           const struct run *run);

@@ -186,13 +186,28 @@ enum err api_check_run_scope(struct api_call *call, const char *action,
     return api_identity_may_run(call->identity, action, run) ? OK : ERR_FORBIDDEN;
 }
 
+static struct slice public_url(const struct api *api)
+{
+    struct slice url = slice_of(api_options(api)->public_url);
+    while (url.len && url.ptr[url.len - 1] == '/')
+        url.len--;
+    return url;
+}
+
+struct slice api_path_prefix(const struct api *api)
+{
+    struct slice url = public_url(api);
+    const char *host = url.len ? memmem(url.ptr, url.len, "//", 2) : NULL;
+    struct slice rest =
+        host ? slice_from(url, (size_t)(host + 2 - url.ptr)) : (struct slice){ 0 };
+    const char *path = rest.len ? memchr(rest.ptr, '/', rest.len) : NULL;
+    return path ? slice_from(rest, (size_t)(path - rest.ptr)) : (struct slice){ 0 };
+}
+
 void api_base_url(const struct api_call *call, struct buf *out)
 {
-    const char *public_url = api_options(call->api)->public_url;
-    if (public_url && public_url[0]) {
-        struct slice url = slice_of(public_url);
-        while (url.len && url.ptr[url.len - 1] == '/')
-            url.len--;
+    struct slice url = public_url(call->api);
+    if (url.len) {
         buf_add(out, url);
         return;
     }

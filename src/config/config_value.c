@@ -284,7 +284,7 @@ static bool is_web_address(struct slice text, bool with_path)
                                                     : 0;
     for (size_t i = scheme; i < text.len; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
-        if (c <= ' ' || c >= 0x7F || strchr("@?#\"'<>\\", c) || (c == '/' && !with_path))
+        if (c <= ' ' || c >= 0x7F || strchr("@?#&\"'<>\\", c) || (c == '/' && !with_path))
             return false;
     }
     struct slice authority = slice_from(text, scheme), path = authority;

@@ -5,7 +5,7 @@ import { Component, render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 import { useEvent } from "./lib/emitter.js";
-import { addressOf, environments, go, usePlace } from "./lib/place.js";
+import { addressOf, environments, go, home, usePlace } from "./lib/place.js";
 import { useQuery } from "./lib/query.js";
 import { session } from "./lib/session.js";
 import { Button, Empty, Loading, Page, Problem } from "./ui/basic.jsx";
@@ -83,7 +83,7 @@ function SignedIn({ place }) {
   if (place.view === "find") return <main class="alone"><Find id={place.id} projects={projects} /></main>;
   const project = projects.find(({ externalRef }) => externalRef === place.ref);
   let content;
-  if (!project) content = <Empty title={place.ref ? "This project is not yours" : "There is no such page"}><p>{place.ref && <>No project <code>{place.ref}</code> belongs to the organizations of your token. </>}<a href="/">Go to your projects</a></p></Empty>;
+  if (!project) content = <Empty title={place.ref ? "This project is not yours" : "There is no such page"}><p>{place.ref && <>No project <code>{place.ref}</code> belongs to the organizations of your token. </>}<a href={home}>Go to your projects</a></p></Empty>;
   else if (place.env && !environments.includes(place.env)) content = <Empty title={`There is no environment ${place.env}`}><p>A project has {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
   else if (!place.env) content = <NoEnvironment place={place} projects={projects} />;
   else {

@@ -105,8 +105,31 @@ static enum err show_file(struct api_call *call, const struct web_file *file)
     return web_file_show(call, file);
 }
 
+/* The page names its files by paths of the host's root. Behind a proxy that shows the gateway under
+ * a path they begin with that path, which is the operator's word (public-url). */
+static enum err show_page_under(struct api_call *call, struct slice prefix)
+{
+    static const char mark[] = "\"/dashboard/";
+    struct slice rest = { dashboard_html, dashboard_html_len };
+    struct buf text = { 0 };
+    for (const char *at; (at = memmem(rest.ptr, rest.len, mark, sizeof(mark) - 1));) {
+        size_t len = (size_t)(at + 1 - rest.ptr);
+        buf_add(&text, (struct slice){ rest.ptr, len });
+        buf_add(&text, prefix);
+        rest = slice_from(rest, len);
+    }
+    buf_add(&text, rest);
+    add_policy(call, true);
+    api_add_header(call, "x-content-type-options", SLICE("nosniff"));
+    api_let_cache(call, cache_control);
+    api_reply_text(call, 200, "text/html; charset=utf-8", buf_slice(&text));
+    buf_finish(&text);
+    return OK;
+}
+
 static enum err show_page(struct api_call *call)
 {
+    struct slice prefix = api_path_prefix(call->api);
     const struct web_file file = { { dashboard_html, dashboard_html_len },
                                    { dashboard_html_gzip, dashboard_html_gzip_len },
                                    dashboard_html_tag,
@@ -114,7 +137,9 @@ static enum err show_page(struct api_call *call)
                                    cache_control };
     if (!is_here(call))
         return show_text(call);
-    return own_host_is_named(call) ? show_file(call, &file) : refuse_host(call);
+    if (!own_host_is_named(call))
+        return refuse_host(call);
+    return prefix.len ? show_page_under(call, prefix) : show_file(call, &file);
 }
 
 static enum err show_program(struct api_call *call)

@@ -5,6 +5,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { connect } from "../../client/client.js";
+import { gatewayUrl } from "./base.js";
 import { Emitter, useEvent } from "./emitter.js";
 import { session } from "./session.js";
 
@@ -21,7 +22,7 @@ export function clientOf(place) {
   if (current && currentKey === key && current.state !== "closed") return current;
   current?.close();
   closing?.();
-  current = connect(location.origin, { getToken: () => session.token({ ref: place.ref, env: place.env, branch: place.branch }), fields, api: "2025-07-16", every: 50 });
+  current = connect(gatewayUrl, { getToken: () => session.token({ ref: place.ref, env: place.env, branch: place.branch }), fields, api: "2025-07-16", every: 50 });
   currentKey = key;
   const client = current;
   closing = client.on("state", () => {

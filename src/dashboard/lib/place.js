@@ -7,14 +7,20 @@
 //   /account/tokens                                     where the CLI sends who has no token
 //
 // The official CLI prints links of this form; it names the environment as environment, envSlug or env.
+import { base } from "./base.js";
 import { Emitter, useEvent } from "./emitter.js";
 
 export const environments = ["dev", "staging", "prod", "preview"];
 const slugs = { stg: "staging", development: "dev", production: "prod" };
 const moves = new Emitter();
 
+const withoutBase = (pathname) => `${pathname}/`.startsWith(`${base}/`) ? pathname.slice(base.length) : pathname;
+
+/** Where the page begins: the runs of the project that was shown last. */
+export const home = `${base}/`;
+
 export function readPlace({ pathname, search } = location) {
-  const query = new URLSearchParams(search), parts = pathname.split("/").filter(Boolean).map((part) => {
+  const query = new URLSearchParams(search), parts = withoutBase(pathname).split("/").filter(Boolean).map((part) => {
     try { return decodeURIComponent(part); } catch { return part; }
   });
   const named = query.get("env") ?? query.get("environment") ?? query.get("envSlug");
@@ -36,7 +42,7 @@ export function addressOf({ ref, env, branch, view = "runs", id, query = {} }) {
   if (branch) named.set("branch", branch);
   for (const [name, value] of query instanceof URLSearchParams ? query : Object.entries(query))
     if (value !== undefined && value !== "") named.append(name, value);
-  return `/projects/v3/${encodeURIComponent(ref)}/${view}${id ? `/${encodeURIComponent(id)}` : ""}${named.size ? `?${named}` : ""}`;
+  return `${base}/projects/v3/${encodeURIComponent(ref)}/${view}${id ? `/${encodeURIComponent(id)}` : ""}${named.size ? `?${named}` : ""}`;
 }
 
 export function go(address, { replace = false } = {}) {
@@ -51,7 +57,7 @@ addEventListener("popstate", () => moves.emit("move"));
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
-  if (link.target || link.origin !== location.origin || link.hasAttribute("download") || !/^\/(projects|runs|account)\/|^\/$/.test(link.pathname)) return;
+  if (link.target || link.origin !== location.origin || link.hasAttribute("download") || !/^\/(projects|runs|account)\/|^\/$/.test(withoutBase(link.pathname))) return;
   event.preventDefault();
   go(link.pathname + link.search);
 });

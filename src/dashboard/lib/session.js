@@ -7,6 +7,7 @@
 //
 // A new tab asks those of the same origin that are signed in (a link of the CLI opens a tab that has no
 // storage yet), and signing out reaches all of them.
+import { base } from "./base.js";
 import { Emitter } from "./emitter.js";
 
 const storageKey = "runcast.token", tabsMs = 300;
@@ -54,7 +55,7 @@ function sentenceOf(status, answer) {
 async function request(token, method, path, { body, headers, text, signal } = {}) {
   let response, answer;
   try {
-    response = await fetch(path, {
+    response = await fetch(base + path, {
       method, signal, cache: "no-store",
       headers: { "x-trigger-api-version": "2025-07-16", ...token && { authorization: `Bearer ${token}` }, ...body !== undefined && { "content-type": "application/json" }, ...headers },
       body: body === undefined ? undefined : JSON.stringify(body),

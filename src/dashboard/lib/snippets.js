@@ -1,4 +1,6 @@
 // snippets.js - how to trigger the same run from elsewhere.
+import { gatewayUrl } from "./base.js";
+
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** JSON as Python writes it. */
@@ -16,7 +18,7 @@ function python(value, indent = "") {
 }
 
 /** run: taskIdentifier, payload, tags, … Gives [name, text] of each way. */
-export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = location.origin) {
+export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = gatewayUrl) {
   const options = { ...tags?.length && { tags }, ...queue && { queue: { name: queue } } }, hasOptions = Object.keys(options).length > 0;
   const body = { payload, ...hasOptions && { options } }, path = `/api/v1/tasks/${encodeURIComponent(taskIdentifier)}/trigger`;
   const sdkOptions = { ...tags?.length && { tags }, ...queue && { queue } };

@@ -2,6 +2,7 @@
 // goes to the CLI alone: by the port where it listens on this machine, or by hand.
 import { useEffect, useState } from "preact/hooks";
 
+import { base } from "../lib/base.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { until, useNow } from "../lib/time.js";
@@ -27,7 +28,7 @@ export function Approve({ code }) {
 
   return (
     <main class="sign-in">
-      <img src="/dashboard/icon.svg" alt="" width="44" height="44" />
+      <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
       <h1>{isRefused ? "Refused" : approved ? "Approved" : data?.isApproved ? "Approved already" : "Let the CLI sign in as you?"}</h1>
       {isRefused ? <p>The login is over. Nobody got a token.</p>
         : approved ? <>

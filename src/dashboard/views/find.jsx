@@ -1,7 +1,7 @@
 // find.jsx - a run that a link names without its project: looked for where the person may look.
 import { useEffect } from "preact/hooks";
 
-import { addressOf, environments, go } from "../lib/place.js";
+import { addressOf, environments, go, home } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { Empty, Loading } from "../ui/basic.jsx";
@@ -34,5 +34,5 @@ export function Find({ id, projects }) {
   });
   useEffect(() => { if (data?.env) go(addressOf({ ...data, view: "runs", id }), { replace: true }); }, [data]);
   if (isLoading || data?.env) return <Loading what="Looking for the run" />;
-  return <Empty title="Run not found"><p>{error?.message ?? <>No environment of your projects has a run <code>{id}</code>.</>}</p><p><a href="/">Go to your runs</a></p></Empty>;
+  return <Empty title="Run not found"><p>{error?.message ?? <>No environment of your projects has a run <code>{id}</code>.</>}</p><p><a href={home}>Go to your runs</a></p></Empty>;
 }

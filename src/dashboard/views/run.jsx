@@ -1,6 +1,7 @@
 // run.jsx - one run: where it stands and why, what happened when, what went in and came out.
 import { useEffect, useState } from "preact/hooks";
 
+import { base } from "../lib/base.js";
 import { useSubscription } from "../lib/live.js";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
@@ -107,7 +108,7 @@ export function Run({ place }) {
   if (!run && isLoading) return <Page title="Run"><Loading what="Loading the run" /></Page>;
   if (!run) return (
     <Page title="Run"><Problem error={error.status === 404 ? undefined : error} retry={reload} />
-      {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`/runs/${encodeURIComponent(id)}`}>Look in all environments</a> or <a href={back}>show the runs</a></p></Empty>}
+      {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`${base}/runs/${encodeURIComponent(id)}`}>Look in all environments</a> or <a href={back}>show the runs</a></p></Empty>}
     </Page>
   );
   const token = run.waitingFor?.reason === "waitpoint" ? /waitpoint_\w+/.exec(run.waitingFor.message)?.[0] : undefined;

@@ -4,6 +4,7 @@
 // a tab reads two at a time, all tabs together four, and one that is hidden none.
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { base } from "../lib/base.js";
 import { session } from "../lib/session.js";
 import { Button } from "../ui/basic.jsx";
 
@@ -26,7 +27,7 @@ async function read(place, run, name, from, onChunks, signal) {
   while (!signal.aborted) {
     try {
       const token = await session.token(place);
-      const response = await fetch(`/realtime/v1/streams/${run}/${encodeURIComponent(name)}`, { signal, headers: { authorization: `Bearer ${token}`, accept: "text/event-stream", "timeout-seconds": "60", ...last && { "last-event-id": last } } });
+      const response = await fetch(`${base}/realtime/v1/streams/${run}/${encodeURIComponent(name)}`, { signal, headers: { authorization: `Bearer ${token}`, accept: "text/event-stream", "timeout-seconds": "60", ...last && { "last-event-id": last } } });
       if (!response.ok) throw new Error(`${response.status}`);
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";

@@ -1,8 +1,9 @@
 // shell.jsx - what stands around every view: where one is, where one can go, and whether the page is live.
 import { useEffect, useState } from "preact/hooks";
 
+import { base } from "../lib/base.js";
 import { clientOf, useConnection } from "../lib/live.js";
-import { addressOf, environments, go } from "../lib/place.js";
+import { addressOf, environments, go, home } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { choose, useSettings } from "../lib/settings.js";
@@ -63,7 +64,7 @@ export function Shell({ place, project, projects, children }) {
       <a class="skip" href="#view" onClick={(event) => { event.preventDefault(); document.getElementById("view").focus(); }}>To the content</a>
       <header class="bar">
         <IconButton icon="menu" label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
-        <a class="brand" href="/" aria-label="runcast: to the runs"><img src="/dashboard/icon.svg" alt="" width="22" height="22" /><span>runcast</span></a>
+        <a class="brand" href={home} aria-label="runcast: to the runs"><img src={`${base}/dashboard/icon.svg`} alt="" width="22" height="22" /><span>runcast</span></a>
         <Menu text={project?.name ?? "Projects"} label={`Project ${project?.name ?? ""}`} kind="ghost">{(close) => projects.map((one) => (
           <MenuItem key={one.externalRef} checked={one === project} onClick={() => { close(); go(addressOf({ ref: one.externalRef, view: "runs" })); }}><span>{one.name}<br /><span class="dim">{one.organization.title}</span></span></MenuItem>
         ))}</Menu>

@@ -2,6 +2,7 @@
 // access token. The code of a link leaves the address bar before anything else happens.
 import { useEffect, useState } from "preact/hooks";
 
+import { base } from "../lib/base.js";
 import { session } from "../lib/session.js";
 import { Button, Field, Loading, Problem } from "../ui/basic.jsx";
 import { say } from "../ui/toast.jsx";
@@ -44,7 +45,7 @@ export function SignIn({ code }) {
   if ((isBusy && code) || isAsking) return <main class="alone"><Loading what="Signing in" /></main>;
   return (
     <main class="sign-in">
-      <img src="/dashboard/icon.svg" alt="" width="44" height="44" />
+      <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
       <h1>Sign in to runcast</h1>
       {session.ended && !error && <Problem error={{ status: 401, message: "Your token has ended or was revoked. Sign in again." }} />}
       {code && error && <Problem error={error} />}

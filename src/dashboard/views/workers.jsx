@@ -1,4 +1,5 @@
 // workers.jsx - who executes: connected workers, and the version that new runs get.
+import { gatewayUrl } from "../lib/base.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
@@ -17,7 +18,7 @@ export function Workers({ place }) {
       {!data && !error && <Loading />}
       {data && !rows.length && <Empty title={`No worker is connected to ${place.env}`}>{place.env === "dev"
         ? <><p>Runs wait until one comes. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
-        : <><p>Runs wait until one comes. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {location.origin}</pre></>}</Empty>}
+        : <><p>Runs wait until one comes. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
       {rows.length > 0 && <Table label="Workers" rows={rows.map((one, at) => ({ ...one, at }))} rowKey="at" columns={[
         ["Worker", (one) => kinds[one.kind]],
         ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">any that is deployed</span>],

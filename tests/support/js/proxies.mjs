@@ -48,9 +48,10 @@ function makeOwnCertificate(folder) {
   return certificate;
 }
 
-export async function startProxy(kind, { port, gateway }) {
+/** change: what a test changes in the settings of the README. */
+export async function startProxy(kind, { port, gateway, change = (text) => text }) {
   const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
-  const own = (text) => text.replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
+  const own = (text) => change(text).replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)
     .replace("127.0.0.1:3030", `127.0.0.1:${gateway}`).replaceAll("/etc/ssl/", `${folder}/`);
   const { text, command: [program, ...args] } = kinds[kind](folder, own, port);
   const file = path.join(folder, `${kind}.conf`);
