@@ -389,6 +389,12 @@ void fake_store_destroy(struct fake_store *fake)
     free(fake);
 }
 
+bool fake_store_idle(const struct fake_store *fake)
+{
+    return list_empty(&fake->writes) && list_empty(&fake->reads) &&
+           list_empty(&fake->answering);
+}
+
 struct store *fake_store_store(struct fake_store *fake)
 {
     return &fake->store;

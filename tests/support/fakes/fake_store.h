@@ -15,6 +15,9 @@ struct fake_store;
 struct fake_store *fake_store_create(struct loop *loop);
 void fake_store_destroy(struct fake_store *fake);
 
+/* Returns true if every request was answered. */
+bool fake_store_idle(const struct fake_store *fake);
+
 /* What the engine is given. */
 struct store *fake_store_store(struct fake_store *fake);
 

@@ -215,9 +215,9 @@ void api_world_close(struct api_world *world)
     api_set_ready(world->api, "stopping");
     api_stop(world->api);
     server_close(world->net.world.server, on_server_closed);
-    for (int i = 0;
-         !world->server_closed || !engine_idle(world->engine) ||
-         !schedules_are_idle(world->schedules) || !account_writer_idle(world->writer);
+    for (int i = 0; !world->server_closed || !engine_idle(world->engine) ||
+                    !schedules_are_idle(world->schedules) ||
+                    !account_writer_idle(world->writer) || !fake_store_idle(world->fake);
          i++) {
         demand(i < TURNS_MAX, "it does not stop");
         turn(world);
