@@ -36,8 +36,8 @@ static void check_string(struct slice value)
 {
     struct buf decoded = { 0 }, written = { 0 }, again = { 0 };
     assert(scan_string(value, &decoded));
-    assert(text_is_utf8(buf_slice(&decoded)));
     buf_add_json(&written, buf_slice(&decoded));
+    assert(text_is_utf8(buf_slice(&written))); /* halves of characters are escaped again */
     assert(scan_is_json(buf_slice(&written)));
     assert(scan_string(buf_slice(&written), &again));
     assert(slice_equal(buf_slice(&decoded), buf_slice(&again)));
