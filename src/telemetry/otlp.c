@@ -13,7 +13,17 @@
 
 #define TOO_LONG "the attributes were too long (max 128 KiB)"
 
-enum { MESSAGE_MAX = 8192, MS_NS = 1000000, ATTRIBUTES_AT_ONCE = 256 };
+#define TOO_LONG_BODY "\"the body was too long (max 128 KiB)\""
+#define TOO_MANY "there were too many attributes (max 4096)"
+
+enum {
+    MESSAGE_MAX = 8192, /* bytes */
+    MS_NS = 1000000,
+    ATTRIBUTES_AT_ONCE = 256, /* of a resource */
+    ATTRIBUTES_MAX = 4096,    /* of a record, and of an event; the SDK sends 1024 at most */
+    EVENTS_MAX = 1000,        /* of a span */
+    MEMBERS_MAX = 1000,       /* of any object that OTLP defines; later ones are ignored */
+};
 
 /* ---- values ---- */
 
@@ -120,13 +130,18 @@ static void read_attribute(struct slice one, struct otlp_facts *facts, struct bu
     add_value(out, value, 0);
 }
 
-static void read_attributes(struct slice attributes, struct otlp_facts *facts,
+/* False: there are more than ATTRIBUTES_MAX. */
+static bool read_attributes(struct slice attributes, struct otlp_facts *facts,
                             struct buf *out)
 {
     struct scan_members all = scan_members(attributes);
     struct slice one;
-    while (scan_next_element(&all, &one))
+    for (unsigned i = 0; scan_next_element(&all, &one); i++) {
+        if (i == ATTRIBUTES_MAX)
+            return false;
         read_attribute(one, facts, out);
+    }
+    return true;
 }
 
 /* ---- the records of a body ---- */
@@ -136,12 +151,20 @@ static bool step(struct otlp *otlp)
     return otlp->steps++ < OTLP_STEPS_MAX;
 }
 
+/* A member of a body, resource or scope, which may have any number of others. */
+static struct slice part_of(struct slice object, const char *name)
+{
+    struct slice value;
+    members_find_few(object, MEMBERS_MAX, &name, 1, &value);
+    return value;
+}
+
 /* Walks over the resource once. */
 static void open_resource(struct otlp *otlp)
 {
     const char *const names[] = { "resource", otlp->logs ? "scopeLogs" : "scopeSpans" };
     struct slice parts[2];
-    members_find(otlp->resource, names, 2, parts);
+    members_find_few(otlp->resource, MEMBERS_MAX, names, 2, parts);
     otlp->shared = (struct otlp_facts){ 0 };
     otlp->resource = (struct slice){ 0 };
     otlp->about = parts[0];
@@ -150,21 +173,21 @@ static void open_resource(struct otlp *otlp)
 
 static void open_about(struct otlp *otlp)
 {
-    otlp->attributes = scan_members(scan_member(otlp->about, "attributes"));
+    otlp->attributes = scan_members(part_of(otlp->about, "attributes"));
     otlp->about = (struct slice){ 0 };
 }
 
 static void open_scope(struct otlp *otlp)
 {
     const char *records = otlp->logs ? "logRecords" : "spans";
-    otlp->records = scan_members(scan_member(otlp->scope, records));
+    otlp->records = scan_members(part_of(otlp->scope, records));
     otlp->scope = (struct slice){ 0 };
 }
 
 static void open_body(struct otlp *otlp)
 {
     const char *resources = otlp->logs ? "resourceLogs" : "resourceSpans";
-    otlp->resources = scan_members(scan_member(otlp->body, resources));
+    otlp->resources = scan_members(part_of(otlp->body, resources));
     otlp->body = (struct slice){ 0 };
 }
 
@@ -222,11 +245,26 @@ static bool is_span_id(struct slice id)
     return id.len == OTLP_SPAN_LEN;
 }
 
+/* Appends the text of a string, or a beginning of it that has more than MESSAGE_MAX bytes: six raw
+ * bytes spell one at most. */
+static void add_beginning(struct buf *text, struct slice raw)
+{
+    struct scan_text escapes = { 0 };
+    if (raw.len <= 8 * MESSAGE_MAX) {
+        scan_unescape(raw, text);
+        return;
+    }
+    raw.len = 8 * MESSAGE_MAX;
+    scan_text_feed(&escapes, raw, text); /* an escape that is cut off stays there */
+}
+
 static void add_name(struct buf *out, struct slice value)
 {
     struct buf text = { 0 };
-    if (!scan_string(value, &text))
-        buf_add(&text, scan_type(value) == SCAN_NONE ? SLICE("") : slice_trim(value));
+    if (scan_type(value) == SCAN_STRING)
+        add_beginning(&text, scan_unquoted(value));
+    else if (scan_type(value) != SCAN_NONE)
+        buf_add(&text, slice_trim(value));
     struct slice name = buf_slice(&text);
     if (name.len > MESSAGE_MAX) {
         name.len = MESSAGE_MAX;
@@ -244,7 +282,7 @@ static void add_events(struct buf *out, struct slice events)
     struct slice one;
     members_add_name(out, "events");
     buf_add_char(out, '[');
-    while (scan_next_element(&all, &one)) {
+    for (unsigned i = 0; i < EVENTS_MAX && scan_next_element(&all, &one); i++) {
         struct otlp_facts facts = { 0 };
         struct slice name = scan_member(one, "name");
         if (out->ptr[out->len - 1] != '[')
@@ -259,13 +297,48 @@ static void add_events(struct buf *out, struct slice events)
     buf_add_char(out, ']');
 }
 
-static const char *level_of(struct slice record)
+/* The members of a record, found in one walk. */
+enum record_member {
+    ATTRIBUTES,
+    SPAN_ID,
+    PARENT, /* of a log: the span that it belongs to */
+    TIME,
+    END,
+    STATUS,
+    NAME,
+    EVENTS,
+    SEVERITY_TEXT,
+    SEVERITY_NUMBER,
+    BODY,
+    RECORD_MEMBERS
+};
+
+static void find_members(struct slice record, bool is_log,
+                         struct slice values[RECORD_MEMBERS])
+{
+    const char *const names[RECORD_MEMBERS] = {
+        [ATTRIBUTES] = "attributes",
+        [SPAN_ID] = "spanId",
+        [PARENT] = is_log ? "spanId" : "parentSpanId",
+        [TIME] = is_log ? "timeUnixNano" : "startTimeUnixNano",
+        [END] = "endTimeUnixNano",
+        [STATUS] = "status",
+        [NAME] = "name",
+        [EVENTS] = "events",
+        [SEVERITY_TEXT] = "severityText",
+        [SEVERITY_NUMBER] = "severityNumber",
+        [BODY] = "body",
+    };
+    members_find_few(record, MEMBERS_MAX, names, RECORD_MEMBERS, values);
+}
+
+static const char *level_of(const struct slice *values)
 {
     static const char *const levels[] = {
         "TRACE", "DEBUG", "LOG", "INFO", "WARN", "ERROR"
     };
-    struct slice text = scan_unquoted(scan_member(record, "severityText"));
-    int64_t number = number_of(scan_member(record, "severityNumber"));
+    struct slice text = scan_unquoted(values[SEVERITY_TEXT]);
+    int64_t number = number_of(values[SEVERITY_NUMBER]);
     for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++)
         if (text.len == strlen(levels[i]) && !strncasecmp(text.ptr, levels[i], text.len))
             return levels[i];
@@ -281,29 +354,30 @@ static bool is_long(struct slice record)
     return record.len > OTLP_RECORD_MAX;
 }
 
-static void add_span(struct buf *out, struct slice record, const struct otlp_facts *facts,
-                     int64_t start_ns)
+static void add_span(struct buf *out, const struct slice *values, bool is_cut,
+                     const struct otlp_facts *facts, int64_t start_ns)
 {
-    int64_t end_ns = number_of(scan_member(record, "endTimeUnixNano"));
-    int64_t code = number_of(scan_member(scan_member(record, "status"), "code"));
-    add_name(out, scan_member(record, "name"));
+    int64_t end_ns = number_of(values[END]);
+    int64_t code = number_of(part_of(values[STATUS], "code"));
+    add_name(out, values[NAME]);
     members_add_number(out, "ns",
                        facts->partial || end_ns < start_ns ? 0 : end_ns - start_ns);
     members_add_text(out, "level", SLICE("TRACE"));
     if (code == 2)
         members_add_bool(out, "isError", true);
-    if (!is_long(record))
-        add_events(out, scan_member(record, "events"));
+    if (!is_cut)
+        add_events(out, values[EVENTS]);
 }
 
-static void add_log(struct buf *out, struct slice record)
+static void add_log(struct buf *out, const struct slice *values)
 {
-    struct slice body = scan_member(record, "body");
-    struct slice text = scan_member(body, "stringValue");
-    const char *level = level_of(record);
+    struct slice text = part_of(values[BODY], "stringValue");
+    const char *level = level_of(values);
     struct buf value = { 0 };
-    if (scan_type(text) != SCAN_STRING) {
-        add_value(&value, body, 0);
+    if (scan_type(text) != SCAN_STRING && is_long(values[BODY])) {
+        text = SLICE(TOO_LONG_BODY);
+    } else if (scan_type(text) != SCAN_STRING) {
+        add_value(&value, values[BODY], 0);
         text = buf_slice(&value);
     }
     add_name(out, text);
@@ -314,11 +388,10 @@ static void add_log(struct buf *out, struct slice record)
         members_add_bool(out, "isError", true);
 }
 
-static void choose_span(const struct otlp *otlp, struct slice record,
+static void choose_span(const struct otlp *otlp, const struct slice *values,
                         const struct otlp_facts *facts, char span[OTLP_SPAN_LEN + 1])
 {
-    struct slice id =
-        facts->partial ? facts->partial_of : scan_unquoted(scan_member(record, "spanId"));
+    struct slice id = facts->partial ? facts->partial_of : scan_unquoted(values[SPAN_ID]);
     if (otlp->logs || !is_span_id(id))
         text_random(span, OTLP_SPAN_LEN, "0123456789abcdef");
     else
@@ -326,14 +399,12 @@ static void choose_span(const struct otlp *otlp, struct slice record,
     span[OTLP_SPAN_LEN] = '\0';
 }
 
-static void add_record(const struct otlp *otlp, struct slice record,
+static void add_record(const struct otlp *otlp, const struct slice *values, bool is_cut,
                        const struct otlp_facts *facts, struct slice properties,
                        struct trace_event *event, struct buf *out)
 {
-    const char *time = otlp->logs ? "timeUnixNano" : "startTimeUnixNano";
-    struct slice parent =
-        scan_unquoted(scan_member(record, otlp->logs ? "spanId" : "parentSpanId"));
-    int64_t start_ns = number_of(scan_member(record, time));
+    struct slice parent = scan_unquoted(values[PARENT]);
+    int64_t start_ns = number_of(values[TIME]);
 
     event->started_ms = start_ns / MS_NS;
     buf_add_char(out, '{');
@@ -342,9 +413,9 @@ static void add_record(const struct otlp *otlp, struct slice record,
         members_add_text(out, "parentId", parent);
     members_add_number(out, "at", event->started_ms);
     if (otlp->logs)
-        add_log(out, record);
+        add_log(out, values);
     else
-        add_span(out, record, facts, start_ns);
+        add_span(out, values, is_cut, facts, start_ns);
     if (facts->partial)
         members_add_bool(out, "isPartial", true);
     if (facts->attempt > 0)
@@ -360,14 +431,17 @@ enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_
 {
     struct buf properties = { 0 }, out = { 0 };
     struct otlp_facts facts = otlp->shared;
+    struct slice values[RECORD_MEMBERS];
+    bool is_cut = is_long(record);
 
     if (scan_type(record) != SCAN_OBJECT)
         return ERR_INVALID;
+    find_members(record, otlp->logs, values);
     buf_add_char(&properties, '{');
-    read_attributes(scan_member(record, "attributes"), &facts,
-                    is_long(record) ? NULL : &properties);
-    if (is_long(record))
-        members_add_text(&properties, "cut", SLICE(TOO_LONG));
+    bool is_whole =
+        read_attributes(values[ATTRIBUTES], &facts, is_cut ? NULL : &properties);
+    if (is_cut || !is_whole)
+        members_add_text(&properties, "cut", is_cut ? SLICE(TOO_LONG) : SLICE(TOO_MANY));
     buf_add_char(&properties, '}');
     if (!facts.run.len || facts.run.len >= ID_MAX) {
         buf_finish(&properties);
@@ -375,8 +449,8 @@ enum err otlp_read(const struct otlp *otlp, struct slice record, char run_id[ID_
     }
     snprintf(run_id, ID_MAX, "%.*s", SLICE_ARG(facts.run));
     *event = (struct trace_event){ .partial = facts.partial, .log = otlp->logs };
-    choose_span(otlp, record, &facts, event->span);
-    add_record(otlp, record, &facts, buf_slice(&properties), event, &out);
+    choose_span(otlp, values, &facts, event->span);
+    add_record(otlp, values, is_cut, &facts, buf_slice(&properties), event, &out);
     event->json = buf_to_bytes(&out);
     buf_finish(&properties);
     buf_finish(&out);

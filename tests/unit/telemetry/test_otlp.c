@@ -165,6 +165,87 @@ static void add_times(struct buf *out, const char *text, int times)
     }
 }
 
+/* Reads the one record of the body, which is freed; gives its JSON. */
+static struct bytes *read_only(struct buf *body, bool logs)
+{
+    struct otlp otlp;
+    struct slice record;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    otlp_begin(&otlp, buf_slice(body), logs);
+    assert_true(next_record(&otlp, &record));
+    assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    buf_finish(body);
+    return event.json;
+}
+
+static void attributes_beyond_4096_are_cut_and_the_record_says_so(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":"
+                        "[{\"attributes\":[" RUN ",");
+    add_times(&body, "{\"key\":\"a\"}", 4096);
+    buf_add_text(&body, "]}]}]}]}");
+    struct bytes *json = read_only(&body, true);
+    struct slice properties = scan_member(bytes_slice(json), "properties");
+    assert_true(scan_member(properties, "a").ptr);
+    assert_true(slice_is(scan_member(properties, "cut"),
+                         "\"there were too many attributes (max 4096)\""));
+    bytes_unref(json);
+}
+
+static void members_of_a_record_beyond_1000_are_ignored(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":"
+                        "[{\"attributes\":[" RUN "],");
+    add_times(&body, "\"a\":1", 1000);
+    buf_add_text(&body, ",\"name\":\"late\"}]}]}]}");
+    struct bytes *json = read_only(&body, false);
+    assert_true(slice_is(scan_member(bytes_slice(json), "message"), "\"\""));
+    bytes_unref(json);
+}
+
+/* The message is cut in the middle of an escape, or of a character. */
+static void a_long_message_keeps_its_beginning(void **state)
+{
+    static const char *const units[] = { "\\u0041", "\\ud83d\\ude00", "\xe2\x82\xac", "x" };
+    static const char *const texts[] = { "A", "\xf0\x9f\x98\x80", "\xe2\x82\xac", "x" };
+    (void)state;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        struct buf body = { 0 }, expected = { 0 };
+        buf_add_text(&body, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":"
+                            "[{\"attributes\":[" RUN "],\"body\":{\"stringValue\":\"");
+        for (int n = 0; n < 100000; n++)
+            buf_add_text(&body, units[i]);
+        buf_add_text(&body, "\"}}]}]}]}");
+        struct bytes *json = read_only(&body, true);
+        while (expected.len + strlen(texts[i]) <= 8192)
+            buf_add_text(&expected, texts[i]);
+        struct slice message = scan_unquoted(scan_member(bytes_slice(json), "message"));
+        assert_true(slice_equal(message, buf_slice(&expected)));
+        bytes_unref(json);
+        buf_finish(&expected);
+    }
+}
+
+static void a_long_body_that_is_not_a_string_is_replaced(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    buf_add_text(&body,
+                 "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":"
+                 "[{\"attributes\":[" RUN "],\"body\":{\"arrayValue\":{\"values\":[");
+    add_times(&body, "{\"intValue\":1}", 20000);
+    buf_add_text(&body, "]}}}]}]}]}");
+    struct bytes *json = read_only(&body, true);
+    assert_true(slice_is(scan_member(bytes_slice(json), "message"),
+                         "\"the body was too long (max 128 KiB)\""));
+    bytes_unref(json);
+}
+
 static int64_t cpu_ms(void)
 {
     struct timespec now;
@@ -284,6 +365,10 @@ int main(void)
         cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
         cmocka_unit_test(no_call_opens_more_than_one_part_of_a_body),
         cmocka_unit_test(a_body_has_only_so_many_records),
+        cmocka_unit_test(attributes_beyond_4096_are_cut_and_the_record_says_so),
+        cmocka_unit_test(members_of_a_record_beyond_1000_are_ignored),
+        cmocka_unit_test(a_long_message_keeps_its_beginning),
+        cmocka_unit_test(a_long_body_that_is_not_a_string_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
