@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/list.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -34,7 +35,7 @@ struct site {
     int folder, lock; /* descriptors */
     struct site_child *children;
     size_t child_count, child_room;
-    unsigned removing;
+    struct list removals; // removal::link
     bool stopping;
 };
 
@@ -181,6 +182,7 @@ struct removal {
     struct site *site;
     char gone[sizeof(gone_prefix) + GONE_LEN]; /* below runners */
     bool finished;
+    struct list link; // site::removals
 };
 
 static bool is_dots(const char *name)
@@ -205,7 +207,7 @@ static void on_removed(struct work *work)
         work_begin(loop_uv(op->site->loop), work, WORK_REMOVAL);
         return;
     }
-    op->site->removing--;
+    list_remove(&op->link);
     free(op);
 }
 
@@ -226,7 +228,7 @@ void site_remove_scratch(struct site *site, const char *runner)
     op->site = site;
     op->work.run = remove_off_loop;
     op->work.done = on_removed;
-    site->removing++;
+    list_append(&site->removals, &op->link);
     work_begin(loop_uv(site->loop), &op->work, WORK_REMOVAL);
 }
 
@@ -317,6 +319,7 @@ enum err site_open(struct loop *loop, const char *path, struct site **out,
 {
     struct site *site = mem_new(struct site);
     *site = (struct site){ .loop = loop, .folder = -1, .lock = -1 };
+    list_init(&site->removals);
     enum err refused = open_folder(site, path, why);
     if (refused) {
         site_close(site);
@@ -348,11 +351,13 @@ enum err site_check_way(const struct site *site, struct failure *why)
 void site_stop(struct site *site)
 {
     site->stopping = true;
+    list_each (link, &site->removals)
+        work_stop(&container_of(link, struct removal, link)->work);
 }
 
 bool site_is_idle(const struct site *site)
 {
-    return !site->removing;
+    return list_empty(&site->removals);
 }
 
 void site_close(struct site *site)
