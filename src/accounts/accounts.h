@@ -48,6 +48,7 @@ struct project {
     struct room bodies;                  // of requests under way; counted by net
     struct room answers;                 // unsent ones; the same
     struct room seats, batches, streams; // outside of those of its environments
+    struct room watched;                 // outside of those too; counts filters
     struct room stored;                  // bytes in the store; counted by the engine
     struct list link;                    // accounts::projects, or ::deleted
 };

@@ -57,6 +57,8 @@ void rooms_put_inside(struct rooms *rooms, struct environment *env, struct proje
     put_seats_inside(&own->seats, &project->seats, options);
     put_inside(&own->batches, &project->batches, options->batch_memory);
     put_inside(&own->streams, &project->streams, options->stream_memory);
+    env->windows.room.outer = &project->watched;
+    project->watched.limit = PROJECT_WINDOWS_MAX;
     project->stored.limit = (size_t)options->storage_quota;
 }
 

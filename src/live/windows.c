@@ -37,6 +37,7 @@ static struct slice topic_key(const void *value)
 void windows_init(struct windows *windows, struct environment *env)
 {
     windows->env = env;
+    windows->room.limit = WINDOWS_MAX;
     table_init(&windows->by_key, window_key);
     table_init(&windows->topics, topic_key);
     for (int i = 0; i < RUN_STATUS_COUNT; i++)
@@ -190,13 +191,14 @@ static void on_minute(struct timer *timer)
 struct window *windows_find(struct windows *windows, struct watch_filter *filter)
 {
     struct window *window = table_find(&windows->by_key, bytes_slice(filter->key));
-    if (window || windows->by_key.count == WINDOWS_MAX) {
+    if (window || !room_has(&windows->room, 1)) {
         watch_filter_unref(filter);
         return window;
     }
     window = window_create(windows->env, filter);
     window->tally.changed = on_counted;
     table_insert(&windows->by_key, window);
+    room_take(&windows->room, 1);
     settle_down(windows, window);
     if (!windows->timer.place)
         loop_set_timer(windows->env->loop, &windows->timer,
@@ -213,6 +215,7 @@ void windows_release(struct windows *windows, struct window *window)
     window_load_abandon(window);
     leave_places(windows, window);
     table_remove(&windows->by_key, bytes_slice(window->filter->key));
+    room_give(&windows->room, 1);
     window_destroy(window);
 }
 

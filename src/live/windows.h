@@ -10,13 +10,18 @@
 #pragma once
 
 #include "base/list.h"
+#include "base/room.h"
 #include "base/table.h"
 #include "base/timers.h"
 #include "live/window.h"
 #include "runcast/protocol.h"
 
-/* A new run may come into all of them within one turn. */
-enum { WINDOWS_MAX = PROTOCOL_WATCHED };
+enum {
+    /* Of one environment. A new run may come into all of them within one turn. */
+    WINDOWS_MAX = PROTOCOL_WATCHED,
+    /* Of a project, all its preview branches included. */
+    PROJECT_WINDOWS_MAX = 4 * WINDOWS_MAX,
+};
 
 struct environment;
 struct watch;
@@ -27,6 +32,7 @@ struct windows {
     struct table topics; /* of struct window_topic, by kind and name */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
     struct list others;                      // window_place::link
+    struct room room;   /* counts windows; its outer room, if any, is that of the project */
     struct timer timer; /* of what is looked at each minute; armed while somebody watches */
 };
 
@@ -35,7 +41,7 @@ void windows_init(struct windows *windows, struct environment *env);
 void windows_finish(struct windows *windows);
 
 /* The window of this filter, made if there is none. Takes over the caller's reference of the
- * filter. NULL: WINDOWS_MAX others are watched. */
+ * filter. NULL: the environment or its project watches as many other filters as it may. */
 struct window *windows_find(struct windows *windows, struct watch_filter *filter);
 
 /* A watch of the window has come, or wants more of it than before: what it needs is read. */

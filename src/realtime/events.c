@@ -436,10 +436,10 @@ static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
     if (!filter || watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
                               sub->counts))
         return;
-    wire_error(
-        ENCODING_JSON, 0, "limit",
-        "too many different filters are watched in this environment: try again later",
-        &message);
+    wire_error(ENCODING_JSON, 0, "limit",
+               "too many different filters are watched in this environment or its project: "
+               "try again later",
+               &message);
     tell(stream, "error", &message);
     if (is_watch)
         end_soon(stream);

@@ -122,8 +122,8 @@ void socket_opening_is_late(struct timer *timer)
 /* ---- sub ---- */
 
 static const char too_many_filters[] =
-    "too many different filters are watched in this environment: try again later, or "
-    "narrow the rows of a subscription yourself";
+    "too many different filters are watched in this environment or its project: try again "
+    "later, or narrow the rows of a subscription yourself";
 
 static void subscribe(struct socket *socket, struct wire_message *sub, int64_t floor)
 {

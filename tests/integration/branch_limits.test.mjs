@@ -6,6 +6,7 @@ import { after, before, describe, test } from "node:test";
 
 import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { RunsSocket } from "../support/js/runs.mjs";
 import { isRoot, nodeOptions, runnerUid } from "../support/js/supervisor.mjs";
 
 const BRANCHES = 200;
@@ -41,8 +42,24 @@ async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
   return { count, refusal };
 }
 
+/** Watches another filter in the environment of a branch; each socket has the sixteen that it may have. */
+const sockets = new Map();
+after(() => { for (const socket of sockets.values()) socket.cut(); });
+async function watch(i, round) {
+  const name = `${i}-${Math.floor(round / 16)}`;
+  if (!sockets.has(name)) {
+    const { key, headers } = onBranch(i), socket = await RunsSocket.open({ port: gateway.port, token: key, headers, hello: {} });
+    sockets.set(name, socket);
+    await socket.next("welcome");
+  }
+  sockets.get(name).send({ op: "watch", id: round, filter: { tag: `tag-${round}` }, limit: 1 });
+  const { op, code, message } = await sockets.get(name).next((one) => one.id === round && ["ok", "error"].includes(one.op));
+  return { status: code ?? op, text: message };
+}
+
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
+  { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
 ];
 
 /** A deployment that waits for a builder, or the answer that refuses it. */
