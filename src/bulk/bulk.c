@@ -118,10 +118,8 @@ static enum err create_action(struct api_call *call)
     /* A cancel makes room in the end, unless what is stored of it is long. */
     if (!refused && (action->type == BULK_REPLAY || call->x->body.len > CANCEL_SMALL))
         refused = engine_check_quota(call->env, call->x->body.len, &call->why);
-    if (!refused && !bulk_queue_reserve(queue_of(call)))
-        refused = explain(&call->why, ERR_BUSY,
-                          "%d bulk actions are pending: wait until one has ended",
-                          BULK_PENDING_MAX);
+    if (!refused)
+        refused = bulk_queue_reserve(queue_of(call), &call->why);
     if (refused) {
         bulk_action_destroy(action);
         return refused;

@@ -15,7 +15,9 @@
 enum {
     BULK_SLICE = 50,
     BULK_PENDING_MAX = 20, /* of one environment */
-    BULK_KEPT_MAX = 1000,  /* of one environment, with those that have ended */
+    BULK_PROJECT_PENDING_MAX = 80,
+    BULK_KEPT_MAX = 1000, /* of one environment, with those that have ended */
+    BULK_PROJECT_KEPT_MAX = 4000,
     BULK_IDS_MAX = 1000,
     BULK_NAME_MAX = 255, /* UTF-16 units */
 };
@@ -100,9 +102,9 @@ struct bulk_queue *bulks_of(struct bulks *bulks, struct environment *env);
 bool bulks_forget(struct bulks *bulks, const struct environment *env);
 const struct ranking *bulk_queue_all(const struct bulk_queue *queue);
 
-/* Takes a place among those pending, to be given up or used by bulk_queue_add; false when all
- * are taken. */
-bool bulk_queue_reserve(struct bulk_queue *queue);
+/* Takes a place among those pending, to be given up or used by bulk_queue_add. ERR_BUSY: the
+ * environment, or its project, has no place left. */
+enum err bulk_queue_reserve(struct bulk_queue *queue, struct failure *why);
 void bulk_queue_give_up(struct bulk_queue *queue);
 struct bulk_action *bulk_queue_find(const struct bulk_queue *queue, struct slice id);
 

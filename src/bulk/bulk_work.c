@@ -28,6 +28,17 @@ enum {
     TOLD_AT_ONCE = 16, /* calls that wait for the end of an action */
 };
 
+/* ---- the other environments of the project ---- */
+
+/* Returns the next queue of the project, the given one included; start with 0 at `at`. */
+static struct bulk_queue *next_of_project(const struct bulk_queue *queue, uint32_t *at)
+{
+    for (struct bulk_queue *other; (other = slots_next(&queue->bulks->queues, at));)
+        if (other == queue || engine_share_quota(queue->env, other->env->number))
+            return other;
+    return NULL;
+}
+
 /* ---- turns ---- */
 
 static void rest(struct bulk_queue *queue)
@@ -93,21 +104,47 @@ static void on_forgotten(struct document_write *write, enum err status)
     free(container_of(write, struct forget, write));
 }
 
+static struct bulk_action *oldest_ended(const struct bulk_queue *queue)
+{
+    uint64_t count = ranking_count(&queue->all);
+    for (uint64_t place = 0; place < count; place++) {
+        struct bulk_action *action =
+            container_of(ranking_at(&queue->all, place), struct bulk_action, place);
+        if (action->progress.status != BULK_PENDING)
+            return action;
+    }
+    return NULL;
+}
+
 static void forget_oldest(struct bulk_queue *queue)
 {
-    uint64_t place = 0;
-    struct bulk_action *oldest;
-    if (ranking_count(&queue->all) <= BULK_KEPT_MAX)
+    struct bulk_action *oldest = oldest_ended(queue);
+    if (!oldest)
         return;
-    do {
-        oldest = container_of(ranking_at(&queue->all, place++), struct bulk_action, place);
-    } while (oldest->progress.status == BULK_PENDING);
     struct bytes *name = bytes_create(slice_of(oldest->id));
     document_write_begin(queue->bulks->engine, queue->env->number, DOC_BULK, name, NULL,
                          oldest->version, &mem_new(struct forget)->write, on_forgotten);
     bytes_unref(name);
     ranking_remove(&queue->all, &oldest->place);
     bulk_action_destroy(oldest);
+}
+
+/* The environment that keeps most loses its oldest action when its project keeps too many, so
+ * that a busy branch does not displace the actions of the others. */
+static void forget_surplus(struct bulk_queue *queue)
+{
+    struct bulk_queue *fullest = queue;
+    uint64_t kept = 0;
+    uint32_t at = 0;
+    for (struct bulk_queue *other; (other = next_of_project(queue, &at));) {
+        kept += ranking_count(&other->all);
+        if (ranking_count(&other->all) > ranking_count(&fullest->all))
+            fullest = other;
+    }
+    if (ranking_count(&queue->all) > BULK_KEPT_MAX)
+        forget_oldest(queue);
+    else if (kept > BULK_PROJECT_KEPT_MAX)
+        forget_oldest(fullest);
 }
 
 static void answer_abort(struct bulk_action *action, const struct bulk_action *ended)
@@ -130,7 +167,7 @@ static void end_action(struct bulk_queue *queue)
     queue->pending_count--;
     bytes_clear(&action->selection);
     answer_aborts(action, action);
-    forget_oldest(queue);
+    forget_surplus(queue);
     go_on(queue);
 }
 
@@ -344,12 +381,22 @@ const struct ranking *bulk_queue_all(const struct bulk_queue *queue)
     return &queue->all;
 }
 
-bool bulk_queue_reserve(struct bulk_queue *queue)
+enum err bulk_queue_reserve(struct bulk_queue *queue, struct failure *why)
 {
+    uint32_t pending = 0, at = 0;
+    for (struct bulk_queue *other; (other = next_of_project(queue, &at));)
+        pending += other->pending_count;
     if (queue->pending_count >= BULK_PENDING_MAX)
-        return false;
+        return explain(why, ERR_BUSY,
+                       "%d bulk actions are pending: wait until one has ended",
+                       BULK_PENDING_MAX);
+    if (pending >= BULK_PROJECT_PENDING_MAX)
+        return explain(why, ERR_BUSY,
+                       "The project has %u bulk actions pending (max %d), those of its "
+                       "preview branches included: wait until one has ended",
+                       (unsigned)pending, BULK_PROJECT_PENDING_MAX);
     queue->pending_count++;
-    return true;
+    return OK;
 }
 
 void bulk_queue_give_up(struct bulk_queue *queue)

@@ -68,7 +68,7 @@ void engine_join_stored(struct engine *engine, uint32_t number, struct room *pro
 enum err engine_check_quota(const struct environment *env, size_t more,
                             struct failure *why);
 
-/* What both environments store counts for one project. */
+/* Returns true if both environments are of one project, so that limits count them together. */
 bool engine_share_quota(const struct environment *env, uint32_t other);
 
 /* The project of the environment stores as much as it may, or more: no worker gets a run of

@@ -200,7 +200,7 @@ static struct bulk_action *begin(struct world *world, struct bulks *bulks, const
     struct bulk_action *action = read_action(body, OK, &why);
     action->until = action->progress.to = loop_wall_ms(world->loop);
     struct bulk_queue *queue = bulks_of(bulks, world->env);
-    assert_true(bulk_queue_reserve(queue));
+    assert_int_equal(bulk_queue_reserve(queue, &why), OK);
     struct bytes *name = bytes_create(slice_of(action->id));
     struct bytes *text = bulk_write(action, &action->progress);
     document_write_begin(world->engine, WORLD_ENV, DOC_BULK, name, text, 0,
@@ -307,6 +307,31 @@ static void a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn(void **s
     world_destroy(world);
 }
 
+static void preview_branches_share_the_pending_actions_of_their_project(void **state)
+{
+    enum { BRANCHES = 200, FIRST = 10 };
+    (void)state;
+    struct world *world = world_create(NULL);
+    struct bulks *bulks = bulks_create(world->engine);
+    struct environment *branches[BRANCHES];
+    struct room project = { 0 };
+    struct failure why;
+    int taken = 0;
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        branches[i] = engine_add_environment(world->engine, FIRST + i, "branch", false);
+        engine_join_stored(world->engine, FIRST + i, &project);
+        taken += bulk_queue_reserve(bulks_of(bulks, branches[i]), &why) == OK;
+    }
+    assert_int_equal(taken, BULK_PROJECT_PENDING_MAX);
+    assert_non_null(strstr(why.text, "The project has 80 bulk actions pending (max 80)"));
+    assert_int_equal(bulk_queue_reserve(bulks_of(bulks, world->env), &why), OK);
+    bulk_queue_give_up(bulks_of(bulks, branches[0]));
+    assert_int_equal(bulk_queue_reserve(bulks_of(bulks, branches[BRANCHES - 1]), &why), OK);
+    bulks_stop(bulks, NULL);
+    bulks_destroy(bulks);
+    world_destroy(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -317,6 +342,7 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_waited_for),
         cmocka_unit_test(a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn),
         cmocka_unit_test(what_is_stopped_ends_where_it_is),
+        cmocka_unit_test(preview_branches_share_the_pending_actions_of_their_project),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
