@@ -89,7 +89,7 @@ struct api_options {
     int64_t realtime_connections; /* seats of one environment, see connection_limit.h */
     int64_t project_connections;  /* of all environments of a project */
     int64_t batch_memory;
-    int64_t schedules_max;      /* of an environment */
+    int64_t schedules_max;      /* of an environment; of a project four times as many */
     int64_t branches_max;       /* of a project; those archived have a limit of their own */
     int64_t user_projects;      /* of an organization: above it its users make none */
     int64_t user_organizations; /* of a user: above it they make none; 0: nobody does */

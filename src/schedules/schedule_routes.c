@@ -79,16 +79,28 @@ static void apply_wish(struct schedule_command *command, struct schedule_facts *
     bytes_set(&next->external_id, wish->external_id);
 }
 
+/* A project has four times as many as an environment, however many preview branches it has. */
+enum { PROJECT_SHARES = 4 };
+
 static bool has_room(struct schedule_command *command, const struct schedule *now)
 {
     int64_t max = api_options(call_of(command)->call->api)->schedules_max;
-    size_t count = schedules_count(command->all, command->env);
-    if (now || (int64_t)count < max)
+    if (now)
         return true;
-    explain(&command->why, ERR_RULE,
-            "You have created %zu/%lld schedules so you'll need to increase your limits or "
-            "delete some schedules.",
-            count, (long long)max);
+    const char *where = "";
+    size_t count = schedules_count(command->all, command->env);
+    if ((int64_t)count < max) {
+        where = " in this project";
+        count = schedules_count_project(command->all, command->env);
+        max *= PROJECT_SHARES;
+    }
+    if ((int64_t)count < max)
+        return true;
+    explain(
+        &command->why, ERR_RULE,
+        "You have created %zu/%lld schedules%s so you'll need to increase your limits or "
+        "delete some schedules.",
+        count, (long long)max, where);
     return false;
 }
 

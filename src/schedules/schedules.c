@@ -233,6 +233,16 @@ size_t schedules_count(struct schedules *all, const struct environment *env)
     return schedules_in(all, env)->count;
 }
 
+size_t schedules_count_project(struct schedules *all, const struct environment *env)
+{
+    size_t count = 0;
+    uint32_t at = 0;
+    for (struct env_schedules *place; (place = slots_next(&all->environments, &at));)
+        if (place->env == env || engine_share_quota(env, place->env->number))
+            count += place->count;
+    return count;
+}
+
 /* The next time is remembered: rare ones are far away and take long to find. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
 {

@@ -82,6 +82,8 @@ struct schedule *schedules_of_task(struct schedules *all, const struct environme
 struct schedule *schedules_next(struct schedules *all, const struct environment *env,
                                 const struct schedule *previous);
 size_t schedules_count(struct schedules *all, const struct environment *env);
+/* The same of all environments of its project. */
+size_t schedules_count_project(struct schedules *all, const struct environment *env);
 
 /* The next nominal time that can fire behind both after_ms and those that did; 0: none. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms);

@@ -8,6 +8,7 @@ import { Builder, Deployer } from "../support/js/deployments.mjs";
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { isRoot, nodeOptions, runnerUid } from "../support/js/supervisor.mjs";
+import { Worker } from "../support/js/worker_calls.mjs";
 
 const BRANCHES = 200;
 const branch = (i) => `branch-${i}`;
@@ -21,11 +22,12 @@ let gateway, builder, other;
 before(async () => {
   const top = temporaryFolder(), data = path.join(top, "data");
   fs.chmodSync(top, 0o711);
-  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
+  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--schedules", "30", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
   builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
   const [{ slug }] = (await gateway.get("/api/v1/orgs", pat)).json, made = await gateway.post(`/api/v1/orgs/${slug}/projects`, { name: "Other" }, pat);
   assert.equal(made.status, 200, made.text);
   other = (await gateway.get(`/api/v1/projects/${made.json.externalRef}/prod`, pat)).json.apiKey;
+  await Worker.register(gateway, { tasks: ["hello", { id: "nightly", triggerSource: "schedule" }] });
   for (let i = 0; i < BRANCHES; i++) assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: branch(i) }, pat)).status, 200);
 });
 after(() => gateway?.stop());
@@ -60,6 +62,7 @@ async function watch(i, round) {
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
+  { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
 ];
 
 /** A deployment that waits for a builder, or the answer that refuses it. */
