@@ -28,7 +28,8 @@ struct engine_options {
     int64_t heartbeat_ms;     /* silence of an executing run */
     int64_t cancel_ms;        /* cancel to confirmation */
     int64_t dev_ttl_ms;       /* of runs in dev that name none; 0: none */
-    uint32_t queue_size;      /* unfinished runs per environment; 0: no limit */
+    uint32_t queue_size;      /* unfinished runs per environment, per project four
+                                 times as many; 0: no limit */
     uint32_t concurrency;     /* of an environment */
     uint32_t dev_concurrency; /* of one in dev, where that is less; 0: as any other */
     size_t memory;            /* budget for finished runs, per environment */

@@ -243,6 +243,7 @@ static void finish_op(struct trigger_op *op, enum err status)
     struct environment *env = op->env; /* done may free the operation */
     list_remove(&op->link);
     engine_share_of(env)->arriving -= (uint32_t)op->count;
+    room_give(env->project_unfinished, op->count);
     op->done(op, status);
     environment_release(env);
 }
@@ -369,14 +370,31 @@ static void on_committed(struct store_commit *commit, enum store_status status)
 
 /* ---- begin, finish ---- */
 
+/* A project may have four times as many unfinished runs as one of its environments, however
+ * many preview branches it has. */
+enum { PROJECT_SHARES = 4 };
+
+static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t max)
+{
+    return explain(
+        &op->why, ERR_RULE,
+        "Cannot trigger %s as the queue size limit for this %s has been reached. "
+        "The maximum size is %llu",
+        op->count ? op->items[0].run.task->data : "a batch", what, (unsigned long long)max);
+}
+
 /* Runs whose commit is under way count: of many triggers that come at once, those above
  * the limit are refused. */
-static bool is_full(const struct engine *engine, const struct environment *env,
-                    size_t count)
+static enum err check_queue_size(const struct engine *engine, const struct environment *env,
+                                 struct trigger_op *op)
 {
-    return engine->options.queue_size &&
-           env->unfinished + engine_share_of(env)->arriving + count >
-               engine->options.queue_size;
+    const struct room *project = env->project_unfinished;
+    uint64_t max = engine->options.queue_size;
+    if (max && env->unfinished + engine_share_of(env)->arriving + op->count > max)
+        return refuse_full(op, "environment", max);
+    if (max && project && project->used + op->count > PROJECT_SHARES * max)
+        return refuse_full(op, "project", PROJECT_SHARES * max);
+    return OK;
 }
 
 static size_t stored_bytes(const struct trigger_op *op)
@@ -394,13 +412,8 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     op->env = env;
     if (engine->stopped)
         return explain(&op->why, ERR_DRAINING, "shutting down");
-    if (is_full(engine, env, op->count))
-        return explain(&op->why, ERR_RULE,
-                       "Cannot trigger %s as the queue size limit for this environment has "
-                       "been reached. The maximum size is %u",
-                       op->count ? op->items[0].run.task->data : "a batch",
-                       engine->options.queue_size);
-    enum err over = engine_check_quota(env, stored_bytes(op), &op->why);
+    enum err over = check_queue_size(engine, env, op);
+    over = over ? over : engine_check_quota(env, stored_bytes(op), &op->why);
     if (over)
         return over;
     for (size_t i = 0; i < op->count; i++)
@@ -409,6 +422,7 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     make_claims(op);
     list_append(&engine->triggers, &op->link);
     engine_share_of(env)->arriving += (uint32_t)op->count;
+    room_take(env->project_unfinished, op->count);
     environment_hold(env);
     commit_op(op);
     return OK;

@@ -173,6 +173,7 @@ static void count_in(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished++;
+    room_take(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]++;
     if (run_rare(&run->run)->parent)
         add_child(env, run);
@@ -189,6 +190,7 @@ static void count_out(struct environment *env, struct tracked *run)
         return;
     }
     env->unfinished--;
+    room_give(env->project_unfinished, 1);
     env->unfinished_by_status[run->run.status]--;
     if (run_rare(&run->run)->parent)
         remove_child(env, run);

@@ -82,6 +82,8 @@ struct environment {
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
     uint32_t holders; /* environment_hold */
+    /* Counts the unfinished runs of its project, and runs that arrive; NULL: no project. */
+    struct room *project_unfinished;
     struct room
         *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */
 };

@@ -22,7 +22,7 @@ let gateway, builder, other;
 before(async () => {
   const top = temporaryFolder(), data = path.join(top, "data");
   fs.chmodSync(top, 0o711);
-  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--schedules", "30", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
+  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--schedules", "30", "--queue-size", "30", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
   builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
   const [{ slug }] = (await gateway.get("/api/v1/orgs", pat)).json, made = await gateway.post(`/api/v1/orgs/${slug}/projects`, { name: "Other" }, pat);
   assert.equal(made.status, 200, made.text);
@@ -63,6 +63,7 @@ const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
+  { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
 ];
 
 /** A deployment that waits for a builder, or the answer that refuses it. */

@@ -145,6 +145,36 @@ static void runs_that_are_being_stored_fill_the_queue_too(void **state)
     world_destroy(world);
 }
 
+static void preview_branches_share_the_queue_size_of_their_project(void **state)
+{
+    enum { BRANCHES = 6, FIRST = 10, QUEUE_SIZE = 2 };
+    struct world_options options = { .engine.queue_size = QUEUE_SIZE };
+    struct world *world = world_create(&options);
+    struct environment *own = world->env;
+    struct room project = { 0 };
+    struct triggered first = { 0 };
+    size_t taken = 0;
+    (void)state;
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        world->env = engine_add_environment(world->engine, FIRST + i, "branch", false);
+        world->env->project_unfinished = &project;
+        if (!i)
+            first = trigger(world, (struct wish){ 0 });
+        for (uint32_t k = !i; k < QUEUE_SIZE; k++)
+            taken += trigger_status(world, (struct wish){ 0 }) == OK;
+    }
+    assert_int_equal(taken + 1, 4 * QUEUE_SIZE);
+    assert_int_equal(project.used, 4 * QUEUE_SIZE);
+    world->env = engine_environment(world->engine, FIRST);
+    assert_int_equal(cancel(world, first.id), OK);
+    world->env = engine_environment(world->engine, FIRST + BRANCHES - 1);
+    trigger(world, (struct wish){ 0 });
+    assert_int_equal(trigger_status(world, (struct wish){ 0 }), ERR_RULE);
+    world->env = own;
+    trigger(world, (struct wish){ 0 });
+    world_destroy(world);
+}
+
 static void a_trigger_that_failed_fills_nothing(void **state)
 {
     struct world_options options = { .engine.queue_size = 1 };
@@ -451,6 +481,7 @@ int main(void)
         cmocka_unit_test(a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none),
         cmocka_unit_test(a_full_queue_refuses_at_once),
         cmocka_unit_test(runs_that_are_being_stored_fill_the_queue_too),
+        cmocka_unit_test(preview_branches_share_the_queue_size_of_their_project),
         cmocka_unit_test(a_trigger_that_failed_fills_nothing),
         TEST(a_draining_engine_refuses_triggers),
         TEST(a_known_key_leads_to_the_older_run),
