@@ -78,6 +78,7 @@ struct certificates;
 struct early_call;
 struct api_options {
     const char *public_url; /* "" : the request's Host */
+    const char *own_url;    /* public-url, or the address of a listener */
     const char *allow_origin;
     const char *data;                        /* the data directory */
     const struct certificates *certificates; /* whose dates metrics tell; NULL: none */

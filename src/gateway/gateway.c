@@ -198,6 +198,7 @@ static bool is_certain(void *owner)
 static struct api_options api_options_of(const struct gateway *gateway)
 {
     struct api_options options = { .dashboard_url = gateway->urls.dashboard_url,
+                                   .own_url = gateway->urls.url,
                                    .certificates = gateway->certificates,
                                    .why_not = why_not,
                                    .writer = gateway->writer,

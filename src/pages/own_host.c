@@ -27,6 +27,15 @@ bool own_host_is_named(const struct api_call *call)
     return call->x->admin || address_is_of_host(host) || is_same_name(name_of(url), host);
 }
 
+void own_host_url(const struct api_call *call, struct buf *out)
+{
+    const struct api_options *options = api_options(call->api);
+    if (*options->public_url || own_host_is_named(call))
+        api_base_url(call, out);
+    else
+        buf_add_text(out, options->own_url);
+}
+
 bool own_host_is_asking(const struct api_call *call)
 {
     struct slice origin = http_header(call->x, "origin");

@@ -253,7 +253,7 @@ static void reply_login(struct api_call *call, const struct login *login)
     if (options->dashboard_is_admins)
         buf_add_text(&url, options->dashboard_url);
     else
-        api_base_url(call, &url);
+        own_host_url(call, &url);
     buf_print(&url, "/account/authorization-code/%s", login->code);
     api_reply_value(call, 200,
                     json_pack("{s:s, s:s#, s:s}", "authorizationCode", login->code, "url",

@@ -246,6 +246,14 @@ describe("a login of the CLI", () => {
     assert.equal((await begin({ origin: "https://runs.example.com", host: "runs.example.com" }, named)).status, 200);
   });
 
+  test("has a link to the gateway's own address when the Host is another name", async (t) => {
+    const named = await startGateway({ t, options: ["--public-url", "https://runs.example.com"] });
+    const link = async (host, of = gateway) => (await of.post("/api/v1/authorization-code", { codeChallenge: "A".repeat(43), codeChallengeMethod: "S256" }, { key: null, headers: { host } })).json.url.replace(/[^/]*$/, "");
+    const evil = "evil.example", own = `localhost:${gateway.port}`, path = "/account/authorization-code/";
+    assert.deepEqual([await link(evil), await link(own)], [`${gateway.url}${path}`, `http://${own}${path}`]);
+    for (const host of [evil, "runs.example.com", `127.0.0.1:${named.port}`]) assert.equal(await link(host, named), `https://runs.example.com${path}`, host);
+  });
+
   test("behind a proxy that nobody told of says that its machine is not known", async () => {
     const login = new Login(), codeChallenge = createHash("sha256").update(login.verifier).digest("base64url");
     const begun = await gateway.post("/api/v1/authorization-code", { codeChallenge, codeChallengeMethod: "S256" }, { key: null, headers: { "x-forwarded-for": "203.0.113.66" } });

@@ -139,6 +139,7 @@ static void create_parts(struct api_world *world)
                                      .concurrency = 100,
                                      .memory = 64 << 20 };
     struct api_options api = { .public_url = "",
+                               .own_url = "http://127.0.0.1",
                                .allow_origin = "*",
                                .metrics_token = "",
                                .subscriptions_max = 100,
