@@ -46,13 +46,47 @@ static void end_old(struct logins *logins, int64_t now_ms)
     }
 }
 
-static size_t count_of(const struct logins *logins, const unsigned char *network)
+static bool is_hidden(const struct login *login)
+{
+    return !*login->client;
+}
+
+static bool is_of(const struct login *login, const unsigned char *network)
+{
+    return !memcmp(login->network, network, LOGIN_NETWORK_LEN);
+}
+
+static size_t count_of(const struct logins *logins, const unsigned char *network,
+                       bool hidden)
 {
     size_t count = 0;
-    list_each (link, &logins->all)
-        count += !memcmp(container_of(link, struct login, link)->network, network,
-                         LOGIN_NETWORK_LEN);
+    list_each (link, &logins->all) {
+        const struct login *login = container_of(link, struct login, link);
+        count += is_hidden(login) == hidden && is_of(login, network);
+    }
     return count;
+}
+
+/* Ends the oldest login that may make way for another: of this network, or of any if it is
+ * NULL. Returns false if there is none. */
+static bool end_hidden(struct logins *logins, const unsigned char *network)
+{
+    list_each (link, &logins->all) {
+        struct login *login = container_of(link, struct login, link);
+        if (!is_hidden(login) || *login->approval || (network && !is_of(login, network)))
+            continue;
+        logins_end(logins, login);
+        return true;
+    }
+    return false;
+}
+
+static bool make_room(struct logins *logins, const unsigned char *network, bool hidden)
+{
+    size_t max = hidden ? LOGINS_OF_PROXY_MAX : LOGINS_OF_NETWORK_MAX;
+    if (count_of(logins, network, hidden) >= max)
+        return hidden && end_hidden(logins, network);
+    return logins->count < LOGINS_MAX || end_hidden(logins, NULL);
 }
 
 struct login *logins_begin(struct logins *logins, const char *client,
@@ -62,7 +96,7 @@ struct login *logins_begin(struct logins *logins, const char *client,
 {
     static const char alphabet[] = "123456789abcdefghijkmnopqrstuvwxyz";
     end_old(logins, now_ms);
-    if (logins->count == LOGINS_MAX || count_of(logins, network) >= LOGINS_OF_NETWORK_MAX)
+    if (!make_room(logins, network, !*client))
         return NULL;
     struct login *login = mem_new(struct login);
     text_random(login->code, LOGIN_CODE_LEN, alphabet);

@@ -22,6 +22,7 @@ enum {
     LOGIN_TRIES = 5,
     LOGINS_MAX = 4096,
     LOGINS_OF_NETWORK_MAX = 32, /* of one client address, or an IPv6 network of 48 bits */
+    LOGINS_OF_PROXY_MAX = 512,  /* of all clients behind one that is not trusted */
     LOGIN_NETWORK_LEN = 16,
     LOGIN_CLIENT_MAX = 64,
     LOGIN_CODE_LEN = 32,
@@ -33,7 +34,7 @@ struct login {
     char challenge[LOGIN_CHALLENGE_LEN + 1];
     char approval[15];             /* "ABCD-EFGH-JKLM"; "": not approved yet */
     const struct secret *approver; /* the token that has approved, with which this ends */
-    char client[LOGIN_CLIENT_MAX]; /* the address of who has begun; "": not known */
+    char client[LOGIN_CLIENT_MAX]; /* the address of who has begun; "": hidden by a proxy */
     unsigned char network[LOGIN_NETWORK_LEN]; /* what is counted of that */
     uint16_t port;      /* of 127.0.0.1 where the CLI listens; 0: the code is pasted */
     unsigned tries;     /* wrong proofs */
@@ -47,8 +48,11 @@ struct logins;
 struct logins *logins_create(void);
 void logins_destroy(struct logins *logins);
 
-/* client and network are the address, for people and as far as it counts. NULL: too many wait,
- * of this network or in all. */
+/* client and network are the address, for people and as far as it counts. Clients that a proxy
+ * hides have an empty client and share the network of the proxy. Returns NULL when too many
+ * logins wait, of this network or in all. Hidden clients cannot be told apart, so that one of
+ * them could shut out the others: the oldest hidden login that is not approved ends instead,
+ * for a client of the same proxy or, when the table is full, for any client. */
 struct login *logins_begin(struct logins *logins, const char *client,
                            const unsigned char network[LOGIN_NETWORK_LEN],
                            struct slice challenge, uint16_t port, int64_t now_ms,

@@ -278,4 +278,16 @@ describe("a login of the CLI", () => {
     for (const full of ["192.0.2.7", "2001:db8:1::1", "2001:db8:1:ffff::1"]) assert.equal(await begin(full), 429, full);
     for (const other of ["192.0.2.8", "2001:db8:2::1"]) assert.equal(await begin(other), 200, other);
   });
+
+  test("of clients behind a proxy that is not trusted waits with 511 others, and the oldest that is not approved ends for the next", async (t) => {
+    const behind = await startGateway({ t }), codeChallenge = "A".repeat(43);
+    const begin = async (headers) => (await behind.post("/api/v1/authorization-code", { codeChallenge, codeChallengeMethod: "S256" }, { key: null, headers })).json.authorizationCode;
+    const hidden = () => begin({ "x-forwarded-for": "203.0.113.66" }), look = async (code) => (await behind.get(`/api/v1/authorization-code/${code}`, { key: keys.pat })).status;
+    const direct = await begin(), codes = [await hidden()];
+    assert.equal((await behind.post(`/api/v1/authorization-code/${codes[0]}/approve`, {}, { key: keys.pat })).status, 200);
+    while (codes.length < 512) codes.push(await hidden());
+    assert.deepEqual(await Promise.all(codes.slice(0, 3).map(look)), [200, 200, 200]);
+    codes.push(await hidden());
+    assert.deepEqual(await Promise.all([direct, ...codes.slice(0, 3), codes[512]].map(look)), [200, 200, 404, 200, 200]);
+  });
 });
