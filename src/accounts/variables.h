@@ -16,10 +16,13 @@
 #include "base/buf.h"
 
 enum {
-    VARIABLE_NAME_MAX = 256,         /* bytes */
-    VARIABLE_VALUE_MAX = 64 * 1024,  /* bytes */
-    VARIABLES_MAX = 1000,            /* of one environment */
-    VARIABLES_BYTES_MAX = 256 * 1024 /* of one environment: names and values */
+    VARIABLE_NAME_MAX = 256,          /* bytes */
+    VARIABLE_VALUE_MAX = 64 * 1024,   /* bytes */
+    VARIABLES_MAX = 1000,             /* of one environment */
+    VARIABLES_BYTES_MAX = 256 * 1024, /* of one environment: names and values */
+    /* Of all environments of a project. A preview branch often has a copy of all variables. */
+    PROJECT_VARIABLES_MAX = 20 * VARIABLES_MAX,
+    PROJECT_VARIABLES_BYTES_MAX = 20 * VARIABLES_BYTES_MAX,
 };
 
 struct variable {

@@ -160,22 +160,59 @@ static void plan_one(struct envvar_write *op, struct account *account, struct sl
     op->plans[op->count++] = (struct plan){ account, name, value, is_secret };
 }
 
-/* Whether what the environment would hold is no more than it may. */
-static bool fits(struct envvar_write *op, const struct account *account, size_t from)
+struct holding {
+    size_t count, bytes; /* variables; their names and values */
+};
+
+static void add_held(struct holding *sum, const struct account *account)
 {
     const struct variables *now = account->variables;
-    size_t count = now ? now->count : 0, bytes = now ? now->bytes : 0;
+    sum->count += now ? now->count : 0;
+    sum->bytes += now ? now->bytes : 0;
+}
+
+/* Adds what the plans from this one on would change. */
+static void add_planned(struct holding *sum, const struct envvar_write *op, size_t from)
+{
     for (size_t i = from; i < op->count; i++) {
         const struct plan *plan = &op->plans[i];
-        const struct variable *old = variables_own(account, plan->name);
-        count += !old;
-        bytes += plan->name.len + plan->value.len;
-        bytes -= old ? plan->name.len + old->value.len : 0;
+        const struct variable *old = variables_own(plan->account, plan->name);
+        sum->count += !old;
+        sum->bytes += plan->name.len + plan->value.len;
+        sum->bytes -= old ? plan->name.len + old->value.len : 0;
     }
-    if (count <= VARIABLES_MAX && bytes <= VARIABLES_BYTES_MAX)
+}
+
+/* Returns true if the project would hold no more than it may, or no more than now. */
+static bool project_fits(const struct envvar_write *op)
+{
+    const struct project *project = op->account->project;
+    struct holding now = { 0 };
+    for (struct account *a = NULL; (a = accounts_next(api_accounts(op->call->api), a));)
+        if (a->project == project && !a->archived)
+            add_held(&now, a);
+    struct holding next = now;
+    add_planned(&next, op, 0);
+    return (next.count <= PROJECT_VARIABLES_MAX || next.count <= now.count) &&
+           (next.bytes <= PROJECT_VARIABLES_BYTES_MAX || next.bytes <= now.bytes);
+}
+
+/* Whether what the environment and its project would hold is no more than they may. */
+static bool fits(struct envvar_write *op, const struct account *account, size_t from)
+{
+    struct holding next = { 0 };
+    add_held(&next, account);
+    add_planned(&next, op, from);
+    if (next.count > VARIABLES_MAX || next.bytes > VARIABLES_BYTES_MAX)
+        op->refused = "An environment holds at most 1000 variables, and 256 KiB of names "
+                      "and values.";
+    else if (!project_fits(op))
+        op->refused =
+            "The environments of a project hold together at most 20000 variables, "
+            "and 5 MiB of names and values: delete some, or archive preview "
+            "branches that are no longer used.";
+    else
         return true;
-    op->refused = "An environment holds at most 1000 variables, and 256 KiB of names and "
-                  "values.";
     return false;
 }
 

@@ -64,6 +64,7 @@ const limits = [
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
   { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
+  { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), count: Math.floor((5 << 20) / (64_000 + "LARGE".length)), status: 400, text: /The environments of a project hold together at most 20000 variables/ },
 ];
 
 /** A deployment that waits for a builder, or the answer that refuses it. */
