@@ -160,11 +160,11 @@ static void plan_one(struct envvar_write *op, struct account *account, struct sl
     op->plans[op->count++] = (struct plan){ account, name, value, is_secret };
 }
 
-struct holding {
+struct variable_sum {
     size_t count, bytes; /* variables; their names and values */
 };
 
-static void add_held(struct holding *sum, const struct account *account)
+static void add_held(struct variable_sum *sum, const struct account *account)
 {
     const struct variables *now = account->variables;
     sum->count += now ? now->count : 0;
@@ -172,7 +172,8 @@ static void add_held(struct holding *sum, const struct account *account)
 }
 
 /* Adds what the plans from this one on would change. */
-static void add_planned(struct holding *sum, const struct envvar_write *op, size_t from)
+static void add_planned(struct variable_sum *sum, const struct envvar_write *op,
+                        size_t from)
 {
     for (size_t i = from; i < op->count; i++) {
         const struct plan *plan = &op->plans[i];
@@ -187,11 +188,11 @@ static void add_planned(struct holding *sum, const struct envvar_write *op, size
 static bool project_fits(const struct envvar_write *op)
 {
     const struct project *project = op->account->project;
-    struct holding now = { 0 };
+    struct variable_sum now = { 0 };
     for (struct account *a = NULL; (a = accounts_next(api_accounts(op->call->api), a));)
         if (a->project == project && !a->archived)
             add_held(&now, a);
-    struct holding next = now;
+    struct variable_sum next = now;
     add_planned(&next, op, 0);
     return (next.count <= PROJECT_VARIABLES_MAX || next.count <= now.count) &&
            (next.bytes <= PROJECT_VARIABLES_BYTES_MAX || next.bytes <= now.bytes);
@@ -200,7 +201,7 @@ static bool project_fits(const struct envvar_write *op)
 /* Whether what the environment and its project would hold is no more than they may. */
 static bool fits(struct envvar_write *op, const struct account *account, size_t from)
 {
-    struct holding next = { 0 };
+    struct variable_sum next = { 0 };
     add_held(&next, account);
     add_planned(&next, op, from);
     if (next.count > VARIABLES_MAX || next.bytes > VARIABLES_BYTES_MAX)

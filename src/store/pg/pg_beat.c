@@ -238,8 +238,7 @@ static void send_forget(struct pg_beats *beats)
     buf_print(&sql,
               "WITH gone AS (DELETE FROM \"%s\".gateway g USING unnest($1, $2) d(id, beat)"
               " WHERE g.id = d.id AND g.beat = d.beat RETURNING g.id)"
-              " DELETE FROM \"%s\".writer w USING gone WHERE w.gateway = gone.id"
-              " RETURNING w.id",
+              " DELETE FROM \"%s\".writer w USING gone WHERE w.gateway = gone.id",
               schema, schema);
     send_statement(beats, PG_BEAT_FORGETS, &sql, &params);
     pg_params_finish(&params);
