@@ -209,7 +209,7 @@ int main(void)
         TEST(one_that_drains_alone_asks_for_a_successor_once),
         TEST(one_that_is_cut_off_asks_for_a_successor_once),
         TEST(one_with_a_database_of_its_own_asks_for_no_successor),
-        TEST(the_one_that_does_not_get_the_lead_hears_that_another_one_has_it),
+        TEST(gateway_that_does_not_get_the_lead_is_notified_of_the_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
