@@ -4,13 +4,23 @@
 #include "fleet/sessions.h"
 #include "fleet/worker_versions.h"
 
+/* The queue of a run whose trigger named none while no version had its task. */
+static bool is_default_queue(const struct run *run)
+{
+    const struct slice prefix = SLICE("task/"), queue = bytes_slice(run->queue);
+    return slice_starts(queue, prefix.ptr) &&
+           slice_equal(slice_from(queue, prefix.len), bytes_slice(run->task));
+}
+
 /* A queue that any version declares counts, so that a run keeps its place when a newer version
- * renames the queue of its task. */
+ * renames the queue of its task. The default queue is there although the task may name another
+ * one: a run that waited for its task must not wait for a queue that its trigger did not name. */
 static enum version_verdict judge_queue(const struct environment *env,
                                         const struct run *run, const struct worker *worker)
 {
     const struct slice queue = bytes_slice(run->queue);
-    return worker_has_queue(worker, queue) || queues_is_registered(&env->queues, queue)
+    return is_default_queue(run) || worker_has_queue(worker, queue) ||
+                   queues_is_registered(&env->queues, queue)
                ? VERSION_IS_THERE
                : VERSION_LACKS_QUEUE;
 }

@@ -16,7 +16,8 @@ enum version_verdict {
     VERSION_UNDECIDED,  /* in dev: no session is there, or may be back in a moment */
     VERSION_NONE,       /* no version is current; the one that the run wants is not there */
     VERSION_LACKS_TASK, /* the one that the run wants has not its task, nor any session */
-    VERSION_LACKS_QUEUE, /* it has the task, and no version that is kept declares the queue */
+    /* It has the task, and no version that is kept declares the queue. "task/<id>" is always there. */
+    VERSION_LACKS_QUEUE,
 };
 
 enum version_verdict versions_judge(const struct environment *env, const struct run *run);

@@ -164,3 +164,12 @@ for (const environment of ["dev", "prod"])
     await (await second.take(replayed.json.id)).succeed(1);
     await gateway.stop();
   });
+
+for (const environment of ["dev", "prod"])
+  test(`in ${environment} a run that was triggered before its task was registered executes, whatever queue the task names`, async (t) => {
+    const gateway = await startGateway({ t }), key = keys[environment];
+    const { json: { id } } = await gateway.post("/api/v1/tasks/late/trigger", { payload: 1 }, { key });
+    const worker = await Worker.register(gateway, { tasks: [{ id: "late", queue: { name: "named" } }], key });
+    await (await worker.take(id)).succeed(1);
+    await gateway.stop();
+  });
