@@ -99,10 +99,10 @@ static bool is_empty(struct slice value)
 
 typedef void note_fn(struct unsupported *all, struct slice name);
 
-/* Calls note for the name of each element; once, with an empty name, for another type that is
- * not empty. */
-static void note_each(struct unsupported *all, struct slice list, const char *member,
-                      note_fn *note)
+/* Calls note for the name of each element, until the names are full; once, with an empty name, for
+ * another type that is not empty. A list may have millions of elements. */
+static void note_each(struct unsupported *all, const struct buf *names, struct slice list,
+                      const char *member, note_fn *note)
 {
     struct scan_members elements = scan_members(list);
     struct slice element;
@@ -111,7 +111,7 @@ static void note_each(struct unsupported *all, struct slice list, const char *me
             note(all, SLICE(""));
         return;
     }
-    while (scan_next_element(&elements, &element)) {
+    while (names->len <= NAMES_BYTES_MAX && scan_next_element(&elements, &element)) {
         struct buf name = { 0 };
         scan_string(scan_type(element) == SCAN_OBJECT ? scan_member(element, member)
                                                       : element,
@@ -138,17 +138,17 @@ static void note_webhook(struct unsupported *all, struct slice name)
 
 void unsupported_note_limits(struct unsupported *all, struct slice list)
 {
-    note_each(all, list, "name", note_limit);
+    note_each(all, &all->limits, list, "name", note_limit);
 }
 
 void unsupported_note_prompts(struct unsupported *all, struct slice list)
 {
-    note_each(all, list, "id", note_prompt);
+    note_each(all, &all->prompts, list, "id", note_prompt);
 }
 
 void unsupported_note_webhooks(struct unsupported *all, struct slice list)
 {
-    note_each(all, list, "id", note_webhook);
+    note_each(all, &all->webhooks, list, "id", note_webhook);
 }
 
 /* ---- what comes of it ---- */
