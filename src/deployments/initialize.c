@@ -16,11 +16,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "call/request_log.h"
+#include "deployments/build_variables.h"
 #include "deployments/builds.h"
 #include "deployments/deployment_calls.h"
 #include "deployments/deployment_due.h"
 #include "deployments/holding.h"
-#include "vault/secret.h"
 #include "json/members.h"
 #include "json/scan.h"
 
@@ -238,9 +238,7 @@ static void finish_body(struct initialize_body *body)
 {
     deployment_row_finish(&body->row);
     bytes_unref(body->artifact_key);
-    if (body->variables && body->variables->refs == 1)
-        secret_wipe(body->variables->data, body->variables->len);
-    bytes_unref(body->variables);
+    build_variables_forget(&body->variables);
     *body = (struct initialize_body){ 0 };
 }
 
