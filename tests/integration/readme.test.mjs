@@ -67,11 +67,16 @@ test("the files that the chapters name are there", () => {
 
 test("each limit has a number, what is said above it, and a setting that there is", async () => {
   const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  const limits = rows("## Limits", "## Operations").slice(1).map((row) => row.split("|").map((cell) => cell.trim()));
+  const cells = (from, to) => rows(from, to).slice(1).map((row) => row.split("|").map((cell) => cell.trim()));
+  const shared = "### Per environment, per project", limits = cells("## Limits", shared);
   assert.ok(limits.length > 90, `${limits.length} limits`);
   for (const [, what, much, above, setting, ...more] of limits) {
     assert.deepEqual(more, [""], what);
     assert.equal(Boolean(much && above), !what.startsWith("**"), what);
+    for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
+  }
+  for (const [, what, , project, gateway, setting, ...more] of cells(shared, "## Operations")) {
+    assert.deepEqual([more, Boolean(project || gateway)], [[""], true], what);
     for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
   }
 });
