@@ -6,7 +6,6 @@
  *                 └─ every second: does anybody still hold it? ─► no: bulk actions, streams,
  *                    open batches, schedules and the engine's part are freed, a share
  *                    of each turn
-    rooms_forget(api_rooms(api), env);
  *
  * Whoever comes back to an environment later holds it (live/environment.h), so that nobody
  * who frees something here has to know who they are. Only its account stays, which is
