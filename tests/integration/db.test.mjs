@@ -129,7 +129,7 @@ test("stats names an environment as paths of the API do", async (t) => {
   const { gateway, data } = await begin(t);
   assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", {}, { key: keys.staging })).status, 200);
   const { environments } = JSON.parse((await runProgram(["db", "stats", "--json", "--data", data])).stdout);
-  assert.deepEqual(environments.map(({ name }) => name).sort(), ["dev", "preview", "prod", "staging"].map((name) => `${keys.ref}/${name}`));
+  assert.deepEqual(environments.map(({ name }) => name).sort(), ["dev", "prod", "staging"].map((name) => `${keys.ref}/${name}`));
 });
 
 test("stats counts bytes, tables, runs by environment and status, and what retention removes", async (t) => {

@@ -7,6 +7,7 @@
 import assert from "node:assert/strict";
 
 import { EventStream } from "./event_stream.mjs";
+import { polls } from "./fixture.mjs";
 import { keys, until } from "./gateway.mjs";
 import { target as noticesAt, NoticeSocket } from "./notices.mjs";
 import { RunsSocket } from "./runs.mjs";
@@ -34,10 +35,12 @@ const POLL = "/realtime/v1/runs?tags=watched";
 
 /** A held poll at the newest position. */
 async function beginPoll(gateway) {
-  const { status, headers, text } = await gateway.http.request("GET", `${POLL}&offset=-1`, { key });
-  assert.equal(status, 200, text);
-  const position = `&offset=${headers["electric-offset"]}&handle=${headers["electric-handle"]}`;
-  return { target: `${POLL}${position}`, held: gateway.http.request("GET", `${POLL}${position}&live=true`, { key }) };
+  const first = await gateway.http.request("GET", `${POLL}&offset=-1`, { key, headers: polls });
+  assert.equal(first.status, 200, first.text);
+  const position = `&offset=${first.headers["electric-offset"]}&handle=${first.headers["electric-handle"]}`;
+  const now = await gateway.http.request("GET", `${POLL}${position}`, { key, headers: polls });
+  assert.equal(now.status, 200, now.text);
+  return { target: `${POLL}${position}`, held: gateway.http.request("GET", `${POLL}${position}&live=true`, { key, headers: polls }) };
 }
 
 export class SyncWatch {
@@ -114,7 +117,7 @@ export class SyncWatch {
   async assertRefusing() {
     const { gateway } = this;
     await until(() => this.answers.length === 2, { what: "held calls end" });
-    for (const { status, headers, text } of [...this.answers, await gateway.http.request("GET", this.poll.target, { key }),
+    for (const { status, headers, text } of [...this.answers, await gateway.http.request("GET", this.poll.target, { key, headers: polls }),
       await gateway.http.request("GET", `/api/v3/runs/${this.run}`, { key }), await gateway.http.request("GET", "/api/v1/runs", { key })]) {
       assert.equal(status, 503, text);
       assert.match(headers["retry-after"], /^\d+$/);
