@@ -9,7 +9,7 @@ build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson
 
 test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
     nginx haproxy caddy prometheus sqlite3 postgresql pgbouncer locales systemd scdoc man-db mandoc bash-completion zsh
-    fish)
+    fish debhelper)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
 # What deploy/release.sh takes beside those that build.
