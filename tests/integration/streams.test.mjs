@@ -280,7 +280,7 @@ describe("reading", () => {
     await own.kill();
     await own.restart();
     const { status, json } = await own.get(pathOf(id, "k"));
-    assert.deepEqual([status, /after a restart/.test(json.error)], [410, true]);
+    assert.deepEqual([status, /restart of the gateway/.test(json.error)], [410, true]);
     const never = await read(t, id, "never-written", { to: own });
     await never.over();
     assert.ok(never.clean && never.events.length === 0);
