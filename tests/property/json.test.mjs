@@ -117,7 +117,7 @@ test('the scanner refuses of 100,000 damaged texts those that JSON.parse refuses
 
 test('the scanner accepts every depth', async () => {
   const nested = (open, inner, close, depth) => Buffer.from(open.repeat(depth) + inner + close.repeat(depth))
-  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 767, 768, 769, 1000, 3000]
+  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 767, 768, 769, 1000, 1500]
     .flatMap((depth) => [nested('[', '', ']', depth), nested('{"a":', '1', '}', depth),
       nested('[[{"a":', 'null', '}]]', Math.floor(depth / 3))])
   assert.ok(await checkAll(texts) > 25)
