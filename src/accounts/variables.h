@@ -20,7 +20,7 @@ enum {
     VARIABLE_VALUE_MAX = 64 * 1024,   /* bytes */
     VARIABLES_MAX = 1000,             /* of one environment */
     VARIABLES_BYTES_MAX = 256 * 1024, /* of one environment: names and values */
-    /* Of all environments of a project. A preview branch often has a copy of all variables. */
+    /* Limits of a project, over all of its environments. A preview branch often has a copy of all variables. */
     PROJECT_VARIABLES_MAX = 20 * VARIABLES_MAX,
     PROJECT_VARIABLES_BYTES_MAX = 20 * VARIABLES_BYTES_MAX,
 };
