@@ -191,7 +191,7 @@ const isEmpty = (value) => value === null || value === "" || (typeof value === "
 const others = [
   [/\bdelay = ("x"|"")/, "a delay that is neither a date nor a duration is not silently none"],
   [/\b(ttl|idempotencyKeyTTL) = "x"/, "a duration that is none is not silently the default"],
-  [/\b(delay|timeout) = (5|1\.5|-1)(:|$)/, "a number of seconds would be a date in 1970"],
+  [/\b(delay|timeout) = (5|1\.5|-1)$/, "a number of seconds would be a date in 1970"],
   [/\bdelay = (true|\[)/, "JavaScript makes a date of them, nobody else does"],
   [/\bmetadata = ("|-|\d|true|\[)/, "metadata must come back as an object"],
   [/\bmetadataType = "x"/, "metadata is JSON"],

@@ -5,7 +5,6 @@ import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { dirname, join } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
 import { Random } from '../support/js/random.mjs'
 
 const program = join(dirname(process.env.GATEWAY_RELEASE_BIN), 'answer_json')
@@ -36,6 +35,27 @@ function parsed(bytes) {
   }
 }
 
+// Whether two values of JSON.parse are equal. Values may be nested deeper than a stack is.
+function isSame(one, other) {
+  for (const pairs = [[one, other]]; pairs.length;) {
+    const [a, b] = pairs.pop()
+    if (typeof a !== 'object' || !a || typeof b !== 'object' || !b) {
+      if (!Object.is(a, b))
+        return false
+      continue
+    }
+    const names = Object.keys(a)
+    if (Array.isArray(a) !== Array.isArray(b) || names.length !== Object.keys(b).length)
+      return false
+    for (const name of names) {
+      if (!Object.hasOwn(b, name))
+        return false
+      pairs.push([a[name], b[name]])
+    }
+  }
+  return true
+}
+
 async function checkAll(texts) {
   const answers = await ask(texts.map(hex))
   let accepted = 0
@@ -46,7 +66,7 @@ async function checkAll(texts) {
       return assert.equal(answers[i], 'refused', told)
     accepted++
     assert.ok(!['refused', 'torn'].includes(answers[i]), told)
-    assert.ok(isDeepStrictEqual(JSON.parse(answers[i]), expected.value), told)
+    assert.ok(isSame(JSON.parse(answers[i]), expected.value), told)
   })
   return accepted
 }
@@ -117,7 +137,7 @@ test('the scanner refuses of 100,000 damaged texts those that JSON.parse refuses
 
 test('the scanner accepts every depth', async () => {
   const nested = (open, inner, close, depth) => Buffer.from(open.repeat(depth) + inner + close.repeat(depth))
-  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 767, 768, 769, 1000, 1500]
+  const texts = [1, 2, 31, 32, 33, 63, 64, 65, 199, 200, 201, 255, 256, 257, 767, 768, 769, 1000, 3000]
     .flatMap((depth) => [nested('[', '', ']', depth), nested('{"a":', '1', '}', depth),
       nested('[[{"a":', 'null', '}]]', Math.floor(depth / 3))])
   assert.ok(await checkAll(texts) > 25)
