@@ -63,6 +63,31 @@ test("one client's calls cannot take all the places of a gateway that stands by"
   await other.stop();
 });
 
+test("through HAProxy a poll that a standby held ends when that gateway, which leads by then, is stopped", { timeout: 180_000 }, async (t) => {
+  const { leader, other, url } = await startTwoGateways(t);
+  const client = new HttpClient(url, key);
+  t.after(() => client.close());
+  const more = { timeoutMs: 60_000, headers: { "x-trigger-electric-version": "1.0.0-beta.1" } };
+  const { headers } = await client.request("GET", "/realtime/v1/runs?tags=early&offset=-1", more);
+  const at = `/realtime/v1/runs?tags=early&offset=${headers["electric-offset"]}&handle=${headers["electric-handle"]}&live=true`;
+  await leader.kill();
+  let stopped = false, isOpen = true;
+  const repeats = (async () => {
+    for (; isOpen; await sleep(50)) {
+      await client.request("GET", at, more).catch(() => {});
+      isOpen &&= !stopped;
+    }
+  })();
+  t.after(() => { isOpen = false; });
+  await until(async () => await other.isReady() && await other.metric("runcast_polls") === 1, { timeoutMs: 60_000, what: "it leads, and holds the poll" });
+  stopped = other.child.kill("SIGSTOP");
+  t.after(() => other.child.kill("SIGCONT"));
+  await until(() => !isOpen, { timeoutMs: 15_000, what: "HAProxy ends the poll" });
+  await repeats;
+  other.child.kill("SIGCONT");
+  await other.stop();
+});
+
 test("through HAProxy a client that does not repeat sees JSON with retry-after, and only for what was in flight", { timeout: 180_000 }, async (t) => {
   const { leader, other, url } = await startTwoGateways(t);
   // On a connection that was used before HAProxy answers nothing, but closes it.
