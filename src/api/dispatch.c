@@ -245,9 +245,11 @@ static void on_head(void *owner, struct exchange *x)
     buf_finish(&allow);
 }
 
-/* What takes the body lets go of it. */
-static void let_go(struct api_call *call)
+/* Ends a call before it is complete: its handler releases what it has of the body. OK: the
+ * client has left. */
+static void end_early(struct api_call *call, enum err reason)
 {
+    call->ended_by = reason;
     if (call->on_gone)
         call->on_gone(call);
     else if (!call->busy)
@@ -262,8 +264,7 @@ static bool is_still_let_in(struct api_call *call)
     if (!call->identity || !identity_has_ended(call->identity, now))
         return true;
     identity_tell_end(call->identity, "request", now);
-    call->lost_credential = true;
-    let_go(call);
+    end_early(call, explain(&call->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason));
     return false;
 }
 
@@ -331,8 +332,11 @@ static enum err take_request(struct api_call *call)
 static void handle(struct api_call *call)
 {
     enum err refused = check_lead(call);
-    if (!refused)
-        refused = take_request(call);
+    if (refused) {
+        end_early(call, refused);
+        return;
+    }
+    refused = take_request(call);
     if (refused)
         api_reply_error(call, refused);
 }
@@ -364,7 +368,7 @@ static void on_gone(void *owner, struct exchange *x)
     struct api_call *call = x->call;
     (void)owner;
     if (call)
-        let_go(call);
+        end_early(call, OK);
 }
 
 static void on_drained(void *owner, struct exchange *x)

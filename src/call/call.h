@@ -61,9 +61,10 @@ struct api_call {
     bool busy;    /* an operation will reply; set it when one is begun */
     bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
     bool refused; /* by http, which has answered and is in the log */
-    bool
-        lost_credential; /* it has ended while the body came: what takes that lets go of it */
-    void *state;         /* the handler's, for the pieces of a body */
+    enum err
+        ended_by; /* why the call ends while its body arrives, explained in `why`; OK: the
+                          * client has left */
+    void *state;  /* the handler's, for the pieces of a body */
     struct early_call
         *early; /* held until the gateway leads (api/early_calls.h); NULL: it is not */
     void (*on_drain)(struct api_call *call); /* api_hold */
@@ -304,8 +305,8 @@ void api_stream_begin_sized(struct api_call *call, size_t len);
 /* Replies without a body, as to preflights. */
 void api_reply_empty(struct api_call *call, int status);
 
-/* The last reply of a call that what it was about has let go of: its peer has left, and nobody
- * sees this; or its credential has ended while its body came, which is 401. */
+/* The last reply of a call whose handler has released its state before the call was complete. The
+ * client has left, and nobody sees the reply; or it is refused as ended_by says. */
 void api_reply_gone(struct api_call *call);
 /* Answers a call that an operation will reply to, which goes on: its reply goes nowhere. */
 void api_reply_early(struct api_call *call, enum err error);

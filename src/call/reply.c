@@ -195,12 +195,10 @@ void api_reply_empty(struct api_call *call, int status)
 
 void api_reply_gone(struct api_call *call)
 {
-    if (!call->lost_credential) {
+    if (call->ended_by)
+        api_reply_error(call, call->ended_by);
+    else
         api_reply_empty(call, 499);
-        return;
-    }
-    explain(&call->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
-    api_reply_error(call, ERR_UNAUTHORIZED);
 }
 
 static struct buf error_body(const char *text)

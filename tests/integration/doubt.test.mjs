@@ -96,11 +96,25 @@ test("a leader that is told to end hands the lead over before its sockets leave,
   watch.mark();
   watch.ask();
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
-  assert.equal(leader.end, undefined, "the first one still drains");
   assert.equal((await trigger(other)).status, 200);
   for (const { socket } of watch.sockets) assert.match(`${(await socket.closed).code}`, /^42/);
   watch.assertSilent();
   assert.deepEqual(await leader.ended(), { code: 0, signal: null });
+  const moment = (event) => leader.stderr.indexOf(`"event":"${event}"`);
+  assert.ok(moment("lead handed over") < moment("stopped"), leader.stderr);
+  await other.stop();
+});
+
+test("a body that arrives after the lead was handed over is refused, and none of it stays in memory", { timeout: 180_000 }, async (t) => {
+  const { leader, other } = await startTwoGateways(t);
+  const slow = await leader.connect();
+  await slow.send(`POST /api/v1/tasks/late/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{"payl`);
+  await leader.get("/healthz"); // the head and the first piece have arrived
+  leader.child.kill("SIGTERM");
+  await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
+  await slow.send('oad":1}');
+  assert.match(await slow.readToEnd(), /^HTTP\/1\.1 503 .*The gateway is not ready/s);
+  assert.deepEqual(await leader.ended(), { code: 0, signal: null }, leader.stderr);
   await other.stop();
 });
 
