@@ -52,6 +52,8 @@ struct leading {
     struct timer timer; /* of the next beat */
     uint32_t beat_kind;
     struct store_beat beat;
+    uint64_t
+        me; /* our number, as the last answer said; beat.me is 0 until its answer comes */
     bool beating;
     bool beat_again;          /* when the one in flight is answered */
     bool asks_successor;      /* the answer that leading_drain asked for is still to come */
@@ -323,6 +325,7 @@ static void on_beaten(struct store_beat *beaten, enum store_status status)
     } else if (status) {
         observation_miss(&leading->observation);
     } else {
+        leading->me = beaten->me;
         observation_answer(&leading->observation, leading->beat_sent_ms, now_ms, beaten);
         compare_clocks(leading, now_ms);
         on_beat_in[leading->state](leading);
@@ -436,7 +439,7 @@ bool leading_asks_successor(const struct leading *leading)
 bool leading_has_successor(const struct leading *leading)
 {
     return leading->store->ops->leave && leading->state == LEADING && !leading->moved &&
-           observation_has_other(&leading->observation, leading->beat.me,
+           observation_has_other(&leading->observation, leading->me,
                                  loop_boot_ms(leading->loop));
 }
 

@@ -118,6 +118,19 @@ test("a body that arrives after the lead was handed over is refused, and none of
   await other.stop();
 });
 
+test("a gateway that is alone on its database hands the lead to nobody, and answers a body that arrives while it drains", { timeout: 120_000 }, async (t) => {
+  const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "only") });
+  const slow = await gateway.connect();
+  await slow.send(`POST /api/v1/tasks/late/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{"payl`);
+  await gateway.get("/healthz"); // the head and the first piece have arrived
+  gateway.child.kill("SIGTERM");
+  await until(() => gateway.stderr.includes("draining"), { what: "it drains" });
+  await slow.send('oad":1}');
+  assert.match(await slow.readToEnd(), /^HTTP\/1\.1 200 /);
+  assert.deepEqual(await gateway.ended(), { code: 0, signal: null }, gateway.stderr);
+  assert.ok(!gateway.stderr.includes("lead handed over"));
+});
+
 test("a gateway that joined after the leader's last beat gets the lead when the leader is told to end", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t, { options: ["--beat", "60s", "--dead-after", "5m"] });
   leader.child.kill("SIGTERM");

@@ -133,6 +133,7 @@ static void one_that_drains_alone_asks_for_a_successor_once(void **state)
     (void)state;
     struct process *a = start_and_lead("a");
     leading_drain(a->leading);
+    assert_false(leading_has_successor(a->leading)); /* while that beat is in flight */
     pass(TURN_MS);
     assert_false(leading_has_successor(a->leading));
     assert_false(leading_asks_successor(a->leading));
