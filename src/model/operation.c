@@ -9,6 +9,8 @@
 #include "base/text.h"
 #include "json/members.h"
 
+enum { MEMBERS_MAX = 16 }; /* of an operation, which has three */
+
 static const char *const type_names[OPERATION_TYPE_COUNT] = {
     "set", "delete", "append", "remove", "increment", "update",
 };
@@ -126,7 +128,8 @@ const char *operation_read(struct operation *operation, struct slice json)
     struct slice values[3];
     if (scan_type(json) != SCAN_OBJECT)
         return "an operation must be an object";
-    members_find(json, names, 3, values);
+    if (!members_find_few(json, MEMBERS_MAX, names, 3, values))
+        return "an operation must have at most 16 members";
     const char *problem = read_type(values[0], operation);
     operation->part_count = 0;
     if (!problem && operation->type != OPERATION_UPDATE)

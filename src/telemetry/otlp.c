@@ -116,9 +116,12 @@ static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice 
     return true;
 }
 
-/* NULL out: only the facts are taken. */
+/* NULL out: only the facts are taken. An attribute longer than a record may be is ignored: each
+ * look for a member walks over it. */
 static void read_attribute(struct slice one, struct otlp_facts *facts, struct buf *out)
 {
+    if (one.len > OTLP_RECORD_MAX)
+        return;
     struct slice key = scan_member(one, "key"), value = scan_member(one, "value");
     if (scan_type(key) != SCAN_STRING || take_fact(facts, scan_unquoted(key), value) ||
         !out)

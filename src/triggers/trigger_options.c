@@ -213,11 +213,13 @@ static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
 static enum err read_queue_object(struct trigger_reading *r, struct slice object,
                                   const char *where, struct slice *name)
 {
-    struct slice limit = scan_member(object, "concurrencyLimit");
     char path[32];
     double number;
     enum err err = check_members(r, object, where);
-    if (!err && limit.ptr && scan_type(limit) != SCAN_NULL)
+    if (err)
+        return err;
+    struct slice limit = scan_member(object, "concurrencyLimit");
+    if (limit.ptr && scan_type(limit) != SCAN_NULL)
         err = reading_integer(r, limit, &number);
     snprintf(path, sizeof(path), "%s.", where + sizeof("options.") - 1);
     if (!err)

@@ -50,12 +50,25 @@ static size_t character_len(struct slice text)
     return more + 1;
 }
 
+/* The bytes at the front that are UTF-8. */
+static size_t valid_len(struct slice text)
+{
+    size_t valid = 0, len;
+    while (valid < text.len && (len = character_len(slice_from(text, valid))))
+        valid += len;
+    return valid;
+}
+
 static void add_repaired(struct buf *out, struct slice text)
 {
     while (text.len) {
-        size_t len = character_len(text);
-        buf_add(out, len ? (struct slice){ text.ptr, len } : SLICE("\xEF\xBF\xBD"));
-        text = slice_from(text, len ? len : 1);
+        size_t valid = valid_len(text);
+        buf_add(out, (struct slice){ text.ptr, valid });
+        text = slice_from(text, valid);
+        if (!text.len)
+            break;
+        buf_add(out, SLICE("\xEF\xBF\xBD"));
+        text = slice_from(text, 1);
     }
 }
 

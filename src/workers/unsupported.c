@@ -1,6 +1,7 @@
 /* unsupported.c - collects names, and makes a sentence or warnings of them. */
 #include "workers/unsupported.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "json/members.h"
@@ -58,16 +59,25 @@ static void add_limit(struct unsupported *all, const char *kind, struct slice na
         buf_print(&all->limits, " (%s)", member);
 }
 
+/* Limits of a queue other than its concurrencyLimit. */
+static const char *const queue_limits[] = { "combinedConcurrencyLimit", "concurrency",
+                                            "gates" };
+enum { QUEUE_LIMITS = sizeof(queue_limits) / sizeof(queue_limits[0]) };
+
 void unsupported_note_task(struct unsupported *all, const json_t *task)
 {
-    static const char combined[] = "combinedConcurrencyLimit";
     struct slice id = text_of(task, "id"), source = text_of(task, "triggerSource");
+    const json_t *queue = json_object_get(task, "queue");
+    char member[40];
     if (is_declared(json_object_get(task, "concurrency")))
         add_limit(all, "task", id, "concurrency");
     if (is_declared(json_object_get(task, "gates")))
         add_limit(all, "task", id, "gates");
-    if (is_declared(json_object_get(json_object_get(task, "queue"), combined)))
-        add_limit(all, "task", id, "queue.combinedConcurrencyLimit");
+    for (size_t i = 0; i < QUEUE_LIMITS; i++) {
+        snprintf(member, sizeof(member), "queue.%s", queue_limits[i]);
+        if (is_declared(json_object_get(queue, queue_limits[i])))
+            add_limit(all, "task", id, member);
+    }
     if (is_declared(json_object_get(task, "agentConfig")) || slice_is(source, "agent"))
         add_name(&all->agents, id);
     if (slice_is(source, "webhook"))
@@ -76,9 +86,9 @@ void unsupported_note_task(struct unsupported *all, const json_t *task)
 
 void unsupported_note_queue(struct unsupported *all, const json_t *queue)
 {
-    static const char combined[] = "combinedConcurrencyLimit";
-    if (is_declared(json_object_get(queue, combined)))
-        add_limit(all, "queue", text_of(queue, "name"), combined);
+    for (size_t i = 0; i < QUEUE_LIMITS; i++)
+        if (is_declared(json_object_get(queue, queue_limits[i])))
+            add_limit(all, "queue", text_of(queue, "name"), queue_limits[i]);
 }
 
 /* ---- lists of the metadata ---- */

@@ -23,6 +23,7 @@ test("a registration that declares limits of concurrency is refused by a sentenc
     [[task("a", { concurrency: { inline: { total: 1 } } })], {}, ['task "a" (concurrency)']],
     [[task("a", { concurrency: { limits: ["x"] } })], {}, ['task "a" (concurrency)']],
     [[task("a", { gates: [{ queue: "q" }] }), task("b", { queue: { name: "q", combinedConcurrencyLimit: 1 } })], {}, ['task "a" (gates)', 'task "b" (queue.combinedConcurrencyLimit)']],
+    [[task("a", { queue: { name: "q", concurrency: { total: 1 } } })], { queues: [{ name: "q", gates: [{ queue: "r" }] }] }, ['task "a" (queue.concurrency)', 'queue "q" (gates)']],
     [[task("a")], { queues: [{ name: "q", combinedConcurrencyLimit: 0 }] }, ['queue "q" (combinedConcurrencyLimit)']],
     [[task("a", { concurrency: { total: 1 } })], { concurrencyLimits: [{ name: "shared", total: 5 }, { name: 'o"dd' }] }, ['task "a" (concurrency)', 'concurrency limit "shared"', 'concurrency limit "o\\"dd"']],
     [names.map((id) => task(id, { concurrency: { total: 1 } })), {}, names.map((id) => `task "${id}" (concurrency)`)],

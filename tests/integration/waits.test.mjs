@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { gzipSync } from "node:zlib";
 
 import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
@@ -227,13 +228,14 @@ test("a webhook of any type completes a token by its URL", async () => {
   const form = new FormData();
   form.set("a", "1");
   form.set("file", new Blob(["x"]), "x.txt");
-  for (const [body, type, output] of [
+  for (const [body, type, output, more] of [
     ["a=1&b=x+y&a=2", "application/x-www-form-urlencoded", { a: ["1", "2"], b: "x y" }], [form, undefined, { a: "1" }],
     ["yes", "text/plain", "yes"], ["{\"a\":", "application/json", {}], ["<a>", "application/xml", {}], [undefined, undefined, {}], ["[1]", "text/plain", [1]],
+    [gzipSync('{"a":1}'), "application/json", {}, { "content-encoding": "gzip" }],
   ]) {
     const attempt = await executing();
     const { id, url } = await token();
-    const reply = await fetch(url, { method: "POST", body, headers: type ? { "content-type": type } : {} });
+    const reply = await fetch(url, { method: "POST", body, headers: { ...type && { "content-type": type }, ...more } });
     assert.equal(reply.status, 200, await reply.text());
     await waitFor(attempt, id);
     assert.deepEqual(JSON.parse((await goesOn(attempt))[0].output), output);

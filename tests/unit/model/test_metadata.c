@@ -199,6 +199,9 @@ static void what_is_not_an_operation_is_refused_with_the_reason(void **state)
         { "[{'type':'set','value':1}]", "operations[0]: key must be a string" },
         { "[{'type':'set','key':7,'value':1}]", "operations[0]: key must be a string" },
         { "[{'type':'set','key':'a'}]", "operations[0]: value is missing" },
+        { "[{'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,'':0,"
+          "'type':'delete','key':'a','':0}]",
+          "operations[0]: an operation must have at most 16 members" },
         { "[{'type':'append','key':'a'}]", "operations[0]: value is missing" },
         { "[{'type':'remove','key':'a'}]", "operations[0]: value is missing" },
         { "[{'type':'increment','key':'a'}]", "operations[0]: value must be a number" },

@@ -208,6 +208,27 @@ static void members_of_a_record_beyond_1000_are_ignored(void **state)
     bytes_unref(json);
 }
 
+static void an_attribute_longer_than_a_record_may_be_is_ignored(void **state)
+{
+    (void)state;
+    struct buf body = { 0 };
+    buf_add_text(&body, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":"
+                        "[{\"attributes\":[" RUN ",{");
+    add_times(&body, "\"\":0", 30000);
+    buf_add_text(
+        &body, ",\"key\":\"ctx.run.id\",\"value\":{\"stringValue\":\"run_late\"}}]}]}]}]}");
+    struct otlp otlp;
+    struct slice record;
+    struct trace_event event;
+    char run_id[ID_MAX];
+    otlp_begin(&otlp, buf_slice(&body), true);
+    assert_true(next_record(&otlp, &record));
+    assert_int_equal(otlp_read(&otlp, record, run_id, &event), OK);
+    assert_string_not_equal(run_id, "run_late");
+    bytes_unref(event.json);
+    buf_finish(&body);
+}
+
 /* The message is cut in the middle of an escape, or of a character. */
 static void a_long_message_keeps_its_beginning(void **state)
 {
@@ -367,6 +388,7 @@ int main(void)
         cmocka_unit_test(a_body_has_only_so_many_records),
         cmocka_unit_test(attributes_beyond_4096_are_cut_and_the_record_says_so),
         cmocka_unit_test(members_of_a_record_beyond_1000_are_ignored),
+        cmocka_unit_test(an_attribute_longer_than_a_record_may_be_is_ignored),
         cmocka_unit_test(a_long_message_keeps_its_beginning),
         cmocka_unit_test(a_long_body_that_is_not_a_string_is_replaced),
     };
