@@ -177,12 +177,23 @@ void workers_take(struct workers *workers, struct worker *worker)
     take_at(workers, at);
 }
 
-struct worker *workers_take_excess(struct workers *workers)
+static bool project_is_full(const struct workers *workers, struct workers_beside beside)
 {
-    bool excess = workers->count > VERSIONS_KEPT || workers->tasks > TASKS_KEPT;
-    for (size_t at = 0; excess && at < workers->count; at++)
-        if (workers_may_take(workers, workers->all[at]) && !workers->all[at]->deployment[0])
+    bool is_spared = workers->count <= VERSIONS_SPARED && workers->tasks <= TASKS_SPARED;
+    return !is_spared && (workers->count + beside.versions > PROJECT_VERSIONS_KEPT ||
+                          workers->tasks + beside.tasks > PROJECT_TASKS_KEPT);
+}
+
+struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside)
+{
+    bool is_full = workers->count > VERSIONS_KEPT || workers->tasks > TASKS_KEPT;
+    bool has_to_go = is_full || project_is_full(workers, beside);
+    for (size_t at = 0; has_to_go && at < workers->count; at++) {
+        const struct worker *worker = workers->all[at];
+        if (workers_may_take(workers, worker) && !worker->deployment[0] &&
+            (is_full || !worker->session))
             return take_at(workers, at);
+    }
     return NULL;
 }
 

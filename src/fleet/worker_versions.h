@@ -40,8 +40,12 @@ struct worker_task {
 };
 
 enum {
-    VERSIONS_KEPT = 1000,       /* of one environment */
-    TASKS_KEPT = 50000,         /* of all its versions together */
+    VERSIONS_KEPT = 1000,                      /* of one environment */
+    TASKS_KEPT = 50000,                        /* of all its versions together */
+    PROJECT_VERSIONS_KEPT = 4 * VERSIONS_KEPT, /* of all its environments */
+    PROJECT_TASKS_KEPT = 4 * TASKS_KEPT,
+    VERSIONS_SPARED = 20, /* each environment keeps these, however many its project has */
+    TASKS_SPARED = 1000,
     VERSIONS_REMEMBERED = 1000, /* that are not kept any more */
     WORKER_VERSION_MAX = 24,
     WORKER_RUNTIME_MAX = 24,
@@ -126,9 +130,15 @@ static inline bool workers_may_take(const struct workers *workers,
 /* The worker, which is not the current one, is not among them any more, and the caller's. */
 void workers_take(struct workers *workers, struct worker *worker);
 
+/* Versions and tasks of the other environments of a project. */
+struct workers_beside {
+    size_t versions, tasks;
+};
+
 /* The oldest version when there are more than are kept; the caller's. Never the current
- * one, one that is being promoted, nor a deployment's. NULL: none has to go. */
-struct worker *workers_take_excess(struct workers *workers);
+ * one, one that is being promoted, nor a deployment's; for the limits of the project none that
+ * a session has either. NULL: none has to go. */
+struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside);
 
 /* A version of a deployment is not kept any more: who names it is told so. */
 void workers_note_gone(struct workers *workers, struct slice version);

@@ -232,9 +232,25 @@ static void forget(struct engine *engine, struct environment *env, struct worker
     worker_destroy(worker);
 }
 
+static struct workers_beside versions_beside(const struct engine *engine,
+                                             const struct environment *env)
+{
+    struct workers_beside beside = { 0 };
+    uint32_t at = 0;
+    for (struct environment *other; (other = engine_next_environment(engine, &at));) {
+        if (other == env || !engine_share_quota(env, other->number))
+            continue;
+        beside.versions += other->fleet->workers->count;
+        beside.tasks += other->fleet->workers->tasks;
+    }
+    return beside;
+}
+
 void registration_forget_oldest(struct engine *engine, struct environment *env)
 {
-    for (struct worker *worker; (worker = workers_take_excess(env->fleet->workers));)
+    struct workers *workers = env->fleet->workers;
+    struct workers_beside beside = versions_beside(engine, env);
+    for (struct worker *worker; (worker = workers_take_excess(workers, beside));)
         forget(engine, env, worker);
 }
 

@@ -147,6 +147,8 @@ static void a_task_is_that_of_the_current_version(void **state)
     workers_destroy(workers);
 }
 
+static const struct workers_beside none_beside;
+
 static void what_makes_room_is_neither_current_nor_a_deployments(void **state)
 {
     (void)state;
@@ -159,12 +161,42 @@ static void what_makes_room_is_neither_current_nor_a_deployments(void **state)
     promoted->promotions++;
     for (int i = 4; i < VERSIONS_KEPT; i++)
         add(workers, "20231105.1", "a", NULL);
-    assert_null(workers_take_excess(workers));
+    assert_null(workers_take_excess(workers, none_beside));
     add(workers, "20231106.1", "a", NULL);
-    assert_ptr_equal(workers_take_excess(workers), old);
-    assert_null(workers_take_excess(workers));
+    assert_ptr_equal(workers_take_excess(workers, none_beside), old);
+    assert_null(workers_take_excess(workers, none_beside));
     worker_destroy(old);
     workers_destroy(workers);
+}
+
+/* How many of 30 versions stay. */
+static size_t kept_beside(struct workers_beside beside, struct session *session)
+{
+    struct workers *workers = workers_create();
+    for (int i = 0; i < 30; i++)
+        add(workers, "20231101.1", "a", NULL)->session = session;
+    for (struct worker *gone; (gone = workers_take_excess(workers, beside));)
+        worker_destroy(gone);
+    size_t kept = workers->count;
+    workers_destroy(workers);
+    return kept;
+}
+
+static void a_full_project_spares_the_newest_versions(void **state)
+{
+    (void)state;
+    struct workers_beside fits = { .versions = PROJECT_VERSIONS_KEPT - 30 },
+                          nearly = { .versions = PROJECT_VERSIONS_KEPT - 25 },
+                          full = { .versions = PROJECT_VERSIONS_KEPT },
+                          of_tasks = { .tasks = PROJECT_TASKS_KEPT };
+    struct session *session = mem_alloc(1); /* only its address counts */
+    assert_int_equal(kept_beside(none_beside, NULL), 30);
+    assert_int_equal(kept_beside(fits, NULL), 30);
+    assert_int_equal(kept_beside(nearly, NULL), 25);
+    assert_int_equal(kept_beside(full, NULL), VERSIONS_SPARED);
+    assert_int_equal(kept_beside(of_tasks, NULL), VERSIONS_SPARED);
+    assert_int_equal(kept_beside(full, session), 30);
+    free(session);
 }
 
 static void what_is_not_kept_any_more_is_remembered_for_a_while(void **state)
@@ -193,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_deployment_is_found_by_runs_when_it_is_deployed),
         cmocka_unit_test(a_task_is_that_of_the_current_version),
         cmocka_unit_test(what_makes_room_is_neither_current_nor_a_deployments),
+        cmocka_unit_test(a_full_project_spares_the_newest_versions),
         cmocka_unit_test(what_is_not_kept_any_more_is_remembered_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -264,7 +264,8 @@ static void the_oldest_versions_go_when_there_are_too_many(void **state)
         char id[32];
         for (size_t n = 1; n <= last; n++)
             workers_add(workers, version_with(n, cases[i].tasks));
-        for (; (gone = workers_take_excess(workers)); worker_destroy(gone))
+        for (; (gone = workers_take_excess(workers, (struct workers_beside){ 0 }));
+             worker_destroy(gone))
             assert_int_equal(gone->created_at, oldest++);
         assert_int_equal(workers->count, cases[i].kept);
 
