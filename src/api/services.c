@@ -150,6 +150,7 @@ void api_add_environment(struct api *api, struct account *account)
     engine_count_with(api->engine, env, account_of_keys(account)->number);
     rooms_put_inside(&api->rooms, env, account->project, &api->options);
     engine_join_stored(api->engine, account->number, &account->project->stored);
+    engine_join_finished(env, &account->project->finished);
 }
 
 void api_retire_environment(struct api *api, const struct account *account)

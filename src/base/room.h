@@ -26,6 +26,12 @@ struct room {
     struct room *outer; /* it lives longer; NULL: there is none */
 };
 
+/* A room from which the taker with most gives something back when more is used than the limit. */
+struct trimmed_room {
+    struct room room;
+    void *largest; /* its owner's; NULL: not looked for */
+};
+
 static inline bool room_has(const struct room *room, size_t len)
 {
     for (; room; room = room->outer)
@@ -46,4 +52,11 @@ static inline void room_give(struct room *room, size_t len)
         assert(room->used >= len);
         room->used -= len;
     }
+}
+
+/* How much more is used than the limit. There is none if the room is NULL. */
+static inline size_t trimmed_room_surplus(const struct trimmed_room *trimmed)
+{
+    const struct room *room = trimmed ? &trimmed->room : NULL;
+    return room && room->used > room->limit ? room->used - room->limit : 0;
 }

@@ -12,13 +12,56 @@
 #include "engine/ends.h"
 #include "engine/state.h"
 
+enum {
+    PROJECT_SHARES = 4, /* a project has the memory of this many environments */
+    TRIMMED_SHARE = 8,  /* so that the largest environment is not sought for each run */
+};
+
+/* Of a project whose runs take too much, the environment with most of them gives some up. A
+ * small one keeps what it has, however busy the others are. */
+static void note_largest(struct environment *env)
+{
+    struct trimmed_room *project = env->project_final;
+    if (!trimmed_room_surplus(project))
+        return;
+    const struct environment *largest = project->largest;
+    if (!largest || env->final_bytes > largest->final_bytes)
+        project->largest = env;
+}
+
+static size_t bytes_to_keep(struct environment *env)
+{
+    struct trimmed_room *project = env->project_final;
+    if (!project || project->largest != env)
+        return env->budget;
+    project->largest = NULL;
+    size_t surplus = trimmed_room_surplus(project);
+    if (!surplus) /* another environment has evicted runs meanwhile */
+        return env->budget;
+    size_t share = env->final_bytes / TRIMMED_SHARE;
+    size_t less = surplus > share ? surplus : share;
+    size_t keep = less < env->final_bytes ? env->final_bytes - less : 0;
+    return keep < env->budget ? keep : env->budget;
+}
+
+void engine_join_finished(struct environment *env, struct trimmed_room *project)
+{
+    size_t memory = env->engine->options.memory;
+    env->project_final = project;
+    project->room.limit =
+        memory < SIZE_MAX / PROJECT_SHARES ? PROJECT_SHARES * memory : SIZE_MAX;
+}
+
 static bool evict(struct flusher *flusher)
 {
     struct engine *engine = container_of(flusher, struct engine, evictor);
     bool more = false;
     uint32_t at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
-        more |= environment_evict(env);
+        note_largest(env);
+    at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        more |= environment_evict(env, bytes_to_keep(env));
     return more;
 }
 

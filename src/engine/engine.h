@@ -64,6 +64,10 @@ struct certainty *engine_certainty(struct engine *engine);
  * is enough; again when the environment has come into memory. */
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project);
 
+/* Finished runs of the environment in memory count in this room of its project, which may have
+ * four times the memory of one environment. No run of it is in memory yet. */
+void engine_join_finished(struct environment *env, struct trimmed_room *project);
+
 /* ERR_QUOTA: with so many more bytes the project of the environment would store more than
  * it may. What is under way meanwhile is not counted. */
 enum err engine_check_quota(const struct environment *env, size_t more,

@@ -51,7 +51,7 @@ bool engine_is_retired(const struct environment *env)
 
 void engine_evict(struct engine *engine, const struct environment *env)
 {
-    if (env->final_bytes > env->budget)
+    if (environment_is_over_budget(env))
         loop_wake(engine->loop, &engine->evictor);
 }
 

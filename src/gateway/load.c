@@ -244,7 +244,9 @@ static void next_environment(struct load_runs *load)
 
 static bool has_room(const struct load_runs *load, const struct environment *env)
 {
-    return env->final_bytes < env->budget / 2 && loop_now_ms(env->loop) < load->until_ms;
+    const struct room *project = &env->project_final->room;
+    return env->final_bytes < env->budget / 2 && project->used < project->limit / 2 &&
+           loop_now_ms(env->loop) < load->until_ms;
 }
 
 /* Of the newest, where the next page begins; false when there is none, or no room for it. */

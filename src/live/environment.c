@@ -162,6 +162,11 @@ static size_t weight(const struct tracked *run)
     return sizeof(struct tracked) + rare + run_packet_bytes(&run->run);
 }
 
+static struct room *final_room(const struct environment *env)
+{
+    return env->project_final ? &env->project_final->room : NULL;
+}
+
 static void count_in(struct environment *env, struct tracked *run)
 {
     size_t bytes = weight(run);
@@ -170,6 +175,7 @@ static void count_in(struct environment *env, struct tracked *run)
     metric_add(M_RUNS, 1);
     if (run_is_final(&run->run)) {
         env->final_bytes += bytes;
+        room_take(final_room(env), bytes);
         return;
     }
     env->unfinished++;
@@ -187,6 +193,7 @@ static void count_out(struct environment *env, struct tracked *run)
     metric_add(M_RUNS, -1);
     if (run_is_final(&run->run)) {
         env->final_bytes -= bytes;
+        room_give(final_room(env), bytes);
         return;
     }
     env->unfinished--;
@@ -299,12 +306,12 @@ static void forget(struct environment *env, struct tracked *run, const char *rea
     tracked_destroy(run);
 }
 
-bool environment_evict(struct environment *env)
+bool environment_evict(struct environment *env, size_t keep)
 {
     const struct order *all = &env->hub.all.order;
     struct stint stint = loop_stint(env->loop);
 
-    while (env->final_bytes > env->budget) {
+    while (env->final_bytes > keep) {
         if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
             return true;
         uint32_t count = all->count;

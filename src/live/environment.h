@@ -84,6 +84,9 @@ struct environment {
     uint32_t holders; /* environment_hold */
     /* Counts the unfinished runs of its project, and runs that arrive; NULL: no project. */
     struct room *project_unfinished;
+    /* Bytes of the final runs of its project in memory; largest is an environment. NULL: no
+     * project. */
+    struct trimmed_room *project_final;
     struct room
         *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */
 };
@@ -151,9 +154,16 @@ bool environment_has_purged(const struct environment *env, const struct run *run
 /* A run found in the store at start; takes over its texts. Nobody hears of it. */
 struct tracked *environment_load(struct environment *env, struct run *run);
 
-/* Drops the final runs with the lowest rev until they fit the budget; cold rises. Stops
- * when the turn's time is over: true when more is to do. */
-bool environment_evict(struct environment *env);
+/* Returns true if its final runs take more than its budget, or those of its project more than
+ * the project may. */
+static inline bool environment_is_over_budget(const struct environment *env)
+{
+    return env->final_bytes > env->budget || trimmed_room_surplus(env->project_final);
+}
+
+/* Drops the final runs with the lowest rev until the rest takes no more bytes than keep; cold
+ * rises. Stops when the turn's time is over: true when more is to do. */
+bool environment_evict(struct environment *env, size_t keep);
 
 /* Retention removed final runs up to this position: floors move, and the runs leave memory.
  * Stops when the turn's time is over: true when more is to do. *at is the rev up to which

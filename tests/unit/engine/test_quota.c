@@ -1,4 +1,5 @@
-/* What runs complete with in a project that stores as much as it may, or nearly. */
+/* What runs complete with in a project that stores as much as it may, or nearly, and which of its
+ * runs leave memory. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -146,6 +147,41 @@ static void what_the_store_does_not_take_has_its_room_again(void **state)
     bytes_unref(output);
 }
 
+/* ---- memory of finished runs ---- */
+
+static void end_runs(struct world *world, struct environment *env, unsigned count)
+{
+    world->env = env;
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(cancel(world, trigger(world, (struct wish){ 0 }).id), OK);
+    world_settle(world);
+}
+
+static void a_full_project_evicts_runs_of_its_largest_environment(void **state)
+{
+    enum { LARGE = 60, SMALL = 5 };
+    struct world *world = *state;
+    struct environment *own = world->env;
+    struct environment *large = engine_add_environment(world->engine, 10, "large", false);
+    struct environment *small = engine_add_environment(world->engine, 11, "small", false);
+    struct trimmed_room memory = { 0 };
+    engine_join_finished(large, &memory);
+    engine_join_finished(small, &memory);
+    assert_int_equal(memory.room.limit, 4 * large->budget);
+    end_runs(world, small, SMALL);
+    end_runs(world, large, LARGE);
+    assert_int_equal(memory.room.used, large->final_bytes + small->final_bytes);
+    assert_int_equal(large->runs.count, LARGE);
+    memory.room.limit = memory.room.used;
+    end_runs(world, small, 1);
+    assert_in_range(large->runs.count, LARGE / 2, LARGE - 1);
+    assert_int_equal(small->runs.count, SMALL + 1);
+    assert_true(memory.room.used <= memory.room.limit);
+    assert_int_equal(memory.room.used, large->final_bytes + small->final_bytes);
+    large->project_final = small->project_final = NULL; /* the room ends here */
+    world->env = own;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -154,6 +190,7 @@ int main(void)
         TEST(outputs_on_their_way_count_as_stored),
         TEST(small_outputs_are_kept_also_when_nothing_has_room),
         TEST(what_the_store_does_not_take_has_its_room_again),
+        TEST(a_full_project_evicts_runs_of_its_largest_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
