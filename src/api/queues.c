@@ -18,7 +18,6 @@ enum {
     PER_PAGE = 25,
     NAME_LEN_MAX = 256,
     LIMIT_MAX = 100000,
-    CONFIGURED_MAX = 10000, /* queues with settings, of one environment */
     CHANGE_TRIES_MAX = 16,
     OLDEST_AMONG = 2048, /* items that are looked at for the oldest one of a queue */
 };
@@ -224,6 +223,20 @@ static void finish_change(struct queue_change *change, enum err status)
 
 static void on_written(struct document_write *write, enum err status);
 
+/* Returns ERR_RULE if the environment or its project has as many queues with settings as it
+ * may. */
+static enum err check_configured(const struct queues *queues, struct failure *why)
+{
+    const struct room *room = &queues->configured;
+    bool is_project = room->used < room->limit;
+    if (room_has(room, 1))
+        return OK;
+    return explain(why, ERR_RULE,
+                   "At most %zu queues of %s can be paused or have another limit at once",
+                   is_project ? room->outer->limit : room->limit,
+                   is_project ? "a project" : "an environment");
+}
+
 /* Alters the settings as they are now; nothing is written when they stay the same. */
 static void write_change(struct queue_change *change)
 {
@@ -236,10 +249,8 @@ static void write_change(struct queue_change *change)
     enum err refused =
         figures.known ? change->alter(change, settings, &call->why) : not_found(call);
     struct bytes *body = queue_settings_write(settings);
-    if (!refused && body && !settings->version && queues->configured >= CONFIGURED_MAX)
-        refused = explain(&call->why, ERR_RULE,
-                          "At most %d queues can be paused or have another limit at once",
-                          CONFIGURED_MAX);
+    if (!refused && body && !settings->version)
+        refused = check_configured(queues, &call->why);
     if (refused || (!body && !settings->version))
         finish_change(change, refused);
     else

@@ -59,6 +59,8 @@ void rooms_put_inside(struct rooms *rooms, struct environment *env, struct proje
     put_inside(&own->streams, &project->streams, options->stream_memory);
     env->windows.room.outer = &project->watched;
     project->watched.limit = PROJECT_WINDOWS_MAX;
+    env->queues.configured.outer = &project->configured;
+    project->configured.limit = PROJECT_QUEUES_CONFIGURED_MAX;
     env->project_unfinished = &project->unfinished;
     project->stored.limit = (size_t)options->storage_quota;
 }

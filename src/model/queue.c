@@ -408,6 +408,7 @@ static void leave_line(struct queue_item *item)
 void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
 {
     *queues = (struct queues){ .limit = limit, .id = id };
+    queues->configured.limit = QUEUES_CONFIGURED_MAX;
     table_init(&queues->by_name, queue_key);
     ranking_init(&queues->names, queue_place_key);
     list_init(&queues->line);
@@ -417,6 +418,7 @@ void queues_finish(struct queues *queues)
 {
     assert(queues->running == 0 && queues->waiting == 0);
     size_t at = 0;
+    room_give(&queues->configured, queues->configured.used);
     for (struct queue *queue; (queue = table_next(&queues->by_name, &at));)
         free_queue(queue);
     table_finish(&queues->by_name);
@@ -568,9 +570,9 @@ void queues_configure(struct queues *queues, struct slice queue,
                       const struct queue_settings *settings)
 {
     struct queue *q = queue_named(queues, queue);
-    queues->configured -= is_configured(q);
+    room_give(&queues->configured, is_configured(q));
     q->settings = *settings;
-    queues->configured += is_configured(q);
+    room_take(&queues->configured, is_configured(q));
     refresh_busy(queues, q);
     free_queue_if_unused(queues, q);
 }

@@ -22,8 +22,14 @@
 
 #include "base/list.h"
 #include "base/ranking.h"
+#include "base/room.h"
 #include "base/slice.h"
 #include "base/table.h"
+
+enum {
+    QUEUES_CONFIGURED_MAX = 10000, /* queues with settings, of one environment */
+    PROJECT_QUEUES_CONFIGURED_MAX = 4 * QUEUES_CONFIGURED_MAX,
+};
 
 struct lane;
 struct queue;
@@ -51,8 +57,8 @@ struct queue_heap {
 
 struct queues {
     struct table by_name;
-    struct ranking names;     /* the same, in the order of their names */
-    uint32_t configured;      /* queues with settings of users */
+    struct ranking names;   /* the same, in the order of their names */
+    struct room configured; /* queues with settings; outer: that of the project, or NULL */
     struct queue_heap *ready; /* by audience: heads of the queues that may offer one */
     uint32_t *waiting_for;    /* by audience: how many items wait for it */
     uint32_t audiences;

@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, describe, test } from "node:test";
 
 import { Builder, Deployer } from "../support/js/deployments.mjs";
-import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { askStore, changeStore, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { isRoot, nodeOptions, runnerUid } from "../support/js/supervisor.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -22,15 +22,38 @@ let gateway, builder, other;
 before(async () => {
   const top = temporaryFolder(), data = path.join(top, "data");
   fs.chmodSync(top, 0o711);
-  gateway = await startGateway({ data, options: ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--schedules", "30", "--queue-size", "30", "--deploy-hold", "1s", "--dequeue-wait", "1s"] });
-  builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
+  const options = ["--execute", ...user, ...nodeOptions(), "--builders", "0", "--schedules", "30", "--queue-size", "30", "--deploy-hold", "1s", "--dequeue-wait", "1s"];
+  gateway = await startGateway({ data, options });
   const [{ slug }] = (await gateway.get("/api/v1/orgs", pat)).json, made = await gateway.post(`/api/v1/orgs/${slug}/projects`, { name: "Other" }, pat);
   assert.equal(made.status, 200, made.text);
   other = (await gateway.get(`/api/v1/projects/${made.json.externalRef}/prod`, pat)).json.apiKey;
   await Worker.register(gateway, { tasks: ["hello", { id: "nightly", triggerSource: "schedule" }] });
   for (let i = 0; i < BRANCHES; i++) assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: branch(i) }, pat)).status, 200);
+  await gateway.stop();
+  pauseQueues(data);
+  gateway = await startGateway({ data, options });
+  builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
 });
 after(() => gateway?.stop());
+
+const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 40_000, LEFT = 100;
+
+/** Pauses as many queues of the branches as their project may have, less a hundred: by calls it would take a minute. */
+function pauseQueues(data) {
+  const branches = askStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
+  assert.equal(branches.length, BRANCHES);
+  const hex = (text) => Buffer.from(text).toString("hex"), rows = [];
+  for (let i = 0; i < QUEUES - LEFT; i++) rows.push(`(${DOC_QUEUE}, ${branches[i % BRANCHES].number}, $name(${hex(`paused-${i}`)}), 1, 0, $blob(${hex('{"paused":true}')}))`);
+  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, body) VALUES ${rows.join(", ")};`);
+}
+
+/** Registers a version in a branch, and pauses the queue of its task. */
+async function pause(i) {
+  const metadata = { packageVersion: "4.8.3", contentHash: branch(i), tasks: [{ id: "hello", filePath: "src/tasks.ts" }] };
+  const made = await gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata }, onBranch(i));
+  assert.equal(made.status, 200, made.text);
+  return gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, onBranch(i));
+}
 
 /** How many of the calls are taken, one from each branch in turn; the first that is refused says why. */
 async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
@@ -62,6 +85,7 @@ async function watch(i, round) {
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
+  { what: "queues that are paused", call: pause, count: LEFT, status: 422, text: /At most 40000 queues of a project can be paused or have another limit at once/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
   { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
   { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), count: Math.floor((5 << 20) / (64_000 + "LARGE".length)), status: 400, text: /The environments of a project hold together at most 20000 variables/ },

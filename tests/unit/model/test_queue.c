@@ -196,11 +196,35 @@ static void a_queue_with_settings_stays_until_they_are_taken_back(void **state)
     assert_int_equal(queues_figures(&queues, SLICE("q")).limit, 2);
     assert_int_equal(queues_figures(&queues, SLICE("q")).base, UINT32_MAX);
     assert_int_equal(queues_figures(&queues, SLICE("q")).settings.version, 2);
-    assert_int_equal(queues.configured, 1);
+    assert_int_equal(queues.configured.used, 1);
     queues_configure(&queues, SLICE("q"), &none);
     assert_false(queues_figures(&queues, SLICE("q")).known);
-    assert_int_equal(queues.configured, 0);
+    assert_int_equal(queues.configured.used, 0);
     queues_finish(&queues);
+}
+
+static void queues_with_settings_count_in_the_room_of_their_project(void **state)
+{
+    (void)state;
+    const struct queue_settings none = { 0 }, paused = { .paused = true };
+    struct room project = { .limit = 3 };
+    struct queues queues[2];
+    for (size_t i = 0; i < 2; i++) {
+        queues_init(&queues[i], 10, job_id);
+        queues[i].configured.outer = &project;
+        queues_configure(&queues[i], SLICE("a"), &paused);
+    }
+    queues_configure(&queues[0], SLICE("b"), &paused);
+    queues_configure(&queues[0], SLICE("b"), &paused);
+    assert_int_equal(project.used, 3);
+    assert_false(room_has(&queues[1].configured, 1));
+    queues_configure(&queues[0], SLICE("a"), &none);
+    assert_int_equal(project.used, 2);
+    assert_true(room_has(&queues[1].configured, 1));
+    queues_finish(&queues[0]);
+    assert_int_equal(project.used, 1);
+    queues_finish(&queues[1]);
+    assert_int_equal(project.used, 0);
 }
 
 static void queues_are_counted_by_name(void **state)
@@ -561,6 +585,7 @@ int main(void)
         cmocka_unit_test(a_paused_queue_keeps_what_waits_and_what_runs),
         cmocka_unit_test(a_queue_is_known_while_it_is_set_up_or_in_use),
         cmocka_unit_test(a_queue_with_settings_stays_until_they_are_taken_back),
+        cmocka_unit_test(queues_with_settings_count_in_the_room_of_their_project),
         cmocka_unit_test(queues_are_counted_by_name),
         cmocka_unit_test(who_waits_for_longest_is_known),
         cmocka_unit_test(leaving_twice_is_harmless),
