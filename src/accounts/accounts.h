@@ -50,6 +50,7 @@ struct project {
     struct room seats, batches, streams; // outside of those of its environments
     struct room watched;                 // outside of those too; counts filters
     struct room configured;              // the same; counts queues with settings of users
+    struct room views;                   // sets of columns in use in its environments
     struct room unfinished;              // runs of its environments; counted by the engine
     struct trimmed_room finished;        // bytes of finished ones in memory; the same
     struct room stored;                  // bytes in the store; counted by the engine

@@ -61,6 +61,8 @@ void rooms_put_inside(struct rooms *rooms, struct environment *env, struct proje
     project->watched.limit = PROJECT_WINDOWS_MAX;
     env->queues.configured.outer = &project->configured;
     project->configured.limit = PROJECT_QUEUES_CONFIGURED_MAX;
+    env->project_views = &project->views;
+    project->views.limit = PROJECT_VIEWS_MAX;
     env->project_unfinished = &project->unfinished;
     project->stored.limit = (size_t)options->storage_quota;
 }

@@ -393,25 +393,29 @@ static struct view whole(const struct view *wish)
 
 struct view *environment_view(struct environment *env, const struct view *wish)
 {
+    bool project_is_full = !room_has(env->project_views, 1);
+    unsigned most = project_is_full ? VIEWS_SPARED : VIEWS_MAX,
+             most_narrow = project_is_full ? NARROW_VIEWS_SPARED : NARROW_VIEWS_MAX;
     struct view *unused = NULL, *wider = NULL, all = whole(wish);
-    unsigned narrow = 0;
+    unsigned used = 0, narrow = 0;
     for (int i = 0; i < VIEWS_MAX; i++) {
         struct view *view = &env->views[i];
         if (!view->users) {
             unused = unused ? unused : view;
             continue;
         }
+        used++;
         narrow += is_narrow(view);
         if (!same_view(view, wish))
             continue;
         if (view->fields == wish->fields) {
-            view->users++;
+            view_use(view);
             return view;
         }
         if ((view->fields & wish->fields) == wish->fields)
             wider = view;
     }
-    bool full = is_narrow(wish) && narrow >= NARROW_VIEWS_MAX;
+    bool full = used >= most || (is_narrow(wish) && narrow >= most_narrow);
     struct view *view = unused && !full ? unused : wider;
     if (!view)
         return is_narrow(wish) ? environment_view(env, &all) : NULL;
@@ -421,7 +425,8 @@ struct view *environment_view(struct environment *env, const struct view *wish)
         view->index = index;
         view->since = env->applied;
         view->users = 0;
+        view->room = env->project_views;
     }
-    view->users++;
+    view_use(view);
     return view;
 }

@@ -65,6 +65,7 @@ struct environment {
     struct stats stats;
     struct figures *figures; /* the engine's; NULL: what happens here is counted nowhere */
     struct view views[VIEWS_MAX];
+    struct room *project_views; /* counts those of its project in use; NULL: no project */
 
     uint64_t applied; /* every change up to here is in memory */
     uint64_t cold;    /* changes up to here: only unfinished runs are in memory */

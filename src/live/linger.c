@@ -49,7 +49,7 @@ void echo_leave(struct feed *feed, int64_t ms, struct list *echoes)
         *echo = (struct echo){ .env = env, .topic = topic, .view = feed->view };
         list_append(&topic->echoes, &echo->beside);
         list_append(echoes, &echo->link);
-        echo->view->users++;
+        view_use(echo->view);
         env->hub.feeds++;
         loop_set_timer(env->loop, &echo->timer,
                        timers_kind(loop_timers(env->loop), on_time), ms);

@@ -49,8 +49,15 @@ enum field field_from_name(struct slice name)
     return FIELD_COUNT;
 }
 
+void view_use(struct view *view)
+{
+    if (!view->users++)
+        room_take(view->room, 1);
+}
+
 void view_release(struct view *view)
 {
     assert(view->users > 0);
-    view->users--;
+    if (!--view->users)
+        room_give(view->room, 1);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/room.h"
 #include "base/rope.h"
 #include "base/slice.h"
 #include "runcast/run.h"
@@ -50,6 +51,10 @@ enum {
     FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
     VIEWS_MAX = 32,        /* per environment */
     NARROW_VIEWS_MAX = 16, /* of them: those whose clients left something out */
+    PROJECT_VIEWS_MAX = 4 * VIEWS_MAX,
+    /* An environment may have these, however many the others of its project have. */
+    VIEWS_SPARED = 8,
+    NARROW_VIEWS_SPARED = 4,
 };
 
 enum encoding {
@@ -65,6 +70,7 @@ struct view {
     uint32_t skipped;  /* removed by the token; never part of fields */
     uint32_t unwanted; /* of skipped: only the client's own wish */
     uint32_t users;    /* feeds; 0: the place is free */
+    struct room *room; /* of the project, counts views in use; NULL: no project */
     uint64_t since;    /* changes after this one were encoded for it */
     uint8_t index;     /* in the environment's views and in an update's frames */
     /* Makes of an encoded message what the transport sends; the same for all of a view. */
@@ -76,5 +82,7 @@ const char *field_name(enum field field);
 /* FIELD_COUNT: no such field. "durationMs", "payload", … */
 enum field field_from_name(struct slice name);
 
+/* Counts one more user of the view. Until view_release its place is taken. */
+void view_use(struct view *view);
 /* It is used once less. */
 void view_release(struct view *view);

@@ -34,7 +34,7 @@ before(async () => {
   gateway = await startGateway({ data, options });
   builder = new Builder(gateway, fs.readFileSync(path.join(data, "supervise.token"), "utf8").trim());
 });
-after(() => gateway?.stop());
+after(() => { cutSockets(); return gateway?.stop(); });
 
 const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 40_000, LEFT = 100;
 
@@ -69,22 +69,34 @@ async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
 
 /** Watches another filter in the environment of a branch; each socket has the sixteen that it may have. */
 const sockets = new Map();
-after(() => { for (const socket of sockets.values()) socket.cut(); });
+function cutSockets() {
+  for (const socket of sockets.values()) socket.cut();
+  sockets.clear();
+}
+async function open(i, name, hello) {
+  const { key, headers } = onBranch(i), socket = await RunsSocket.open({ port: gateway.port, token: key, headers, hello });
+  sockets.set(name, socket);
+  return socket.next("welcome");
+}
 async function watch(i, round) {
   const name = `${i}-${Math.floor(round / 16)}`;
-  if (!sockets.has(name)) {
-    const { key, headers } = onBranch(i), socket = await RunsSocket.open({ port: gateway.port, token: key, headers, hello: {} });
-    sockets.set(name, socket);
-    await socket.next("welcome");
-  }
+  if (!sockets.has(name)) await open(i, name, {});
   sockets.get(name).send({ op: "watch", id: round, filter: { tag: `tag-${round}` }, limit: 1 });
   const { op, code, message } = await sockets.get(name).next((one) => one.id === round && ["ok", "error"].includes(one.op));
   return { status: code ?? op, text: message };
 }
 
+/** Opens a socket in a branch with another set of columns. */
+async function columns(i, round) {
+  const fields = ["payload", "output", "number", "durationMs"].filter((_name, bit) => (round + 1) >> bit & 1);
+  const { fields: given } = await open(i, `${i}-${round}`, { fields });
+  return { status: given.length === 7 + fields.length ? "ok" : "wider", text: given.join() };
+}
+
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
+  { what: "sets of columns, beside four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
   { what: "queues that are paused", call: pause, count: LEFT, status: 422, text: /At most 40000 queues of a project can be paused or have another limit at once/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
   { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
@@ -139,6 +151,7 @@ describe("200 preview branches have together", () => {
       const { count: found, refusal } = await taken(call, more);
       assert.equal(found, count);
       assert.deepEqual([refusal?.status, text.test(refusal?.text)], [status, true], refusal?.text);
+      cutSockets();
       assert.equal((await gateway.get("/api/v1/runs", { key: other })).status, 200);
     });
 });

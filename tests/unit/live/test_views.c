@@ -69,6 +69,42 @@ static void who_wants_everything_has_a_place_whatever_others_leave_out(void **st
         view_release(views[--count]);
 }
 
+/* Another environment of its project has all views that the project may have. */
+static void an_environment_of_a_full_project_has_the_views_that_are_spared(void **state)
+{
+    struct world *world = *state;
+    struct room project = { .used = PROJECT_VIEWS_MAX, .limit = PROJECT_VIEWS_MAX };
+    struct view *views[VIEWS_SPARED], wish = view_of(ENCODING_JSON, FIELDS_ALL);
+    world->env->project_views = &project;
+    for (uint32_t i = 0; i <= NARROW_VIEWS_SPARED; i++) {
+        wish.fields = i ? FIELDS_ALWAYS | i << (FIELD_BATCH_ID + 1) : FIELDS_ALL;
+        assert_non_null(views[i] = environment_view(world->env, &wish));
+        assert_int_equal(views[i]->fields, wish.fields);
+    }
+    wish.fields = FIELDS_ALWAYS | 1 << FIELD_ERROR;
+    assert_ptr_equal(environment_view(world->env, &wish), views[0]);
+    view_release(views[0]);
+    for (uint32_t i = NARROW_VIEWS_SPARED + 1; i <= VIEWS_SPARED; i++) {
+        wish = view_of(ENCODING_JSON, FIELDS_DEFAULT);
+        wish.skipped = i << (FIELD_BATCH_ID + 1); /* by a token: no other view will do */
+        wish.fields &= ~wish.skipped;
+        struct view *view = environment_view(world->env, &wish);
+        if (i < VIEWS_SPARED)
+            assert_non_null(views[i] = view);
+        else
+            assert_null(view);
+    }
+    assert_int_equal(project.used, PROJECT_VIEWS_MAX + VIEWS_SPARED);
+    for (uint32_t i = 0; i < VIEWS_SPARED; i++)
+        view_release(views[i]);
+    assert_int_equal(project.used, PROJECT_VIEWS_MAX);
+    project.used--;
+    struct view *own = environment_view(world->env, &wish);
+    assert_non_null(own);
+    assert_int_equal(project.used, PROJECT_VIEWS_MAX);
+    view_release(own);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -76,6 +112,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(views_are_shared_and_one_too_many_gets_a_wider_one),
         TEST(who_wants_everything_has_a_place_whatever_others_leave_out),
+        TEST(an_environment_of_a_full_project_has_the_views_that_are_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
