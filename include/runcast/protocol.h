@@ -134,7 +134,8 @@ enum {
     PROTOCOL_SUBSCRIPTIONS = 256,    /* per connection */
     PROTOCOL_WATCHES = 16,           /* per connection; subscriptions with counts, too */
     PROTOCOL_WATCH_LIMIT = 200,      /* rows of a watch */
-    PROTOCOL_WATCHED = 1024,         /* different filters of an environment: limit */
+    PROTOCOL_WATCHED = 1024,         /* of an environment: different filters, long ones
+                                      * several times: limit */
     PROTOCOL_TAGS = 16,              /* per filter */
     PROTOCOL_FILTER_BYTES = 262144,  /* per connection: tags and tasks of all filters */
     PROTOCOL_MESSAGE_BYTES = 65536,  /* in */

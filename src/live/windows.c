@@ -191,14 +191,15 @@ static void on_minute(struct timer *timer)
 struct window *windows_find(struct windows *windows, struct watch_filter *filter)
 {
     struct window *window = table_find(&windows->by_key, bytes_slice(filter->key));
-    if (window || !room_has(&windows->room, 1)) {
+    size_t cost = watch_filter_cost(filter).filters;
+    if (window || !room_has(&windows->room, cost)) {
         watch_filter_unref(filter);
         return window;
     }
     window = window_create(windows->env, filter);
     window->tally.changed = on_counted;
     table_insert(&windows->by_key, window);
-    room_take(&windows->room, 1);
+    room_take(&windows->room, cost);
     settle_down(windows, window);
     if (!windows->timer.place)
         loop_set_timer(windows->env->loop, &windows->timer,
@@ -215,7 +216,7 @@ void windows_release(struct windows *windows, struct window *window)
     window_load_abandon(window);
     leave_places(windows, window);
     table_remove(&windows->by_key, bytes_slice(window->filter->key));
-    room_give(&windows->room, 1);
+    room_give(&windows->room, watch_filter_cost(window->filter).filters);
     window_destroy(window);
 }
 

@@ -17,7 +17,8 @@
 #include "runcast/protocol.h"
 
 enum {
-    /* Of one environment. A new run may come into all of them within one turn. */
+    /* Of one environment, long ones several times (watch_filter_cost). A new run may come into
+     * all of them within one turn. */
     WINDOWS_MAX = PROTOCOL_WATCHED,
     /* Of a project, all its preview branches included. */
     PROJECT_WINDOWS_MAX = 4 * WINDOWS_MAX,
@@ -32,7 +33,7 @@ struct windows {
     struct table topics; /* of struct window_topic, by kind and name */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
     struct list others;                      // window_place::link
-    struct room room;   /* counts windows; its outer room, if any, is that of the project */
+    struct room room;   /* windows by their cost; outer: that of the project, or NULL */
     struct timer timer; /* of what is looked at each minute; armed while somebody watches */
 };
 

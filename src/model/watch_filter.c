@@ -116,6 +116,15 @@ struct watch_filter *watch_filter_create(const struct run_filter *run, int64_t p
     return filter;
 }
 
+struct watch_cost watch_filter_cost(const struct watch_filter *filter)
+{
+    const struct run_filter *f = &filter->run;
+    size_t values =
+        f->task_count + f->version_count + f->tag_count + f->queue_count + f->region_count;
+    size_t shares = (values + WATCH_FILTER_VALUES - 1) / WATCH_FILTER_VALUES;
+    return (struct watch_cost){ .values = values, .filters = shares ? shares : 1 };
+}
+
 struct watch_filter *watch_filter_ref(struct watch_filter *filter)
 {
     filter->refs++;

@@ -14,6 +14,17 @@ struct watch_filter {
     size_t size;       /* bytes of memory */
 };
 
+/* A filter counts as one for each 16 values that it names, and as one at least. Its memory and
+ * the time that a run is judged in grow with its values. */
+enum { WATCH_FILTER_VALUES = 16 };
+
+struct watch_cost {
+    size_t values;  /* of all lists of the filter */
+    size_t filters; /* that it counts as */
+};
+
+struct watch_cost watch_filter_cost(const struct watch_filter *filter);
+
 /* A copy with one reference, the caller's. */
 struct watch_filter *watch_filter_create(const struct run_filter *run, int64_t period_ms);
 struct watch_filter *watch_filter_ref(struct watch_filter *filter);

@@ -433,13 +433,15 @@ static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
     if (!is_watch)
         feed_subscribe(&stream->feed, 0, &sub->filter, seen, base);
     stream->watched = NULL;
-    if (!filter || watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
-                              sub->counts))
+    if (!filter)
         return;
-    wire_error(ENCODING_JSON, 0, "limit",
-               "too many different filters are watched in this environment or its project: "
-               "try again later",
-               &message);
+    struct watch_cost cost = watch_filter_cost(filter);
+    struct failure why = { 0 };
+    if (watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
+                   sub->counts))
+        return;
+    watching_explain_limit(cost, &why);
+    wire_error(ENCODING_JSON, 0, "limit", why.text, &message);
     tell(stream, "error", &message);
     if (is_watch)
         end_soon(stream);

@@ -121,9 +121,19 @@ void socket_opening_is_late(struct timer *timer)
 
 /* ---- sub ---- */
 
-static const char too_many_filters[] =
-    "too many different filters are watched in this environment or its project: try again "
-    "later, or narrow the rows of a subscription yourself";
+/* Opens a watch that has the id of its message. Takes over the caller's reference of the filter.
+ * Refuses it with refused_id if too many filters are watched. */
+static bool watch_or_refuse(struct socket *socket, const struct wire_message *message,
+                            struct watch_filter *filter, uint32_t limit, int64_t refused_id)
+{
+    struct watch_cost cost = watch_filter_cost(filter);
+    struct failure why = { 0 };
+    if (watch_open(&socket->feed, message->id, filter, limit, message->counts))
+        return true;
+    watching_explain_limit(cost, &why);
+    socket_refuse(socket, refused_id, "limit", why.text);
+    return false;
+}
 
 static void subscribe(struct socket *socket, struct wire_message *sub, int64_t floor)
 {
@@ -141,8 +151,8 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     socket_answer(socket, &message);
     struct watch_filter *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
-    if (counted && !watch_open(&socket->feed, sub->id, counted, 0, true))
-        socket_refuse(socket, -1, "limit", too_many_filters);
+    if (counted)
+        watch_or_refuse(socket, sub, counted, 0, -1);
 }
 
 static void on_floor_page(struct store_list *list, enum store_status status);
@@ -340,11 +350,8 @@ static void start_watch(struct socket *socket, const struct wire_message *watch,
                         struct watch_filter *filter)
 {
     struct buf message = { 0 };
-    if (!watch_open(&socket->feed, watch->id, filter, (uint32_t)watch->limit,
-                    watch->counts)) {
-        socket_refuse(socket, watch->id, "limit", too_many_filters);
+    if (!watch_or_refuse(socket, watch, filter, (uint32_t)watch->limit, watch->id))
         return;
-    }
     metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, watch->id, false, -1, 0, watch->ignored, &message);
     socket_answer(socket, &message);

@@ -59,6 +59,21 @@ enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
     return refused;
 }
 
+void watching_explain_limit(struct watch_cost cost, struct failure *why)
+{
+    static const char limit[] =
+        "too many different filters are watched in this environment or its project";
+    if (cost.filters == 1)
+        explain(why, ERR_BUSY,
+                "%s: try again later, or narrow the rows of a subscription yourself",
+                limit);
+    else
+        explain(why, ERR_BUSY,
+                "%s, and this one counts as %zu because it names %zu values: try again "
+                "later, or name fewer",
+                limit, cost.filters, cost.values);
+}
+
 static struct slice *slices_of(struct bytes *const *names, uint32_t count,
                                struct slice *room)
 {

@@ -16,5 +16,8 @@ enum err watching_filter(const struct identity *identity, const struct wire_mess
 enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
                         struct watch_filter **filter);
 
+/* Writes why watch_open has refused a filter of this cost. */
+void watching_explain_limit(struct watch_cost cost, struct failure *why);
+
 /* The filter of the counts beside a subscription. */
 struct watch_filter *watching_counts(const struct filter *filter);

@@ -334,6 +334,21 @@ describe("who may", () => {
     await until(async () => (await gateway.metric("runcast_subscriptions")) <= 1);
     assert.equal((await refusal(socket, { id: 3, filter: { tag: "one more" } })).op, "ok");
   });
+
+  test("a filter counts once for each sixteen values that it names", { timeout: 60_000 }, async (t) => {
+    await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);
+    const long = (name, count = 100) => ({ version: Array.from({ length: count }, (_, i) => `${name}-${i}`) });
+    for (let i = 0; i < 9; i++) {
+      const socket = await connect(t);
+      for (let k = 0; k < 16; k++) await watch(socket, k, long(`${i}-${k}`));
+    }
+    const socket = await connect(t);
+    for (const id of [1, 2]) assert.equal((await refusal(socket, { id, filter: long(`last-${id}`) })).op, "ok"); // (9 * 16 + 2) * 7 = 1022
+    assert.match((await refusal(socket, { id: 3, filter: long("more") })).message, /too many different filters .*counts as 7 because it names 100 values/);
+    assert.equal((await refusal(socket, { id: 3, filter: long("shorter", 32) })).op, "ok");
+    assert.equal((await refusal(socket, { id: 4, filter: long("0-0") })).op, "ok");
+    assert.match((await refusal(socket, { id: 5, filter: { tag: "one more" } })).message, /too many different filters .*try again later, or narrow/);
+  });
 });
 
 describe("an event stream", () => {
