@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -393,7 +394,11 @@ static bool open_all(struct child *child, const struct process_options *options,
                      struct inheritance *inheritance)
 {
     int *fds = inheritance->fds;
-    if (options->input.ptr && (fds[STDIN_FILENO] = file_of(options->input)) < 0)
+    if (options->input_file)
+        fds[STDIN_FILENO] = fcntl(options->input_file, F_DUPFD_CLOEXEC, 0);
+    else if (options->input.ptr)
+        fds[STDIN_FILENO] = file_of(options->input);
+    if (fds[STDIN_FILENO] < 0 && (options->input_file || options->input.ptr))
         return false;
     fds[LAUNCH_ORDER_FD] = order_of(options);
     return fds[LAUNCH_ORDER_FD] >= 0 &&

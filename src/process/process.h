@@ -50,6 +50,7 @@ struct process_options {
     const char *const *environment; /* "NAME=value", ended by NULL; NULL: empty */
     const char *directory;          /* NULL: the root */
     struct slice input;             /* at standard input; { 0 }: there is none */
+    int input_file; /* a descriptor of a file, at standard input instead; 0: input is */
     struct process_user user;
     struct process_limits limits;
     enum process_namespaces namespaces;

@@ -72,6 +72,32 @@ static void the_outputs_are_apart_and_the_input_is_read(void **state)
     job_finish(&job);
 }
 
+static void a_file_is_at_standard_input_to_be_read_alone(void **state)
+{
+    (void)state;
+    struct job job = { 0 };
+    char path[] = "/tmp/child-input-XXXXXX";
+    int made = mkstemp(path), file = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(made >= 0 && file >= 0);
+    assert_int_equal(write(made, "kept\n", 5), 5);
+    close(made);
+    struct process_options options = SHELL("cat; echo more >&0 || echo refused");
+    options.input_file = file;
+    run(&job, options);
+    assert_string_equal(output(&job), "kept\nrefused\n");
+    job_finish(&job);
+    assert_int_equal(fcntl(file, F_GETFD), FD_CLOEXEC);
+    close(file);
+    options.input_file = file;
+    struct failure why = { 0 };
+    struct process process;
+    assert_int_equal(process_spawn(child_world.processes, &process, &options,
+                                   &(struct process_events){ 0 }, &why),
+                     ERR_NO_ROOM);
+    assert_string_equal(why.text, "cannot start a child process: Bad file descriptor");
+    unlink(path);
+}
+
 static void the_environment_is_what_was_given(void **state)
 {
     (void)state;
@@ -400,6 +426,7 @@ int main(int argc, char **argv)
         TEST(exit_codes_arrive),
         TEST(signals_arrive_with_and_without_a_namespace),
         TEST(the_outputs_are_apart_and_the_input_is_read),
+        TEST(a_file_is_at_standard_input_to_be_read_alone),
         TEST(the_environment_is_what_was_given),
         TEST(keepers_have_no_environment),
         TEST(a_child_has_what_it_was_given_and_nothing_else),
