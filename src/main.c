@@ -18,6 +18,7 @@
 
 #include "base/log.h"
 #include "base/terminal.h"
+#include "build/unpacker.h"
 #include "config/config.h"
 #include "config/config_help.h"
 #include "config/config_tls.h"
@@ -421,6 +422,8 @@ int main(int argc, char **argv)
 
     if (launch_is_asked_for(argc, argv))
         return launch_run();
+    if (unpacker_is_asked_for(argc, argv))
+        return unpacker_run(argv[2]);
     if (config_read(&config, argc, argv, environ, &why)) {
         fprintf(stderr, "runcast: %s\n", why.text);
         return 2;

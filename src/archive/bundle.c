@@ -56,6 +56,11 @@ enum err bundle_open_fd(int file, const struct bundle_limits *limits,
     return take(fcntl(file, F_DUPFD_CLOEXEC, 0), limits, bundle, why);
 }
 
+int bundle_file(const struct bundle *bundle)
+{
+    return bundle->file;
+}
+
 void bundle_close(struct bundle *bundle)
 {
     if (!bundle)

@@ -9,8 +9,9 @@
  * read by code of this folder (gunzip.h, tar.h), in memory whose size no archive decides but for
  * the names of its files.
  *
- * All of this blocks, for seconds when the archive is large: it is for a thread of the pool
- * in the supervise process, one at a time for each bundle; never for a loop's thread. Only
+ * All of this blocks, for seconds when the archive is large: never call it on a loop's thread.
+ * Archives of strangers are read in a process of their own (build/unpacker.h); other processes only
+ * open and hash them, on a thread of the pool, one call at a time for each bundle. Only
  * bundle_cancel may come from another thread meanwhile. */
 #pragma once
 
@@ -50,6 +51,9 @@ enum err bundle_open(const char *path, const struct bundle_limits *limits,
                      struct bundle **bundle, struct failure *why);
 enum err bundle_open_fd(int file, const struct bundle_limits *limits,
                         struct bundle **bundle, struct failure *why);
+
+/* The descriptor of the archive, open for reading; borrowed until bundle_close. */
+int bundle_file(const struct bundle *bundle);
 
 /* NULL is fine. */
 void bundle_close(struct bundle *bundle);

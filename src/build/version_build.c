@@ -1,17 +1,21 @@
 /* version_build.c - the steps of a build, each of which ends in on_step.
  *
  *   OPEN      the archive is opened, folder and control group made          pool
- *   READ      judged and hashed; manifest, commands; package.json unpacked  pool
+ *   HASH      its bytes are those that were uploaded                        pool
+ *   READ      judged; answers with its texts; package.json unpacked         unpacker
+ *   JUDGE     the texts: manifest, commands, dependencies                   pool
  *   ASK       the program that will execute it says its version             child
  *   INSTALL   npm, if there are dependencies                                child
- *   UNPACK    everything: npm deletes what it does not know                 pool
+ *   UNPACK    everything: npm deletes what it does not know                 unpacker
  *   COMMANDS  one after the other                                           children
- *   PLACE     everything again, and the manifest with its paths             pool
+ *   RENEW     everything again, if there were commands                      unpacker
+ *   PLACE     the manifest with its paths                                   pool
  *   INDEX     registers the tasks with the gateway, writes index.json       child
  *   SEAL      index.json read, folder sealed and renamed                    pool
  *   CLEAN     what is not in its place is removed                           pool
  *
- * A step that fails is followed by CLEAN, and so is one that was canceled. */
+ * A step that fails is followed by CLEAN, and so is one that was canceled. This process hashes the
+ * archive and hands it on; only the unpacker (unpacker.h), a child like the others, reads it. */
 #include "build/version_build.h"
 
 #include <signal.h>
@@ -20,16 +24,16 @@
 #include "base/text.h"
 #include "base/work.h"
 #include "build/build_environment.h"
-#include "build/containerfile.h"
-#include "build/manifest.h"
+#include "build/build_texts.h"
 #include "build/package.h"
 #include "build/program_version.h"
+#include "build/unpack_answer.h"
+#include "build/unpacker.h"
 #include "build/version_folder.h"
 #include "process/cgroup.h"
 #include "json/scan.h"
 
 enum {
-    PACKAGE_BYTES_MAX = 4 << 20,
     MESSAGE_MAX = 512,
     MIB = 1 << 20,
     INDEX_MEMORY_MAX = 8192, /* MiB */
@@ -42,7 +46,21 @@ enum {
         10, /* a version by its archive, in files and bytes: packages were added */
 };
 
-enum build_part { OPEN, READ, ASK, INSTALL, UNPACK, COMMANDS, PLACE, INDEX, SEAL, CLEAN };
+enum build_part {
+    OPEN,
+    HASH,
+    READ,
+    JUDGE,
+    ASK,
+    INSTALL,
+    UNPACK,
+    COMMANDS,
+    RENEW,
+    PLACE,
+    INDEX,
+    SEAL,
+    CLEAN
+};
 
 struct version_build {
     const struct version_build_options *options;
@@ -58,14 +76,11 @@ struct version_build {
     struct failure why; /* of the step in the pool */
     enum err status;    /* the same */
 
-    struct bundle *bundle; /* from READ on */
+    struct bundle *bundle; /* from HASH on */
     struct version_folder folder;
     char group[CGROUP_PATH_MAX]; /* of the children; "": none */
-    struct buf manifest_text;    /* build.json */
-    struct buf package_text;     /* package.json; empty: the archive has none */
-    struct manifest manifest;
-    struct containerfile containerfile;
-    bool has_dependencies;
+    struct unpack_answer answer; /* of the step that unpacks */
+    struct build_texts texts;    /* from JUDGE on */
     char *program;
     struct program_version program_version;
 
@@ -96,6 +111,14 @@ __attribute__((format(printf, 2, 3))) static void fail_build(struct version_buil
     va_start(args, format);
     vsnprintf(build->message, sizeof(build->message), format, args);
     va_end(args);
+}
+
+/* A step was refused, by the pool or by the unpacker. */
+static void fail_step(struct version_build *build, enum err refused,
+                      const struct failure *why)
+{
+    fail_build(build, "%s%s", refused == ERR_STORE_FULL ? "the disk is full: " : "",
+               why->text);
 }
 
 static bool is_stopped(const struct version_build *build)
@@ -142,96 +165,30 @@ static enum err check_hash(struct version_build *build, struct failure *why)
     return explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
 }
 
-static enum err read_manifest(struct version_build *build, struct failure *why)
-{
-    enum err refused = bundle_read_file(build->bundle, SLICE("build.json"),
-                                        MANIFEST_BYTES_MAX, &build->manifest_text, why);
-    if (refused == ERR_NOT_FOUND)
-        return explain(why, ERR_INVALID, "the archive has no build.json");
-    if (!refused)
-        refused = manifest_read(buf_slice(&build->manifest_text), &build->manifest, why);
-    return refused;
-}
-
-static enum err read_containerfile(struct version_build *build, struct failure *why)
-{
-    struct buf text = { 0 };
-    enum err refused = bundle_read_file(build->bundle, SLICE("Containerfile"),
-                                        CONTAINERFILE_BYTES_MAX, &text, why);
-    if (refused == ERR_NOT_FOUND)
-        explain(why, ERR_INVALID, "the archive has no Containerfile");
-    else if (!refused)
-        refused = containerfile_read(buf_slice(&text), &build->containerfile, why);
-    buf_finish(&text);
-    return refused;
-}
-
-static enum err read_package(struct version_build *build, struct failure *why)
-{
-    enum err refused = bundle_read_file(build->bundle, SLICE("package.json"),
-                                        PACKAGE_BYTES_MAX, &build->package_text, why);
-    if (refused == ERR_NOT_FOUND)
-        return OK;
-    if (refused)
-        return refused;
-    return package_has_dependencies(buf_slice(&build->package_text),
-                                    &build->has_dependencies, why);
-}
-
-static enum err unpack(struct version_build *build, const char *const *names,
-                       struct failure *why)
-{
-    struct bundle_target target = { .folder = build->folder.folder,
-                                    .names = names,
-                                    .uid = build->task.user.uid,
-                                    .gid = build->task.user.gid };
-    return bundle_extract(build->bundle, &target, why);
-}
-
-static bool is_bun(const struct version_build *build)
-{
-    return slice_starts(slice_of(build->manifest.runtime), "bun");
-}
-
 /* For the step that installs: afterwards everything is unpacked. */
 static enum err write_package_for_bun(struct version_build *build, struct failure *why)
 {
+    const struct build_texts *texts = &build->texts;
     struct buf text = { 0 };
     enum err refused = OK;
-    if (is_bun(build) && package_without_workspaces(buf_slice(&build->package_text), &text))
+    if (build_texts_name_bun(texts) &&
+        package_without_workspaces(buf_slice(&texts->package_text), &text))
         refused = version_folder_write_package(&build->folder, buf_slice(&text), why);
     buf_finish(&text);
     return refused;
 }
 
-static enum err read_archive(struct version_build *build, struct failure *why)
+static enum err judge(struct version_build *build, struct failure *why)
 {
-    static const char *const first[] = { "package.json", "build.json", NULL };
-    enum err refused = check_hash(build, why);
-    if (!refused)
-        refused = bundle_check(build->bundle, NULL, why);
-    if (!refused)
-        refused = read_manifest(build, why);
-    if (!refused)
-        refused = read_containerfile(build, why);
-    if (!refused)
-        refused = read_package(build, why);
-    if (!refused)
-        refused = unpack(build, first, why);
+    enum err refused = build_texts_read(&build->texts, build->answer.files, why);
+    unpack_answer_finish(&build->answer);
     return refused ? refused : write_package_for_bun(build, why);
-}
-
-static enum err unpack_all(struct version_build *build, struct failure *why)
-{
-    return unpack(build, NULL, why);
 }
 
 static enum err place(struct version_build *build, struct failure *why)
 {
-    enum err refused = build->containerfile.count ? unpack(build, NULL, why) : OK;
-    return refused ? refused
-                   : version_folder_write_manifest(&build->folder,
-                                                   buf_slice(&build->manifest_text), why);
+    return version_folder_write_manifest(&build->folder,
+                                         buf_slice(&build->texts.manifest_text), why);
 }
 
 static enum err seal(struct version_build *build, struct failure *why)
@@ -239,7 +196,7 @@ static enum err seal(struct version_build *build, struct failure *why)
     const struct build_job *job = build->task.job;
     struct version_facts facts = { .id = job->deployment,
                                    .version = job->version,
-                                   .content_hash = build->manifest.content_hash,
+                                   .content_hash = build->texts.manifest.content_hash,
                                    .archive_hash = job->archive_hash,
                                    .architecture = build->options->architecture,
                                    .libc = build->options->libc,
@@ -253,9 +210,9 @@ static enum err seal(struct version_build *build, struct failure *why)
     else
         refused = version_folder_read_index(&build->folder, &build->index, why);
     if (!refused)
-        refused = version_folder_seal(&build->folder, buf_slice(&build->manifest_text),
-                                      buf_slice(&build->index), &facts, &most, &build->work,
-                                      &build->bytes, why);
+        refused = version_folder_seal(
+            &build->folder, buf_slice(&build->texts.manifest_text),
+            buf_slice(&build->index), &facts, &most, &build->work, &build->bytes, why);
     build->placed = !refused;
     return refused;
 }
@@ -273,8 +230,8 @@ static enum err clean(struct version_build *build, struct failure *why)
 }
 
 static enum err (*const pool_steps[])(struct version_build *, struct failure *) = {
-    [OPEN] = open_archive, [READ] = read_archive, [UNPACK] = unpack_all,
-    [PLACE] = place,       [SEAL] = seal,         [CLEAN] = clean,
+    [OPEN] = open_archive, [HASH] = check_hash, [JUDGE] = judge,
+    [PLACE] = place,       [SEAL] = seal,       [CLEAN] = clean,
 };
 
 /* ---- judging ---- */
@@ -282,7 +239,7 @@ static enum err (*const pool_steps[])(struct version_build *, struct failure *) 
 static enum err find_program(struct version_build *build, struct failure *why)
 {
     const struct version_build_options *options = build->options;
-    const struct manifest *manifest = &build->manifest;
+    const struct manifest *manifest = &build->texts.manifest;
     struct buf warnings = { 0 };
     enum err refused = image_needs_check(manifest, &options->image, why);
     if (!refused)
@@ -299,14 +256,19 @@ static enum err find_program(struct version_build *build, struct failure *why)
 
 /* ---- children ---- */
 
+static bool is_unpacking(const struct version_build *build)
+{
+    return build->step == READ || build->step == UNPACK || build->step == RENEW;
+}
+
 static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
 {
     struct version_build *build = container_of(process, struct version_build, process);
-    if (build->step == ASK && pipe != PROCESS_STDERR) {
+    if (build->step == ASK && pipe != PROCESS_STDERR)
         program_version_add(&build->program_version, text);
-        return;
-    }
-    if (pipe == PROCESS_STDERR || build->step != INDEX)
+    else if (is_unpacking(build) && pipe != PROCESS_STDERR)
+        unpack_answer_add(&build->answer, text);
+    else if (pipe == PROCESS_STDERR || build->step != INDEX)
         build_output_add_error(build->task.output, text);
     else
         build_output_add(build->task.output, text);
@@ -320,10 +282,12 @@ static void name_step(const struct version_build *build, char *name, size_t size
         snprintf(name, size, "installing packages");
     else if (build->step == INDEX)
         snprintf(name, size, "indexing");
+    else if (is_unpacking(build))
+        snprintf(name, size, "unpacking the archive");
     else
         snprintf(name, size, "the command '%.*s'",
                  SLICE_ARG(text_clip(
-                     slice_of(build->containerfile.commands[build->command - 1]))));
+                     slice_of(build->texts.containerfile.commands[build->command - 1]))));
 }
 
 /* Adds a possible reason after the error of a child. */
@@ -339,8 +303,14 @@ static void add_hint(struct version_build *build, struct slice lines)
             "private registry set NPM_CONFIG_USERCONFIG to a file of its own, and name "
             "that variable in --builder-env");
     else if (build->step == INDEX)
-        program_version_hint(&build->program_version, build->manifest.runtime,
+        program_version_hint(&build->program_version, build->texts.manifest.runtime,
                              build->message + len, MESSAGE_MAX - len);
+    else if (is_unpacking(build) && lines.len &&
+             memmem(lines.ptr, lines.len, "out of memory", 13))
+        snprintf(build->message + len, MESSAGE_MAX - len,
+                 "; the archive takes more memory than archives within the limits need "
+                 "(%llu MiB)",
+                 (unsigned long long)(unpack_memory(build->options->limits) / MIB));
 }
 
 static void fail_child(struct version_build *build, const char *reason)
@@ -356,6 +326,17 @@ static void fail_child(struct version_build *build, const char *reason)
         add_hint(build, lines);
 }
 
+/* The answer of READ is kept for JUDGE. */
+static void take_answer(struct version_build *build)
+{
+    struct failure why = { 0 };
+    enum err refused = unpack_answer_read(&build->answer, &why);
+    if (refused == ERR_INTERNAL)
+        fail_child(build, why.text);
+    else if (refused)
+        fail_step(build, refused, &why);
+}
+
 static void on_ended(struct process *process, const struct process_end *end)
 {
     struct version_build *build = container_of(process, struct version_build, process);
@@ -365,8 +346,10 @@ static void on_ended(struct process *process, const struct process_end *end)
     child_environment_finish(&build->environment);
     if (end->cause != PROCESS_EXITED || end->status != 0)
         fail_child(build, end->why);
+    else if (is_unpacking(build))
+        take_answer(build);
     else if (build->step == ASK &&
-             program_version_check(&build->program_version, build->manifest.runtime,
+             program_version_check(&build->program_version, build->texts.manifest.runtime,
                                    build->program, &why))
         fail_build(build, "%s", why.text);
     next_step(build);
@@ -379,10 +362,11 @@ static bool spawn(struct version_build *build, const char *const *arguments)
 {
     struct failure why = { 0 };
     struct process_options options = {
-        .program = arguments[0],
+        .program = is_unpacking(build) ? UNPACKER_PROGRAM : arguments[0],
         .arguments = arguments,
         .environment = child_environment_list(&build->environment),
         .directory = build->folder.new_path,
+        .input_file = is_unpacking(build) ? bundle_file(build->bundle) : 0,
         .user = build->task.user,
         .limits = { .open_files = OPEN_FILES,
                     .processes = build->task.user.uid ? PROCESSES : 0 },
@@ -403,6 +387,18 @@ static bool spawn(struct version_build *build, const char *const *arguments)
         fail_child(build, why.text);
     }
     return build->runs;
+}
+
+/* It gets nothing in its environment. */
+static bool unpack(struct version_build *build, enum unpack_extent extent)
+{
+    const struct bundle_limits *limits = build->options->limits;
+    struct unpack_order order = { extent, *limits, unpack_memory(limits) };
+    char text[UNPACK_ORDER_MAX];
+    const char *const arguments[] = { "runcast", UNPACKER_ROLE, text, NULL };
+    unpack_order_write(&order, text);
+    unpack_answer_finish(&build->answer);
+    return spawn(build, arguments);
 }
 
 static struct build_home home_of(const struct version_build *build)
@@ -431,12 +427,12 @@ static bool install(struct version_build *build)
                                 "--no-save",    scripts,   NULL };
     struct build_home home = home_of(build);
     build_environment_install(&build->environment, &home, build->task.job);
-    return spawn(build, is_bun(build) ? bun : npm);
+    return spawn(build, build_texts_name_bun(&build->texts) ? bun : npm);
 }
 
 static bool execute_command(struct version_build *build)
 {
-    const char *command = build->containerfile.commands[build->command++];
+    const char *command = build->texts.containerfile.commands[build->command++];
     const char *const arguments[] = { "sh", "-c", command, NULL };
     struct build_home home = home_of(build);
     struct buf line = { 0 };
@@ -456,12 +452,13 @@ static bool index_tasks(struct version_build *build)
     snprintf(memory, sizeof(memory), "--max_old_space_size=%u",
              mebibytes && mebibytes < INDEX_MEMORY_MAX ? (unsigned)mebibytes
                                                        : INDEX_MEMORY_MAX);
-    buf_print(&entry, "%s/%s", build->folder.new_path, build->manifest.index_controller);
+    buf_print(&entry, "%s/%s", build->folder.new_path,
+              build->texts.manifest.index_controller);
     buf_add_char(&entry, '\0');
     const char *const node[] = { build->program, memory, entry.ptr, NULL };
     const char *const bun[] = { build->program, "run", entry.ptr, NULL };
     build_environment_index(&build->environment, &home, build->task.job);
-    bool begun = spawn(build, is_bun(build) ? bun : node);
+    bool begun = spawn(build, build_texts_name_bun(&build->texts) ? bun : node);
     buf_finish(&entry);
     return begun;
 }
@@ -483,10 +480,8 @@ static void finish(struct version_build *build)
     version_build_done_fn *done = build->done;
     timers_clear(loop_timers(build->options->loop), &build->deadline);
     done(build->owner, &outcome);
-    buf_finish(&build->manifest_text);
-    buf_finish(&build->package_text);
-    manifest_finish(&build->manifest);
-    containerfile_finish(&build->containerfile);
+    unpack_answer_finish(&build->answer);
+    build_texts_finish(&build->texts);
     buf_finish(&build->index);
     buf_finish(&build->errors);
     free(build->program);
@@ -506,12 +501,10 @@ static void on_worked(struct work *work)
         finish(build);
         return;
     }
-    if (!build->status && build->step == READ)
+    if (!build->status && build->step == JUDGE)
         build->status = find_program(build, &build->why);
     if (build->status)
-        fail_build(build, "%s%s",
-                   build->status == ERR_STORE_FULL ? "the disk is full: " : "",
-                   build->why.text);
+        fail_step(build, build->status, &build->why);
     next_step(build);
 }
 
@@ -519,10 +512,13 @@ static void on_worked(struct work *work)
 static bool run_step(struct version_build *build)
 {
     switch (build->step) {
-    case ASK: return !is_bun(build) && ask_program(build);
-    case INSTALL: return build->has_dependencies && install(build);
+    case READ: return unpack(build, UNPACK_FIRST);
+    case UNPACK: return unpack(build, UNPACK_ALL);
+    case RENEW: return build->texts.containerfile.count && unpack(build, UNPACK_ALL);
+    case ASK: return !build_texts_name_bun(&build->texts) && ask_program(build);
+    case INSTALL: return build->texts.has_dependencies && install(build);
     case COMMANDS:
-        return build->command < build->containerfile.count && execute_command(build);
+        return build->command < build->texts.containerfile.count && execute_command(build);
     case INDEX: return !build->task.index.ptr && index_tasks(build);
     default: break;
     }
@@ -558,7 +554,7 @@ static void next_step(struct version_build *build)
 
 static void stop(struct version_build *build)
 {
-    if (build->step > OPEN && build->step < CLEAN)
+    if (build->step == HASH)
         bundle_cancel(build->bundle);
     work_stop(&build->work);
     if (build->runs)

@@ -1,11 +1,12 @@
-/* version_build.h - makes a version out of its archive: one folder, in which everything is that its
- * runs need.
+/* version_build.h - makes a version out of its archive: one folder with everything that its runs
+ * need.
  *
- *   begin ─► opened, judged ─► npm ─► everything unpacked ─► commands ─► index ─► in its place ─► done
- *              (pool)         (child)       (pool)          (children)  (child)     (pool)
+ *   begin ─► hashed ─► judged ─► npm ─► everything unpacked ─► commands ─► index ─► in its place ─► done
+ *            (pool)   (child)  (child)       (child)          (children)  (child)     (pool)
  *
- * What it executes is a stranger's: as its own user, with an environment from nothing, until its
- * deadline. It asks nobody but the children; whoever began it tells the gateway. */
+ * Strangers wrote the archive and everything in it. So it is read and executed by children: as
+ * the build's own user, with an environment from nothing, until the deadline. It asks nobody but the
+ * children; whoever began it tells the gateway. */
 #pragma once
 
 #include "archive/bundle.h"

@@ -1,6 +1,7 @@
 // Builds: a real supervise role makes versions out of bundles, whose index controllers are the test's.
 import assert from "node:assert/strict";
-import { randomUUID } from "node:crypto";
+import { spawnSync } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -168,7 +169,7 @@ test("a disk that is full fails the build in words, and the version before stays
   const { cli, newest, versions, refused, end } = await begin({ t, preload: "shim_disk", env: { SHIM_DISK: order } });
   const { json } = await cli.deploy({}, makeBundle()), before = (await cli.get("/api/v1/deployments/current")).json;
   for (const [where, reason] of [
-    [".tar.gz.new", /the disk is full: the archive cannot be written$/], [".new/src/", /the disk is full: cannot write 'src\/tasks\.mjs': No space left on device$/],
+    [".tar.gz.new", /the disk is full: the archive cannot be written$/], // the unpacker has an environment of its own, and no shim
     [".new/build.json", /the disk is full: cannot write/], [".new/runcast.json", /the disk is full: cannot write runcast\.json/],
   ]) {
     fs.writeFileSync(order, `full ${where}`);
@@ -223,14 +224,81 @@ function sharedFolder() {
 }
 /** JavaScript for an index, which ends the second time. */
 const hangsOnce = (folder) => `if (!fs.existsSync("${folder}/once")) { fs.writeFileSync("${folder}/once", ""); console.log("hangs"); await new Promise((resolve) => setTimeout(resolve, 1e9)); }`;
+/** Whether a file of a process has this text; of one that ended none has. */
+function says(pid, file, text) {
+  try { return fs.readFileSync(`/proc/${pid}/${file}`, "utf8").includes(text); } catch { return false; }
+}
+/** Processes of builds with this text among their arguments. */
+const builders = (world, text) => processesOf(path.join(world.supervisor.folder, "versions")).filter((pid) => says(pid, "cmdline", text));
 const hanging = makeBundle({ index: 'console.log("hangs"); setInterval(() => {}, 1000);' });
 async function atIndex(world, bundle = hanging) {
   const answer = world.cli.deploy({}, { ...bundle, tries: 1 });
   const id = await until(async () => { const found = await world.newest(); return found?.status === "BUILDING" && found.id; }, { what: "a deployment" });
-  await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length > 0, { what: "its index" });
+  await until(() => builders(world, "index-controller").length > 0, { what: "its index" });
   return { answer, id };
 }
 const nothingLeft = (world) => until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0 && world.versions().length === 0, { what: "the end of its processes and its folder" });
+
+describe("an archive", () => {
+  const large = makeBundle({ files: { "src/noise": randomBytes(4 << 20), "src/zeros": Buffer.alloc(256 << 20) } });
+  /** Deploys an archive that takes a moment to read, and stops the process that reads it. */
+  async function atUnpacking(world) {
+    const answer = world.cli.deploy({}, { ...large, tries: 1 });
+    const pid = await until(() => builders(world, "--unpack").find((found) => says(found, "status", "\nSeccomp:\t2\n")), { what: "its reader", everyMs: 5 });
+    process.kill(pid, "SIGSTOP");
+    return { answer, pid, id: (await world.newest()).id };
+  }
+
+  test("is read by a process of the build's user, which is killed when the deployment is canceled", async (t) => {
+    const world = await begin({ t });
+    const { answer, pid, id } = await atUnpacking(world);
+    const status = fs.readFileSync(`/proc/${pid}/status`, "utf8");
+    assert.match(status, new RegExp(`^Uid:\\t${runnerUid}\\t${runnerUid}\\t`, "m"));
+    assert.match(status, /^CapEff:\t0+$/m);
+    assert.equal((await world.cli.post(`/api/v1/deployments/${id}/cancel`, { reason: "enough" })).status, 204);
+    assert.equal((await answer).status, 422);
+    await nothingLeft(world);
+    assert.equal((await world.cli.show(id)).status, "CANCELED");
+    assert.equal((await world.cli.deploy({}, makeBundle())).status, 200, "the next one is built");
+    await world.end();
+  });
+
+  test("whose reader dies fails the deployment in words", async (t) => {
+    const world = await begin({ t });
+    const { answer, pid, id } = await atUnpacking(world);
+    process.kill(pid, "SIGKILL");
+    const { status, json } = await answer;
+    assert.equal(status, 422);
+    assert.match(json.error, /unpacking the archive failed: it was ended by signal 9 \(Killed\)/);
+    await nothingLeft(world);
+    assert.equal((await world.cli.show(id)).status, "FAILED");
+    assert.equal((await world.cli.deploy({}, large)).status, 200, "the same archive is built when its reader lives");
+    await world.end();
+  });
+
+  test("ends its reader when that needs more memory than it may have", () => { // the released one: a sanitizer has no such limit
+    const read = (bytes, memory) => {
+      const archive = path.join(temporaryFolder(), "archive.tar.gz");
+      fs.writeFileSync(archive, bytes);
+      return spawnSync(process.env.GATEWAY_RELEASE_BIN ?? "build-gcc/runcast", ["--unpack", `first 20000 1073741824 200 ${memory}`],
+        { cwd: temporaryFolder(), stdio: [fs.openSync(archive), "pipe", "pipe"], maxBuffer: 64 << 20 });
+    };
+    const { bytes } = makeBundle({ files: { "build.json": "m".repeat(12 << 20) } });
+    const { signal, stderr } = read(bytes, 4 << 20);
+    assert.deepEqual([signal, stderr.toString()], ["SIGABRT", "runcast: out of memory\n"]);
+    const { status, stdout } = read(bytes, 64 << 20);
+    assert.deepEqual([status, stdout.subarray(0, 20).toString(), stdout.subarray(-7).toString()], [0, "build.json 12582912\n", "done 0\n"]);
+  });
+
+  test("whose reader makes no progress is killed at the deployment's deadline", async (t) => {
+    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "5s"] });
+    const { answer, id } = await atUnpacking(world);
+    assert.equal((await answer).status, 422);
+    await nothingLeft(world);
+    assert.equal((await world.cli.show(id)).status, "TIMED_OUT");
+    await world.end();
+  });
+});
 
 describe("a build", () => {
   test("that is canceled is killed", async (t) => {

@@ -15,6 +15,7 @@
 #include <uv.h>
 
 #include "base/mem.h"
+#include "build/unpacker.h"
 #include "process/launch.h"
 #include "tests/support/world/unit.h"
 
@@ -226,6 +227,10 @@ bool child_world_role(int argc, char **argv, int *status)
 {
     if (launch_is_asked_for(argc, argv)) {
         *status = launch_run();
+        return true;
+    }
+    if (unpacker_is_asked_for(argc, argv)) {
+        *status = unpacker_run(argv[2]);
         return true;
     }
     if (argc == 2 && strcmp(argv[1], "--inspect") == 0) {

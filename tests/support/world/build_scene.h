@@ -1,0 +1,68 @@
+/* build_scene.h - a build of a small bundle with real children (child_world.h), whose node and npm
+ * are scripts. */
+#pragma once
+
+#include "build/version_build.h"
+
+/* A Containerfile with these commands. */
+#define BUILD_COPY "COPY --chown=node:node"
+#define BUILD_STAGE(commands)                                                              \
+    "FROM x AS build\n" BUILD_COPY " package.json ./\n"                                    \
+    "RUN npm i --no-audit --no-fund --no-save --no-package-lock\n" BUILD_COPY              \
+    " . .\n" commands BUILD_COPY " . .\nRUN mkdir -p node_modules\nFROM scratch AS code\n"
+
+extern const char build_scene_index[]; /* an index.sh that writes a right index */
+
+struct build_scene {
+    char *top;
+    struct version_build_options options;
+    struct build_job job;
+    struct version_build_task task;
+    char *archive, *scratch;
+    struct version_build *build;
+    bool done;
+    bool ok, canceled;
+    char *error, *message, *errors, *index;
+    struct build_output output;
+    struct buf log;
+    int children;   /* that are there */
+    pid_t last;     /* of those that have begun */
+    unsigned begun; /* children */
+};
+
+/* index: what index.sh of the bundle does, which the script for node executes. */
+void build_scene_begin(struct build_scene *scene, const char *containerfile,
+                       const char *index);
+void build_scene_end(struct build_scene *scene);
+
+/* Packs the bundle's folder, and begins its build. */
+void build_scene_pack(struct build_scene *scene);
+void build_scene_start(struct build_scene *scene);
+void build_scene_wait(struct build_scene *scene);
+void build_scene_run(struct build_scene *scene);
+
+/* Called back by version_build_begin. */
+void build_scene_done(void *owner, const struct version_outcome *outcome);
+
+/* Forgets what came of the build, for another one. */
+void build_scene_forget(struct build_scene *scene);
+
+/* Runs a build that fails with this message, and ends the scene. */
+void build_scene_fails(struct build_scene *scene, const char *message,
+                       const char *errors_part);
+
+/* Moves what the build has said so far to the log. */
+void build_scene_log(struct build_scene *scene);
+
+/* Names are below the folder of the scene. The path is the caller's. */
+char *build_scene_path(const struct build_scene *scene, const char *name);
+void build_scene_folder(const struct build_scene *scene, const char *name, mode_t mode);
+void build_scene_write(const struct build_scene *scene, const char *name, const char *text,
+                       mode_t mode);
+bool build_scene_has(const struct build_scene *scene, const char *name);
+
+/* The content with a zero behind it, the caller's. */
+struct buf build_scene_read(const struct build_scene *scene, const char *name);
+
+/* How many folders of versions there are, the unfinished ones too. */
+unsigned build_scene_versions(const struct build_scene *scene);
