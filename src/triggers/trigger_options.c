@@ -192,8 +192,7 @@ static struct bytes *queue_of(const struct trigger_place *place, struct slice na
     return len ? bytes_create_shared((struct slice){ clean, len }) : NULL;
 }
 
-/* An object of an option has few members, to be compared with each other, and
- * none twice. */
+/* The members of an option's object are few, and no two have the same name. */
 static enum err check_members(struct trigger_reading *r, struct slice object,
                               const char *where)
 {
@@ -233,11 +232,9 @@ static enum err read_queue_object(struct trigger_reading *r, struct slice object
 static enum err read_queue(struct trigger_reading *r, struct slice value)
 {
     struct slice name, text;
-    enum err err;
-
     if (scan_type(value) != SCAN_OBJECT)
         return reading_mistake(r, "Expected object");
-    err = read_queue_object(r, value, "options.queue", &name);
+    enum err err = read_queue_object(r, value, "options.queue", &name);
     bool is_wrapped = !err && scan_type(name) == SCAN_OBJECT;
     if (is_wrapped)
         err = read_queue_object(r, name, "options.queue.name", &name);
