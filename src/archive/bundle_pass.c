@@ -6,6 +6,10 @@
 #include "base/mem.h"
 #include "base/text.h"
 
+/* Zeros after the last entry, unpacked. GNU tar fills 10 KiB with them, or what
+ * --blocking-factor says. */
+enum { TAIL_MAX = 16 << 20 };
+
 struct pass {
     struct bundle *bundle;
     struct bundle_visitor *visitor;
@@ -109,6 +113,34 @@ static enum err take_entry(struct pass *pass, const struct tar_entry *entry)
     return take_file(pass, entry, name);
 }
 
+static bool is_zero(const char *bytes, size_t len)
+{
+    return !len || (!bytes[0] && memcmp(bytes, bytes + 1, len - 1) == 0);
+}
+
+/* Reads to the end of the file: the trailer of gzip, whose checksum gunzip.c compares, follows
+ * the last of these zeros. */
+static enum err read_tail(struct pass *pass)
+{
+    uint64_t len = 0;
+    for (;;) {
+        size_t got;
+        struct tar *tar = &pass->tar;
+        enum err err = check_canceled(pass);
+        err = err ? err
+                  : gunzip_read(&tar->gunzip, tar->bytes, TAR_READ_SIZE, &got, pass->why);
+        if (err || !got)
+            return err;
+        if (!is_zero(tar->bytes, got))
+            return explain(pass->why, ERR_INVALID,
+                           "the archive cannot be read: more follows its end");
+        len += got;
+        if (len > TAIL_MAX)
+            return explain(pass->why, ERR_TOO_LARGE,
+                           "more than %d zeros follow the end of the archive", TAIL_MAX);
+    }
+}
+
 static enum err read_all(struct pass *pass)
 {
     bool ended = false;
@@ -116,7 +148,7 @@ static enum err read_all(struct pass *pass)
         struct tar_entry entry;
         enum err err = tar_next(&pass->tar, &entry, &ended, pass->why);
         if (err || ended)
-            return err;
+            return err ? err : read_tail(pass);
         err = take_entry(pass, &entry);
         if (err)
             return err;

@@ -2,6 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tests/support/world/heap_meter.h"
 #include "tests/support/world/made_archive.h"
@@ -241,6 +242,63 @@ static void damaged_gzip_is_refused(void **state)
     made_finish(&made);
 }
 
+static void add_end(struct made_archive *made, struct buf *packed)
+{
+    buf_clear(packed);
+    buf_clear(&made->tar);
+    tar_add_file(&made->tar, "package.json", "{}");
+    tar_end(&made->tar);
+    tar_gzip(buf_slice(&made->tar), packed);
+}
+
+/* tar has seen its end before gzip's trailer is read. */
+static void a_damaged_or_missing_gzip_trailer_is_refused(void **state)
+{
+    (void)state;
+    struct made_archive made = { 0 };
+    struct buf packed = { 0 };
+    add_end(&made, &packed);
+    assert_packed(buf_slice(&packed), NULL);
+    for (size_t at = packed.len - 8; at < packed.len; at++) { /* checksum and size */
+        packed.ptr[at] ^= 1;
+        assert_packed(
+            buf_slice(&packed),
+            "the archive cannot be read: its checksum does not match its content");
+        packed.ptr[at] ^= 1;
+    }
+    for (size_t len = packed.len - 8; len < packed.len; len++)
+        assert_packed((struct slice){ packed.ptr, len },
+                      "the archive cannot be read: it ends too early");
+    buf_add_text(&packed, "more");
+    assert_packed(buf_slice(&packed), "the archive is not a tar archive in gzip");
+    buf_finish(&packed);
+    made_finish(&made);
+}
+
+static void only_zeros_may_follow_the_end_of_the_archive(void **state)
+{
+    (void)state;
+    struct made_archive made = { 0 };
+    struct buf packed = { 0 };
+    struct failure why = { 0 };
+    char *zeros = calloc(1, 1 << 20);
+    add_end(&made, &packed);
+    tar_gzip((struct slice){ zeros, 10240 }, &packed);
+    assert_packed(buf_slice(&packed), NULL);
+    zeros[10239] = 1;
+    tar_gzip((struct slice){ zeros, 10240 }, &packed);
+    assert_packed(buf_slice(&packed), "the archive cannot be read: more follows its end");
+    zeros[10239] = 0;
+    add_end(&made, &packed);
+    for (int i = 0; i < 17; i++)
+        tar_gzip((struct slice){ zeros, 1 << 20 }, &packed);
+    assert_int_equal(made_check_bytes(buf_slice(&packed), &why), ERR_TOO_LARGE);
+    assert_string_equal(why.text, "more than 16777216 zeros follow the end of the archive");
+    free(zeros);
+    buf_finish(&packed);
+    made_finish(&made);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +312,8 @@ int main(void)
         cmocka_unit_test(gzip_members_that_follow_each_other_are_one),
         cmocka_unit_test(a_gzip_header_may_have_a_name_a_comment_and_more),
         cmocka_unit_test(damaged_gzip_is_refused),
+        cmocka_unit_test(a_damaged_or_missing_gzip_trailer_is_refused),
+        cmocka_unit_test(only_zeros_may_follow_the_end_of_the_archive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
