@@ -46,8 +46,33 @@ struct telemetry {
     struct body_fields *fields;
     struct environment *env;
     struct otlp otlp;
+    size_t lost;           /* records beyond OTLP_STEPS_MAX */
+    char lost_run[ID_MAX]; /* the run of the first of them */
     struct deferred deferred;
 };
+
+/* Counts a record beyond OTLP_STEPS_MAX. Only the first one's run is read: reading all would cost
+ * what the limit saves. */
+static void pass_over(struct telemetry *op, struct slice record)
+{
+    struct trace_event event;
+    if (!op->lost++ && !otlp_read(&op->otlp, record, op->lost_run, &event))
+        bytes_unref(event.json);
+}
+
+/* Counts the records that were passed over on their run. A body that has more than could be
+ * counted has lost one more at least. */
+static void count_lost(struct telemetry *op)
+{
+    size_t lost = op->lost + (op->otlp.cut ? 1 : 0);
+    if (!lost)
+        return;
+    if (environment_find(op->env, slice_of(op->lost_run)))
+        traces_lose(api_traces(op->call->api), op->env, slice_of(op->lost_run), LOSS_LIMIT,
+                    lost);
+    else
+        traces_drop(lost);
+}
 
 static void add(struct telemetry *op, struct slice record)
 {
@@ -62,10 +87,18 @@ static void add(struct telemetry *op, struct slice record)
         traces_drop(1);
     } else if (engine_check_quota(op->env, event.json->len, &why)) {
         bytes_unref(event.json);
-        traces_lose(traces, op->env, slice_of(run_id), LOSS_QUOTA);
+        traces_lose(traces, op->env, slice_of(run_id), LOSS_QUOTA, 1);
     } else {
         traces_add(traces, op->env, slice_of(run_id), &event);
     }
+}
+
+static void take_record(struct telemetry *op, struct slice record)
+{
+    if (otlp_is_beyond(&op->otlp))
+        pass_over(op, record);
+    else
+        add(op, record);
 }
 
 static void go_on(struct deferred *deferred)
@@ -77,11 +110,12 @@ static void go_on(struct deferred *deferred)
     bool more = true;
     while (more && stint_goes_on(&stint))
         if ((more = !op->call->x->gone && otlp_next(&op->otlp, &record)) && record.ptr)
-            add(op, record);
+            take_record(op, record);
     if (more) {
         loop_defer(loop, &op->deferred);
         return;
     }
+    count_lost(op);
     body_fields_free(op->fields);
     discard(op->call);
     free(op);

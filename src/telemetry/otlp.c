@@ -149,11 +149,6 @@ static bool read_attributes(struct slice attributes, struct otlp_facts *facts,
 
 /* ---- the records of a body ---- */
 
-static bool step(struct otlp *otlp)
-{
-    return otlp->steps++ < OTLP_STEPS_MAX;
-}
-
 /* A member of a body, resource or scope, which may have any number of others. */
 static struct slice part_of(struct slice object, const char *name)
 {
@@ -232,10 +227,11 @@ bool otlp_next(struct otlp *otlp, struct slice *record)
     *record = (struct slice){ 0 };
     if (open_found(otlp) || !read_shared(otlp))
         return true;
-    if (scan_next_element(&otlp->records, record))
-        return step(otlp);
-    return step(otlp) && (scan_next_element(&otlp->scopes, &otlp->scope) ||
-                          scan_next_element(&otlp->resources, &otlp->resource));
+    bool found = scan_next_element(&otlp->records, record) ||
+                 scan_next_element(&otlp->scopes, &otlp->scope) ||
+                 scan_next_element(&otlp->resources, &otlp->resource);
+    otlp->cut = found && otlp->steps++ >= OTLP_COUNTED_MAX;
+    return found && !otlp->cut;
 }
 
 /* ---- what is kept ---- */

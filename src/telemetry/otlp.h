@@ -19,7 +19,8 @@ enum {
         128 * 1024, /* bytes as sent; of a longer one the attributes are left out */
     OTLP_SPAN_LEN = 16,
     OTLP_VALUE_DEPTH = 16,  /* of an attribute's lists */
-    OTLP_STEPS_MAX = 10000, /* resources, scopes and records of a body together */
+    OTLP_STEPS_MAX = 10000,    /* resources, scopes and records of a body together */
+    OTLP_COUNTED_MAX = 100000, /* the same, with those that are only counted */
 };
 
 /* Where a record comes from. */
@@ -32,7 +33,8 @@ struct otlp_facts {
 /* A place in a body; the body stays while it is used. */
 struct otlp {
     bool logs;
-    unsigned steps;           /* of OTLP_STEPS_MAX */
+    unsigned steps;           /* of OTLP_COUNTED_MAX */
+    bool cut;                 /* the body has more than was counted */
     struct otlp_facts shared; /* what the resource says of all its records */
     struct slice body, resource, about, scope; /* not opened yet; absent: opened */
     struct scan_members resources, scopes, records;
@@ -42,10 +44,17 @@ struct otlp {
 /* Of text that is valid JSON. */
 void otlp_begin(struct otlp *otlp, struct slice body, bool logs);
 
-/* False at the end, and behind OTLP_STEPS_MAX: what is left is dropped. True without a record,
- * which is absent then: finding it takes more than one call, each of which walks over the body
- * at most once, or reads a few of a resource's attributes. */
+/* Returns false at the end, and after OTLP_COUNTED_MAX steps, which sets otlp->cut. Returns true
+ * without a record, which is absent then, while finding one takes another call. Each call walks
+ * over the body at most once, or reads a few of a resource's attributes. */
 bool otlp_next(struct otlp *otlp, struct slice *record);
+
+/* Returns true if the record that otlp_next found lies beyond OTLP_STEPS_MAX: it may only be
+ * counted. */
+static inline bool otlp_is_beyond(const struct otlp *otlp)
+{
+    return otlp->steps > OTLP_STEPS_MAX;
+}
 
 struct trace_event {
     char span[OTLP_SPAN_LEN + 1];

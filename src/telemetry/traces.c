@@ -171,11 +171,11 @@ static void set_timer(struct trace *trace)
                                      : 0);
 }
 
-static void count_loss(struct trace *trace, enum trace_loss why)
+static void count_loss(struct trace *trace, enum trace_loss why, size_t count)
 {
-    trace->counts.lost[why]++;
+    trace->counts.lost[why] += (int64_t)count;
     trace->dirty = true;
-    traces_drop(1);
+    traces_drop(count);
 }
 
 /* A beginning that comes late, and a span that comes twice, are no news. */
@@ -193,7 +193,7 @@ static void keep(struct trace *trace, struct trace_event *event)
         bytes_unref(event->json);
     } else if (!trace_limits_allow(&trace->traces->limits, &trace->counts, event)) {
         bytes_unref(event->json);
-        count_loss(trace, LOSS_LIMIT);
+        count_loss(trace, LOSS_LIMIT, 1);
     } else {
         const struct trace_event *known = spans_find(&trace->pending, event->span);
         size_t gone = known ? known->json->len : 0;
@@ -455,16 +455,16 @@ void traces_add(struct traces *traces, struct environment *env, struct slice run
         metric_add(M_TRACE_EVENTS, 1);
     } else {
         bytes_clear(&event->json);
-        count_loss(trace, LOSS_MEMORY);
+        count_loss(trace, LOSS_MEMORY, 1);
     }
     set_timer(trace);
 }
 
 void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
-                 enum trace_loss why)
+                 enum trace_loss why, size_t count)
 {
     struct trace *trace = use(traces, env, run_id);
-    count_loss(trace, why);
+    count_loss(trace, why, count);
     set_timer(trace);
 }
 

@@ -47,9 +47,9 @@ bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint);
 void traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event);
 
-/* Counts a record on the run that was dropped before it came here. */
+/* Counts records on the run that were dropped before they came here. */
 void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
-                 enum trace_loss why);
+                 enum trace_loss why, size_t count);
 
 /* Adds a warning of the gateway's own to the logs of a run. */
 void traces_warn(struct traces *traces, struct environment *env, struct slice run_id,

@@ -282,6 +282,21 @@ describe("what is sent", () => {
     await attempt.succeed(1);
   });
 
+  test("beyond 10,000 records of a body is dropped, and counted on its run", async () => {
+    const [many, late, none] = [await take(), await take(), await take()], before = await counted("dropped");
+    const short = (run) => ({ body: { stringValue: "x" }, attributes: attributes({ "ctx.run.id": run }) });
+    await tell(many, logs(...Array.from({ length: 15_000 }, () => short(many.id))));
+    const { events: all, dropped } = await read(`${many.id}/events`);
+    assert.deepEqual([all.length, dropped.count, dropped.limit], [9_998, 5_002, 5_002]);
+    assert.equal((await counted("dropped")) - before, 5_002);
+    const empty = (count, records) => ["logs", { resourceLogs: [{ scopeLogs: [...Array.from({ length: count }, () => ({})), { logRecords: records }] }] }];
+    await tell(late, empty(10_000, [short(late.id)]));
+    assert.deepEqual([await events(late.id), (await read(`${late.id}/events`)).dropped.count], [[], 1]);
+    await tell(none, empty(150_000, [short(none.id)]));
+    assert.equal((await counted("dropped")) - before, 5_004);
+    await Promise.all([many.succeed(1), late.succeed(1), none.succeed(1)]);
+  });
+
   test("in 10,000 lines arrives whole, as does the end of each span that had begun", async () => {
     const attempt = await take(), id = hex(), line = (i) => log(attempt.id, `line ${i}`, { parent: id, at: began + i, more: { text: "x".repeat(200) } });
     await tell(attempt, spans(partial(attempt.id, id, { name: "Attempt 1" })));

@@ -350,27 +350,62 @@ static void no_call_opens_more_than_one_part_of_a_body(void **state)
     assert_in_range(calls, 4 + 2, 4 + 2 + 2); /* and finding the resource, the scope */
 }
 
-static void a_body_has_only_so_many_records(void **state)
+/* Elements of a list of resources, of scopes, or of spans. */
+static void make_body(struct buf *body, size_t list, int elements)
 {
-    (void)state;
     static const char *const around[][2] = {
         { "{\"resourceSpans\":[", "]}" },
         { "{\"resourceSpans\":[{\"scopeSpans\":[", "]}]}" },
         { "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[", "]}]}]}" },
     };
-    for (size_t i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
+    buf_add_text(body, around[list][0]);
+    add_times(body, "{}", elements);
+    buf_add_text(body, around[list][1]);
+}
+
+/* Returns how many records are found; *within: those that may be kept. */
+static unsigned count_records(struct otlp *otlp, struct slice body, unsigned *within)
+{
+    struct slice record;
+    unsigned count = 0;
+    *within = 0;
+    for (otlp_begin(otlp, body, false); next_record(otlp, &record); count++)
+        *within += !otlp_is_beyond(otlp);
+    return count;
+}
+
+static void records_beyond_10000_of_a_body_are_only_counted(void **state)
+{
+    (void)state;
+    for (size_t list = 0; list < 3; list++) {
         struct buf body = { 0 };
-        struct slice record;
         struct otlp otlp;
-        unsigned count = 0;
-        buf_add_text(&body, around[i][0]);
-        add_times(&body, "{}", 2 * OTLP_STEPS_MAX);
-        buf_add_text(&body, around[i][1]);
-        otlp_begin(&otlp, buf_slice(&body), false);
-        while (next_record(&otlp, &record))
-            count++;
-        assert_in_range(otlp.steps, OTLP_STEPS_MAX, OTLP_STEPS_MAX + 3);
-        assert_in_range(count, i == 2 ? OTLP_STEPS_MAX - 3 : 0, OTLP_STEPS_MAX);
+        unsigned within;
+        make_body(&body, list, 2 * OTLP_STEPS_MAX);
+        unsigned count = count_records(&otlp, buf_slice(&body), &within);
+        assert_int_equal(count, list == 2 ? 2 * OTLP_STEPS_MAX : 0);
+        assert_int_equal(within, list == 2 ? OTLP_STEPS_MAX - 2 : 0);
+        assert_false(otlp.cut);
+        buf_finish(&body);
+    }
+}
+
+static void a_body_with_more_than_is_counted_is_cut(void **state)
+{
+    (void)state;
+    for (size_t list = 0; list < 3; list++) {
+        struct buf body = { 0 };
+        struct otlp otlp;
+        unsigned within;
+        int exactly = OTLP_COUNTED_MAX - (int)list; /* those around them count, too */
+        make_body(&body, list, exactly);
+        count_records(&otlp, buf_slice(&body), &within);
+        assert_false(otlp.cut);
+        buf_clear(&body);
+        make_body(&body, list, exactly + 1);
+        unsigned count = count_records(&otlp, buf_slice(&body), &within);
+        assert_true(otlp.cut);
+        assert_int_equal(count, list == 2 ? exactly : 0);
         buf_finish(&body);
     }
 }
@@ -385,7 +420,8 @@ int main(void)
         cmocka_unit_test(what_a_resource_says_is_read_once),
         cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
         cmocka_unit_test(no_call_opens_more_than_one_part_of_a_body),
-        cmocka_unit_test(a_body_has_only_so_many_records),
+        cmocka_unit_test(records_beyond_10000_of_a_body_are_only_counted),
+        cmocka_unit_test(a_body_with_more_than_is_counted_is_cut),
         cmocka_unit_test(attributes_beyond_4096_are_cut_and_the_record_says_so),
         cmocka_unit_test(members_of_a_record_beyond_1000_are_ignored),
         cmocka_unit_test(an_attribute_longer_than_a_record_may_be_is_ignored),
