@@ -88,6 +88,9 @@ static void add(struct telemetry *op, struct slice record)
     } else if (engine_check_quota(op->env, event.json->len, &why)) {
         bytes_unref(event.json);
         traces_lose(traces, op->env, slice_of(run_id), LOSS_QUOTA, 1);
+    } else if (traces_is_full(traces, op->env)) {
+        bytes_unref(event.json);
+        traces_lose(traces, op->env, slice_of(run_id), LOSS_SHARE, 1);
     } else {
         traces_add(traces, op->env, slice_of(run_id), &event);
     }

@@ -18,7 +18,7 @@ enum {
     OTLP_RECORD_MAX =
         128 * 1024, /* bytes as sent; of a longer one the attributes are left out */
     OTLP_SPAN_LEN = 16,
-    OTLP_VALUE_DEPTH = 16,  /* of an attribute's lists */
+    OTLP_VALUE_DEPTH = 16,     /* of an attribute's lists */
     OTLP_STEPS_MAX = 10000,    /* resources, scopes and records of a body together */
     OTLP_COUNTED_MAX = 100000, /* the same, with those that are only counted */
 };

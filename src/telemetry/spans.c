@@ -94,6 +94,14 @@ void spans_merge(struct spans *spans, const struct trace_event *event)
         bytes_unref(event->json);
 }
 
+void spans_merge_all(struct spans *spans, const struct spans *others)
+{
+    for (size_t i = 0; i < others->count; i++) {
+        bytes_ref(others->events[i].json);
+        spans_merge(spans, &others->events[i]);
+    }
+}
+
 void spans_split(struct spans *from, size_t count, struct spans *first)
 {
     struct spans all = *from;

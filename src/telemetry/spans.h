@@ -33,6 +33,9 @@ void spans_replace(struct spans *spans, struct trace_event *known,
  * and is left out. Takes over the event's text. */
 void spans_merge(struct spans *spans, const struct trace_event *event);
 
+/* Merges all events of another one, each with a reference to its text. */
+void spans_merge_all(struct spans *spans, const struct spans *others);
+
 /* Moves the first events, as they came, to an empty one; from was never sorted. */
 void spans_split(struct spans *from, size_t count, struct spans *first);
 

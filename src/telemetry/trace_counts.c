@@ -6,7 +6,10 @@
 #include "json/members.h"
 
 static const char *const loss_names[LOSS_KINDS] = {
-    [LOSS_LIMIT] = "limit", [LOSS_MEMORY] = "memory", [LOSS_QUOTA] = "quota"
+    [LOSS_LIMIT] = "limit",
+    [LOSS_MEMORY] = "memory",
+    [LOSS_QUOTA] = "quota",
+    [LOSS_SHARE] = "share",
 };
 
 struct counted_member {

@@ -19,6 +19,7 @@ enum trace_loss {
     LOSS_LIMIT,  /* the run has as many as it may have */
     LOSS_MEMORY, /* too many of the project waited for the store */
     LOSS_QUOTA,  /* the project stores as much as it may */
+    LOSS_SHARE,  /* runs that have not ended keep all the logs that it may keep */
     LOSS_KINDS
 };
 

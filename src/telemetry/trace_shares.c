@@ -6,10 +6,13 @@
  *             first; each commit writes the rest into the document
  *
  * How much an environment has is known only from a sweep. Until then the bytes that it stores in
- * total, which the store knows, are the upper bound: most projects are never swept. */
+ * total, which the store knows, are the upper bound: most projects are never swept.
+ *
+ * An environment that is full stores nothing, so that no commit begins a sweep: a timer does. */
 #include "telemetry/trace_shares.h"
 
 #include "accounts/accounts.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/slots.h"
@@ -22,12 +25,15 @@ enum {
     PIECES_AT_ONCE = 100,
     UNKNOWN = -1,
     AGAIN_PART = 64, /* a sweep is repeated when this part of the limit was written since */
+    AGAIN_MS = 5000, /* and this long after it left an environment full */
 };
 
 /* The bound of an environment or a project; it was exact at the last sweep. */
 struct bound {
     int64_t counted; /* UNKNOWN: never */
-    int64_t written; /* since */
+    int64_t written; /* since the last sweep began */
+    bool full;       /* an environment's */
+    bool warned;     /* the log has said so */
 };
 
 struct holder {
@@ -41,14 +47,16 @@ struct holder {
 struct part {
     uint32_t env;
     int64_t bytes, goal;
+    int64_t before; /* bound::written when the sweep began */
 };
 
 struct share_sweep {
     struct trace_shares *shares; /* NULL: the gateway stops */
     struct holder *holder;
     struct part *parts;
-    size_t count, at; /* parts */
-    bool trims;       /* counts before */
+    size_t count, at;   /* parts */
+    int64_t before_all; /* as part::before, of the holder */
+    bool trims;         /* counts before */
     struct store_scan scan;
     char from[ID_MAX];
     size_t next;                /* document of the page */
@@ -68,6 +76,8 @@ struct trace_shares {
     struct slots environments; /* struct bound */
     struct list waiting;       // holder::link
     struct share_sweep *sweep; /* NULL: none */
+    struct timer timer;        /* armed while an environment is full */
+    uint32_t timer_kind;
     bool stopped;
 };
 
@@ -117,6 +127,16 @@ static bool may_exceed(const struct bound *bound, int64_t stored, int64_t limit)
            (bound->counted + bound->written > limit && bound->written > limit / AGAIN_PART);
 }
 
+static void ask_for_sweep(struct trace_shares *shares, struct holder *holder)
+{
+    if (shares->stopped || holder->waiting ||
+        (shares->sweep && shares->sweep->holder == holder))
+        return;
+    holder->waiting = true;
+    list_append(&shares->waiting, &holder->link);
+    next_sweep(shares);
+}
+
 static void on_stored(void *owner, struct environment *env, int64_t bytes)
 {
     struct trace_shares *shares = owner;
@@ -129,14 +149,39 @@ static void on_stored(void *owner, struct environment *env, int64_t bytes)
     int64_t all = (int64_t)account->project->stored.used;
     bound->written += bytes;
     holder->bound.written += bytes;
-    if (holder->waiting || (shares->sweep && shares->sweep->holder == holder) ||
-        !(may_exceed(bound, store->ops->position(store, env->number).stored,
+    if (!(may_exceed(bound, store->ops->position(store, env->number).stored,
                      shares->limits.environment) ||
           may_exceed(&holder->bound, all, shares->limits.project)))
         return;
-    holder->waiting = true;
-    list_append(&shares->waiting, &holder->link);
-    next_sweep(shares);
+    ask_for_sweep(shares, holder);
+}
+
+static bool is_full(const void *owner, const struct environment *env)
+{
+    const struct trace_shares *shares = owner;
+    const struct bound *bound = slots_get(&shares->environments, env->number);
+    return bound && bound->full;
+}
+
+/* Leaves an armed timer alone, so that sweeps of one project do not put off those of others. */
+static void set_timer(struct trace_shares *shares)
+{
+    if (!shares->timer.place)
+        loop_set_timer(engine_loop(shares->engine), &shares->timer, shares->timer_kind,
+                       AGAIN_MS);
+}
+
+/* Arms the timer again: a sweep that fails does not. */
+static void sweep_full_ones(struct timer *timer)
+{
+    struct trace_shares *shares = container_of(timer, struct trace_shares, timer);
+    for (struct account *a = NULL; (a = accounts_next(shares->accounts, a));) {
+        struct bound *bound = slots_get(&shares->environments, a->number);
+        if (!bound || !bound->full || a->forgotten)
+            continue;
+        ask_for_sweep(shares, holder_of(shares, a->project));
+        set_timer(shares);
+    }
 }
 
 /* ---- a sweep ---- */
@@ -219,12 +264,38 @@ static void set_goals(struct share_sweep *sweep)
     }
 }
 
+static void note_full(struct trace_shares *shares, struct bound *bound, uint32_t env)
+{
+    struct environment *environment = engine_environment(shares->engine, env);
+    set_timer(shares);
+    if (bound->warned || !environment)
+        return;
+    bound->warned = true;
+    log_warn("logs of unfinished runs exceed their share; dropping new ones", "environment",
+             environment->id, "bytes", log_number(bound->counted), NULL);
+}
+
+/* Bytes that were stored during the sweep may be missing in the count, so they stay in written.
+ * Beyond the project's limit only environments above the common level are full, so that one with
+ * little is not silenced by the others. */
 static void note_counts(struct share_sweep *sweep)
 {
-    for (size_t i = 0; i < sweep->count; i++)
-        *bound_of(sweep->shares, sweep->parts[i].env) =
-            (struct bound){ .counted = sweep->parts[i].bytes };
-    sweep->holder->bound = (struct bound){ .counted = sum_of(sweep) };
+    struct trace_shares *shares = sweep->shares;
+    const struct trace_share_limits *limits = &shares->limits;
+    int64_t sum = sum_of(sweep);
+    bool is_over = limits->project && sum > limits->project;
+    for (size_t i = 0; i < sweep->count; i++) {
+        const struct part *part = &sweep->parts[i];
+        struct bound *bound = bound_of(shares, part->env);
+        bound->counted = part->bytes;
+        bound->written -= part->before;
+        bound->full = (limits->environment && part->bytes > limits->environment) ||
+                      (is_over && part->bytes > part->goal);
+        if (bound->full)
+            note_full(shares, bound, part->env);
+    }
+    sweep->holder->bound.counted = sum;
+    sweep->holder->bound.written -= sweep->before_all;
 }
 
 static void next_part(struct share_sweep *sweep)
@@ -409,8 +480,12 @@ static void add_parts(struct share_sweep *sweep)
         if (a->project == sweep->holder->project && !a->forgotten) {
             sweep->parts =
                 mem_resize(sweep->parts, (sweep->count + 1) * sizeof(struct part));
-            sweep->parts[sweep->count++] = (struct part){ .env = a->number };
+            sweep->parts[sweep->count++] = (struct part){
+                .env = a->number,
+                .before = bound_of(sweep->shares, a->number)->written,
+            };
         }
+    sweep->before_all = sweep->holder->bound.written;
 }
 
 static void next_sweep(struct trace_shares *shares)
@@ -440,7 +515,9 @@ struct trace_shares *trace_shares_create(struct engine *engine, struct accounts 
     shares->limits = *limits;
     table_init(&shares->holders, holder_key);
     list_init(&shares->waiting);
-    traces_on_stored(traces, on_stored, shares);
+    shares->timer_kind = timers_kind(loop_timers(engine_loop(engine)), sweep_full_ones);
+    traces_watch(traces, &(struct traces_watcher){
+                             .stored = on_stored, .is_full = is_full, .owner = shares });
     return shares;
 }
 
@@ -457,7 +534,8 @@ void trace_shares_destroy(struct trace_shares *shares)
         return;
     if (shares->sweep)
         shares->sweep->shares = NULL;
-    traces_on_stored(shares->traces, NULL, NULL);
+    traces_watch(shares->traces, NULL);
+    timers_clear(loop_timers(engine_loop(shares->engine)), &shares->timer);
     for (struct holder *holder; (holder = table_next(&shares->holders, &at));)
         free(holder);
     table_finish(&shares->holders);

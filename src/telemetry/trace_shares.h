@@ -5,7 +5,10 @@
  * Beyond its share an environment loses the logs of those of its ended runs that began first,
  * until it has 7/8 of it. A project has a share, too, however many branches it makes: beyond
  * it the environments with the most logs give first, all down to one level. The document of each
- * such run stays and counts what was removed. */
+ * such run stays and counts what was removed.
+ *
+ * Logs of runs that have not ended stay. An environment that has too much of them is full: its
+ * records are dropped until a sweep finds less. */
 #pragma once
 
 #include <stddef.h>

@@ -44,8 +44,7 @@ struct traces {
     struct list loads;  // trace_load::link
     struct list writes; // trace_write::link
     uint32_t kind;      /* of timers */
-    traces_stored_fn *on_stored;
-    void *stored_owner;
+    struct traces_watcher watcher;
 };
 
 struct trace {
@@ -236,8 +235,9 @@ static void commit_pieces(struct trace *trace, const struct trace_write *write)
     trace->counts.pieces = write->counts.pieces;
     trace->stored = write->counts;
     trace->version++;
-    if (traces->on_stored)
-        traces->on_stored(traces->stored_owner, trace->env, trace->stored.bytes - before);
+    if (traces->watcher.stored)
+        traces->watcher.stored(traces->watcher.owner, trace->env,
+                               trace->stored.bytes - before);
 }
 
 static void on_written(struct document_write *done, enum err status)
@@ -485,23 +485,14 @@ bool traces_have(const struct traces *traces, struct environment *env, struct sl
 
 /* ---- for readers ---- */
 
-static void copy_events(const struct spans *from, struct spans *to)
-{
-    for (size_t i = 0; i < from->count; i++) {
-        struct trace_event event = from->events[i];
-        bytes_ref(event.json);
-        spans_merge(to, &event);
-    }
-}
-
 /* Answers the request that waits longest. A run may have 10,000 pending events, so each answer is
  * a unit of work. */
 static void answer_one(struct trace *trace)
 {
     struct trace_now *now = container_of(list_take(&trace->asked), struct trace_now, link);
     now->counts = trace->counts;
-    copy_events(&trace->writing, &now->events);
-    copy_events(&trace->pending, &now->events);
+    spans_merge_all(&now->events, &trace->writing);
+    spans_merge_all(&now->events, &trace->pending);
     now->done(now, trace->failed && !trace->version ? ERR_STORE : OK);
     if (list_empty(&trace->asked))
         set_timer(trace);
@@ -550,10 +541,14 @@ struct traces *traces_create(struct engine *engine, struct accounts *accounts,
     return traces;
 }
 
-void traces_on_stored(struct traces *traces, traces_stored_fn *fn, void *owner)
+void traces_watch(struct traces *traces, const struct traces_watcher *watcher)
 {
-    traces->on_stored = fn;
-    traces->stored_owner = owner;
+    traces->watcher = watcher ? *watcher : (struct traces_watcher){ 0 };
+}
+
+bool traces_is_full(const struct traces *traces, const struct environment *env)
+{
+    return traces->watcher.is_full && traces->watcher.is_full(traces->watcher.owner, env);
 }
 
 static void write_if_dirty(struct trace *trace)

@@ -31,9 +31,20 @@ struct traces *traces_create(struct engine *engine, struct accounts *accounts,
 /* Writes in flight still reach the store. Accepts NULL. */
 void traces_destroy(struct traces *traces);
 
-/* Calls fn after each commit, with how many bytes of records the environment has more. */
-typedef void traces_stored_fn(void *owner, struct environment *env, int64_t bytes);
-void traces_on_stored(struct traces *traces, traces_stored_fn *fn, void *owner);
+/* How much each environment may keep is another's to watch (trace_shares.h). */
+struct traces_watcher {
+    /* Called after each commit, with how many bytes of records the environment has more. */
+    void (*stored)(void *owner, struct environment *env, int64_t bytes);
+    /* Returns true while the environment may keep no more. */
+    bool (*is_full)(const void *owner, const struct environment *env);
+    void *owner;
+};
+
+/* NULL: nobody watches any more. */
+void traces_watch(struct traces *traces, const struct traces_watcher *watcher);
+
+/* Returns true while records of the environment are to be dropped. */
+bool traces_is_full(const struct traces *traces, const struct environment *env);
 
 /* Writes everything that is pending now. */
 void traces_write_all(struct traces *traces);

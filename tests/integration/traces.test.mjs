@@ -259,7 +259,7 @@ describe("what is sent", () => {
     let before = await counted("dropped", own);
     for (let i = 0; i < 11; i++) await tell(many, logs(...Array.from({ length: 100 }, (_, k) => log(many.id, `${i}-${k}`))), own);
     const all = await read(`${many.id}/events`, { own });
-    assert.deepEqual([all.events.length, all.dropped], [1000, { count: 100, limit: 100, memory: 0, quota: 0 }]);
+    assert.deepEqual([all.events.length, all.dropped], [1000, { count: 100, limit: 100, memory: 0, quota: 0, share: 0 }]);
     assert.equal((await counted("dropped", own)) - before, 100);
     before = await counted("dropped", own);
     for (let i = 0; i < 6; i++) await tell(long, spans(span(long.id, { more: { text: "x".repeat(60_000) } })), own);
@@ -303,7 +303,7 @@ describe("what is sent", () => {
     for (let i = 0; i < 10_000; i += 500) await tell(attempt, logs(...Array.from({ length: 500 }, (_, k) => line(i + k))));
     await tell(attempt, spans(span(attempt.id, { id, name: "Attempt 1", ms: 77 })));
     const { events: all, dropped } = await read(`${attempt.id}/events`);
-    assert.deepEqual([all.length, dropped], [10_000, { count: 1, limit: 1, memory: 0, quota: 0 }]);
+    assert.deepEqual([all.length, dropped], [10_000, { count: 1, limit: 1, memory: 0, quota: 0, share: 0 }]);
     assert.deepEqual([all[0].message, all[0].duration, all[0].isPartial], ["Attempt 1", 77e6, false]);
     assert.deepEqual(all.slice(1).map(({ message }) => message), Array.from({ length: 9_999 }, (_, i) => `line ${i}`));
     const { trace } = await read(`${attempt.id}/trace`);
@@ -406,4 +406,24 @@ describe("shares of logs", () => {
     assert.deepEqual(await missing(little, own, keys.prod), [100, undefined]);
     await own.stop();
   });
+
+  for (const [what, options] of [["its share", ["--log-share", "1m"]], ["the share of its project", ["--log-share", "0", "--project-log-share", "1m"]]])
+    test(`an environment whose unfinished runs keep more than ${what} drops new logs until they end`, async (t) => {
+      const own = await startGateway({ t, options: [...options, "--dev-concurrency", "20"] });
+      const [dev, prod] = [await Worker.register(own, { tasks: ["hello"] }), await Worker.register(own, { tasks: ["hello"], key: keys.prod })];
+      const large = [], dropped = async (attempt) => (await read(`${attempt.id}/events`, { own })).dropped?.share ?? 0;
+      await until(async () => {
+        large.push(await logging(dev, own, 400_000));
+        return await dropped(large.at(-1)) > 0;
+      }, { everyMs: 1100, what: "logs are dropped" });
+      assert.ok(large.length <= 6, `${large.length} runs of 400 KB`);
+      const late = await logging(dev, own, 100_000), little = await logging(prod, own, 100_000);
+      assert.deepEqual([await missing(late, own), await dropped(late), await counted("removed", own)], [[0, undefined], 100, 0]);
+      assert.deepEqual(await missing(little, own, keys.prod), [100, undefined], "another environment keeps its logs");
+      assert.equal(own.stderr.match(/logs of unfinished runs exceed their share/g)?.length, 1);
+      await Promise.all(large.map((attempt) => attempt.succeed(1)));
+      await until(async () => { await tell(late, logs(log(late.id, "again")), own); return (await missing(late, own))[0] > 0; }, { everyMs: 500, what: "logs are kept again" });
+      assert.ok(await counted("removed", own) > 0);
+      await own.stop();
+    });
 });

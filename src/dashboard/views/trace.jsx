@@ -37,6 +37,7 @@ function Detail({ span, place }) {
 
 const lossReasons = {
   limit: "the run has as many as one run may have", memory: "the project sent more at once than could be stored", quota: "the project stores as much as it may",
+  share: "unfinished runs keep all the spans and logs that their environment or project may keep",
 };
 
 /** What is not among the lines of the run, and why. */

@@ -8,7 +8,7 @@ static const struct trace_counts full = { .logs = 7,
                                           .ended = 2,
                                           .bytes = 4096,
                                           .pieces = 2,
-                                          .lost = { 5, 6, 8 },
+                                          .lost = { 5, 6, 8, 4 },
                                           .removed = 9,
                                           .removed_at = 1700000000000 };
 
@@ -54,7 +54,8 @@ static void only_what_is_missing_is_shown(void **state)
     trace_counts_show(&full, &out);
     buf_add_char(&out, '\0');
     assert_string_equal(out.ptr,
-                        "{\"dropped\":{\"count\":19,\"limit\":5,\"memory\":6,\"quota\":8},"
+                        "{\"dropped\":{\"count\":23,\"limit\":5,\"memory\":6,\"quota\":8,"
+                        "\"share\":4},"
                         "\"removed\":{\"count\":9,\"at\":\"2023-11-14T22:13:20.000Z\"}");
     buf_finish(&out);
 }
