@@ -17,7 +17,7 @@ static void read_all(struct slice text, bool logs)
     while (otlp_next(&otlp, &record)) {
         struct trace_event event;
         judge_rest(); /* so does otel.c ask */
-        if (!record.ptr)
+        if (!record.ptr || otlp_is_beyond(&otlp))
             continue;
         assert(record.ptr >= text.ptr && record.ptr + record.len <= text.ptr + text.len);
         if (otlp_read(&otlp, record, run_id, &event))
