@@ -13,8 +13,8 @@
  * and leaves it alone until done is called - exactly once, on the loop thread, never from
  * inside the call that started it. STORE_OK of a commit means synced to the disk.
  *
- * Nothing here knows that SQLite has one process: versions decide races, seq is stored with
- * what it numbers, and on_changes is where another gateway's commits would come in. */
+ * Several processes may share a database: versions decide races, and seq is stored with what
+ * it numbers. */
 #pragma once
 
 #include <stdbool.h>
@@ -153,7 +153,6 @@ struct bytes *idempotency_claim_key(struct slice task, struct slice key);
 
 typedef void store_done_fn(struct store_commit *req, enum store_status status);
 typedef bool store_apply_fn(struct store_commit *req);
-typedef void store_feed_fn(void *owner, const struct change *changes, size_t count);
 
 struct store_commit {
     struct change *changes;
@@ -509,8 +508,8 @@ struct store {
     bool full;         /* the last commit found no space */
     int64_t synced_us; /* when the commit that is being reported was on the disk; monotonic
                           µs, 0: none is, or the driver does not know */
-    store_feed_fn *on_changes; /* what other gateways committed, in commit order */
-    void *owner;               /* of on_changes */
+    /* Set by the caller of close, for its closed callback; no driver reads it. */
+    void *owner;
     /* Called on the loop thread for each transaction, before its requests are done. NULL:
      * nobody asks; position() knows the sum all the same. */
     store_stored_fn *on_stored;

@@ -4,8 +4,7 @@
  *   load, list … ──► sqlite_read     worker threads, a few connections
  *   position      ──► positions
  *
- * A lock file beside the database keeps a second process out. There is no feed: nobody
- * else commits, so on_changes is never called. */
+ * A lock file next to the database keeps a second process out. */
 #include "store/sqlite/sqlite_store.h"
 
 #include <unistd.h>
