@@ -24,6 +24,7 @@
 #include "engine/state.h"
 #include "engine/waits.h"
 #include "fleet/sessions.h"
+#include "model/run_life.h"
 
 enum { CHILDREN_AT_ONCE = 500 };
 

@@ -22,6 +22,7 @@
 #include "fleet/leases.h"
 #include "fleet/sessions.h"
 #include "model/metadata.h"
+#include "model/run_life.h"
 #include "json/scan.h"
 
 enum {

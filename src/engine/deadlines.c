@@ -12,6 +12,7 @@
 #include "engine/state.h"
 #include "engine/waits.h"
 #include "fleet/versions.h"
+#include "model/run_life.h"
 
 enum {
     DEQUEUE_FAILURES_MAX = 12,

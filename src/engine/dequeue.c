@@ -20,6 +20,7 @@
 #include "engine/state.h"
 #include "fleet/leases.h"
 #include "fleet/sessions.h"
+#include "model/run_life.h"
 
 enum { DOUBT_MS = 3000 };
 

@@ -11,6 +11,7 @@
 #include "fleet/lookout.h"
 #include "fleet/sessions.h"
 #include "fleet/versions.h"
+#include "model/run_life.h"
 
 int64_t engine_lost_at(const struct tracked *run)
 {

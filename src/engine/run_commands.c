@@ -4,6 +4,7 @@
 #include "base/mem.h"
 #include "engine/state.h"
 #include "model/metadata.h"
+#include "model/run_life.h"
 
 /* ---- cancel ---- */
 

@@ -17,6 +17,7 @@
 #include "fleet/leases.h"
 #include "fleet/sessions.h"
 #include "fleet/versions.h"
+#include "model/run_life.h"
 
 enum { LOOKED_AT_ONCE = 256, CANCELED_AT_ONCE = 16 };
 

@@ -11,6 +11,7 @@
 #include "base/metrics.h"
 #include "engine/again.h"
 #include "engine/state.h"
+#include "model/run_life.h"
 #include "model/waitpoint.h"
 
 struct awaited {

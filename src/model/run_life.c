@@ -24,7 +24,7 @@
  * A state is a status with the execution status that workers see. RETRYING is three
  * states, CANCELED two (canceling and finished), each other status one. An event that a
  * state has no row for is a conflict; no final status is ever left. */
-#include "runcast/run.h"
+#include "model/run_life.h"
 
 #include "base/buf.h"
 #include "json/scan.h"

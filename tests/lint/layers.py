@@ -24,6 +24,7 @@ MAY_INCLUDE = {
     "role": {"supervise", "site", "config", "accounts", "process", "base"},
     "remote": {"build", "archive", "outbound", "http", "json", "base"},
     "data": {"deployments", "accounts", "store", "vault", "json", "base"},
+    "contract": {"json", "base"},
     "model": {"json", "base"},
     "store": {"model", "json", "base"},
     "cluster": {"base"},

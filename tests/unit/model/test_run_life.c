@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runcast/run.h"
+#include "model/run_life.h"
 
 enum { NOW = 1700000000 };
 

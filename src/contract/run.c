@@ -1,7 +1,7 @@
 /* run.c - a run as a value, and the names of what it can be.
  *
  * Every text of a run is in one of the lists below, so that copying, finishing and sharing
- * cannot forget one. What a run may do next is in run_life.c. */
+ * cannot forget one. Its transitions are in model/run_life.c. */
 #include "runcast/run.h"
 
 #include <assert.h>
