@@ -23,6 +23,7 @@
 #include "config/config_help.h"
 #include "config/config_tls.h"
 #include "gateway/confinement.h"
+#include "gateway/gateway.h"
 #include "gateway/health.h"
 #include "net/ring.h"
 #include "process/launch.h"
@@ -30,7 +31,6 @@
 #include "remote/remote_command.h"
 #include "role/execute.h"
 #include "role/supervise_role.h"
-#include "runcast/gateway.h"
 
 extern char **environ;
 

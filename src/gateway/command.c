@@ -19,8 +19,8 @@
 #include "base/mem.h"
 #include "gateway/admin_socket.h"
 #include "gateway/data_directory.h"
+#include "gateway/gateway.h"
 #include "gateway/load.h"
-#include "runcast/gateway.h"
 #include "store/sqlite/sqlite_store.h"
 #include "vault/secret.h"
 

@@ -27,9 +27,9 @@
 #include "config/config_listen.h"
 #include "gateway/command.h"
 #include "gateway/data_directory.h"
+#include "gateway/gateway.h"
 #include "process/sandbox.h"
 #include "process/sanitized.h"
-#include "runcast/gateway.h"
 
 enum { PORTS_MAX = CONFIG_LISTENERS_MAX + 1 };
 

@@ -22,7 +22,7 @@
 #include "data/restore.h"
 #include "gateway/command.h"
 #include "gateway/data_directory.h"
-#include "runcast/gateway.h"
+#include "gateway/gateway.h"
 
 static volatile sig_atomic_t stopped;
 

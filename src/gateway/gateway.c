@@ -9,7 +9,7 @@
  * way ends, sockets are asked to move, then server, engine and store are taken down in
  * reverse order of their creation. Where another gateway stands by, the lead is handed over to it
  * before sockets move. */
-#include "runcast/gateway.h"
+#include "gateway/gateway.h"
 
 #include <unistd.h>
 

@@ -9,8 +9,8 @@
 #include "base/log.h"
 #include "config/config_tls.h"
 #include "gateway/command.h"
+#include "gateway/gateway.h"
 #include "process/service_manager.h"
-#include "runcast/gateway.h"
 
 enum err gateway_check_listen(const struct config *config, struct failure *why)
 {
