@@ -1,4 +1,6 @@
 /* restore.c - what the store has of an environment comes back to those who keep it, at start. */
+#include "api/restore.h"
+
 #include "accounts/variables.h"
 #include "bulk/bulk.h"
 #include "call/queue_settings.h"

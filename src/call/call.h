@@ -180,10 +180,6 @@ const struct api_options *api_options(const struct api *api);
 enum { SKIP_METRICS };
 void api_skip(struct api *api, unsigned bit, const char *what);
 
-/* Restores what a document of DOC_WORKER, DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES,
- * DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE or DOC_BULK says; at start, in this order of kinds. */
-enum err api_restore(struct api *api, const struct document *document, struct failure *why);
-
 /* ---- the request ---- */
 
 /* The call enters the environment of its identity: here, or later when its handler has to find

@@ -12,6 +12,7 @@
 #include "gateway/load.h"
 
 #include "accounts/bootstrap.h"
+#include "api/restore.h"
 #include "api/services.h"
 #include "base/mem.h"
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "accounts/accounts.h"
+#include "api/restore.h"
 #include "batches/batch.h"
 #include "bulk/bulk.h"
 #include "call/queue_settings.h"
