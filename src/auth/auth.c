@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
+#include "vault/vault.h"
 #include "json/json_tree.h"
 
 enum {

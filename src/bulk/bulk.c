@@ -4,7 +4,6 @@
 #include "base/mem.h"
 #include "call/paging.h"
 #include "call/route.h"
-#include "triggers/trigger_options.h"
 
 enum {
     NO_BODY = 4096,

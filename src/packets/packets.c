@@ -9,7 +9,6 @@
 #include "call/route.h"
 #include "packets/packet_body.h"
 #include "packets/packet_name.h"
-#include "wire/view.h"
 
 enum {
     NO_BODY = 65536,

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "archive/bundle.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "process/user.h"

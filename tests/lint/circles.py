@@ -8,6 +8,7 @@ import re
 import sys
 
 from common import Rules, root
+from uses import FUNCTION, USED, code, exported, own
 
 BETWEEN = "no circle between folders, as the linker sees them"
 NONE = "no circle between the files of a folder but those that are listed"
@@ -24,33 +25,6 @@ CIRCLES = {
     "schedules": [("schedules", {"firing", "schedule_commands"})],
     "store/pg": [("pg_writer", {"pg_writers"})],
 }
-
-NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
-FUNCTION = re.compile(r"^(static\b[^\n;{}=]*?|[a-z][\w *]*?)(\w+)\([^;{}]*\)\n\{(.*?)^\}",
-                      re.M | re.S)
-OBJECT = re.compile(r"^(static\b|(?!extern\b|typedef\b)[a-z])[\w *]*?(\w+)"
-                    r"(?:\[\w*\])*(?: = |;)", re.M)
-# A name that is a member, a tag or a label of an initialiser is not the function of that name.
-USED = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z]\w*)")
-
-
-def code(path):
-    """Without comments and texts; the lines that include are left out, too."""
-    text = NOT_CODE.sub(lambda found: '""' if found[0][0] in "\"'" else " ", path.read_text())
-    return re.sub(r"^#\s*include\b.*$", "", text, flags=re.M)
-
-
-def exported(text):
-    """The functions and objects that other files can name."""
-    names = {name for kind, name, _ in FUNCTION.findall(text) if not kind.startswith("static")}
-    bare = FUNCTION.sub("", text)
-    return names | {name for kind, name in OBJECT.findall(bare) if kind != "static"}
-
-
-def own(text):
-    """What static things of the file are called: they hide others of the same name."""
-    return ({name for kind, name, _ in FUNCTION.findall(text) if kind.startswith("static")} |
-            {name for kind, name in OBJECT.findall(text) if kind == "static"})
 
 
 def uses(text, inline):

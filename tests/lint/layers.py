@@ -1,65 +1,95 @@
 #!/usr/bin/env -S python3 -B
-"""Who may include whom, and who may speak to which library. The architecture, as a test."""
+"""Who may use whom, and who may speak to which library. The architecture, as a test.
+
+A use is a function or an object that a file names, as the linker sees it, or a header that it
+includes. A room is a folder with C files; what is in it by a folder of src is its area."""
 import re
 import sys
 
-from common import Rules, lines, root
+from common import Rules, root
+from uses import (DECLARED, FUNCTION, USED, blank, code, exported, line_of, own)
 
-GROUND = {"base", "json", "net", "http", "model", "vault", "accounts", "auth", "wire", "live",
-          "figures", "fleet"}
-CALL = GROUND | {"engine", "call"}
-MAY_INCLUDE = {
+EVERY = "*"
+# Area by area: the other areas that it may use.
+AREAS = {
     "base": set(),
     "json": {"base"},
     "net": {"base"},
-    "http": {"net", "base"},
-    "outbound": {"http", "net", "base"},
+    "http": {"base", "contract", "net"},
+    "outbound": {"base", "http", "net"},
     "process": {"base"},
-    "config": {"accounts", "vault", "model", "http", "net", "process", "remote", "base"},
+    "config": {"accounts", "base", "http", "model", "net", "process", "remote", "vault"},
     "archive": {"base"},
-    "build": {"archive", "process", "json", "base"},
-    "site": {"build", "archive", "outbound", "process", "http", "net", "json", "base"},
-    "runners": {"site", "build", "archive", "outbound", "process", "http", "net", "json", "base"},
-    "supervise": {"runners", "site", "build", "archive", "outbound", "process", "http", "net", "json", "base"},
-    "role": {"supervise", "site", "config", "accounts", "process", "base"},
-    "remote": {"build", "archive", "outbound", "http", "json", "base"},
-    "data": {"deployments", "accounts", "store", "vault", "json", "base"},
-    "contract": {"json", "base"},
-    "model": {"json", "base"},
-    "store": {"model", "json", "base"},
-    "cluster": {"base"},
+    "build": {"archive", "base", "json", "process"},
+    "site": {"archive", "base", "build", "json", "outbound", "process"},
+    "runners": {"base", "build", "contract", "http", "json", "net", "outbound", "process",
+                "site"},
+    "supervise": {"base", "build", "http", "json", "outbound", "process", "runners", "site"},
+    "role": {"accounts", "archive", "base", "config", "process", "site", "supervise"},
+    "remote": {"archive", "base", "build", "json", "outbound"},
+    "data": {"accounts", "base", "contract", "deployments", "json", "store", "vault"},
+    "contract": {"base", "json"},
+    "model": {"base", "contract", "json"},
+    "store": {"base", "contract", "json"},
+    "cluster": {"base", "contract"},
     "vault": {"base"},
-    "accounts": {"vault", "json", "base"},
-    "auth": {"accounts", "json", "base"},
-    "wire": {"model", "json", "base"},
-    "figures": {"model", "base"},
-    "live": {"figures", "wire", "model", "base"},
-    "fleet": {"live", "model", "json", "base"},
-    "engine": {"fleet", "live", "figures", "model", "json", "base"},
-    "call": (GROUND - {"model", "vault"}) | {"engine"},
-    "packets": CALL,
-    "triggers": CALL | {"packets"},
-    "telemetry": CALL,
-    "envvars": CALL,
-    "schedules": CALL | {"triggers"},
-    "streams": CALL,
-    "runs": CALL | {"packets", "triggers", "schedules"},
-    "batches": CALL | {"packets", "triggers", "runs"},
-    "bulk": CALL | {"triggers", "runs"},
-    "waitpoints": CALL | {"artifacts", "triggers", "streams"},
-    "realtime": CALL | {"batches", "runs"},
-    "notices": CALL,
-    "workers": CALL | {"packets", "telemetry", "batches", "bulk", "schedules"},
-    "artifacts": CALL,
-    "pages": CALL,
-    "operators": CALL,
-    "projects": CALL | {"deployments"},
-    "deployments": CALL | {"artifacts", "schedules", "workers"},
-    "api": CALL | {"artifacts", "deployments", "packets", "telemetry", "envvars", "schedules", "streams", "runs", "batches",
-                   "bulk", "waitpoints", "realtime", "notices", "workers", "pages", "projects", "operators"},
+    "accounts": {"base", "contract", "json", "vault"},
+    "auth": {"accounts", "base", "json", "vault"},
+    "wire": {"base", "contract", "json"},
+    "figures": {"base", "contract"},
+    "live": {"base", "contract", "figures", "model", "wire"},
+    "fleet": {"base", "contract", "live", "model"},
+    "engine": {"base", "contract", "figures", "fleet", "json", "live", "model"},
+    "call": {"accounts", "auth", "base", "contract", "engine", "http", "json", "live", "wire"},
+    "packets": {"auth", "base", "call", "contract", "engine", "http", "json", "live", "model"},
+    "triggers": {"base", "call", "contract", "engine", "fleet", "http", "json", "live", "model",
+                 "packets"},
+    "telemetry": {"accounts", "auth", "base", "call", "contract", "engine", "http", "json",
+                  "live"},
+    "envvars": {"accounts", "base", "call", "contract", "engine", "json", "live", "vault"},
+    "schedules": {"accounts", "base", "call", "contract", "engine", "fleet", "json", "live",
+                  "triggers"},
+    "streams": {"auth", "base", "call", "contract", "engine", "http", "json", "live", "model"},
+    "runs": {"accounts", "base", "call", "contract", "engine", "fleet", "json", "live", "model",
+             "packets", "schedules", "triggers", "wire"},
+    "batches": {"base", "call", "contract", "engine", "http", "json", "live", "packets", "runs",
+                "triggers", "vault"},
+    "bulk": {"base", "call", "contract", "engine", "fleet", "json", "live", "runs"},
+    "waitpoints": {"artifacts", "auth", "base", "call", "contract", "engine", "http", "json",
+                   "live", "model", "streams", "triggers"},
+    "realtime": {"auth", "base", "batches", "call", "contract", "engine", "http", "json",
+                 "live", "model", "runs", "wire"},
+    "notices": {"accounts", "auth", "base", "call", "contract", "engine", "fleet", "http",
+                "json", "live"},
+    "workers": {"accounts", "base", "batches", "call", "contract", "engine", "fleet", "http",
+                "json", "live", "model", "packets", "schedules", "telemetry"},
+    "artifacts": {"auth", "base", "call", "contract", "engine", "http", "json"},
+    "pages": {"accounts", "auth", "base", "call", "engine", "http", "net", "vault"},
+    "operators": {"accounts", "base", "call", "engine", "figures", "fleet", "http", "net"},
+    "projects": {"accounts", "auth", "base", "call", "deployments", "engine", "fleet", "vault"},
+    "deployments": {"accounts", "artifacts", "auth", "base", "call", "contract", "engine",
+                    "fleet", "http", "json", "live", "vault", "workers"},
+    "api": {"accounts", "artifacts", "auth", "base", "batches", "bulk", "call", "contract",
+            "deployments", "engine", "envvars", "figures", "http", "json", "live", "model",
+            "notices", "operators", "packets", "realtime", "runs", "schedules", "streams",
+            "telemetry", "wire", "workers"},
+    "gateway": {"accounts", "api", "auth", "base", "call", "cluster", "config", "contract",
+                "data", "engine", "http", "json", "live", "net", "notices", "process",
+                "realtime", "schedules", "store", "vault"},
+    "main": {"archive", "base", "config", "gateway", "net", "process", "remote", "role"},
 }
-ANYONE = {"runcast"}  # include/runcast: the contracts
-SEES_EVERYTHING = {"gateway", "main.c"}
+# Room by room: the other rooms of its area that it may use. The room that is the area's own folder
+# is called as the area.
+ROOMS = {
+    "store": {
+        "look": {"sqlite"},
+        "pg": {"look", "pg_sql", "sqlite", "store"},
+        "pg_sql": {"store"},
+        "sqlite": {"store"},
+    },
+}
+ALL = {area if room == area else f"{area}/{room}"
+       for area in AREAS for room in {area, *ROOMS.get(area, {})} - {EVERY}}
 
 # A library, how its headers are called, and the folders and files that may include them.
 LIBRARIES = {
@@ -83,50 +113,162 @@ LIBRARIES = {
     "zlib": (r"zlib\.h", {"archive/gunzip.h"}),
     "inih": (r"ini\.h", {"config/config.c"}),
 }
-KNOWN = "only known folders and files in src"
-NO_CIRCLE = "the table of who may include whom has no circle"
+CONTRACT = "contract"  # include/runcast belongs to this room: it defines what is declared there
+KNOWN = "each folder of src is a room of the tables"
+NO_CIRCLE = "the tables of who may use whom have no circle"
+ALLOWED = "a room uses what the tables allow"
+NEEDED = "each permission of the tables is used"
+HOME = "a function is defined in the room that declares it"
 INCLUDE = re.compile(r'\s*#\s*include\s+([<"])([^>"]+)[>"]')
 
 
-def below(layer):
-    """All that it may reach by including."""
-    found, todo = set(), [layer]
+def area_of(room):
+    return room.split("/")[0]
+
+
+def in_area(room):
+    """What the tables of an area call its room."""
+    return room.partition("/")[2] or room
+
+
+def permissions(one, other):
+    """What lets a room use another: (area or None, row, entry) of the tables; none: it may not."""
+    area, foreign = area_of(one), area_of(other)
+    if area != foreign:
+        return [(None, area, entry) for entry in (foreign, EVERY) if entry in AREAS[area]]
+    table = ROOMS.get(area, {})
+    return [(area, row, entry) for row in (in_area(one), EVERY)
+            for entry in (in_area(other), EVERY) if entry in table.get(row, ())]
+
+
+def below(row, table):
+    """All that a row of a table leads to."""
+    found, todo = set(), [row]
     while todo:
-        more = MAY_INCLUDE[todo.pop()] - found
+        one = todo.pop()
+        more = table.get(one, set()) | table.get(EVERY, set()) - {one}
+        more = (more | table.keys() - {one} if EVERY in more else more) - {EVERY} - found
         found |= more
         todo += more
     return found
 
 
-def main():
-    src = root() / "src"
-    layer_rule = {layer: f"{layer} includes only {' '.join(sorted(may | {layer}))} and contracts"
-                  for layer, may in MAY_INCLUDE.items()}
-    rules = Rules(KNOWN, NO_CIRCLE,
-                  *layer_rule.values(),
-                  *(f"{name} only where it belongs" for name in LIBRARIES))
+class Source:
+    """A file of src or include, with what it uses of others."""
 
-    for layer in MAY_INCLUDE:
-        if layer in below(layer):
-            rules.broken(NO_CIRCLE, layer)
-    for path in sorted(p for p in src.rglob("*") if p.suffix in (".c", ".h", ".def")):
-        name = path.relative_to(src)
-        layer = name.parts[0]
-        if layer not in MAY_INCLUDE and layer not in SEES_EVERYTHING:
-            rules.broken(KNOWN, name)
-        for number, line in lines(path):
+    def __init__(self, path, top):
+        self.name = path.relative_to(top)
+        folder = self.name.parent.parts
+        self.room = "/".join(folder[1:]) or "main" if folder[0] == "src" else CONTRACT
+        self.text = path.read_text()
+        self.code = code(path) if path.suffix != ".def" else ""
+        self.is_header = path.suffix == ".h"
+
+    def defines(self):
+        """What others can name: of a header its inline functions."""
+        if self.is_header:
+            return {name for _, name, _ in FUNCTION.findall(self.code)}
+        return exported(self.code)
+
+    def uses(self, rooms_of, files):
+        """(line, words for it, room) of each use of another room."""
+        for number, line in enumerate(self.text.splitlines(), 1):
             include = INCLUDE.match(line)
-            if not include:
-                continue
-            quote, header = include.groups()
-            where = f"{name}:{number} includes {header}"
-            folder = header.split("/")[0]
-            if layer in MAY_INCLUDE and quote == '"':
-                if "/" not in header or folder not in MAY_INCLUDE[layer] | ANYONE | {layer}:
-                    rules.broken(layer_rule[layer], where)
-            for library, (pattern, places) in LIBRARIES.items():
-                if re.match(pattern, header) and not {layer, str(name)} & places:
-                    rules.broken(f"{library} only where it belongs", where)
+            if include and include[1] == '"':
+                room = files.get(include[2])
+                yield number, include[2], room
+        mine = own(self.code)
+        text = DECLARED.sub(blank, self.code)
+        for use in USED.finditer(text):
+            rooms = rooms_of.get(use[1], ())
+            if rooms and use[1] not in mine and self.room not in rooms:
+                yield line_of(text, use.start()), use[1], min(rooms)
+
+
+def sources(top):
+    return [Source(path, top) for folder in ("src", "include")
+            for path in sorted((top / folder).rglob("*")) if path.suffix in (".c", ".h", ".def")]
+
+
+def right_rooms(one, other):
+    """Where code that needs both rooms may stand."""
+    fit = sorted(room for room in ALL if all(room == needed or permissions(room, needed)
+                                             for needed in (one, other)))
+    return f"code that needs both belongs into {' or '.join(fit)}" if fit else \
+        "no room may use both"
+
+
+def check_uses(rules, every):
+    """Reports what is not allowed; returns the permissions that are used."""
+    files = {"/".join(source.name.parts[1:]): source.room for source in every}
+    rooms_of, used = {}, set()
+    for source in every:
+        for name in source.defines():
+            rooms_of.setdefault(name, set()).add(source.room)
+    for source in every:
+        for line, words, room in source.uses(rooms_of, files):
+            where = f"{source.name}:{line}"
+            if room is None:
+                rules.broken(ALLOWED, f"{where} includes {words}, which is not in src")
+            elif room != source.room and source.room in ALL and room in ALL:
+                found = permissions(source.room, room)
+                used.update(found)
+                if not found:
+                    rules.broken(ALLOWED, f"{where} uses {words} of {room}; "
+                                          f"{right_rooms(source.room, room)}")
+    return used
+
+
+def check_homes(rules, every):
+    """A header and the functions that it declares have one room."""
+    defined = {}
+    for source in every:
+        if not source.is_header:
+            for name in exported(source.code):
+                defined.setdefault(name, []).append(source)
+    for header in every:
+        if header.is_header:
+            bare = FUNCTION.sub("", header.code)
+            for name in DECLARED.findall(bare):
+                for source in defined.get(name, ()):
+                    if source.room != header.room:
+                        rules.broken(HOME, f"{source.name} defines {name}, which {header.name} "
+                                           f"declares: it belongs into {header.room}")
+
+
+def check_tables(rules, used):
+    tables = [(None, AREAS), *ROOMS.items()]
+    for area, table in tables:
+        for row, entries in table.items():
+            if row != EVERY and row in below(row, table):
+                rules.broken(NO_CIRCLE, row)
+            for entry in entries:
+                if entry != EVERY and (area, row, entry) not in used:
+                    rules.broken(NEEDED, f"{area or 'between areas'}: {row} uses nothing of {entry}")
+
+
+def check_libraries(rules, every):
+    for source in every:
+        inside = "/".join(source.name.parts[1:])
+        for number, line in enumerate(source.text.splitlines(), 1):
+            include = INCLUDE.match(line)
+            for library, (pattern, places) in LIBRARIES.items() if include else ():
+                if re.match(pattern, include[2]) and not any(
+                        inside == place or inside.startswith(f"{place}/") for place in places):
+                    rules.broken(f"{library} only where it belongs",
+                                 f"{source.name}:{number} includes {include[2]}")
+
+
+def main():
+    rules = Rules(KNOWN, NO_CIRCLE, ALLOWED, NEEDED, HOME,
+                  *(f"{name} only where it belongs" for name in LIBRARIES))
+    every = sources(root())
+    for source in every:
+        if source.room not in ALL:
+            rules.broken(KNOWN, f"{source.name} is in none")
+    check_tables(rules, check_uses(rules, every))
+    check_homes(rules, every)
+    check_libraries(rules, every)
     return rules.report()
 
 

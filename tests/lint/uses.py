@@ -1,0 +1,41 @@
+"""Which names a C file defines, and which it uses, as the linker sees them.
+
+Headers and the functions in them are read, too. clang-format has formatted what is read here, so
+a function begins in the first column, and ends with a `}` in it."""
+import re
+
+NOT_CODE = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+FUNCTION = re.compile(r"^(static\b[^\n;{}=]*?|[a-z][\w *]*?)(\w+)\([^;{}]*\)\n\{(.*?)^\}",
+                      re.M | re.S)
+OBJECT = re.compile(r"^(static\b|(?!extern\b|typedef\b)[a-z])[\w *]*?(\w+)"
+                    r"(?:\[\w*\])*(?: = |;)", re.M)
+DECLARED = re.compile(r"^(?!static\b|typedef\b|return\b)[a-z][\w *]*?(\w+)\([^;{}]*\);", re.M)
+# A name that is a member, a tag or a label of an initialiser is not the function of that name.
+USED = re.compile(r"(?<![\w.])(?<!->)(?<!struct )(?<!enum )(?<!union )([a-z]\w*)")
+
+
+def blank(found):
+    """Texts become "", comments a space; the lines keep their numbers."""
+    return '""' if found[0][0] in "\"'" else " " + "\n" * found[0].count("\n")
+
+
+def code(path):
+    """Without comments and texts; the lines that include are empty, too."""
+    return re.sub(r"^#\s*include\b.*$", "", NOT_CODE.sub(blank, path.read_text()), flags=re.M)
+
+
+def line_of(text, offset):
+    return text.count("\n", 0, offset) + 1
+
+
+def exported(text):
+    """The functions and objects that other files can name."""
+    names = {name for kind, name, _ in FUNCTION.findall(text) if not kind.startswith("static")}
+    bare = FUNCTION.sub("", text)
+    return names | {name for kind, name in OBJECT.findall(bare) if kind != "static"}
+
+
+def own(text):
+    """What static things of the file are called: they hide others of the same name."""
+    return ({name for kind, name, _ in FUNCTION.findall(text) if kind.startswith("static")} |
+            {name for kind, name in OBJECT.findall(text) if kind == "static"})
