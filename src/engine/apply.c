@@ -23,7 +23,7 @@
 #include "engine/run_commands.h"
 #include "engine/state.h"
 #include "engine/waits.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "model/run_life.h"
 
 enum { CHILDREN_AT_ONCE = 500 };

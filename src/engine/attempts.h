@@ -45,7 +45,7 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
 
 /* The same for a worker that names its version by its id, in one environment; absent: it
  * names none, which means the current one. In dev it gets the runs of its session only
- * (fleet/sessions.h). */
+ * (fleet/dev_sessions.h). */
 enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
                            void (*done)(struct dequeue *dequeue, enum err status));

@@ -18,8 +18,8 @@
 #include "base/metrics.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/leases.h"
-#include "fleet/sessions.h"
 #include "model/run_life.h"
 
 enum { DOUBT_MS = 3000 };
@@ -87,8 +87,8 @@ static bool find_version(const struct dequeue *dequeue, const struct run *run,
     *worker = workers_for(env->fleet->workers, run);
     if (!env->is_dev)
         return true;
-    const struct session *session = sessions_asking(env, slice_of(dequeue->worker));
-    if (!session || sessions_of_run(env, run) != session)
+    const struct session *session = dev_sessions_asking(env, slice_of(dequeue->worker));
+    if (!session || dev_sessions_of_run(env, run) != session)
         return false;
     if (!run->worker_version)
         *worker = session->current;
@@ -402,7 +402,7 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
                                   ? queues_next(&env->queues, seat->session->audience)
                                   : next_for(dequeue, env);
     struct tracked *run = container_of(item, struct tracked, item);
-    if (env->is_dev && sessions_of_run(env, &run->run) != seat->session) {
+    if (env->is_dev && dev_sessions_of_run(env, &run->run) != seat->session) {
         engine_place(engine, run);
         return;
     }
@@ -423,7 +423,7 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
 static struct session *best_session(const struct environment *env)
 {
     struct session *best = NULL, *session = NULL;
-    while ((session = sessions_next(env, session)))
+    while ((session = dev_sessions_next(env, session)))
         if (!list_empty(&session->dequeues) && has_work(env, session->audience) &&
             (!best || session->served < best->served))
             best = session;
@@ -498,7 +498,7 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            void (*done)(struct dequeue *dequeue, enum err status))
 {
     if (env->is_dev && !engine->draining)
-        wait_ms = sessions_hold_ms(env, sessions_ask(env, worker), wait_ms);
+        wait_ms = dev_sessions_hold_ms(env, dev_sessions_ask(env, worker), wait_ms);
     static const struct dequeue_terms any;
     if (worker.len >= sizeof(dequeue->worker))
         worker = SLICE("-"); /* nobody's */

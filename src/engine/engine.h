@@ -156,7 +156,7 @@ typedef void engine_notice_fn(void *owner, const struct tracked *run);
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner);
 
 /* Told when other tasks than before are there in an environment of developers, or may be
- * missed now (fleet/sessions.h). One at a time; NULL: nobody. */
+ * missed now (fleet/dev_sessions.h). One at a time; NULL: nobody. */
 typedef void engine_sessions_fn(void *owner, struct environment *env);
 void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *owner);
 

@@ -8,8 +8,8 @@
  * Found from the run as it is, so it may be said again at any time. */
 #include "engine/attempts.h"
 #include "engine/state.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/lookout.h"
-#include "fleet/sessions.h"
 #include "fleet/versions.h"
 #include "model/run_life.h"
 
@@ -57,7 +57,7 @@ static int64_t not_at_once(const struct engine *engine, int64_t deadline)
 static uint32_t audience_of(const struct tracked *run)
 {
     const struct session *session =
-        run->env->is_dev ? sessions_of_run(run->env, &run->run) : NULL;
+        run->env->is_dev ? dev_sessions_of_run(run->env, &run->run) : NULL;
     if (session)
         return session->audience;
     return versions_is_plain(run->env, &run->run) ? AUDIENCE_PLAIN : AUDIENCE_NOBODY;
@@ -73,7 +73,8 @@ void engine_place(struct engine *engine, struct tracked *run)
     if (run_holds_slot(&run->run)) {
         queues_run(&env->queues, &run->item, queue, key);
     } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
-        run->item.audience = (uint16_t)audience_of(run); /* below 64, fleet/sessions.c */
+        run->item.audience =
+            (uint16_t)audience_of(run); /* below 64, fleet/dev_sessions.c */
         queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
     } else {
         queues_leave(&env->queues, &run->item);

@@ -14,8 +14,8 @@
 #include "engine/run_commands.h"
 #include "engine/state.h"
 #include "engine/waits.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/leases.h"
-#include "fleet/sessions.h"
 #include "fleet/versions.h"
 #include "model/run_life.h"
 
@@ -210,7 +210,7 @@ void engine_sweep(struct engine *engine)
 {
     uint32_t at = 0;
     for (struct environment *env; (env = slots_next(&engine->environments, &at));) {
-        sessions_start(env);
+        dev_sessions_start(env);
         engine_sweep_environment(engine, env);
     }
 }

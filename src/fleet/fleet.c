@@ -2,14 +2,14 @@
 #include "fleet/fleet.h"
 
 #include "base/mem.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/leases.h"
 #include "fleet/line.h"
-#include "fleet/sessions.h"
 #include "fleet/worker_versions.h"
 
 void fleets_init(struct fleets *fleets)
 {
-    fleets->session_kind = timers_kind(loop_timers(fleets->loop), sessions_on_time);
+    fleets->session_kind = timers_kind(loop_timers(fleets->loop), dev_sessions_on_time);
     fleets->lookout_kind = timers_kind(loop_timers(fleets->loop), lookout_on_time);
 }
 
@@ -19,7 +19,7 @@ void fleet_create(struct fleets *fleets, struct environment *env)
     fleet->shared = fleets;
     fleet->workers = workers_create();
     fleet->leases = leases_create();
-    fleet->sessions = sessions_create(fleet, env);
+    fleet->sessions = dev_sessions_create(fleet, env);
     fleet->lookout.env = env;
     list_init(&fleet->line);
     table_init(&fleet->named, line_key);
@@ -29,7 +29,7 @@ void fleet_create(struct fleets *fleets, struct environment *env)
 void fleet_destroy(struct fleet *fleet)
 {
     timers_clear(loop_timers(fleet->shared->loop), &fleet->lookout.timer);
-    sessions_destroy(fleet->sessions);
+    dev_sessions_destroy(fleet->sessions);
     leases_destroy(fleet->leases);
     table_finish(&fleet->named);
     workers_destroy(fleet->workers);

@@ -1,7 +1,7 @@
 /* fleet.h - who executes the runs of one environment.
  *
  *   workers   which versions are registered, and their tasks   (worker_versions.h)
- *   sessions  in dev: which of the versions are there          (sessions.h)
+ *   sessions  in dev: which of the versions are there          (dev_sessions.h)
  *   line      who waits for a run now                          (line.h)
  *   leases    which request was answered with which run        (leases.h)
  *   lookout   which run nobody executes, for the log           (lookout.h)
@@ -28,7 +28,7 @@ struct fleets {
 struct fleet {
     struct fleets *shared;
     struct workers *workers;
-    struct sessions *sessions;
+    struct dev_sessions *sessions;
     struct leases *leases;
     struct lookout lookout;
     struct list line;     // dequeue_seat::link; workers that wait; not in dev

@@ -2,7 +2,7 @@
  * long as a silent session. */
 #include "fleet/line.h"
 
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 
 struct slice line_key(const void *value)
 {
@@ -32,7 +32,7 @@ bool line_join(struct dequeue_seat *seat, struct slice worker)
     struct environment *env = seat->env;
     struct list *line = &env->fleet->line;
     if (env->is_dev) {
-        seat->session = sessions_asking(env, worker);
+        seat->session = dev_sessions_asking(env, worker);
         if (!seat->session)
             return false;
         seat->session->held++;

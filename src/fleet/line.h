@@ -1,7 +1,7 @@
 /* line.h - the workers that wait for a run of an environment: first come, first served.
  *
- *   outside dev: one line               in dev: a line of each session (sessions.h), which the
- *                                       version that a worker names belongs to
+ *   outside dev: one line               in dev: a line of each session (dev_sessions.h),
+ *                                       which the version that a worker names belongs to
  *
  * A worker that serves several environments has a seat in the line of each. */
 #pragma once

@@ -1,7 +1,7 @@
 /* versions.c - judges a run by the versions and sessions that are there now. */
 #include "fleet/versions.h"
 
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/worker_versions.h"
 
 /* The queue of a run whose trigger named none while no version had its task. */
@@ -29,11 +29,11 @@ static enum version_verdict judge_sessions(const struct environment *env,
                                            const struct run *run)
 {
     const struct workers *workers = env->fleet->workers;
-    const struct session *session = sessions_of_run(env, run);
+    const struct session *session = dev_sessions_of_run(env, run);
     if (session)
         return judge_queue(
             env, run, run->worker_version ? workers_for(workers, run) : session->current);
-    if (sessions_may_return(env) || !sessions_next(env, NULL))
+    if (dev_sessions_may_return(env) || !dev_sessions_next(env, NULL))
         return VERSION_UNDECIDED;
     return run->worker_version ? VERSION_NONE : VERSION_LACKS_TASK;
 }

@@ -5,7 +5,7 @@
  * A run that is locked to a version wants that one; one whose trigger names a deployment by its
  * user's id wants the version of that, and is locked to it as soon as it is there; any other the
  * current one of its environment (worker_versions.h). In dev all are wanted of a session
- * (sessions.h). Who waits is found by the sweep when another version is current, a deployment with
+ * (dev_sessions.h). Who waits is found by the sweep when another version is current, a deployment with
  * an id is DEPLOYED, or other sessions are there. */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* waiting.c - looks at one run and at what stands before it; nothing is kept for that. */
 #include "fleet/waiting.h"
 
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/worker_versions.h"
 #include "model/wait_list.h"
 
@@ -39,8 +39,8 @@ static bool is_served(const struct tracked *run, int64_t *gone_ms)
     const struct session *session;
     if (!env->is_dev)
         return versions_is_plain(env, &run->run) ? has_open_worker(env) : has_worker(env);
-    session = sessions_of_run(env, &run->run);
-    *gone_ms = session ? sessions_gone_ms(env, session) : 0;
+    session = dev_sessions_of_run(env, &run->run);
+    *gone_ms = session ? dev_sessions_gone_ms(env, session) : 0;
     return session && !*gone_ms;
 }
 
@@ -87,7 +87,7 @@ static void judge_version(const struct tracked *run, struct waiting *waiting)
 {
     waiting->verdict = versions_judge(run->env, &run->run);
     if (waiting->verdict == VERSION_UNDECIDED)
-        waiting->returns_ms = sessions_return_ms(run->env);
+        waiting->returns_ms = dev_sessions_return_ms(run->env);
 }
 
 static void look_in_queue(const struct tracked *run, struct waiting *waiting)
@@ -170,11 +170,11 @@ int64_t waiting_oldest(const struct environment *env)
 static uint32_t unserved_in_dev(const struct environment *env)
 {
     uint32_t count = queues_waiting_for(&env->queues, AUDIENCE_NOBODY);
-    struct session *session = sessions_next(env, NULL);
+    struct session *session = dev_sessions_next(env, NULL);
     if (!session)
         return env->queues.waiting;
-    for (; session; session = sessions_next(env, session))
-        if (sessions_gone_ms(env, session))
+    for (; session; session = dev_sessions_next(env, session))
+        if (dev_sessions_gone_ms(env, session))
             count += queues_waiting_for(&env->queues, session->audience);
     return count;
 }
@@ -192,6 +192,6 @@ uint32_t waiting_unserved(const struct environment *env)
 
 bool waiting_is_unserved(const struct environment *env)
 {
-    bool is_there = env->is_dev ? sessions_next(env, NULL) != NULL : has_worker(env);
+    bool is_there = env->is_dev ? dev_sessions_next(env, NULL) != NULL : has_worker(env);
     return env->queues.waiting && !is_there;
 }

@@ -1,5 +1,5 @@
 /* waiting_text.c - why a run waits, in words. */
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/waiting.h"
 #include "model/wait_list.h"
 

@@ -5,7 +5,7 @@
  *
  * One version is current: outside of dev the one that was promoted last
  * (workers/promotion.h), before the first promotion and in dev the newest plain registration;
- * in dev each one that a session asks with is current (sessions.h). Versions are kept as
+ * in dev each one that a session asks with is current (dev_sessions.h). Versions are kept as
  * documents (workers/registration.h); here they are looked up. A developer makes one
  * whenever a file is saved, so the oldest ones go; those of deployments go when their
  * deployments do. */
@@ -83,7 +83,7 @@ struct worker {
     struct table queues_by_name; /* of struct queue_limit: the first of each name */
     struct bytes *warnings;      /* what it declares and the gateway does not have, as JSON
                                     (workers/unsupported.h); NULL: nothing */
-    struct session *session;     /* that has it (sessions.h); NULL: none */
+    struct session *session;     /* that has it (dev_sessions.h); NULL: none */
 };
 
 struct workers {

@@ -15,7 +15,7 @@
 #include "call/call.h"
 #include "call/connection_limit.h"
 #include "call/served.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "http/ws.h"
 #include "notices/notice_calls.h"
 #include "notices/notice_client.h"
@@ -406,7 +406,7 @@ static void enter(struct notice_socket *socket, struct slice space)
     socket->space = known;
     socket->connect_by = 0;
     if (socket->env && known == spaces[0])
-        sessions_connect(socket->env, SESSION_SOCKET);
+        dev_sessions_connect(socket->env, SESSION_SOCKET);
     make_sid(sid);
     buf_print(&out, "40%s,{\"sid\":\"%s\"}", known, sid);
     send(socket, &out);
@@ -463,7 +463,7 @@ static void socket_destroy(struct notice_socket *socket)
 {
     timers_clear(loop_timers(loop_of(socket->all)), &socket->timer);
     if (socket->env && socket->space == spaces[0])
-        sessions_disconnect(socket->env, SESSION_SOCKET);
+        dev_sessions_disconnect(socket->env, SESSION_SOCKET);
     unsubscribe_all(socket);
     notice_wishes_finish(&socket->wishes);
     list_remove(&socket->wishing);

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 
 #include "base/metrics.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/waiting.h"
 
 enum { LOOKED_AT_ONCE = 8, LABEL_MAX = PROJECT_REF_MAX + 32 };
@@ -27,7 +27,7 @@ static void look_at(const struct environment *env, struct environment_gauges *ga
     note_older(&gauges->oldest, waiting_oldest(env));
     gauges->seated += env->fleet->seated;
     gauges->unserved += waiting_unserved(env);
-    while (env->is_dev && (session = sessions_next(env, session)))
+    while (env->is_dev && (session = dev_sessions_next(env, session)))
         gauges->sessions++;
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "schedules/schedule_body.h"
 
 enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */
@@ -16,7 +16,7 @@ static const struct worker_task *wanted_task(const struct schedule_sync *sync,
 {
     const struct environment *env = sync->env;
     const struct worker_task *task =
-        env->is_dev ? sessions_task(env, name)
+        env->is_dev ? dev_sessions_task(env, name)
                     : worker_task(workers_current(env->fleet->workers), name);
     bool wanted =
         task && task->cron && task->schedule_in & 1u << (unsigned)sync->account->type;
@@ -27,7 +27,7 @@ static const struct worker_task *wanted_task(const struct schedule_sync *sync,
 static bool keeps_unwanted(const struct schedule_sync *sync)
 {
     const struct environment *env = sync->env;
-    return env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
+    return env->is_dev && (dev_sessions_may_return(env) || !dev_sessions_next(env, NULL));
 }
 
 static bool same_text(const struct bytes *a, const struct bytes *b)
@@ -166,7 +166,7 @@ static size_t count_tasks(const struct environment *env)
 {
     const struct worker *worker = workers_current(env->fleet->workers);
     size_t count = worker && !env->is_dev ? worker->task_count : 0;
-    for (struct session *s = NULL; (s = sessions_next(env, s));)
+    for (struct session *s = NULL; (s = dev_sessions_next(env, s));)
         count += s->current->task_count;
     return count;
 }
@@ -184,7 +184,7 @@ static void collect(struct schedule_sync *sync)
             sync->tasks[sync->count++] = bytes_ref(s->facts.task);
     if (!env->is_dev)
         collect_of(sync, workers_current(env->fleet->workers));
-    for (struct session *session = NULL; (session = sessions_next(env, session));)
+    for (struct session *session = NULL; (session = dev_sessions_next(env, session));)
         collect_of(sync, session->current);
 }
 

@@ -6,7 +6,7 @@
  *              (fleet::served_until) */
 #include "call/route.h"
 #include "engine/attempts.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "json/members.h"
 
 enum { NO_BODY = 4096 };
@@ -29,7 +29,7 @@ static void begin_item(struct buf *out, const char *kind)
 static void add_session(const struct api_call *call, const struct session *session,
                         struct buf *out)
 {
-    bool is_gone = sessions_gone_ms(call->env, session) > 0;
+    bool is_gone = dev_sessions_gone_ms(call->env, session) > 0;
     begin_item(out, "cli");
     members_add_text(out, "id", slice_of(session->current->id));
     members_add_text(out, "version", slice_of(session->current->version));
@@ -42,7 +42,7 @@ static void add_session(const struct api_call *call, const struct session *sessi
 
 static void add_sessions(const struct api_call *call, struct buf *out)
 {
-    for (struct session *s = NULL; (s = sessions_next(call->env, s));)
+    for (struct session *s = NULL; (s = dev_sessions_next(call->env, s));)
         if (s->current)
             add_session(call, s, out);
 }

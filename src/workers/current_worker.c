@@ -1,7 +1,7 @@
 /* current_worker.c - what a person asks about who executes: whether a CLI is there, and which
  * version is current, with its tasks. */
 #include "call/project.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "workers/worker_routes.h"
 #include "json/members.h"
 
@@ -21,8 +21,8 @@ static enum err reply(struct api_call *call, struct buf *out)
 /* One whose connection has closed is not there, though it may come back. */
 static bool has_session(const struct environment *env)
 {
-    for (const struct session *one = NULL; (one = sessions_next(env, one));)
-        if (!sessions_gone_ms(env, one))
+    for (const struct session *one = NULL; (one = dev_sessions_next(env, one));)
+        if (!dev_sessions_gone_ms(env, one))
             return true;
     return false;
 }

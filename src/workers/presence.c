@@ -2,14 +2,14 @@
  *
  *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
  *
- * It does not say whose session it is; that there is one counts (fleet/sessions.h).
+ * It does not say whose session it is; that there is one counts (fleet/dev_sessions.h).
  *
  * Above the limit of connections of its environment it is refused: the client asks once a
  * second then, and the session works without it. */
 #include "base/mem.h"
 #include "base/text.h"
 #include "call/connection_limit.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "workers/worker_routes.h"
 
 enum { EVENT_MS = 4000, STREAM_MS = 30 * 1000 };
@@ -31,7 +31,7 @@ static void end(struct presence *presence)
     struct api_call *call = presence->call;
     struct exchange *x = call->x;
     timers_clear(loop_timers(loop_of(presence)), &presence->timer);
-    sessions_disconnect(call->env, SESSION_STREAM);
+    dev_sessions_disconnect(call->env, SESSION_STREAM);
     connection_limit_leave(&presence->seat);
     free(presence);
     api_call_end(call);
@@ -75,7 +75,7 @@ enum err worker_presence(struct api_call *call)
     struct presence *presence = mem_new(struct presence);
     presence->call = call;
     presence->seat = seat;
-    sessions_connect(call->env, SESSION_STREAM);
+    dev_sessions_connect(call->env, SESSION_STREAM);
     struct loop *loop = loop_of(presence);
     presence->ends_at = loop_now_ms(loop) + STREAM_MS;
 

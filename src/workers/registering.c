@@ -6,7 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "workers/promotion.h"
 #include "workers/registration.h"
 #include "json/members.h"
@@ -235,7 +235,7 @@ static void begin(struct registering *op)
     const struct worker *known = is_of_deployment(op) ? NULL : same_build(op);
     if (known) {
         note_made(op, known);
-        sessions_renew(op->call->env);
+        dev_sessions_renew(op->call->env);
         follow(op);
     } else {
         write_worker(op);

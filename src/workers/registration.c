@@ -9,7 +9,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "json/json_tree.h"
 #include "json/scan.h"
 
@@ -564,7 +564,7 @@ void registration_apply(struct registration *registration, struct environment *e
         return;
     }
     registration_set_limits(registration->worker, env);
-    sessions_add(env, take_worker(registration));
+    dev_sessions_add(env, take_worker(registration));
 }
 
 void registration_apply_stored(struct registration *registration, struct environment *env)

@@ -3,7 +3,7 @@
 
 #include "accounts/bootstrap.h"
 #include "base/mem.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "workers/registration.h"
 #include "json/members.h"
 #include "json/scan.h"
@@ -228,7 +228,7 @@ static void forget(struct engine *engine, struct environment *env, struct worker
     bytes_unref(name);
     for (size_t i = 0; worker->has_limits && i < worker->queue_count; i++)
         queues_forget_limit(&env->queues, bytes_slice(worker->queues[i].name));
-    sessions_forget(env, worker);
+    dev_sessions_forget(env, worker);
     worker_destroy(worker);
 }
 

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "call/connection_limit.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "model/run_end.h"
 #include "workers/completed_waits.h"
 #include "workers/dequeued_message.h"
@@ -20,7 +20,7 @@ void worker_hear(const struct api_call *call)
 {
     const struct tracked *run = environment_find(call->env, call->params[0]);
     if (run)
-        sessions_hear(call->env, &run->run);
+        dev_sessions_hear(call->env, &run->run);
 }
 
 enum { DISCONNECT_MAX = 500 };

@@ -6,7 +6,7 @@
 #include "workers/worker_routes.h"
 
 #include "call/route.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 
 enum {
     NO_BODY = 4096,

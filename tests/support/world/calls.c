@@ -142,7 +142,7 @@ void register_worker(struct world *world, const char *version, const char *tasks
 {
     struct worker *worker = make_worker(world, version, tasks, max_attempts);
     if (world->env->is_dev) {
-        sessions_add(world->env, worker);
+        dev_sessions_add(world->env, worker);
         return;
     }
     workers_add(world->env->fleet->workers, worker);

@@ -8,7 +8,7 @@
 #include "engine/attempts.h"
 #include "engine/run_commands.h"
 #include "engine/waits.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "model/waitpoint.h"
 #include "tests/support/world/world.h"
 

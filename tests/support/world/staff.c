@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/attempts.h"
 #include "engine/state.h"
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "fleet/versions.h"
 #include "tests/support/world/calls.h"
 
@@ -106,10 +106,10 @@ void staff_step(struct staff *staff)
     } else if (!staff->world->env->is_dev) {
         step_outside_dev(staff);
     } else if (chance(staff->draws, 500)) {
-        sessions_connect(staff->world->env, SESSION_SOCKET);
+        dev_sessions_connect(staff->world->env, SESSION_SOCKET);
         staff->connected++;
     } else if (staff->connected) {
-        sessions_disconnect(staff->world->env, SESSION_SOCKET);
+        dev_sessions_disconnect(staff->world->env, SESSION_SOCKET);
         staff->connected--;
     }
 }
@@ -130,7 +130,7 @@ void staff_return(struct staff *staff)
         workers_promote(env->fleet->workers,
                         (struct worker *)worker_of(env, staff->all[staff->current].version),
                         staff->promotions);
-    sessions_start(env);
+    dev_sessions_start(env);
     engine_sweep_environment(staff->world->engine, env);
 }
 
@@ -205,7 +205,7 @@ static struct session *session_for(const struct environment *env, const struct r
         run->worker_version ? worker_of(env, run->worker_version->data) : NULL;
     if (run->worker_version)
         return bound && has_task(bound, run) ? bound->session : NULL;
-    for (struct session *s = NULL; (s = sessions_next(env, s));)
+    for (struct session *s = NULL; (s = dev_sessions_next(env, s));)
         if (has_task(s->current, run) &&
             (!found || !is_missed(s, asking) || is_missed(found, asking)))
             found = s; /* the newest is last */
@@ -293,7 +293,8 @@ static const char *version_for(const struct staff *staff, const struct run *run)
 static void check_statuses(const struct staff *staff)
 {
     const struct environment *env = staff->world->env;
-    bool undecided = env->is_dev && (sessions_may_return(env) || !sessions_next(env, NULL));
+    bool undecided =
+        env->is_dev && (dev_sessions_may_return(env) || !dev_sessions_next(env, NULL));
     list_each (link, &staff->ledger->stories) {
         const struct run *run = story_last(container_of(link, struct story, link));
         const char *version = env->is_dev ? NULL : version_for(staff, run);
@@ -315,7 +316,7 @@ void staff_check_rest(struct staff *staff)
     check_statuses(staff);
     for (unsigned i = 0; i < staff->count && env->is_dev; i++) {
         const char *version = staff->all[i].version;
-        const struct session *session = sessions_asking(env, slice_of(version));
+        const struct session *session = dev_sessions_asking(env, slice_of(version));
         if (!session)
             continue;
         bool expected = has_run_for(staff, session);

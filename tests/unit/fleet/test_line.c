@@ -150,16 +150,16 @@ static void connect_two(struct world *world)
 {
     static const char *const versions[] = { "20260101.1", "20260101.2" };
     for (int i = 0; i < 2; i++) {
-        sessions_connect(world->env, SESSION_SOCKET);
+        dev_sessions_connect(world->env, SESSION_SOCKET);
         register_worker(world, versions[i], "hello", 3);
-        assert_non_null(sessions_ask(world->env, slice_of(versions[i])));
+        assert_non_null(dev_sessions_ask(world->env, slice_of(versions[i])));
     }
     world_settle(world);
 }
 
 static struct session *session_of(struct world *world, const char *version)
 {
-    return sessions_asking(world->env, slice_of(version));
+    return dev_sessions_asking(world->env, slice_of(version));
 }
 
 static void each_version_has_a_line_of_its_own(void **state)
@@ -197,7 +197,7 @@ static void a_version_that_has_gone_or_never_was_has_no_line(void **state)
     static const char *const names[] = { "20260101.1", "20250101.1", "-" };
     struct world *world = *state;
     struct sitter sitter;
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_worker(world, "20260101.1", "hello", 3);
     register_worker(world, "20260101.2", "hello", 3); /* of the same CLI */
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -223,7 +223,7 @@ static void who_waits_with_a_version_that_changes_is_told_and_leaves(void **stat
 {
     struct world *world = *state;
     struct sitter first, second;
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_worker(world, "20260101.1", "hello", 3);
     assert_true(sit(&first, world->env, "20260101.1"));
     assert_true(sit(&second, world->env, ""));

@@ -1,7 +1,7 @@
 /* Why a run waits: the first thing that holds it, since when, and behind how many. */
 #include "fleet/waiting.h"
 
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 
@@ -226,25 +226,25 @@ static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void *
 {
     struct world *world = make(false, 10);
     (void)state;
-    sessions_connect(world->env, SESSION_SOCKET);
-    sessions_connect(world->env, SESSION_STREAM);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_STREAM);
     register_worker(world, "20260101.1", "hello", 3);
     world_settle(world);
     struct triggered got = trigger(world, (struct wish){ 0 });
-    sessions_disconnect(world->env, SESSION_STREAM); /* as it does twice a minute */
+    dev_sessions_disconnect(world->env, SESSION_STREAM); /* as it does twice a minute */
     world_pass(world, 2000);
     assert_waits(world, got.id, "no_worker", "ask for no run now");
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker", "closed 7 s ago: start trigger dev again");
     configure(world, true, -1);
     assert_waits(world, got.id, "no_worker", "closed 7 s ago");
     configure(world, false, -1);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     assert_waits(world, got.id, "no_worker", "ask for no run now");
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 2000);
-    sessions_renew(world->env); /* one that needs no connection */
+    dev_sessions_renew(world->env); /* one that needs no connection */
     assert_waits(world, got.id, "no_worker", "ask for no run now");
     world_destroy(world);
 }
@@ -253,24 +253,24 @@ static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
 {
     struct world *world = make(false, 10);
     (void)state;
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_worker(world, "20260101.1", "hello", 3);
     world_pass(world, 1000);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_worker(world, "20260101.2", "other", 3);
     struct triggered got = trigger(world, (struct wish){ .task = "other" });
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 1000);
     assert_waits(world, got.id, "no_worker", "ask for no run now");
-    sessions_ask(world->env, (struct slice){ 0 });
+    dev_sessions_ask(world->env, (struct slice){ 0 });
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker", "ask for no run now"); /* it still lives */
-    sessions_disconnect(world->env, SESSION_SOCKET);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker",
                  "was not heard of since a connection closed 7 s");
-    sessions_renew(world->env);
+    dev_sessions_renew(world->env);
     assert_waits(world, got.id, "no_worker", "ask for no run now");
     world_destroy(world);
 }
@@ -281,7 +281,7 @@ static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
     struct world *world = make(false, 10);
     (void)state;
     assert_int_equal(waiting_unserved(world->env), 0);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_worker(world, "20260101.1", "hello", 3);
     world_settle(world);
     trigger(world, (struct wish){ 0 });
@@ -289,15 +289,15 @@ static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
     trigger(world, (struct wish){ .task = "unknown" });
     world_pass(world, 2000);
     assert_int_equal(waiting_unserved(world->env), 0);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_int_equal(waiting_unserved(world->env), 2);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     assert_int_equal(waiting_unserved(world->env), 0);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 60000); /* it has ended */
     world_settle(world);
-    assert_null(sessions_next(world->env, NULL));
+    assert_null(dev_sessions_next(world->env, NULL));
     assert_int_equal(waiting_unserved(world->env), world->env->queues.waiting);
     world_destroy(world);
 }
@@ -330,17 +330,17 @@ static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
     world_restart(world);
     const struct lookout *lookout = &world->env->fleet->lookout;
     load_worker(world, "20260101.1", "hello", 3);
-    sessions_start(world->env);
+    dev_sessions_start(world->env);
     world_pass(world, 8000);
     assert_waits(world, nobodys.id, "version", soon);
     assert_waits(world, queued.id, "no_worker", soon);
-    sessions_ask(world->env, SLICE("20260101.1"));
+    dev_sessions_ask(world->env, SLICE("20260101.1"));
     assert_waits(world, nobodys.id, "version", soon);
     assert_waits(world, queued.id, "no_worker", "ask for no run now");
     world_pass(world, 51000);
     assert_waits(world, nobodys.id, "version", "in 1 s");
     assert_false(lookout->is_told);
-    sessions_ask(world->env, SLICE("20260101.1"));
+    dev_sessions_ask(world->env, SLICE("20260101.1"));
     world_pass(world, 2000);
     assert_waits(world, nobodys.id, "version", "has the task other: start one from");
     assert_true(lookout->is_told);

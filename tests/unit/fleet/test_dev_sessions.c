@@ -1,5 +1,5 @@
 /* Which worker versions are there, and what each may have. */
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 
 #include "base/mem.h"
 #include "fleet/versions.h"
@@ -71,7 +71,7 @@ static const char *ask(struct world *world, const char *version)
 
 static bool is_there(struct world *world, const char *version)
 {
-    return sessions_asking(world->env, slice_of(version)) != NULL;
+    return dev_sessions_asking(world->env, slice_of(version)) != NULL;
 }
 
 static void register_version(struct world *world, const char *version, const char *tasks)
@@ -88,10 +88,10 @@ static struct triggered make(struct world *world, const char *task)
 /* Two CLIs that are connected and ask. */
 static void connect_two(struct world *world)
 {
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_version(world, "20260101.1", "a,both");
     assert_string_equal(ask(world, "20260101.1"), "");
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_version(world, "20260101.2", "b,both");
     assert_string_equal(ask(world, "20260101.2"), "");
 }
@@ -183,7 +183,7 @@ static void one_cli_that_registers_anew_has_replaced_its_version(void **state)
 {
     struct world *world = *state;
     struct asking held;
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_version(world, "20260101.1", "a,both");
     begin_asking(world, &held, "20260101.1");
     struct triggered locked;
@@ -229,7 +229,7 @@ static void of_two_the_one_whose_version_nobody_asks_with_is_replaced(void **sta
 static void a_version_that_is_asked_with_again_is_there(void **state)
 {
     struct world *world = *state;
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_version(world, "20260101.1", "a");
     register_version(world, "20260101.2", "b");
     assert_false(is_there(world, "20260101.1"));
@@ -272,7 +272,7 @@ static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
     assert_string_equal(ask(world, "20260101.1"), busy.id);
     for (int i = 0; i < 10; i++) {
         world_pass(world, 30000);
-        sessions_hear(world->env, run_now(world, busy.id));
+        dev_sessions_hear(world->env, run_now(world, busy.id));
     }
     assert_true(is_there(world, "20260101.1"));
     world_pass(world, 60000);
@@ -300,7 +300,7 @@ static void what_both_have_goes_to_the_one_that_is_left(void **state)
     connect_two(world);
     begin_asking(world, &held, "20260101.2");
     world_pass(world, 3000);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     leave(world, &held);
     struct triggered both = make(world, "both"), b = make(world, "b");
     pass_with_the_first(world, 5);
@@ -322,16 +322,16 @@ static void a_busy_one_keeps_its_runs_when_another_has_gone(void **state)
 {
     struct world *world = *state;
     connect_two(world);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     register_version(world, "20260101.3", "c");
     assert_string_equal(ask(world, "20260101.3"), "");
     struct triggered busy = make(world, "b");
     assert_string_equal(ask(world, "20260101.2"), busy.id);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     struct triggered both = make(world, "both");
     for (int i = 0; i < 5; i++) {
         pass_with_the_first(world, 5);
-        sessions_hear(world->env, run_now(world, busy.id));
+        dev_sessions_hear(world->env, run_now(world, busy.id));
     }
     assert_string_equal(ask(world, "20260101.1"), "");
     assert_string_equal(ask(world, "20260101.2"), both.id);
@@ -341,14 +341,14 @@ static void a_socket_that_is_back_says_that_nobody_has_gone(void **state)
 {
     struct world *world = *state;
     connect_two(world);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 1000);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     struct triggered both = make(world, "both");
     pass_with_the_first(world, 10);
-    sessions_disconnect(world->env, SESSION_SOCKET);
+    dev_sessions_disconnect(world->env, SESSION_SOCKET);
     pass_with_the_first(world, 5);
-    sessions_connect(world->env, SESSION_SOCKET);
+    dev_sessions_connect(world->env, SESSION_SOCKET);
     pass_with_the_first(world, 10);
     assert_string_equal(ask(world, "20260101.2"), both.id);
 }
@@ -403,7 +403,7 @@ static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void *
     struct triggered old = begin_run(world, false), young;
     look(world, old.id);
     world_pass(world, 30000);
-    sessions_renew(world->env);
+    dev_sessions_renew(world->env);
     young = begin_run(world, false);
     look(world, young.id);
     world_pass(world, 29000);
@@ -472,7 +472,7 @@ static void when_the_last_has_gone_runs_are_queued(void **state)
     struct triggered waits = make(world, "b");
     assert_status(world, waits.id, RUN_PENDING_VERSION);
     world_pass(world, 60000);
-    assert_null(sessions_next(world->env, NULL));
+    assert_null(dev_sessions_next(world->env, NULL));
     struct triggered a = make(world, "a"), b = make(world, "b");
     world_settle(world);
     assert_status(world, a.id, RUN_QUEUED);
@@ -491,7 +491,7 @@ static void after_a_restart_nobody_is_missed_for_a_minute(void **state)
     world_restart(world);
     load_worker(world, "20260101.1", "a", 3);
     load_worker(world, "20260101.2", "b", 3);
-    sessions_start(world->env);
+    dev_sessions_start(world->env);
     assert_string_equal(ask(world, "20260101.2"), "");
     struct triggered later = make(world, "a");
     for (int i = 0; i < 2; i++) {

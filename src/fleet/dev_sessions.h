@@ -1,4 +1,4 @@
-/* sessions.h - which worker versions are there, in an environment of developers.
+/* dev_sessions.h - which worker versions are there, in an environment of developers.
  *
  *   registration ──► session of that version ◄── dequeue that names it
  *                       │      ▲
@@ -49,66 +49,68 @@ struct session {
     int64_t registered_at;
     uint64_t served;      /* when it got a run last, counted by engine */
     struct list dequeues; // dequeue_seat::link
-    struct list link;     // sessions::all; in the order of their versions
+    struct list link;     // dev_sessions::all; in the order of their versions
 };
 
-struct sessions;
+struct dev_sessions;
 
-struct sessions *sessions_create(struct fleet *fleet, struct environment *env);
-void sessions_destroy(struct sessions *sessions);
+struct dev_sessions *dev_sessions_create(struct fleet *fleet, struct environment *env);
+void dev_sessions_destroy(struct dev_sessions *sessions);
 
 /* All is loaded: sessions that were there may come back. */
-void sessions_start(struct environment *env);
+void dev_sessions_start(struct environment *env);
 
 /* In dev: takes over a version that was registered, which is the current one now. */
-void sessions_add(struct environment *env, struct worker *worker);
+void dev_sessions_add(struct environment *env, struct worker *worker);
 
 /* The current version was registered again. */
-void sessions_renew(struct environment *env);
+void dev_sessions_renew(struct environment *env);
 
 /* The version will be forgotten. */
-void sessions_forget(struct environment *env, struct worker *worker);
+void dev_sessions_forget(struct environment *env, struct worker *worker);
 
 /* A dequeue begins that names this worker; absent: the current version. NULL: the session
  * that it names has gone on to another version, or there is no such version. */
-struct session *sessions_ask(struct environment *env, struct slice worker);
+struct session *dev_sessions_ask(struct environment *env, struct slice worker);
 
 /* The session that has this worker as its current version; absent: the environment's current
  * version. NULL: none has. Nothing changes by it. */
-struct session *sessions_asking(const struct environment *env, struct slice worker);
+struct session *dev_sessions_asking(const struct environment *env, struct slice worker);
 
 /* How long a dequeue that may have to name another version soon is held at most. */
-int64_t sessions_hold_ms(const struct environment *env, const struct session *session,
-                         int64_t wait_ms);
+int64_t dev_sessions_hold_ms(const struct environment *env, const struct session *session,
+                             int64_t wait_ms);
 
 /* A worker has called about its run. */
-void sessions_hear(struct environment *env, const struct run *run);
+void dev_sessions_hear(struct environment *env, const struct run *run);
 
 /* Connections of a CLI that stay: it has one of each kind. */
 enum session_line { SESSION_SOCKET, SESSION_STREAM, SESSION_LINES };
-void sessions_connect(struct environment *env, enum session_line line);
-void sessions_disconnect(struct environment *env, enum session_line line);
+void dev_sessions_connect(struct environment *env, enum session_line line);
+void dev_sessions_disconnect(struct environment *env, enum session_line line);
 
 /* How many ms ago the last connection closed, or one with which the session is missed, when
  * it was not heard of since; it may come back. 0: it is there, or nobody can tell. */
-int64_t sessions_gone_ms(const struct environment *env, const struct session *session);
+int64_t dev_sessions_gone_ms(const struct environment *env, const struct session *session);
 
 /* The session that executes the run: one that is missed only when no other has its task. NULL:
  * none that is there has the task in the version that the run wants. */
-struct session *sessions_of_run(const struct environment *env, const struct run *run);
+struct session *dev_sessions_of_run(const struct environment *env, const struct run *run);
 
 /* The task as the newest session that has it declares it. NULL: none has it. */
-const struct worker_task *sessions_task(const struct environment *env, struct slice task);
+const struct worker_task *dev_sessions_task(const struct environment *env,
+                                            struct slice task);
 
 /* The sessions one after the other, in the order of their versions. Start with NULL; NULL at
  * the end. */
-struct session *sessions_next(const struct environment *env, const struct session *session);
+struct session *dev_sessions_next(const struct environment *env,
+                                  const struct session *session);
 
 /* True for a while after a start: who is not there may only not have come back yet. */
-bool sessions_may_return(const struct environment *env);
+bool dev_sessions_may_return(const struct environment *env);
 
-/* For how many ms more sessions_may_return is true; 0: it is not. */
-int64_t sessions_return_ms(const struct environment *env);
+/* For how many ms more dev_sessions_may_return is true; 0: it is not. */
+int64_t dev_sessions_return_ms(const struct environment *env);
 
 /* What the timers of sessions do: something is to be looked at. */
-void sessions_on_time(struct timer *timer);
+void dev_sessions_on_time(struct timer *timer);

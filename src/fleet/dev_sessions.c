@@ -1,4 +1,4 @@
-/* sessions.c - sessions come, go on to another version, and end.
+/* dev_sessions.c - sessions come, go on to another version, and end.
  *
  * How it is known whose a new version is, by the CLIs that are connected (a connection that
  * was lost counts for as long as its session may live on):
@@ -10,7 +10,7 @@
  *              the new version was first asked with: of those that nobody asked with since,
  *              the one that was asked with last. The dequeues that were held are answered
  *              at the registration, so that each CLI says what it has now */
-#include "fleet/sessions.h"
+#include "fleet/dev_sessions.h"
 
 #include "base/mem.h"
 #include "fleet/line.h"
@@ -24,7 +24,7 @@ enum {
     SILENT_MS = 6000,   /* a CLI looks at each of its runs every 5 s */
 };
 
-struct sessions {
+struct dev_sessions {
     struct fleets *shared;
     struct environment *env;
     struct list all; // session::link
@@ -38,12 +38,12 @@ struct sessions {
     struct timer timer;   /* something is to be looked at */
 };
 
-static struct loop *loop_of(const struct sessions *sessions)
+static struct loop *loop_of(const struct dev_sessions *sessions)
 {
     return sessions->shared->loop;
 }
 
-static int64_t now_of(const struct sessions *sessions)
+static int64_t now_of(const struct dev_sessions *sessions)
 {
     return loop_now_ms(loop_of(sessions));
 }
@@ -53,41 +53,42 @@ static struct session *session_at(const struct list *link)
     return container_of(link, struct session, link);
 }
 
-struct session *sessions_next(const struct environment *env, const struct session *session)
+struct session *dev_sessions_next(const struct environment *env,
+                                  const struct session *session)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     const struct list *next = session ? session->link.next : sessions->all.next;
     return next == &sessions->all ? NULL : session_at(next);
 }
 
-static struct session *newest(const struct sessions *sessions)
+static struct session *newest(const struct dev_sessions *sessions)
 {
     return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
 }
 
 /* For a while after a start the sessions from before may come back. A worker that only
  * registers, while no CLI is seen, knows of no other. */
-bool sessions_may_return(const struct environment *env)
+bool dev_sessions_may_return(const struct environment *env)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     if (now_of(sessions) >= sessions->return_until)
         return false;
-    for (struct session *session = NULL; (session = sessions_next(env, session));)
+    for (struct session *session = NULL; (session = dev_sessions_next(env, session));)
         if (session->has_asked)
             return true;
     return list_empty(&sessions->all) || sessions->connected[SESSION_SOCKET] ||
            sessions->connected[SESSION_STREAM];
 }
 
-int64_t sessions_return_ms(const struct environment *env)
+int64_t dev_sessions_return_ms(const struct environment *env)
 {
-    const struct sessions *sessions = env->fleet->sessions;
-    return sessions_may_return(env) ? sessions->return_until - now_of(sessions) : 0;
+    const struct dev_sessions *sessions = env->fleet->sessions;
+    return dev_sessions_may_return(env) ? sessions->return_until - now_of(sessions) : 0;
 }
 
 /* ---- connected CLIs ---- */
 
-static uint32_t count_clis(struct sessions *sessions)
+static uint32_t count_clis(struct dev_sessions *sessions)
 {
     uint32_t kept = 0, sockets = sessions->connected[SESSION_SOCKET];
     for (uint32_t i = 0; i < sessions->lost_count; i++)
@@ -105,16 +106,16 @@ static bool is_silent_since(const struct session *session, int64_t closed_at)
     return !session->held && session->heard_at < closed_at + TOGETHER_MS;
 }
 
-int64_t sessions_gone_ms(const struct environment *env, const struct session *session)
+int64_t dev_sessions_gone_ms(const struct environment *env, const struct session *session)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     int64_t since = sessions->alone_since;
     if (!since || !is_silent_since(session, since))
         since = session->missed_since;
     return since ? now_of(sessions) - since : 0;
 }
 
-static void look_again(struct sessions *sessions, int64_t in_ms)
+static void look_again(struct dev_sessions *sessions, int64_t in_ms)
 {
     struct timer *timer = &sessions->timer;
     if (!timer->place || timer->at_ms > now_of(sessions) + in_ms)
@@ -122,9 +123,9 @@ static void look_again(struct sessions *sessions, int64_t in_ms)
 }
 
 /* A stream ends by itself twice a minute; a socket only with its CLI, or the network. */
-void sessions_disconnect(struct environment *env, enum session_line line)
+void dev_sessions_disconnect(struct environment *env, enum session_line line)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     sessions->connected[line]--;
     if (!sessions->connected[SESSION_SOCKET] && !sessions->connected[SESSION_STREAM])
         sessions->alone_since = now_of(sessions);
@@ -140,7 +141,7 @@ void sessions_disconnect(struct environment *env, enum session_line line)
 /* ---- which tasks are there has changed ---- */
 
 /* The limit of a queue that several sessions declare is that of the newest version. */
-static void apply_limits(const struct sessions *sessions)
+static void apply_limits(const struct dev_sessions *sessions)
 {
     list_each (link, &sessions->all) {
         const struct worker *worker = session_at(link)->current;
@@ -152,7 +153,7 @@ static void apply_limits(const struct sessions *sessions)
     }
 }
 
-static void changed(struct sessions *sessions)
+static void changed(struct dev_sessions *sessions)
 {
     apply_limits(sessions);
     fleet_changed(sessions->env);
@@ -161,7 +162,8 @@ static void changed(struct sessions *sessions)
 /* ---- missed ---- */
 
 /* When a connection closed that may have been this session's; 0: the session is there. */
-static int64_t missed_since(const struct sessions *sessions, const struct session *session)
+static int64_t missed_since(const struct dev_sessions *sessions,
+                            const struct session *session)
 {
     if (session->held || sessions->count <= sessions->connected[SESSION_SOCKET])
         return 0;
@@ -176,7 +178,7 @@ static int64_t missed_since(const struct sessions *sessions, const struct sessio
     return 0;
 }
 
-static bool find_missed(struct sessions *sessions)
+static bool find_missed(struct dev_sessions *sessions)
 {
     bool any = false;
     list_each (link, &sessions->all) {
@@ -188,7 +190,7 @@ static bool find_missed(struct sessions *sessions)
     return any;
 }
 
-static void hear(struct sessions *sessions, struct session *session)
+static void hear(struct dev_sessions *sessions, struct session *session)
 {
     session->heard_at = now_of(sessions);
     if (!session->missed_since)
@@ -197,9 +199,9 @@ static void hear(struct sessions *sessions, struct session *session)
     changed(sessions);
 }
 
-void sessions_connect(struct environment *env, enum session_line line)
+void dev_sessions_connect(struct environment *env, enum session_line line)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     sessions->connected[line]++;
     sessions->alone_since = 0;
     if (find_missed(sessions))
@@ -208,7 +210,7 @@ void sessions_connect(struct environment *env, enum session_line line)
 
 /* ---- a session ---- */
 
-static uint32_t free_audience(struct sessions *sessions)
+static uint32_t free_audience(struct dev_sessions *sessions)
 {
     uint32_t audience = AUDIENCE_NOBODY + 1;
     while (sessions->audiences & (uint64_t)1 << audience)
@@ -219,7 +221,7 @@ static uint32_t free_audience(struct sessions *sessions)
 
 /* Dequeues that ask with a version which the session has not any more are answered: their
  * CLI comes again and names another. */
-static void answer_held(struct sessions *sessions, struct session *session)
+static void answer_held(struct dev_sessions *sessions, struct session *session)
 {
     while (!list_empty(&session->dequeues)) {
         struct dequeue_seat *seat =
@@ -229,7 +231,7 @@ static void answer_held(struct sessions *sessions, struct session *session)
 }
 
 /* heir: who has its versions from now on; NULL: nobody. */
-static void end_session(struct sessions *sessions, struct session *session,
+static void end_session(struct dev_sessions *sessions, struct session *session,
                         struct session *heir)
 {
     struct workers *workers = sessions->env->fleet->workers;
@@ -243,7 +245,7 @@ static void end_session(struct sessions *sessions, struct session *session,
     free(session);
 }
 
-static struct session *longest_unheard(const struct sessions *sessions)
+static struct session *longest_unheard(const struct dev_sessions *sessions)
 {
     struct session *found = session_at(sessions->all.next);
     list_each (link, &sessions->all)
@@ -253,7 +255,7 @@ static struct session *longest_unheard(const struct sessions *sessions)
 }
 
 /* Sessions stand in the order of their versions: the newest registration is the last. */
-static void insert(struct sessions *sessions, struct session *session)
+static void insert(struct dev_sessions *sessions, struct session *session)
 {
     const struct workers *workers = sessions->env->fleet->workers;
     struct list *before = &sessions->all;
@@ -263,7 +265,7 @@ static void insert(struct sessions *sessions, struct session *session)
     list_append(before, &session->link);
 }
 
-static struct session *begin_session(struct sessions *sessions, struct worker *worker)
+static struct session *begin_session(struct dev_sessions *sessions, struct worker *worker)
 {
     if (sessions->count == SESSIONS_MAX)
         end_session(sessions, longest_unheard(sessions), NULL);
@@ -286,17 +288,17 @@ static bool is_replaced(const struct session *session, uint32_t clis)
     return clis == 1 || (!clis && !session->has_asked);
 }
 
-void sessions_add(struct environment *env, struct worker *worker)
+void dev_sessions_add(struct environment *env, struct worker *worker)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     uint32_t clis = count_clis(sessions);
     struct session *session, *next;
 
     workers_add(env->fleet->workers, worker);
     struct session *added = begin_session(sessions, worker);
     added->has_replaced = clis == 1;
-    for (session = sessions_next(env, NULL); session; session = next) {
-        next = sessions_next(env, session);
+    for (session = dev_sessions_next(env, NULL); session; session = next) {
+        next = dev_sessions_next(env, session);
         if (session != added && is_replaced(session, clis))
             end_session(sessions, session, added);
         else
@@ -311,7 +313,7 @@ static struct worker *current_of(const struct environment *env)
     return workers->count ? workers->all[workers->count - 1] : NULL;
 }
 
-void sessions_renew(struct environment *env)
+void dev_sessions_renew(struct environment *env)
 {
     struct worker *worker = current_of(env);
     if (env->is_dev && worker && (!worker->session || worker->session->current != worker)) {
@@ -322,7 +324,7 @@ void sessions_renew(struct environment *env)
     }
 }
 
-void sessions_forget(struct environment *env, struct worker *worker)
+void dev_sessions_forget(struct environment *env, struct worker *worker)
 {
     if (!worker->session || worker->session->current != worker)
         return;
@@ -349,22 +351,22 @@ static struct session *asking(const struct worker *worker)
     return session && session->current == worker ? session : NULL;
 }
 
-struct session *sessions_asking(const struct environment *env, struct slice worker)
+struct session *dev_sessions_asking(const struct environment *env, struct slice worker)
 {
     return asking(worker_named(env, worker));
 }
 
 /* A dequeue that names this worker may still be on its way: the CLI sent it before its
  * newer registration was answered. */
-static bool may_be_late(const struct sessions *sessions, const struct worker *worker)
+static bool may_be_late(const struct dev_sessions *sessions, const struct worker *worker)
 {
     return worker->session &&
            now_of(sessions) - worker->session->registered_at < SETTLED_MS;
 }
 
-struct session *sessions_ask(struct environment *env, struct slice id)
+struct session *dev_sessions_ask(struct environment *env, struct slice id)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     struct worker *worker = worker_named(env, id);
     struct session *session = asking(worker);
     int64_t now = now_of(sessions);
@@ -386,19 +388,19 @@ struct session *sessions_ask(struct environment *env, struct slice id)
     return session;
 }
 
-int64_t sessions_hold_ms(const struct environment *env, const struct session *session,
-                         int64_t wait_ms)
+int64_t dev_sessions_hold_ms(const struct environment *env, const struct session *session,
+                             int64_t wait_ms)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     const struct session *last = newest(sessions);
     bool expects = last && last != session && !last->has_asked &&
                    now_of(sessions) - last->registered_at < EXPECTED_MS;
     return (expects || !session) && wait_ms > SHORT_HOLD_MS ? SHORT_HOLD_MS : wait_ms;
 }
 
-void sessions_hear(struct environment *env, const struct run *run)
+void dev_sessions_hear(struct environment *env, const struct run *run)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     struct worker *worker = NULL;
     if (!env->is_dev || !run->worker_version)
         return;
@@ -418,14 +420,14 @@ void sessions_hear(struct environment *env, const struct run *run)
 
 /* ---- time ---- */
 
-static bool is_lost(const struct sessions *sessions, const struct session *session)
+static bool is_lost(const struct dev_sessions *sessions, const struct session *session)
 {
     return !session->held && now_of(sessions) - session->heard_at >= SESSION_LOST_MS;
 }
 
 /* The session whose CLI has become this one: nobody asks with it since this one does.
  * NULL: none. */
-static struct session *predecessor(const struct sessions *sessions,
+static struct session *predecessor(const struct dev_sessions *sessions,
                                    const struct session *heir)
 {
     struct session *found = NULL;
@@ -440,7 +442,7 @@ static struct session *predecessor(const struct sessions *sessions,
     return found;
 }
 
-static bool settle(struct sessions *sessions, uint32_t clis)
+static bool settle(struct dev_sessions *sessions, uint32_t clis)
 {
     bool any = false;
     list_each (link, &sessions->all) {
@@ -459,12 +461,12 @@ static bool settle(struct sessions *sessions, uint32_t clis)
     return any;
 }
 
-static bool end_lost(struct sessions *sessions)
+static bool end_lost(struct dev_sessions *sessions)
 {
     bool any = false;
     struct session *session, *next;
-    for (session = sessions_next(sessions->env, NULL); session; session = next) {
-        next = sessions_next(sessions->env, session);
+    for (session = dev_sessions_next(sessions->env, NULL); session; session = next) {
+        next = dev_sessions_next(sessions->env, session);
         if (!is_lost(sessions, session))
             continue;
         end_session(sessions, session, NULL);
@@ -473,7 +475,7 @@ static bool end_lost(struct sessions *sessions)
     return any;
 }
 
-static void set_timer(struct sessions *sessions)
+static void set_timer(struct dev_sessions *sessions)
 {
     int64_t now = now_of(sessions), left = sessions->return_until - now;
     int64_t lost = sessions->lost_count ? sessions->lost[sessions->lost_count - 1] : 0;
@@ -493,9 +495,9 @@ static void set_timer(struct sessions *sessions)
     }
 }
 
-void sessions_on_time(struct timer *timer)
+void dev_sessions_on_time(struct timer *timer)
 {
-    struct sessions *sessions = container_of(timer, struct sessions, timer);
+    struct dev_sessions *sessions = container_of(timer, struct dev_sessions, timer);
     if (sessions->shared->is_draining)
         return; /* they leave because we do */
     uint32_t clis = count_clis(sessions);
@@ -514,9 +516,10 @@ void sessions_on_time(struct timer *timer)
 
 /* ---- whose is it? ---- */
 
-const struct worker_task *sessions_task(const struct environment *env, struct slice task)
+const struct worker_task *dev_sessions_task(const struct environment *env,
+                                            struct slice task)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     for (struct list *link = sessions->all.prev; link != &sessions->all;
          link = link->prev) {
         const struct worker_task *found = worker_task(session_at(link)->current, task);
@@ -533,9 +536,9 @@ static struct session *of_version(const struct environment *env, struct slice ve
     return worker && worker_task(worker, task) ? worker->session : NULL;
 }
 
-struct session *sessions_of_run(const struct environment *env, const struct run *run)
+struct session *dev_sessions_of_run(const struct environment *env, const struct run *run)
 {
-    const struct sessions *sessions = env->fleet->sessions;
+    const struct dev_sessions *sessions = env->fleet->sessions;
     struct slice task = bytes_slice(run->task);
     if (!sessions->count)
         return NULL;
@@ -557,18 +560,18 @@ struct session *sessions_of_run(const struct environment *env, const struct run 
 
 /* ---- all of an environment ---- */
 
-void sessions_start(struct environment *env)
+void dev_sessions_start(struct environment *env)
 {
-    struct sessions *sessions = env->fleet->sessions;
+    struct dev_sessions *sessions = env->fleet->sessions;
     if (!env->is_dev || !env->fleet->workers->count)
         return;
     sessions->return_until = now_of(sessions) + SESSION_LOST_MS;
     look_again(sessions, SESSION_LOST_MS);
 }
 
-struct sessions *sessions_create(struct fleet *fleet, struct environment *env)
+struct dev_sessions *dev_sessions_create(struct fleet *fleet, struct environment *env)
 {
-    struct sessions *sessions = mem_new(struct sessions);
+    struct dev_sessions *sessions = mem_new(struct dev_sessions);
     sessions->shared = fleet->shared;
     sessions->env = env;
     list_init(&sessions->all);
@@ -576,7 +579,7 @@ struct sessions *sessions_create(struct fleet *fleet, struct environment *env)
 }
 
 /* No dequeue waits any more. */
-void sessions_destroy(struct sessions *sessions)
+void dev_sessions_destroy(struct dev_sessions *sessions)
 {
     while (!list_empty(&sessions->all))
         free(session_at(list_take(&sessions->all)));
