@@ -61,12 +61,11 @@ struct api_call {
     bool busy;    /* an operation will reply; set it when one is begun */
     bool cached;  /* the handler has said how long the answer may be kept: api_let_cache */
     bool refused; /* by http, which has answered and is in the log */
-    enum err
-        ended_by; /* why the call ends while its body arrives, explained in `why`; OK: the
-                          * client has left */
-    void *state;  /* the handler's, for the pieces of a body */
-    struct early_call
-        *early; /* held until the gateway leads (api/early_calls.h); NULL: it is not */
+    /* Why the call ends while its body arrives, explained in `why`; OK: the client has left. */
+    enum err ended_by;
+    void *state; /* the handler's, for the pieces of a body */
+    /* Held until the gateway leads (api/early_calls.h); NULL: it is not. */
+    struct early_call *early;
     void (*on_drain)(struct api_call *call); /* api_hold */
     bool bears_doubt; /* held, it stays during a doubt, since it sends nothing meanwhile */
     struct list held; // api::held; linked while held
