@@ -76,7 +76,7 @@ AREAS = {
     "gateway": {"accounts", "api", "auth", "base", "call", "cluster", "config", "contract",
                 "data", "engine", "http", "json", "live", "net", "notices", "process",
                 "realtime", "schedules", "store", "vault"},
-    "main": {"archive", "base", "config", "gateway", "net", "process", "remote", "role"},
+    "main": {"archive", "base", "build", "config", "gateway", "net", "process", "remote", "role"},
 }
 # Room by room: the other rooms of its area that it may use. The room that is the area's own folder
 # is called as the area.
