@@ -17,7 +17,7 @@ enum {
 };
 
 struct aside {
-    struct buf text;  /* decoded; its beginning, if not all of it is kept */
+    struct buf text;  /* decoded; its beginning, if it is cut */
     size_t len;       /* bytes, also of what is not kept */
     struct scan scan; /* of that text: is it JSON itself */
 };
@@ -29,6 +29,8 @@ struct body_fields {
     size_t aside_count;
     size_t aside_depth;  /* strings that are deeper stay in text */
     size_t aside_room;   /* bytes of them that may still be kept */
+    size_t aside_memory; /* bytes that their texts take */
+    struct buf rest;     /* decoded last of a string that is cut: only its length counts */
     struct failure lost; /* of body_fields_take_any: why nothing is kept of the body */
 
     /* Where reading is, for body_fields_take_long. */
@@ -48,6 +50,7 @@ static void keep_nothing(struct body_fields *fields)
     scan_finish(&fields->scan);
     free(fields->aside);
     buf_finish(&fields->text);
+    buf_finish(&fields->rest);
     fields->aside = NULL;
     fields->aside_count = 0;
 }
@@ -62,19 +65,56 @@ void body_fields_free(struct body_fields *fields)
 
 /* ---- decoding what is set aside ---- */
 
+static bool is_cut(const struct aside *aside)
+{
+    return aside->text.len != aside->len;
+}
+
+/* There is no room for all of the text, of which before bytes have taken theirs: its
+ * beginning stays, and the rest of its room is for others. */
+static void cut(struct body_fields *fields, struct aside *aside, size_t before)
+{
+    struct slice text = buf_slice(&aside->text);
+    struct buf beginning = { 0 };
+    fields->aside_room += before;
+    text.len =
+        fields->aside_room < BODY_FIELDS_CUT_MAX ? fields->aside_room : BODY_FIELDS_CUT_MAX;
+    text.len = text.len < aside->text.len ? text.len : aside->text.len;
+    fields->aside_room -= text.len;
+    if (text.len)
+        buf_add(&beginning, text);
+    buf_finish(&aside->text);
+    aside->text = beginning;
+    scan_finish(&aside->scan);
+}
+
+static void unescape(struct body_fields *fields, struct slice raw, bool is_last,
+                     struct buf *out)
+{
+    scan_text_feed(&fields->escapes, raw, out);
+    if (is_last)
+        scan_text_end(&fields->escapes, out);
+}
+
 static void decode(struct body_fields *fields, struct slice raw, bool is_last)
 {
     struct aside *aside = &fields->aside[fields->aside_count - 1];
-    size_t before = aside->text.len;
-    scan_text_feed(&fields->escapes, raw, &aside->text);
-    if (is_last)
-        scan_text_end(&fields->escapes, &aside->text);
-    size_t more = aside->text.len - before;
-    aside->len += more;
-    more = more < fields->aside_room ? more : fields->aside_room;
-    aside->text.len = before + more;
-    fields->aside_room -= more;
-    scan_feed(&aside->scan, slice_from(buf_slice(&aside->text), before));
+    size_t before = aside->text.len, memory = aside->text.capacity;
+    if (is_cut(aside)) {
+        buf_clear(&fields->rest);
+        unescape(fields, raw, is_last, &fields->rest);
+        aside->len += fields->rest.len;
+        return;
+    }
+    unescape(fields, raw, is_last, &aside->text);
+    aside->len = aside->text.len;
+    if (aside->len - before <= fields->aside_room) {
+        fields->aside_room -= aside->len - before;
+        scan_feed(&aside->scan, slice_from(buf_slice(&aside->text), before));
+    } else {
+        cut(fields, aside, before);
+    }
+    fields->aside_memory += aside->text.capacity - memory;
 }
 
 /* The string that is being read turns out to be long. */
@@ -127,8 +167,8 @@ bool body_fields_begin(struct body_fields *fields, struct slice value, size_t mo
     size_t before = out->len;
     if (aside) {
         struct slice text = buf_slice(&aside->text);
-        size_t cut = text.len == aside->len ? 0 : CUT_CHARACTER;
-        size_t kept = text.len > cut ? text.len - cut : 0;
+        size_t half = is_cut(aside) ? CUT_CHARACTER : 0;
+        size_t kept = text.len > half ? text.len - half : 0;
         *len = aside->len;
         text.len = whole_characters(text, most < kept ? most : kept);
         buf_add(out, text);
@@ -149,7 +189,7 @@ bool body_fields_has_mark(struct slice value)
 bool body_fields_is_cut(struct body_fields *fields, struct slice value, size_t *len)
 {
     const struct aside *aside = aside_of(fields, slice_trim(value));
-    if (!aside || aside->text.len == aside->len)
+    if (!aside || !is_cut(aside))
         return false;
     *len = aside->len;
     return true;
@@ -318,12 +358,20 @@ void body_fields_take_any(struct api_call *call, struct slice piece)
         keep_nothing(fields);
 }
 
+void body_fields_ignore(struct api_call *call, const char *why)
+{
+    struct body_fields *fields = fields_of(call);
+    keep_nothing(fields);
+    explain(&fields->lost, ERR_INVALID, "%s", why);
+}
+
 size_t body_fields_size(const struct api_call *call)
 {
     const struct body_fields *fields = call->state;
-    return !fields || fields->lost.code
-               ? 0
-               : fields->text.len + BODY_FIELDS_ASIDE_MAX - fields->aside_room;
+    if (!fields || fields->lost.code)
+        return 0;
+    return fields->text.capacity + fields->rest.capacity + fields->aside_memory +
+           fields->aside_count * sizeof(struct aside);
 }
 
 void body_fields_drop(struct api_call *call)

@@ -27,13 +27,21 @@ enum { BODY_FIELDS_BESIDE_MAX = 1024 * 1024 };
 enum err body_fields_take_long(struct api_call *call, struct slice piece);
 
 /* Accepts any bytes. Strings of more than 32 KiB inside of at most five objects or arrays
- * are set aside, and of all those together BODY_FIELDS_ASIDE_MAX bytes are kept. After a
- * byte that is not JSON, or more than BODY_FIELDS_BESIDE_MAX bytes apart from the strings,
- * nothing is kept. */
-enum { BODY_FIELDS_ASIDE_MAX = 16 * 1024 * 1024 };
+ * are set aside, and of all those together BODY_FIELDS_ASIDE_MAX bytes are kept. As soon as a
+ * string turns out to be longer than what is left of that, it is cut: BODY_FIELDS_CUT_MAX
+ * bytes of it are kept at most. After a byte that is not JSON, or more than
+ * BODY_FIELDS_BESIDE_MAX bytes apart from the strings, nothing is kept. */
+enum {
+    BODY_FIELDS_ASIDE_MAX = 16 * 1024 * 1024,
+    BODY_FIELDS_CUT_MAX = 256 * 1024,
+};
 void body_fields_take_any(struct api_call *call, struct slice piece);
 
-/* Bytes in memory of the body that body_fields_take_any is taking. */
+/* Nothing is kept of the body, whatever comes of it, and body_fields_end explains ERR_INVALID
+ * with this text. */
+void body_fields_ignore(struct api_call *call, const char *why);
+
+/* Bytes of memory that the body takes which body_fields_take_any is taking. */
 size_t body_fields_size(const struct api_call *call);
 
 /* Frees what has come of the body: the call will not be handled. */

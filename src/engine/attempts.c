@@ -391,6 +391,13 @@ static void on_completed(struct command *command, enum err status)
     op->done(command, status);
 }
 
+bool attempt_may_complete(const struct environment *env, struct slice run_id,
+                          struct slice snapshot)
+{
+    const struct tracked *run = environment_find(env, run_id);
+    return run && !run_is_settled(&run->run) && run_is_newest(&run->run, snapshot);
+}
+
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done)
 {

@@ -114,6 +114,11 @@ struct complete_attempt {
     size_t held; /* bytes of the project's, until they are stored */
     command_done_fn *done;
 };
+/* False: whatever a completion of that snapshot says changes nothing, since it is refused, or a
+ * repeated one. That stays so. */
+bool attempt_may_complete(const struct environment *env, struct slice run_id,
+                          struct slice snapshot);
+
 /* ERR_INVALID: the snapshot is not the newest, or the run is final. */
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done);

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "call/body_fields.h"
 #include "call/rooms.h"
+#include "call/served.h"
 #include "engine/attempts.h"
 #include "engine/run_commands.h"
 #include "telemetry/traces.h"
@@ -345,8 +346,23 @@ static void fail_for_body(struct completion *op)
     op->call->why = (struct failure){ 0 };
 }
 
+/* A worker's token names no environment: the run tells it. */
+static bool is_wanted(const struct api_call *call)
+{
+    struct slice run = call->params[0];
+    const struct environment *env = call->env;
+    if (!env) {
+        const struct account *account = served_with_run(call->api, call->identity, run);
+        env = account ? engine_environment(api_engine(call->api), account->number) : NULL;
+    }
+    return env && attempt_may_complete(env, run, call->params[1]);
+}
+
+/* Nothing is kept of a completion that nobody waits for, though it is read to its end. */
 enum err worker_complete_piece(struct api_call *call, struct slice piece)
 {
+    if (!call->state && !is_wanted(call))
+        body_fields_ignore(call, "the attempt did not wait for it when it came");
     body_fields_take_any(call, piece);
     enum err full = rooms_hold_piece(call, body_fields_size(call));
     if (full)

@@ -5,7 +5,7 @@ import net from "node:net";
 import path from "node:path";
 import { test } from "node:test";
 
-import { freePort, keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 import { frame, upgradeRequest } from "../support/js/websocket.mjs";
@@ -68,9 +68,10 @@ test("a URL with a false signature is refused before its body comes", async (t) 
 test("bodies of workers share a room, and leave it", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const { stdout } = await runProgram(["worker-token", "create", "--name", "rack", "--data", gateway.data]);
-  const target = "/engine/v1/worker-actions/runs/run_x/snapshots/snapshot_x/attempts/complete";
+  const { id } = (await gateway.post("/api/v1/tasks/a/trigger", {}, { key: keys.prod })).json;
+  const target = `/engine/v1/worker-actions/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete`; // its first one
   const bodies = [];
-  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB, begins: '{"completion":{"id":"run_x","ok":true,"output":"' }));
+  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
   await until(() => bodies.some(statusOf), { what: "a refusal" });
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
   assert.match(bodies.find(statusOf).received.toString(), /have no room in memory/);
@@ -80,6 +81,19 @@ test("bodies of workers share a room, and leave it", async (t) => {
   for (const body of bodies) body.destroy();
   await until(async () => (await gateway.http.request("POST", target, { key: stdout.trim(), body: {} })).status !== 503, { what: "room" });
   assert.equal((await gateway.get("/api/v1/runs", { key: keys.dev })).status, 200);
+  await gateway.stop();
+});
+
+test("a completion that no attempt waits for takes no room of bodies", async (t) => {
+  const gateway = await startGateway({ t, release: true });
+  const target = "/engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete", bodies = [];
+  for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: keys.dev, length: 16 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
+  for (let i = 0; i < 20; i++) {
+    assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(200_000) })).status, 200);
+    await sleep(50);
+  }
+  for (const body of bodies) body.send(`${"1".repeat(97)}"}}`);
+  await until(() => bodies.every((body) => statusOf(body) === 404), { what: "the answer that the run is not found" });
   await gateway.stop();
 });
 

@@ -229,14 +229,75 @@ static void too_long_string_keeps_its_beginning_and_length(void **state)
     assert_int_equal(found, len + 1);
     assert_true(body_fields_begin(fields, output, SIZE_MAX, &text, &found));
     assert_int_equal(text.len % 4, 1); /* no half of a character */
-    assert_in_range(text.len, BODY_FIELDS_ASIDE_MAX - 8, BODY_FIELDS_ASIDE_MAX);
+    assert_in_range(text.len, BODY_FIELDS_CUT_MAX - 8, BODY_FIELDS_CUT_MAX);
     buf_clear(&text);
     assert_true(body_fields_begin(fields, other, 10, &text, &found));
-    assert_int_equal(text.len, 0);
+    assert_int_equal(text.len, 10); /* there is room again for others */
     assert_int_equal(found, LONG);
     body_fields_free(fields);
     buf_finish(&body);
     buf_finish(&text);
+}
+
+/* Feeds so many elements, each a string of so many bytes, and returns the most memory that
+ * they were said to take. */
+static size_t feed_strings(struct api_call *call, size_t count, size_t len)
+{
+    struct buf element = { 0 };
+    size_t most = 0;
+    buf_add_char(&element, '"');
+    add_times(&element, "a", len);
+    buf_add_text(&element, "\",");
+    for (size_t i = 0; i < count; i++) {
+        body_fields_take_any(call, buf_slice(&element));
+        most = body_fields_size(call) > most ? body_fields_size(call) : most;
+    }
+    buf_finish(&element);
+    return most;
+}
+
+/* Strings of which nothing is kept any more take no memory, and all memory counts. */
+static void many_long_strings_take_no_more_memory_than_counts(void **state)
+{
+    (void)state;
+    struct api_call call = { 0 };
+    body_fields_take_any(&call, SLICE("{\"completion\":{\"error\":{\"a\":["));
+    size_t most = feed_strings(&call, 500, LONG);
+    assert_in_range(most, BODY_FIELDS_ASIDE_MAX, 2 * BODY_FIELDS_ASIDE_MAX + LONG);
+    size_t later = feed_strings(&call, 2000, LONG);
+    assert_in_range(later, most, most + 1000 * 1000); /* LONG each would be 80 MB */
+    body_fields_drop(&call);
+}
+
+/* What is held by a body that trickles on after that is a beginning. */
+static void string_that_is_cut_gives_its_memory_back_at_once(void **state)
+{
+    (void)state;
+    struct api_call call = { 0 };
+    struct buf piece = { 0 };
+    add_times(&piece, "a", (size_t)64 * 1024);
+    body_fields_take_any(&call, SLICE("{\"completion\":{\"output\":\""));
+    for (size_t i = 0; i < BODY_FIELDS_ASIDE_MAX / piece.len; i++)
+        body_fields_take_any(&call, buf_slice(&piece));
+    assert_true(body_fields_size(&call) >= BODY_FIELDS_ASIDE_MAX);
+    body_fields_take_any(&call, SLICE("a"));
+    assert_true(body_fields_size(&call) < 3 * (size_t)BODY_FIELDS_CUT_MAX);
+    body_fields_drop(&call);
+    buf_finish(&piece);
+}
+
+static void ignored_body_takes_no_memory_and_is_refused_at_its_end(void **state)
+{
+    (void)state;
+    struct api_call call = { 0 };
+    struct body_fields *fields;
+    struct slice object;
+    body_fields_ignore(&call, "nobody wants it");
+    body_fields_take_any(&call, SLICE("{\"a\":["));
+    assert_int_equal(feed_strings(&call, 10, LONG), 0);
+    assert_int_equal(body_fields_end(&call, &fields, &object), ERR_INVALID);
+    assert_string_equal(call.why.text, "nobody wants it");
+    assert_null(call.state);
 }
 
 static void invalid_body_is_discarded_until_its_end(void **state)
@@ -314,6 +375,9 @@ int main(void)
         cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
         cmocka_unit_test(a_body_that_is_never_refused_sets_deep_strings_aside),
         cmocka_unit_test(too_long_string_keeps_its_beginning_and_length),
+        cmocka_unit_test(many_long_strings_take_no_more_memory_than_counts),
+        cmocka_unit_test(string_that_is_cut_gives_its_memory_back_at_once),
+        cmocka_unit_test(ignored_body_takes_no_memory_and_is_refused_at_its_end),
         cmocka_unit_test(invalid_body_is_discarded_until_its_end),
         cmocka_unit_test(plain_fields_set_nothing_aside),
         cmocka_unit_test(what_is_no_object_is_refused),
