@@ -81,6 +81,7 @@ struct account {     /* one environment */
     const char *secret_key;      /* clear, in memory only; since accounts_link */
     struct list secrets;         // secret::of_owner; none of a branch
     struct variables *variables; /* of its own; NULL: none were ever set */
+    struct room bodies;          /* of requests by its keys; inside of the project's */
 
     /* Of a branch; NULL and "" for others. */
     char parent_id[ID_MAX];

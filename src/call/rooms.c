@@ -79,11 +79,21 @@ static struct project *served(const struct identity *who)
     return who && who->secret ? who->secret->project : NULL;
 }
 
+/* Of the environment whose keys open this one, so that branches share it: it leaves half of
+ * its project's to others. */
+static struct room *environment_bodies(struct account *account)
+{
+    struct room *room = &account_of_keys(account)->bodies;
+    room->outer = &account->project->bodies;
+    room->limit = room->outer->limit / 2;
+    return room;
+}
+
 static struct room *body_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
     if (call->account)
-        return &call->account->project->bodies;
+        return environment_bodies(call->account);
     if (who && who->user)
         return &who->user->bodies;
     if (who && who->secret && who->secret->serves_all)

@@ -1,7 +1,8 @@
 /* rooms.h - whose memory the body of a call takes, and its answer (base/room.h).
  *
- *   secret key, token, signed URL ─► both of the project
- *   worker's token                ─► the same; of one that serves all projects bodies have
+ *   secret key, token, signed URL ─► both of the project; bodies of one environment, with its
+ *                                    branches, have half of it at most
+ *   worker's token                ─► both of the project; of one that serves all projects bodies have
  *                                    a room of their own, and answers none: they are short
  *   personal token                ─► both of the person
  *   nobody                        ─► one small room for all strangers' bodies; answers
