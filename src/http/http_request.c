@@ -138,13 +138,31 @@ static bool take_room(struct request *request, size_t len)
     return true;
 }
 
-/* How much is kept of a piece that has come. */
-static size_t kept_length(const struct exchange *x, size_t len)
+/* Of a body that is too long to be kept the beginning stays; the rest of its room is for
+ * others. */
+static void shorten(struct request *request)
 {
-    size_t before = x->body_len - len;
+    struct buf beginning = { 0 };
+    if (request->body.len <= HTTP_BEGINNING)
+        return;
+    buf_add(&beginning, (struct slice){ request->body.ptr, HTTP_BEGINNING });
+    buf_finish(&request->body);
+    request->body = beginning;
+    if (!request->body_taken)
+        return; /* it counts nowhere */
+    room_give(request->x.body_room, request->body_taken - HTTP_BEGINNING);
+    request->body_taken = HTTP_BEGINNING;
+}
+
+/* How much is kept of a piece that has come. */
+static size_t kept_length(struct request *request, size_t len)
+{
+    const struct exchange *x = &request->x;
     if (!x->body_keep || x->body_len <= x->body_keep)
         return len;
-    return before < x->body_keep ? x->body_keep - before : 0;
+    shorten(request);
+    size_t left = HTTP_BEGINNING - request->body.len;
+    return len < left ? len : left;
 }
 
 static int on_body(llhttp_t *parser, const char *at, size_t len)
@@ -157,7 +175,9 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     if (x->body_len > x->body_limit)
         return stop(request, 413,
                     "The body is too large: send less, or in several requests");
-    len = kept_length(x, len);
+    len = kept_length(request, len);
+    if (!len)
+        return 0;
     if (!take_room(request, len))
         return stop(request, 503,
                     "The bodies of your requests under way have no room in memory: try "

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "http/server.h"
 #include "runners/kept_controllers.h"
+#include "runners/tenant_rooms.h"
 #include "runners/workload_sockets.h"
 
 enum {
@@ -17,9 +18,9 @@ enum {
     DEBUG_BODY = 1024 * 1024,
     COMPLETION_BODY = 512 * 1024 * 1024, /* longer than what Node.js can make */
     COMPLETION_KEEP = 16 * 1024 * 1024,
-    BEGINNING = 1024, /* bytes of a completion that are shown when it is too long */
+    BEGINNING = 1024, /* bytes of one that are shown: fewer than HTTP_BEGINNING */
     ANSWER_MAX = 64 * 1024 * 1024,
-    BODIES_MAX = 256 * 1024 * 1024, /* under way at once */
+    BODIES_MAX = 256 * 1024 * 1024, /* under way at once, of all organizations */
     PARTS_MAX = 12,
     PASS_MS = 60 * 1000,
     CONNECTIONS = 4096,
@@ -36,7 +37,7 @@ struct workload {
     struct server *server;
     struct workload_sockets *sockets;
     struct kept_controllers *kept;
-    struct room bodies;
+    struct tenant_rooms bodies;
     void (*closed)(void *owner);
     void *owner;
 };
@@ -373,7 +374,8 @@ static void on_head(void *owner, struct exchange *x)
     begin_arriving(workload, x, runner);
     x->body_limit = x->method == HTTP_POST_ ? body_limit(route.call) : 0;
     x->body_keep = route.call == CALL_COMPLETE ? COMPLETION_KEEP : 0;
-    x->body_room = &workload->bodies;
+    x->body_room =
+        tenant_rooms_of(&workload->bodies, slice_of(runner->message.organization));
     x->stream_body = route.call == CALL_DEBUG;
 }
 
@@ -450,9 +452,10 @@ enum err workload_create(struct loop *loop, const struct workload_options *optio
         .least_bytes_per_s = BYTES_PER_S,
     };
     *workload = (struct workload){ .loop = loop, .options = *options };
-    workload->bodies.limit = BODIES_MAX;
+    tenant_rooms_init(&workload->bodies, BODIES_MAX);
     enum err refused = server_create(loop, &server, &workload->server, why);
     if (refused) {
+        tenant_rooms_finish(&workload->bodies);
         free(workload);
         return refused;
     }
@@ -496,6 +499,7 @@ static void on_closed(struct server *server)
     void *owner = workload->owner;
     workload_sockets_destroy(workload->sockets);
     kept_controllers_destroy(workload->kept);
+    tenant_rooms_finish(&workload->bodies);
     free(workload);
     closed(owner);
 }

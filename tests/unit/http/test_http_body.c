@@ -11,6 +11,7 @@ struct scene {
     struct exchange *x;
     size_t came, longest; /* bytes of bodies; of a piece */
     struct room room, answers;
+    size_t kept, len; /* of the body of the request that is whole */
     bool pause, whole;
 };
 
@@ -18,7 +19,8 @@ static void on_head(void *owner, struct exchange *x)
 {
     struct scene *scene = owner;
     x->body_limit = 1 << 20;
-    x->stream_body = !slice_is(x->path, "/kept");
+    x->stream_body = !slice_starts(x->path, "/kept");
+    x->body_keep = slice_is(x->path, "/kept/begin") ? 2 * (size_t)HTTP_BEGINNING : 0;
     x->body_room = scene->room.limit ? &scene->room : NULL;
     x->answer_room = &scene->answers;
     x->slow_body = slice_is(x->path, "/slow");
@@ -41,6 +43,8 @@ static void on_request(void *owner, struct exchange *x)
 {
     struct scene *scene = owner;
     scene->whole = true;
+    scene->kept = x->body.len;
+    scene->len = x->body_len;
     if (slice_is(x->path, "/long")) {
         struct bytes *body = bytes_create_empty(8 << 20);
         memset(body->data, '-', body->len);
@@ -103,6 +107,43 @@ static void a_paused_body_waits_and_then_comes_whole(void **state)
     assert_int_equal(scene.came, LARGE);
     free(body);
     buf_finish(&text);
+    peer_close(&peer);
+    net_world_close(&scene.world);
+}
+
+/* It may come slowly from then on: it no more takes the room of others. */
+static void body_that_is_too_long_leaves_its_room_at_once(void **state)
+{
+    static const struct {
+        size_t sent, kept;
+    } pieces[] = {
+        { 2 * HTTP_BEGINNING, 2 * HTTP_BEGINNING },
+        { 1, HTTP_BEGINNING },
+        { 3 * HTTP_BEGINNING, HTTP_BEGINNING },
+    };
+    struct scene scene;
+    struct peer peer;
+    struct buf body = { 0 };
+    (void)state;
+    open_scene(&scene, (struct server_options){ 0 });
+    scene.room.limit = 1 << 20;
+    peer_open(&scene.world, &peer);
+    memset(buf_reserve(&body, LARGE), 'x', LARGE);
+    peer_send(&scene.world, &peer,
+              SLICE("POST /kept/begin HTTP/1.1\r\nHost: a\r\n"
+                    "Content-Length: 20481\r\n\r\n")); /* five beginnings and a byte */
+    for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+        peer_send(&scene.world, &peer, (struct slice){ body.ptr, pieces[i].sent });
+        for (int turn = 0; turn < 20; turn++)
+            net_world_turn(&scene.world);
+        if (!scene.whole)
+            assert_int_equal(scene.room.used, pieces[i].kept);
+    }
+    peer_await(&scene.world, &peer, "thanks");
+    assert_int_equal(scene.kept, HTTP_BEGINNING);
+    assert_int_equal(scene.len, 5 * HTTP_BEGINNING + 1);
+    assert_int_equal(scene.room.used, 0);
+    buf_finish(&body);
     peer_close(&peer);
     net_world_close(&scene.world);
 }
@@ -340,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_paused_body_waits_and_then_comes_whole),
+        cmocka_unit_test(body_that_is_too_long_leaves_its_room_at_once),
         cmocka_unit_test(a_turn_reads_a_little_of_each_body),
         cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
         cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
