@@ -40,10 +40,10 @@ struct http_header {
 /* As it is written in a request; "other" for HTTP_OTHER_. */
 const char *http_method_name(enum http_method method);
 
-/* How many answers had a status of each class, from 1xx to 5xx. */
 /* Bytes that are kept of a body that is too long (exchange.body_keep). */
 enum { HTTP_BEGINNING = 4096 };
 
+/* How many answers had a status of each class, from 1xx to 5xx. */
 enum { HTTP_CLASSES = 5 };
 struct http_answers {
     int64_t by_class[HTTP_CLASSES];
@@ -71,9 +71,9 @@ struct exchange {
                                  nothing of the body is kept */
     struct room *answer_room; /* that unsent bytes of the answer take, unless it is a
                                  stream; NULL: they count nowhere */
-    size_t body_keep; /* bytes of exchange.body, at least HTTP_BEGINNING; a longer body is
-                         read and discarded but for so many bytes, and body_len says how
-                         many came. 0: body_limit */
+    size_t body_keep; /* bytes of exchange.body, at least HTTP_BEGINNING. A longer body is
+                         read and discarded but for its first HTTP_BEGINNING bytes, and
+                         body_len says how many came. 0: body_limit */
     bool stream_body; /* on_body instead of exchange.body; body_limit still counts */
     bool slow_body;   /* pieces may be minutes apart: 408 only after 15 without any */
     struct http_answers *answers; /* the answer counts there, too; NULL: nowhere else */
