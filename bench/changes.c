@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "server.h"
 #include "ws_client.h"
-#include "json/scan.h"
 
 enum { CONNECTIONS_MIN = 16, FAILURE_MAX = 300 };
 

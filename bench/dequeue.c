@@ -15,12 +15,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/table.h"
 #include "histogram.h"
 #include "http_client.h"
 #include "server.h"
-#include "json/scan.h"
 
 enum { ID_SIZE = 64, TRIGGER_CONNECTIONS = 16 };
 enum step { STEP_DEQUEUE, STEP_START, STEP_COMPLETE };

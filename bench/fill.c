@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 enum { CONNECTIONS = 4 };
 

@@ -8,11 +8,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "histogram.h"
 #include "http_client.h"
 #include "server.h"
-#include "json/scan.h"
 
 static const int64_t TICK_NS = 20000000;
 

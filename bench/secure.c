@@ -6,8 +6,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include "net/client/tls_client.h"
 #include "net/tls.h"
-#include "outbound/tls_client.h"
 
 static struct trust *read_trust(const struct options *options)
 {

@@ -1,8 +1,8 @@
 /* seen_json.c - messages of runs.v1 in JSON, and the bodies of long polls. */
 #include "seen_parse.h"
 
+#include "base/json/scan.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 static int64_t number_of(struct slice text)
 {

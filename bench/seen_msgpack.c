@@ -3,8 +3,8 @@
 
 #include <msgpack.h>
 
+#include "base/json/scan.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 static struct slice text_of(const msgpack_object *object)
 {

@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "fill.h"
 #include "histogram.h"
 #include "http_client.h"
 #include "server.h"
-#include "json/scan.h"
 
 enum { BATCH_MAX = 1000 }; /* items that a gateway takes */
 

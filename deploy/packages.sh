@@ -19,7 +19,7 @@ container_packages=(buildah tzdata ca-certificates)
 
 # The dashboard is built by them; who has others than Debian's keeps them. A source archive has it
 # built already.
-if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/dashboard/built" ]; then
+if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/web/dashboard/built" ]; then
     command -v node >/dev/null || build_packages+=(nodejs)
     command -v npm >/dev/null || build_packages+=(npm)
 fi

@@ -57,7 +57,7 @@ make_sources() {
         return
     fi
     git archive HEAD | tar -C "$work/$name" -x
-    (cd "$work/$name/src/dashboard" && npm ci --ignore-scripts --no-audit --no-fund --silent &&
+    (cd "$work/$name/src/web/dashboard" && npm ci --ignore-scripts --no-audit --no-fund --silent &&
         node build.mjs built && rm -rf node_modules)
     pack "$name" "$out/$name.tar.gz"
 }
@@ -91,7 +91,7 @@ make_program() {
     dpkg-deb -x "$work"/runcast_*.deb "$work/unpacked"
     cp "$work/unpacked/usr/bin/runcast" "$work/build/"{README.md,LICENSE} "$root"
     pack "$program" "$out/$program.tar.gz"
-    python3 -B deploy/sbom.py "$root/runcast" src/dashboard/package-lock.json "$name" \
+    python3 -B deploy/sbom.py "$root/runcast" src/web/dashboard/package-lock.json "$name" \
         >"$out/$program.spdx.json"
 }
 

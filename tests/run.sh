@@ -13,7 +13,7 @@
 # packaged for this release of Debian, or because Node is too old for it. What each program
 # said is kept in build-asan/log.
 set -euo pipefail
-shopt -s nullglob
+shopt -s nullglob globstar
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$top"
@@ -114,7 +114,7 @@ build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
 # Simulations, and the tests of what has a thread of its own.
 threaded_tests() {
     local source
-    for source in tests/sim/*.c tests/unit/store/test_*.c; do
+    for source in tests/sim/*.c tests/unit/store/**/test_*.c; do
         basename "$source" .c
     done | sort -u
 }
@@ -189,7 +189,7 @@ if wanted lint; then
     done
 fi
 if wanted unit; then
-    for source in tests/unit/*/test_*.c; do
+    for source in tests/unit/**/test_*.c; do
         name=$(basename "$source" .c)
         limit=120
         [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit

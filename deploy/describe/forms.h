@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/slice.h"
-#include "config/config_help.h"
+#include "server/config/config_help.h"
 
 enum { FORM_OPTIONS_MAX = 8 };
 

@@ -1,8 +1,8 @@
 /* man.c - the tables as parts of man pages. */
-#include "config/config_help.h"
-#include "config/config_value.h"
 #include "describe/describe.h"
 #include "runcast/protocol.h"
+#include "server/config/config_help.h"
+#include "server/config/config_value.h"
 
 /* Text whose signs mean nothing to scdoc. */
 static void add_plain(struct buf *out, struct slice text)

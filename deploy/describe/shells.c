@@ -1,8 +1,8 @@
 /* shells.c - the tables as lines of completions, for shells that know nothing of runcast. */
-#include "config/config_help.h"
-#include "config/config_value.h"
 #include "describe/describe.h"
 #include "describe/forms.h"
+#include "server/config/config_help.h"
+#include "server/config/config_value.h"
 
 /* What may stand for the words in capitals of forms and for the values of options. */
 enum kind { KIND_ANY, KIND_FILE, KIND_FOLDER, KIND_WORDS };

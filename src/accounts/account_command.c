@@ -6,8 +6,8 @@
 #include <jansson.h>
 #include <openssl/crypto.h>
 
+#include "base/json/json_tree.h"
 #include "base/log.h"
-#include "json/json_tree.h"
 
 enum {
     EMAIL_MAX = 254,

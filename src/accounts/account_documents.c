@@ -19,9 +19,9 @@
 
 #include "accounts/accounts_state.h"
 #include "accounts/branch.h"
+#include "base/json/json_tree.h"
 #include "base/mem.h"
-#include "vault/secret.h"
-#include "json/json_tree.h"
+#include "base/vault/secret.h"
 
 /* A member that is a text shorter than size, copied. */
 static bool take_text(const json_t *body, const char *name, char *out, size_t size)

@@ -9,7 +9,7 @@
 
 #include "accounts/variables.h"
 #include "base/mem.h"
-#include "vault/secret.h"
+#include "base/vault/secret.h"
 
 static struct slice account_key(const void *value)
 {

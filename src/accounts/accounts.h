@@ -19,8 +19,8 @@
 #include "base/list.h"
 #include "base/room.h"
 #include "base/text.h"
+#include "base/vault/vault.h"
 #include "runcast/store.h"
-#include "vault/vault.h"
 
 enum { BRANCH_NAME_MAX = 255 };
 

@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "vault/secret.h"
-#include "vault/secret_file.h"
-#include "vault/vault.h"
+#include "base/vault/secret.h"
+#include "base/vault/secret_file.h"
+#include "base/vault/vault.h"
 
 #define DIGITS "0123456789"
 #define LOWER "abcdefghijklmnopqrstuvwxyz"

@@ -7,7 +7,7 @@
  * whose flag is turned round in the database does not open. */
 #include "accounts/variables.h"
 
-#include "json/json_tree.h"
+#include "base/json/json_tree.h"
 
 #include <jansson.h>
 #include <openssl/crypto.h>

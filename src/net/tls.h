@@ -4,8 +4,8 @@
  * readable still when TLS_WANTS_READ is said. What it waits for is the socket's, not the
  * caller's, direction: reading may have to wait until something can be written.
  *
- * Who makes the SSL says what it is: outbound/tls_client.c a client that verifies whom it speaks
- * to, net/certificates.c a server. */
+ * Who makes the SSL says what it is: net/client/tls_client.c a client that verifies whom it
+ * speaks to, net/certificates.c a server. */
 #pragma once
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 #include "store/run_columns.h"
 
 #include "base/escape.h"
+#include "base/json/scan.h"
 #include "base/rope.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 #define OF_RUN(field) offsetof(struct run, field)
 

@@ -14,7 +14,7 @@ const packageOf = "../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm
 const api = await import(packageOf + "api.js");
 const queues = await import(packageOf + "queues.js");
 const { BackgroundWorkerMetadata } = await import(packageOf + "resources.js");
-const readme = fs.readFileSync(fileURLToPath(new URL("../../src/api/README.md", import.meta.url)), "utf8");
+const readme = fs.readFileSync(fileURLToPath(new URL("../../src/api/router/README.md", import.meta.url)), "utf8");
 
 const gateway = await startGateway();
 after(() => gateway.stop());

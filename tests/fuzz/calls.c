@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "tests/fuzz/judge.h"
 #include "tests/fuzz/signing.h"
 #include "tests/support/world/api_population.h"
-#include "json/scan.h"
 
 enum { INPUT_MAX = 128 * 1024, TARGET_MAX = 6000, PIECES = 8 };
 

@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "gateway/admin_socket.h"
-#include "gateway/key_rotation.h"
-#include "http/server_state.h"
+#include "net/http/server_state.h"
+#include "server/gateway/admin_socket.h"
+#include "server/gateway/key_rotation.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
 

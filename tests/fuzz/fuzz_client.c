@@ -6,9 +6,9 @@
  * one every byte comes alone. */
 #include <stdlib.h>
 
-#include "http/ws_input.h"
-#include "outbound/answer.h"
-#include "outbound/url.h"
+#include "net/client/answer.h"
+#include "net/client/url.h"
+#include "net/http/ws_input.h"
 #include "tests/fuzz/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

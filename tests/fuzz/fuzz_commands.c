@@ -12,9 +12,9 @@
 #include "accounts/account_command.h"
 #include "base/list.h"
 #include "base/text.h"
+#include "base/vault/key_file.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
-#include "vault/key_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

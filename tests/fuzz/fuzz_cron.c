@@ -4,8 +4,8 @@
  * is said in words is text. */
 #include <assert.h>
 
+#include "api/schedules/cron.h"
 #include "base/text.h"
-#include "schedules/cron.h"
 #include "tests/fuzz/judge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,16 +6,16 @@
 #include <stdlib.h>
 
 #include "accounts/accounts.h"
-#include "api/restore.h"
-#include "batches/batch.h"
-#include "bulk/bulk.h"
-#include "call/queue_settings.h"
-#include "model/waitpoint.h"
-#include "schedules/schedule_state.h"
+#include "api/batches/batch.h"
+#include "api/bulk/bulk.h"
+#include "api/request/queue_settings.h"
+#include "api/router/restore.h"
+#include "api/schedules/schedule_state.h"
+#include "api/workers/registration.h"
+#include "base/json/scan.h"
+#include "core/model/waitpoint.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
-#include "workers/registration.h"
-#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

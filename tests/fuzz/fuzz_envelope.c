@@ -5,10 +5,10 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "call/body_fields.h"
+#include "api/request/body_fields.h"
+#include "base/json/item_array.h"
+#include "base/json/scan.h"
 #include "tests/fuzz/judge.h"
-#include "json/item_array.h"
-#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

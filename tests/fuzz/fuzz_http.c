@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "http/http_reply.h"
+#include "net/http/http_reply.h"
 #include "tests/support/world/net_fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

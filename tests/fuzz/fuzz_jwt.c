@@ -9,7 +9,7 @@
 #include <openssl/hmac.h>
 #include <stdlib.h>
 
-#include "auth/jwt.h"
+#include "accounts/auth/jwt.h"
 #include "base/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "model/metadata.h"
-#include "json/scan.h"
+#include "base/json/scan.h"
+#include "core/model/metadata.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "artifacts/multipart.h"
+#include "api/artifacts/multipart.h"
 #include "base/list.h"
 #include "tests/fuzz/judge.h"
 

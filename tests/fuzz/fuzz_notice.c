@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "notices/notice_packet.h"
+#include "api/worker_notices/notice_packet.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,9 +2,9 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "telemetry/otlp.h"
+#include "api/telemetry/otlp.h"
+#include "base/json/members.h"
 #include "tests/fuzz/judge.h"
-#include "json/members.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,9 +5,9 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "api/runs/run_query.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "runs/run_query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

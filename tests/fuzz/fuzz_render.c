@@ -4,10 +4,10 @@
 #include <assert.h>
 #include <stdint.h>
 
+#include "base/json/scan.h"
 #include "base/text.h"
-#include "wire/render.h"
-#include "wire/run_error.h"
-#include "json/scan.h"
+#include "core/wire/render.h"
+#include "core/wire/run_error.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

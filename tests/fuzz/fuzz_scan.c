@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/json/scan.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,8 +2,8 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "wire/wire.h"
-#include "json/scan.h"
+#include "base/json/scan.h"
+#include "core/wire/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
  * behind the first check. */
 #include <stdlib.h>
 
-#include "http/ws.h"
+#include "net/http/ws.h"
 #include "tests/support/world/net_fuzz.h"
 #include "tests/support/world/ws_peer.h"
 

@@ -1,8 +1,8 @@
 /* signing.c - see signing.h. */
 #include "tests/fuzz/signing.h"
 
-#include "auth/jwt.h"
-#include "auth/signed_url.h"
+#include "accounts/auth/jwt.h"
+#include "accounts/auth/signed_url.h"
 
 static struct slice take_line(struct slice *input)
 {

@@ -1,9 +1,9 @@
-// The client for pages (src/client) makes and keeps its connection: its pace, when it comes back,
+// The client for pages (src/web/client) makes and keeps its connection: its pace, when it comes back,
 // its token, a drain, a page that is hidden or off the network.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
-import { connect } from "../../src/client/client.js";
+import { connect } from "../../src/web/client/client.js";
 import { again, begin, hear, ids, ok, patch, rows, Script, settle, whole } from "../support/js/scripted_gateway.mjs";
 
 describe("a connection", () => {

@@ -11,7 +11,7 @@ let gateway;
 before(async () => { gateway = await startGateway(); });
 after(() => gateway.stop());
 
-const written = (name) => readFileSync(new URL(`../../src/client/${name}`, import.meta.url));
+const written = (name) => readFileSync(new URL(`../../src/web/client/${name}`, import.meta.url));
 /** Node's fetch decompresses; this does not. */
 const ask = async (path, headers) => {
   const raw = await gateway.connect();

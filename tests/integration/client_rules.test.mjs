@@ -1,4 +1,4 @@
-// The client for pages (src/client) does with rows, positions and ends what "What a client does" in
+// The client for pages (src/web/client) does with rows, positions and ends what "What a client does" in
 // include/runcast/protocol.h says, frame by frame. Its connections: client_connection. Against the
 // gateway itself: tests/property/client.
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
 // How an attempt ends when its completion is too long, unknown or wrong: each row of the table in
-// src/workers/README.md, "How an attempt ends when a call is refused".
+// src/api/workers/README.md, "How an attempt ends when a call is refused".
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -264,7 +264,7 @@ const others = {
   },
 };
 
-const readme = fs.readFileSync(new URL("../../src/workers/README.md", import.meta.url), "utf8");
+const readme = fs.readFileSync(new URL("../../src/api/workers/README.md", import.meta.url), "utf8");
 const rows = (head) => readme.split(`| ${head} |`)[1].split("\n\n")[0].split("\n").slice(2).filter(Boolean).map((line) => line.split(" | ")[0].replace(/^\| /, ""));
 
 test("the README's rows about completions are those that are tested", () => {

@@ -20,7 +20,7 @@ const sdk = path.join(top, "tests/conformance/sdk-v4/node_modules/@trigger.dev/s
 
 /** The requests of the unit tests that must be refused, as bytes: [[name, bytes]]. */
 function refusedRequests() {
-  const text = execFileSync("cpp", ["-P", path.join(top, "tests/unit/http/http_requests.def")], { encoding: "latin1" });
+  const text = execFileSync("cpp", ["-P", path.join(top, "tests/unit/net/http/http_requests.def")], { encoding: "latin1" });
   const literal = /"((?:\\.|[^"\\])*)"|[,{}]/gs;
   const escapes = { r: "\r", n: "\n", t: "\t" };
   const bytes = (inner) => inner.replace(/\\(x[0-9a-f]{1,2}|[0-7]{1,3}|.)/gi, (_, code) =>

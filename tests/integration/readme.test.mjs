@@ -16,7 +16,9 @@ import { makeCertificate } from "../support/js/tls.mjs";
 const top = fileURLToPath(new URL("../..", import.meta.url));
 const chapter = (name) => readFileSync(path.join(top, name), "utf8");
 const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "deploy/SECURITY.md", "bench/README.md", "src/README.md",
-  ...readdirSync(path.join(top, "src")).map((room) => `src/${room}/README.md`).filter((name) => existsSync(path.join(top, name)))];
+  ...readdirSync(path.join(top, "src"), { withFileTypes: true }).filter((area) => area.isDirectory())
+    .flatMap((area) => ["", ...readdirSync(path.join(top, "src", area.name))].map((room) => path.join("src", area.name, room, "README.md")))
+    .filter((name) => existsSync(path.join(top, name)))];
 const readme = chapter("README.md"), operating = chapter("deploy/README.md");
 
 /** The indented block behind the sentence that contains `words`. */
@@ -123,7 +125,7 @@ test("trigger, retrieve, watch for a minute and cancel, as the README says", asy
 
 test("a page of Python follows a tag across a kill of the gateway, and ends when its key is none", async (t) => {
   const gateway = await startGateway({ t });
-  const realtime = chapter("src/realtime/README.md");
+  const realtime = chapter("src/api/realtime/README.md");
   const lines = realtime.slice(realtime.indexOf("In Python, with")).split("\n").slice(2);
   const page = lines.slice(0, lines.findIndex((line) => line && !line.startsWith("    "))).map((line) => line.slice(4)).join("\n");
   const follow = (more) => {
@@ -148,9 +150,9 @@ test("a page of Python follows a tag across a kill of the gateway, and ends when
   await gateway.stop();
 });
 
-test("an environment variable is set as src/envvars/README.md says", async (t) => {
+test("an environment variable is set as src/api/envvars/README.md says", async (t) => {
   const gateway = await startGateway({ t });
-  const set = shell(gateway, block("# Environment variables", chapter("src/envvars/README.md")));
+  const set = shell(gateway, block("# Environment variables", chapter("src/api/envvars/README.md")));
   assert.equal(await set.ended, 0, set.said.err);
   assert.deepEqual(JSON.parse(set.said.out), { success: true });
   const got = await gateway.get(`/api/v1/projects/${keys.ref}/envvars/prod/DATABASE_URL`, { key: keys.pat });

@@ -119,7 +119,7 @@ test("items of a batch are taken once", async () => {
 test("each call that is not a GET stands in the table of repeated calls", async () => {
   const { json } = await gateway.get("/openapi.json");
   const calls = Object.values(json.paths).flatMap((path) => Object.entries(path).filter(([method]) => ["post", "put", "patch", "delete"].includes(method)).map(([, { operationId }]) => operationId));
-  const table = fs.readFileSync(new URL("../../src/call/README.md", import.meta.url), "utf8").split("\n").filter((line) => line.startsWith("| `"));
+  const table = fs.readFileSync(new URL("../../src/api/request/README.md", import.meta.url), "utf8").split("\n").filter((line) => line.startsWith("| `"));
   const listed = table.flatMap((row) => [...row.split("|")[1].matchAll(/`(\w+)`/g)].map(([, id]) => id));
   assert.deepEqual(listed.sort(), [...new Set(calls)].sort());
 });

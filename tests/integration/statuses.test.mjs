@@ -209,7 +209,7 @@ test("children are canceled with their parent, and outlive one that completes", 
 });
 
 test("the README's table has the words that were seen, both of each status, and no others", () => {
-  const readme = fs.readFileSync(new URL("../../src/api/README.md", import.meta.url), "utf8");
+  const readme = fs.readFileSync(new URL("../../src/api/router/README.md", import.meta.url), "utf8");
   const table = readme.split("| older (default) | `2025-07-16` | |")[1].split("\n\n")[0];
   const rows = table.split("\n").slice(2).map((line) => line.split("|").slice(1, 3));
   const words = (cell) => [...cell.matchAll(/`(\w+)`/g)].map(([, word]) => word);

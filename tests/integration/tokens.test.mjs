@@ -143,7 +143,7 @@ function routesOfTheProgram() {
     found.push(...rows.map(([, method, pattern]) => `${method} ${written(pattern).replace(/\{\w+\*\}/g, "*").replace(/\{\w+\}/g, ":")}`));
     for (const [, name] of text.matchAll(/^const struct area (\w+)_area = /gm)) areas.add(name);
   }
-  const used = [...fs.readFileSync(path.join(folder, "api/areas.def"), "utf8").matchAll(/^AREA\((\w+)\)/gm)].map(([, name]) => name);
+  const used = [...fs.readFileSync(path.join(folder, "api/router/areas.def"), "utf8").matchAll(/^AREA\((\w+)\)/gm)].map(([, name]) => name);
   assert.deepEqual([...areas].sort(), used.sort(), "the areas of src and those that are looked into");
   return found;
 }

@@ -6,7 +6,7 @@ import sys
 from common import Rules, files, lines, root
 
 FUNCTIONS = "strcpy sprintf strcat atoi gets strtok localtime gmtime alloca".split()
-# json/json_tree.h reads and writes strings that these refuse.
+# base/json/json_tree.h reads and writes strings that these refuse.
 NOT_IN_SRC = "json_loads json_loadb json_dumps json_dumpb".split()
 
 IN_C = {

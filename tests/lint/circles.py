@@ -17,12 +17,12 @@ IS_ONE = "what is listed as a circle is one"
 
 # One idea in several files, and the one of them that draws it.
 CIRCLES = {
-    "bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
-    "engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
-    "http": [("http_reply", {"http_conn"})],
-    "live": [("feed", {"catch_up", "hub", "walk", "watch", "windows"})],
-    "realtime": [("socket", {"socket_messages", "socket_openings"})],
-    "schedules": [("schedules", {"firing", "schedule_commands"})],
+    "api/bulk": [("bulk_work", {"bulk_cancel", "bulk_replay"})],
+    "core/engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
+    "net/http": [("http_reply", {"http_conn"})],
+    "core/live": [("feed", {"catch_up", "hub", "walk", "watch", "windows"})],
+    "api/realtime": [("socket", {"socket_messages", "socket_openings"})],
+    "api/schedules": [("schedules", {"firing", "schedule_commands"})],
     "store/pg": [("pg_writer", {"pg_writers"})],
 }
 

@@ -2,7 +2,7 @@
 """Doors and services: how a product room is entered.
 
 A door takes calls: a file with a table of routes, and the headers between it and the files that
-handle its calls. A service is what all calls share: api/services.c makes it, gateway asks it."""
+handle its calls. A service is what all calls share: api/router/services.c makes it, gateway asks it."""
 import re
 import sys
 
@@ -11,18 +11,18 @@ from common import Rules, lines, root
 LEAF = "a file with a table of routes exports its area alone"
 SERVICE = "the header of a service does not mention calls"
 
-ABOUT_CALLS = {"call", "api"}  # these folders are about nothing else
+ABOUT_CALLS = {"api/request", "api/router"}  # these folders are about nothing else
 AREA = re.compile(r"^const struct area \w+_area\b", re.M)
 FUNCTION = re.compile(r"^(?!static\b)[a-z][\w *]*?(\w+)\([^;{}]*\)\n\{", re.M)
 OBJECT = re.compile(r"^(?!static\b|extern\b|const struct area\b|struct \w+;)"
                     r"[a-z][\w *]*?(\w+)(?:\[\w*\])*(?: =|;)", re.M)
-INCLUDE = re.compile(r'#include "(([^/"]+)/[^"]+\.h)"')
-CALLS = re.compile(r"\bstruct api_call\b|\broute_fn\b|\"call/route\.h\"")
+INCLUDE = re.compile(r'#include "(([^"]+)/[^/"]+\.h)"')
+CALLS = re.compile(r"\bstruct api_call\b|\broute_fn\b|\"api/request/route\.h\"")
 
 
 def services(src):
     """The headers of services: what is included by whoever makes and asks them."""
-    makers = [src / "api/services.c", *sorted((src / "gateway").glob("*.c"))]
+    makers = [src / "api/router/services.c", *sorted((src / "server/gateway").glob("*.c"))]
     return {header for path in makers for header, folder in INCLUDE.findall(path.read_text())
             if folder not in ABOUT_CALLS and (src / header).exists()}
 

@@ -1,119 +1,130 @@
 #!/usr/bin/env -S python3 -B
 """Who may use whom, and who may speak to which library. The architecture, as a test.
 
-A use is a function or an object that a file names, as the linker sees it, or a header that it
-includes. A room is a folder with C files; what is in it by a folder of src is its area."""
+A folder of src is an area, and a folder in it with C files is a room of the area. A use is a
+function or an object that a file names, as the linker sees it, or a header that it includes. What
+two areas may use of each other is in AREAS; what two rooms of one area may, in ROOMS."""
 import re
 import sys
 
 from common import Rules, root
-from uses import (DECLARED, FUNCTION, USED, blank, code, exported, line_of, own)
+from uses import DECLARED, FUNCTION, USED, blank, code, exported, line_of, own
 
-EVERY = "*"
-# Area by area: the other areas that it may use.
+EVERY = "*"  # as a row: each room; as an entry: all others
 AREAS = {
     "base": set(),
-    "json": {"base"},
     "net": {"base"},
-    "http": {"base", "contract", "net"},
-    "outbound": {"base", "http", "net"},
-    "process": {"base"},
-    "config": {"accounts", "base", "http", "model", "net", "process", "remote", "vault"},
-    "archive": {"base"},
-    "build": {"archive", "base", "json", "process"},
-    "site": {"archive", "base", "build", "json", "outbound", "process"},
-    "runners": {"base", "build", "contract", "http", "json", "net", "outbound", "process",
-                "site"},
-    "supervise": {"base", "build", "http", "json", "outbound", "process", "runners", "site"},
-    "role": {"accounts", "archive", "base", "config", "process", "site", "supervise"},
-    "remote": {"archive", "base", "build", "json", "outbound"},
-    "data": {"accounts", "base", "contract", "deployments", "json", "store", "vault"},
-    "contract": {"base", "json"},
-    "model": {"base", "contract", "json"},
-    "store": {"base", "contract", "json"},
-    "cluster": {"base", "contract"},
-    "vault": {"base"},
-    "accounts": {"base", "contract", "json", "vault"},
-    "auth": {"accounts", "base", "json", "vault"},
-    "wire": {"base", "contract", "json"},
-    "figures": {"base", "contract"},
-    "live": {"base", "contract", "figures", "model", "wire"},
-    "fleet": {"base", "contract", "live", "model"},
-    "engine": {"base", "contract", "figures", "fleet", "json", "live", "model"},
-    "call": {"accounts", "auth", "base", "contract", "engine", "http", "json", "live", "wire"},
-    "packets": {"auth", "base", "call", "contract", "engine", "http", "json", "live", "model"},
-    "triggers": {"base", "call", "contract", "engine", "fleet", "http", "json", "live", "model",
-                 "packets"},
-    "telemetry": {"accounts", "auth", "base", "call", "contract", "engine", "http", "json",
-                  "live"},
-    "envvars": {"accounts", "base", "call", "contract", "engine", "json", "live", "vault"},
-    "schedules": {"accounts", "base", "call", "contract", "engine", "fleet", "json", "live",
-                  "triggers"},
-    "streams": {"auth", "base", "call", "contract", "engine", "http", "json", "live", "model"},
-    "runs": {"accounts", "base", "call", "contract", "engine", "fleet", "json", "live", "model",
-             "packets", "schedules", "triggers", "wire"},
-    "batches": {"base", "call", "contract", "engine", "http", "json", "live", "packets", "runs",
-                "triggers", "vault"},
-    "bulk": {"base", "call", "contract", "engine", "fleet", "json", "live", "runs"},
-    "waitpoints": {"artifacts", "auth", "base", "call", "contract", "engine", "http", "json",
-                   "live", "model", "streams", "triggers"},
-    "realtime": {"auth", "base", "batches", "call", "contract", "engine", "http", "json",
-                 "live", "model", "runs", "wire"},
-    "notices": {"accounts", "auth", "base", "call", "contract", "engine", "fleet", "http",
-                "json", "live"},
-    "workers": {"accounts", "base", "batches", "call", "contract", "engine", "fleet", "http",
-                "json", "live", "model", "packets", "schedules", "telemetry"},
-    "artifacts": {"auth", "base", "call", "contract", "engine", "http", "json"},
-    "pages": {"accounts", "auth", "base", "call", "engine", "http", "net", "vault"},
-    "operators": {"accounts", "base", "call", "engine", "figures", "fleet", "http", "net"},
-    "projects": {"accounts", "auth", "base", "call", "deployments", "engine", "fleet", "vault"},
-    "deployments": {"accounts", "artifacts", "auth", "base", "call", "contract", "engine",
-                    "fleet", "http", "json", "live", "vault", "workers"},
-    "api": {"accounts", "artifacts", "auth", "base", "batches", "bulk", "call", "contract",
-            "deployments", "engine", "envvars", "figures", "http", "json", "live", "model",
-            "notices", "operators", "packets", "realtime", "runs", "schedules", "streams",
-            "telemetry", "wire", "workers"},
-    "gateway": {"accounts", "api", "auth", "base", "call", "cluster", "config", "contract",
-                "data", "engine", "http", "json", "live", "net", "notices", "process",
-                "realtime", "schedules", "store", "vault"},
-    "main": {"archive", "base", "build", "config", "gateway", "net", "process", "remote", "role"},
+    "os": {"base"},
+    "store": {"base"},
+    "core": {"base"},
+    "accounts": {"base"},
+    "api": {"accounts", "base", "core", "net"},
+    "supervisor": {"base", "net", "os"},
+    "server": {EVERY},
+    "web": set(),  # no C
 }
-# Room by room: the other rooms of its area that it may use. The room that is the area's own folder
-# is called as the area.
+# An area's own folder is called as the area.
 ROOMS = {
+    "base": {
+        "base": set(),
+        "json": {"base"},
+        "vault": {"base"},
+        "contract": {"base", "json"},
+    },
+    "net": {
+        "net": set(),
+        "http": {"net"},
+        "client": {"http", "net"},
+    },
+    "os": {
+        "archive": set(),
+        "process": set(),
+    },
     "store": {
-        "look": {"sqlite"},
-        "pg": {"look", "pg_sql", "sqlite", "store"},
-        "pg_sql": {"store"},
+        "store": set(),
         "sqlite": {"store"},
+        "sqlite/snapshot": {"sqlite"},
+        "pg/sql": {"store"},
+        "pg": {"pg/sql", "sqlite", "sqlite/snapshot", "store"},
+        "lead": set(),
+    },
+    "core": {
+        "model": set(),
+        "wire": set(),
+        "counters": set(),
+        "live": {"counters", "model", "wire"},
+        "fleet": {"live", "model"},
+        "engine": {"counters", "fleet", "live", "model"},
+    },
+    "accounts": {
+        "accounts": set(),
+        "auth": {"accounts"},
+    },
+    "api": {
+        EVERY: {"request"},
+        "request": set(),
+        "packets": set(),
+        "triggers": {"packets"},
+        "telemetry": set(),
+        "envvars": set(),
+        "schedules": {"triggers"},
+        "streams": set(),
+        "runs": {"packets", "schedules", "triggers"},
+        "batches": {"packets", "runs", "triggers"},
+        "bulk": {"runs"},
+        "artifacts": set(),
+        "waitpoints": {"artifacts", "streams", "triggers"},
+        "realtime": {"batches", "runs"},
+        "worker_notices": set(),
+        "workers": {"batches", "packets", "schedules", "telemetry"},
+        "deployments": {"artifacts", "workers"},
+        "projects": {"deployments"},
+        "browser": set(),
+        "ops": set(),
+        "router": {EVERY},
+    },
+    "supervisor": {
+        "gateway_client": set(),
+        "versions": {"gateway_client"},
+        "runners": {"gateway_client", "versions"},
+        "supervise": {"gateway_client", "runners", "versions"},
+    },
+    "server": {
+        "cli": set(),
+        "config": {"cli"},
+        "backup": set(),
+        "gateway": {"backup", "config"},
+        "role": {"config"},
+        "server": {EVERY},
     },
 }
 ALL = {area if room == area else f"{area}/{room}"
-       for area in AREAS for room in {area, *ROOMS.get(area, {})} - {EVERY}}
+       for area, table in ROOMS.items() for room in table if room != EVERY}
 
 # A library, how its headers are called, and the folders and files that may include them.
 LIBRARIES = {
     "libuv": (r"uv\.h|uv/", {"base/loop.c", "base/loop.h", "base/timers.c", "base/timers.h",
-                             "base/work.h",
-                             "net", "http", "outbound", "store", "process",
-                             "remote/remote.c",
-                             "role", "gateway", "main.c"}),
+                             "base/work.h", "net", "os/process", "store",
+                             "server/cli/remote.c", "server/role", "server/gateway",
+                             "server/main.c"}),
     "SQLite": (r"sqlite3", {"store"}),
-    "libpq": (r"libpq|postgres", {"store"}),
-    "liburing": (r"liburing", {"net"}),
-    "jansson": (r"jansson", {"json/json_tree.c", "json/json_tree.h", "accounts", "auth", "wire", "call", "workers", "gateway"}),
-    "OpenSSL": (r"openssl/", {"vault", "auth", "accounts", "http", "net", "outbound",
-                              "archive", "runners/runner.c", "artifacts/bundle_file.c",
-                              "data/file_pass.c"}),
-    "msgpack": (r"msgpack", {"wire"}),
-    "wslay": (r"wslay", {"http", "outbound"}),
-    "llhttp": (r"llhttp", {"http", "outbound"}),
-    "libdeflate": (r"libdeflate\.h", {"realtime/gzip.c"}),
-    "libarchive": (r"archive(_entry)?\.h", {"archive/bundle_pack.c"}),
-    "zlib": (r"zlib\.h", {"archive/gunzip.h"}),
-    "inih": (r"ini\.h", {"config/config.c"}),
+    "libpq": (r"libpq|postgres", {"store/pg"}),
+    "liburing": (r"liburing", {"net/ring.c"}),
+    "jansson": (r"jansson", {"base/json/json_tree.c", "base/json/json_tree.h", "accounts",
+                             "core/wire", "api/request", "api/workers", "server/gateway"}),
+    "OpenSSL": (r"openssl/", {"base/vault", "accounts", "net", "os/archive",
+                              "supervisor/runners/runner.c", "api/artifacts/bundle_file.c",
+                              "server/backup/file_pass.c"}),
+    "msgpack": (r"msgpack", {"core/wire"}),
+    "wslay": (r"wslay", {"net/http", "net/client"}),
+    "llhttp": (r"llhttp", {"net/http", "net/client"}),
+    "libdeflate": (r"libdeflate\.h", {"api/realtime/gzip.c"}),
+    "libarchive": (r"archive(_entry)?\.h", {"os/archive/bundle_pack.c"}),
+    "zlib": (r"zlib\.h", {"os/archive/gunzip.h"}),
+    "inih": (r"ini\.h", {"server/config/config.c"}),
 }
-CONTRACT = "contract"  # include/runcast belongs to this room: it defines what is declared there
+
+CONTRACT = "base/contract"  # include/runcast belongs to this room: it defines what is declared there
 KNOWN = "each folder of src is a room of the tables"
 NO_CIRCLE = "the tables of who may use whom have no circle"
 ALLOWED = "a room uses what the tables allow"
@@ -159,7 +170,7 @@ class Source:
     def __init__(self, path, top):
         self.name = path.relative_to(top)
         folder = self.name.parent.parts
-        self.room = "/".join(folder[1:]) or "main" if folder[0] == "src" else CONTRACT
+        self.room = "/".join(folder[1:]) if folder[0] == "src" else CONTRACT
         self.text = path.read_text()
         self.code = code(path) if path.suffix != ".def" else ""
         self.is_header = path.suffix == ".h"
@@ -191,10 +202,15 @@ def sources(top):
 
 
 def right_rooms(one, other):
-    """Where code that needs both rooms may stand."""
-    fit = sorted(room for room in ALL if all(room == needed or permissions(room, needed)
-                                             for needed in (one, other)))
-    return f"code that needs both belongs into {' or '.join(fit)}" if fit else \
+    """Where code that needs both rooms may stand: whole areas, the server only if nothing else."""
+    fit = {room for room in ALL if all(room == needed or permissions(room, needed)
+                                       for needed in (one, other))}
+    names = set()
+    for area in AREAS:
+        rooms = {room for room in ALL if area_of(room) == area}
+        names |= {area} if rooms and rooms <= fit else fit & rooms
+    names = {name for name in names if not EVERY in AREAS[area_of(name)]} or names
+    return f"code that needs both belongs into {' or '.join(sorted(names))}" if names else \
         "no room may use both"
 
 

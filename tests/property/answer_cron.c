@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "schedules/cron.h"
+#include "api/schedules/cron.h"
 
 static struct zone *zone;
 

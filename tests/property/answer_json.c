@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/scan.h"
+#include "base/json/scan.h"
 
 /* quoted: a string with its quotes. */
 static void print_decoded(struct slice quoted)

@@ -1,4 +1,4 @@
-// The client for pages (src/client) against the gateway itself, whatever happens between them:
+// The client for pages (src/web/client) against the gateway itself, whatever happens between them:
 // connections that break and stall at drawn moments, subscriptions that come and go, a gateway that
 // is killed and started. When all rests, each mirror is what REST says.
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { WebSocket as Socket } from "ws";
 
-import { connect } from "../../src/client/client.js";
+import { connect } from "../../src/web/client/client.js";
 import { ClientWorld, Path, watchOrder } from "../support/js/client_world.mjs";
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { chooseSeed, Random } from "../support/js/random.mjs";

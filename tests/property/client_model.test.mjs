@@ -1,10 +1,10 @@
-// The client for pages (src/client) in random histories with a model of the gateway, of which every
+// The client for pages (src/web/client) in random histories with a model of the gateway, of which every
 // frame is drawn: connections are cut with frames under way, gateways restart or drain, filters come
 // and go. At each moment of being in sync a mirror is what the gateway had then. HISTORIES=5000 for more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { connect } from "../../src/client/client.js";
+import { connect } from "../../src/web/client/client.js";
 import { ModelGateway } from "../support/js/model_gateway.mjs";
 import { chooseSeed, Random } from "../support/js/random.mjs";
 import { Script } from "../support/js/scripted_gateway.mjs";

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "model/run_life.h"
+#include "core/model/run_life.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/sim.h"
 

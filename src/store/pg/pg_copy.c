@@ -14,7 +14,7 @@
 
 #include "base/mem.h"
 #include "store/pg/pg_schema.h"
-#include "store/pg_sql/pg_bind.h"
+#include "store/pg/sql/pg_bind.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_rows.h"
 

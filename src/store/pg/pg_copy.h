@@ -6,8 +6,8 @@
 
 #include <signal.h>
 
-#include "store/look/sqlite_look.h"
 #include "store/pg/pg_store.h"
+#include "store/sqlite/snapshot/sqlite_look.h"
 
 struct pg_copied {
     int64_t runs, documents, claims; /* rows */

@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "store/pg_sql/pg_refusal.h"
-#include "store/pg_sql/pg_rows.h"
+#include "store/pg/sql/pg_refusal.h"
+#include "store/pg/sql/pg_rows.h"
 
 enum {
     PATIENCE_MS = 5000,

@@ -13,7 +13,7 @@
 
 #include "base/table.h"
 #include "runcast/store.h"
-#include "store/pg_sql/pg_bind.h"
+#include "store/pg/sql/pg_bind.h"
 
 /* The numbers that the server has given to our types. */
 struct pg_types {

@@ -24,8 +24,8 @@
 #include "base/metrics.h"
 #include "base/work.h"
 #include "store/pg/pg_start.h"
-#include "store/pg_sql/pg_answer.h"
-#include "store/pg_sql/pg_refusal.h"
+#include "store/pg/sql/pg_answer.h"
+#include "store/pg/sql/pg_refusal.h"
 
 enum {
     STOP_SEARCH_MS = 2000,

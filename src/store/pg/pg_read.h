@@ -2,7 +2,7 @@
 #pragma once
 
 #include "store/pg/pg_link.h"
-#include "store/pg_sql/pg_query.h"
+#include "store/pg/sql/pg_query.h"
 #include "store/read_line.h"
 
 struct pg_readers;

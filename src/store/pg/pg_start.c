@@ -5,7 +5,7 @@
 #include "store/pg/pg_start.h"
 
 #include "base/mem.h"
-#include "store/pg_sql/pg_rows.h"
+#include "store/pg/sql/pg_rows.h"
 
 static bool is_full(const struct pg_start_page *page, const struct store_walk *req)
 {

@@ -27,7 +27,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
-#include "store/pg_sql/pg_refusal.h"
+#include "store/pg/sql/pg_refusal.h"
 
 enum {
     PATIENCE_MS = 2000,

@@ -18,11 +18,11 @@
  *
  * Documents of ENV_INSTALLATION (organizations, projects, users, environments, keys, tokens)
  * count there, and no quota asks: operators make them, and of branches a project has a
- * limited number, archived ones counted while retention keeps them (projects/branches.c). Batches,
- * packets and waitpoints go by retention; of workers, bulk actions, schedules, variables and
- * configured queues an environment has a limited number, too, and one current version.
- * Chunks of streams are only in memory (--stream-memory); a run's list of their keys is one
- * of its texts.
+ * limited number, archived ones counted while retention keeps them
+ * (api/projects/branches.c). Batches, packets and waitpoints go by retention; of workers,
+ * bulk actions, schedules, variables and configured queues an environment has a limited
+ * number, too, and one current version. Chunks of streams are only in memory
+ * (--stream-memory); a run's list of their keys is one of its texts.
  *
  * The fixed parts stand for numbers, keys and entries in indexes. The sum is written in the
  * transaction that writes the rows (environment.stored), so that it is never another than

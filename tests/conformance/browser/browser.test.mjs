@@ -10,7 +10,7 @@ import { publicToken, signJwt } from "../../support/js/tokens.mjs";
 import { Worker } from "../../support/js/worker_calls.mjs";
 import { startBrowser, startRelay } from "./tab.mjs";
 
-const readme = readFileSync(new URL("../../../src/realtime/README.md", import.meta.url), "utf8");
+const readme = readFileSync(new URL("../../../src/api/realtime/README.md", import.meta.url), "utf8");
 let browser, gateway, worker;
 before(async () => {
   browser = await startBrowser();

@@ -1,4 +1,4 @@
-// The client for pages (src/client) in a real browser, from the gateway's own address, on pages of
+// The client for pages (src/web/client) in a real browser, from the gateway's own address, on pages of
 // another origin: the README's pages, and the property test of tests/property/client.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { publicToken } from "../../support/js/tokens.mjs";
 import { startBrowser } from "./tab.mjs";
 
 const here = path.dirname(fileURLToPath(import.meta.url)), top = path.resolve(here, "../../..");
-const readme = ["src/client/README.md", "src/realtime/README.md"].map((chapter) => readFileSync(path.join(top, chapter), "utf8")).join("\n");
+const readme = ["src/web/client/README.md", "src/api/realtime/README.md"].map((chapter) => readFileSync(path.join(top, chapter), "utf8")).join("\n");
 const lives = 2;
 let browser;
 before(async () => { browser = await startBrowser(); });
@@ -40,7 +40,7 @@ async function shows(tab, text, where = "body") {
 async function showReact(tab, contents) {
   const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
     nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
-    alias: { "runcast/react": path.join(top, "src/client/react.js"), runcast: path.join(top, "src/client/client.js") } });
+    alias: { "runcast/react": path.join(top, "src/web/client/react.js"), runcast: path.join(top, "src/web/client/client.js") } });
   browser.files["/react.js"] = ["text/javascript", outputFiles[0].text];
   browser.files["/react"] = ["text/html", '<!doctype html><meta charset="utf-8"><div id="root"></div><script src="/react.js"></script>'];
   await tab.page.goto(`${browser.origin}/react`);

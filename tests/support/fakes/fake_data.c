@@ -13,8 +13,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "model/run_match.h"
-#include "model/watch_filter.h"
+#include "core/model/run_match.h"
+#include "core/model/watch_filter.h"
 #include "tests/support/fakes/fake_page.h"
 
 static struct slice key_of(const void *value)

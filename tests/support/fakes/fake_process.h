@@ -1,5 +1,5 @@
-/* fake_process.h - children that the test plays: the contract of process/process.h over a
- * stepped loop, without a process.
+/* fake_process.h - children that the test plays: the contract of os/process/process.h over
+ * a stepped loop, without a process.
  *
  *   spawn ─► fake_children_find ─► fake_process_write …, fake_process_end
  *
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/loop.h"
-#include "process/process.h"
+#include "os/process/process.h"
 
 enum { FAKE_SIGNALS_MAX = 16 };
 

@@ -3,11 +3,11 @@
 
 #include <stdio.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
+#include "core/wire/render.h"
 #include "tests/support/world/show_msgpack.h"
 #include "tests/support/world/sim.h"
-#include "wire/render.h"
-#include "json/scan.h"
 
 /* ---- made, gone ---- */
 

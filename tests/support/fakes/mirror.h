@@ -7,9 +7,9 @@
 #pragma once
 
 #include "base/buf.h"
+#include "core/wire/filter.h"
+#include "core/wire/view.h"
 #include "tests/support/fakes/ledger.h"
-#include "wire/filter.h"
-#include "wire/view.h"
 
 enum { MIRROR_SUBS = 5 };
 

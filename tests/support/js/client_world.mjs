@@ -1,4 +1,4 @@
-// What the client for pages (src/client) is tried with, in Node and in a browser: a gateway that is
+// What the client for pages (src/web/client) is tried with, in Node and in a browser: a gateway that is
 // killed and started, paths to it that break and stall, runs that change all the time; and what
 // must be so when nothing happens any more: each mirror is what REST says.
 //

@@ -1,9 +1,9 @@
-// What Trigger.dev publishes and runcast has not, as src/api/README.md lists it; and the routes that
+// What Trigger.dev publishes and runcast has not, as src/api/router/README.md lists it; and the routes that
 // an official package calls.
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const readme = fs.readFileSync(fileURLToPath(new URL("../../../src/api/README.md", import.meta.url)), "utf8");
+const readme = fs.readFileSync(fileURLToPath(new URL("../../../src/api/router/README.md", import.meta.url)), "utf8");
 const chapter = readme.slice(readme.indexOf("## What is not there"), readme.indexOf("## What a status is called"));
 
 /** With {} for each parameter, without a query. */

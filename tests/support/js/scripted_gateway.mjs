@@ -1,4 +1,4 @@
-// What src/client is tested with when every frame, and each moment, is the test's choice: sockets
+// What src/web/client is tested with when every frame, and each moment, is the test's choice: sockets
 // that a test speaks through, a clock that it moves, and a page that it hides.
 //
 //   const script = new Script(t);                 // takes the place of timers, until the test ends
@@ -8,7 +8,7 @@
 
 import assert from "node:assert/strict";
 
-import { connect } from "../../../src/client/client.js";
+import { connect } from "../../../src/web/client/client.js";
 
 export const welcome = (more) => ({ op: "welcome", epoch: "e1", seq: 0, env: "env_x", fields: [],
   limits: { subscriptions: 256, tags: 16, messageBytes: 65536, messagesPerSecond: 50, burst: 200 }, ...more });

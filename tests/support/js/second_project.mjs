@@ -11,7 +11,7 @@ export const otherKeys = {
   pat: "tr_pat_hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
 };
 
-/** The text as src/vault/vault.c seals it: version, nonce, ciphertext, tag. */
+/** The text as src/base/vault/vault.c seals it: version, nonce, ciphertext, tag. */
 function seal(key, context, text) {
   const nonce = crypto.randomBytes(12);
   const cipher = crypto.createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(context));

@@ -1,8 +1,8 @@
 /* reach.h - lets a shim go on reading its file in a gateway that is confined.
  *
- * A test replaces the file, which lies where the gateway's sandbox (process/landlock.c) lets nobody
- * read. So before the gateway gives up what it does not need, the file's folder is added to what it
- * keeps. */
+ * A test replaces the file, which lies where the gateway's sandbox (os/process/landlock.c)
+ * lets nobody read. So before the gateway gives up what it does not need, the file's folder
+ * is added to what it keeps. */
 #pragma once
 
 #include <dlfcn.h>

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "json/scan.h"
+#include "base/json/scan.h"
 
 enum { CALLS_MAX = 1000 };
 

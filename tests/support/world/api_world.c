@@ -5,14 +5,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "api/dispatch.h"
-#include "api/services.h"
+#include "api/router/dispatch.h"
+#include "api/router/services.h"
+#include "api/schedules/schedules.h"
+#include "base/json/scan.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "http/server_state.h"
-#include "schedules/schedules.h"
-#include "json/scan.h"
+#include "net/http/server_state.h"
 
 enum { CHANGES_MAX = 16, SOON_MS = 2, TURNS_MAX = 100000 };
 

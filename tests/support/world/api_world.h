@@ -8,7 +8,7 @@
 #pragma once
 
 #include "accounts/account_writer.h"
-#include "call/call.h"
+#include "api/request/call.h"
 #include "tests/support/fakes/fake_store.h"
 #include "tests/support/world/net_fuzz.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "archive/bundle_pack.h"
 #include "base/mem.h"
+#include "os/archive/bundle_pack.h"
 #include "tests/support/world/child_world.h"
 #include "tests/support/world/unit.h"
 

@@ -2,7 +2,7 @@
  * are scripts. */
 #pragma once
 
-#include "build/version_build.h"
+#include "supervisor/versions/version_build.h"
 
 /* A Containerfile with these commands. */
 #define BUILD_COPY "COPY --chown=node:node"

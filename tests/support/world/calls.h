@@ -5,11 +5,11 @@
  * the test. */
 #pragma once
 
-#include "engine/attempts.h"
-#include "engine/run_commands.h"
-#include "engine/waits.h"
-#include "fleet/dev_sessions.h"
-#include "model/waitpoint.h"
+#include "core/engine/attempts.h"
+#include "core/engine/run_commands.h"
+#include "core/engine/waits.h"
+#include "core/fleet/dev_sessions.h"
+#include "core/model/waitpoint.h"
 #include "tests/support/world/world.h"
 
 /* What a caller may want of a run; the zero value of a member: not said. */

@@ -15,8 +15,8 @@
 #include <uv.h>
 
 #include "base/mem.h"
-#include "build/unpacker.h"
-#include "process/launch.h"
+#include "os/process/launch.h"
+#include "supervisor/versions/unpacker.h"
 #include "tests/support/world/unit.h"
 
 extern char **environ;

@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
-#include "process/children.h"
+#include "os/process/children.h"
 
 struct job {
     struct process process;

@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
+#include "core/wire/wire.h"
 #include "tests/support/world/sim.h"
-#include "wire/wire.h"
-#include "json/scan.h"
 
 /* A version that was sent in a patch since the last sync. */
 struct sent {

@@ -6,7 +6,7 @@
  * in the deltas of patches, when they are sent, for that is what the gateway counts. */
 #pragma once
 
-#include "live/feed.h"
+#include "core/live/feed.h"
 #include "tests/support/fakes/mirror.h"
 
 struct client {

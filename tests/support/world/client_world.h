@@ -9,8 +9,8 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
-#include "outbound/fetcher.h"
-#include "outbound/websocket.h"
+#include "net/client/fetcher.h"
+#include "net/client/websocket.h"
 
 struct certificate;
 struct ssl_st;

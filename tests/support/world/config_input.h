@@ -1,7 +1,7 @@
 /* config_input.h - settings as a test gives them: arguments, variables, a file. */
 #pragma once
 
-#include "config/config.h"
+#include "server/config/config.h"
 
 enum { CONFIG_INPUT_WORDS = 16 };
 

@@ -1,8 +1,8 @@
 /* life.c - parts made, loaded and taken down in the order of gateway.c. */
 #include "tests/support/world/life.h"
 
-#include "api/services.h"
-#include "schedules/schedule_sync.h"
+#include "api/router/services.h"
+#include "api/schedules/schedule_sync.h"
 #include "tests/support/world/unit.h"
 
 enum { TURNS_MAX = 100000, MEMORY = 64 << 20 };

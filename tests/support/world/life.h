@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 
-#include "gateway/load.h"
-#include "schedules/schedules.h"
+#include "api/schedules/schedules.h"
+#include "server/gateway/load.h"
 
 struct life {
     struct loop *loop;

@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "http/admission.h"
-#include "http/connection.h"
-#include "http/server_state.h"
+#include "net/http/admission.h"
+#include "net/http/connection.h"
+#include "net/http/server_state.h"
 
 void net_fuzz_open(struct net_fuzz *fuzz, struct server_options options)
 {

@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/loop.h"
-#include "http/server.h"
+#include "net/http/server.h"
 
 struct net_world {
     uv_loop_t uv;

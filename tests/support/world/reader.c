@@ -3,9 +3,9 @@
 
 #include <stdio.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "tests/support/world/unit.h"
-#include "json/scan.h"
 
 /* ---- the way out ---- */
 

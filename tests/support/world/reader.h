@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "live/feed.h"
+#include "core/live/feed.h"
 #include "tests/support/world/world.h"
 
 struct reader {

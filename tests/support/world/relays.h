@@ -5,8 +5,8 @@
  * again. However often: all of them count once, or none does; and once if it was said. */
 #pragma once
 
-#include "engine/attempts.h"
-#include "engine/run_commands.h"
+#include "core/engine/attempts.h"
+#include "core/engine/run_commands.h"
 #include "tests/support/fakes/ledger.h"
 #include "tests/support/world/sim.h"
 

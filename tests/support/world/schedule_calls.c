@@ -3,10 +3,10 @@
 
 #include <stdio.h>
 
+#include "base/json/scan.h"
 #include "base/mem.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/schedule_calls.h"
-#include "json/scan.h"
 
 struct world *create_world_at(int64_t wall, struct engine_options engine)
 {

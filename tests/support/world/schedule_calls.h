@@ -2,7 +2,7 @@
  * that return. */
 #pragma once
 
-#include "schedules/schedules.h"
+#include "api/schedules/schedules.h"
 #include "tests/support/fakes/forgetful.h"
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, FIRED_MAX = 4096 };

@@ -5,10 +5,10 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "engine/attempts.h"
-#include "engine/state.h"
-#include "fleet/dev_sessions.h"
-#include "fleet/versions.h"
+#include "core/engine/attempts.h"
+#include "core/engine/state.h"
+#include "core/fleet/dev_sessions.h"
+#include "core/fleet/versions.h"
 #include "tests/support/world/calls.h"
 
 static const char *const tasks[] = { "hello", "mail", "sms" };

@@ -1,8 +1,8 @@
 /* tar_maker.h - archives byte by byte, also such as no tool makes. */
 #pragma once
 
-#include "archive/bundle.h"
 #include "base/buf.h"
+#include "os/archive/bundle.h"
 
 struct tar_entry {
     const char *name; /* at most 100 bytes; longer ones by a pax header */

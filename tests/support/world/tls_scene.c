@@ -1,8 +1,8 @@
 /* tls_scene.c - the server answers hello, later, or with much. */
 #include "tests/support/world/tls_scene.h"
 
-#include "http/server_state.h"
 #include "net/certificates.h"
+#include "net/http/server_state.h"
 #include "net/tls.h"
 #include "tests/support/world/unit.h"
 

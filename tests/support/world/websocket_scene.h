@@ -3,8 +3,8 @@
  * One at a time; what has become of it is noted in `seen`. */
 #pragma once
 
-#include "http/ws_frame.h"
-#include "http/ws_key.h"
+#include "net/http/ws_frame.h"
+#include "net/http/ws_key.h"
 #include "tests/support/world/client_world.h"
 
 /* First bytes of frames. */

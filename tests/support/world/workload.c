@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "model/run_life.h"
+#include "core/model/run_life.h"
 #include "tests/support/world/calls.h"
 
 enum { TEXT_MAX = 30000, BATCH_MAX = 4, FOR_EVER_MS = 1000000000 };

@@ -5,8 +5,8 @@
  * end whether all of it is so. */
 #pragma once
 
-#include "engine/attempts.h"
-#include "engine/run_commands.h"
+#include "core/engine/attempts.h"
+#include "core/engine/run_commands.h"
 #include "tests/support/fakes/ledger.h"
 #include "tests/support/world/relays.h"
 #include "tests/support/world/sim.h"

@@ -2,8 +2,8 @@
  * engine, one environment. A test moves the clock; nothing happens by itself. */
 #pragma once
 
-#include "engine/engine.h"
-#include "schedules/schedules.h"
+#include "api/schedules/schedules.h"
+#include "core/engine/engine.h"
 #include "tests/support/fakes/fake_store.h"
 
 enum { WORLD_ENV = 1 };

@@ -1,7 +1,7 @@
 /* ws_scene.h - a server of WebSockets whose handler notes what happens. */
 #pragma once
 
-#include "http/ws_conn.h"
+#include "net/http/ws_conn.h"
 #include "tests/support/world/ws_peer.h"
 
 /* First bytes of frames. */

@@ -6,9 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/json/scan.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "json/scan.h"
 
 static int real_stderr, file;
 static char lines[8192];

@@ -2,7 +2,7 @@
 #include "tests/support/world/unit.h"
 
 #include "base/metrics.h"
-#include "http/server_state.h"
+#include "net/http/server_state.h"
 #include "tests/support/world/net_world.h"
 
 struct scene {

@@ -1,0 +1,441 @@
+/* sign_in.c - how people come to a personal access token without typing one.
+ *
+ *   runcast dashboard ─► one-time link ─► POST /api/v1/sign-in ─► a token for 12 hours
+ *
+ *   trigger.dev login ─► POST /api/v1/authorization-code (PKCE) ─► link to the dashboard
+ *     the person there: GET, POST …/approve ─► approval code ─► the CLI, by its own port or pasted
+ *     CLI ─► POST /api/v1/token (verifier, approval code) ─► a token
+ *
+ * What is wrong with a code is one answer, whatever it is, so that nothing is learned by guessing.
+ * The code of a link is a token that opens nothing but this (bootstrap_draw_link): it is stored,
+ * and ends with its use in the same commit that makes the other token. */
+#include <ctype.h>
+
+#include "accounts/account_writer.h"
+#include "accounts/auth/logins.h"
+#include "accounts/bootstrap.h"
+#include "api/browser/own_host.h"
+#include "api/request/request_log.h"
+#include "api/request/rooms.h"
+#include "api/request/route.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/vault/secret.h"
+#include "net/address.h"
+
+enum {
+    SIGNED_IN_MS = 12 * 60 * 60 * 1000,
+    TOKENS_OF_USER_MAX = 50, /* valid ones; runcast token create makes more */
+    IP6_SITE_BYTES = 6, /* the first ones, which one site or subscriber may have whole */
+    SHOWN_END = 4,      /* characters of a token that are shown */
+};
+
+struct signing {
+    struct api_call *call;
+    struct account_write write;
+    char link[PERSONAL_TOKEN_MAX]; /* of a one-time link; "": a login of the CLI */
+    const struct secret *approver; /* of such a login */
+    char user_id[ID_MAX];
+    char name[96]; /* of the new token */
+    char token[PERSONAL_TOKEN_MAX];
+    int64_t ends_at; /* Unix ms; 0: never */
+};
+
+static const char wrong_link[] = "This link has been used, or is over: runcast dashboard "
+                                 "prints another one";
+static const char wrong_code[] =
+    "the login is not known: it was used, refused, or is over. "
+    "Begin again with trigger.dev login";
+
+static int64_t now_of(const struct api_call *call)
+{
+    return loop_now_ms(engine_loop(api_engine(call->api)));
+}
+
+static int64_t wall_of(const struct api_call *call)
+{
+    return loop_wall_ms(engine_loop(api_engine(call->api)));
+}
+
+static struct slice text_of(const json_t *body, const char *name)
+{
+    const json_t *value = json_object_get(body, name);
+    return (struct slice){ json_string_value(value), json_string_length(value) };
+}
+
+/* ---- the new token ---- */
+
+/* Those of the user that are over leave with the change that adds one. */
+static void end_old(struct draft *draft, const struct user *user)
+{
+    list_each (link, &user->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (!secret_is_valid(secret, draft->now_ms) && !secret->ended &&
+            draft->count < DRAFT_MAX / 2)
+            draft_end(draft, secret);
+    }
+}
+
+/* Each is kept for good unless somebody revokes it: a loop of logins must not fill the disk. */
+static enum err check_count(const struct user *user, int64_t now_ms, struct failure *why)
+{
+    size_t count = 0;
+    list_each (link, &user->secrets)
+        count += secret_is_valid(container_of(link, struct secret, of_owner), now_ms);
+    if (count < TOKENS_OF_USER_MAX)
+        return OK;
+    return explain(
+        why, ERR_RULE,
+        "You have %zu tokens that are valid: end some where the gateway runs, with "
+        "runcast token list and runcast token revoke",
+        count);
+}
+
+static enum err decide(struct account_write *write, struct accounts *accounts,
+                       struct draft *draft)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    struct secret *link =
+        *op->link ? accounts_secret(accounts, slice_of(op->link), draft->now_ms) : NULL;
+    const struct secret *by = *op->link ? link : op->approver;
+    struct user *user = by && secret_is_valid(by, draft->now_ms) ? by->user : NULL;
+    if (!user)
+        return explain(&write->why, ERR_INVALID, "%s", *op->link ? wrong_link : wrong_code);
+    enum err refused = check_count(user, draft->now_ms, &write->why);
+    if (refused)
+        return refused;
+    end_old(draft, user);
+    if (link)
+        draft_end(draft, link);
+    snprintf(op->user_id, sizeof(op->user_id), "%s", user->id);
+    bootstrap_draw_token(op->token);
+    draft_token(draft, user->id, slice_of(op->name), op->token, op->ends_at);
+    return OK;
+}
+
+static void reply_link(struct signing *op, const struct user *user)
+{
+    char ends_at[TIME_TEXT_LEN + 1];
+    text_from_time(op->ends_at, ends_at);
+    api_reply_value(op->call, 200,
+                    json_pack("{s:s, s:s, s:{s:s, s:s, s:s}}", "token", op->token,
+                              "expiresAt", ends_at, "user", "id", user->id, "email",
+                              user->email, "name", user->name));
+}
+
+static void reply_token(struct signing *op)
+{
+    char shown[32];
+    snprintf(shown, sizeof(shown), "tr_pat_…%s", op->token + strlen(op->token) - SHOWN_END);
+    api_reply_value(
+        op->call, 200,
+        json_pack("{s:{s:s, s:s}}", "token", "token", op->token, "obfuscatedToken", shown));
+}
+
+static void on_written(struct account_write *write, enum err status)
+{
+    struct signing *op = container_of(write, struct signing, write);
+    struct api_call *call = op->call;
+    const struct user *user =
+        status ? NULL : accounts_user(api_accounts(call->api), slice_of(op->user_id));
+    call->why = write->why;
+    log_audit(call->route->path, "by", call->x->peer, "user", op->user_id, "token",
+              op->name, "result", status ? call->why.text : "ok", NULL);
+    if (!user)
+        api_reply_error(call, status ? status : ERR_INVALID);
+    else if (*op->link)
+        reply_link(op, user);
+    else
+        reply_token(op);
+    secret_wipe((char *)op, sizeof(*op));
+    free(op);
+}
+
+static struct signing *signing_create(struct api_call *call)
+{
+    struct signing *op = mem_new(struct signing);
+    op->call = call;
+    op->write.decide = decide;
+    op->write.done = on_written;
+    return op;
+}
+
+static void begin(struct signing *op)
+{
+    op->call->busy = true;
+    account_write_begin(api_options(op->call->api)->writer, &op->write);
+}
+
+/* A page of another address could begin logins in the name of who looks at it, and without a
+ * preflight. */
+static enum err check_page(struct api_call *call)
+{
+    enum err refused = api_check_lead(call->api, &call->why);
+    if (refused)
+        return refused;
+    if (own_host_is_asking(call))
+        return OK;
+    return explain(
+        &call->why, ERR_FORBIDDEN,
+        "A page of another address signs nobody in here: open the gateway's own");
+}
+
+/* ---- by a one-time link ---- */
+
+static bool is_link(struct api_call *call, struct slice code)
+{
+    return slice_starts(code, BOOTSTRAP_LINK_PREFIX) && code.len < PERSONAL_TOKEN_MAX &&
+           accounts_secret(api_accounts(call->api), code, wall_of(call));
+}
+
+static enum err sign_in(struct api_call *call)
+{
+    json_t *body;
+    enum err refused = check_page(call);
+    refused = refused ? refused : api_read_json(call, &body);
+    if (refused)
+        return refused;
+    struct slice code = text_of(body, "code");
+    if (!code.ptr) {
+        refused = explain(&call->why, ERR_INVALID, "code: must be a string");
+    } else if (!is_link(call, code)) {
+        refused = explain(&call->why, ERR_INVALID, "%s", wrong_link);
+    } else {
+        struct signing *op = signing_create(call);
+        snprintf(op->link, sizeof(op->link), "%.*s", SLICE_ARG(code));
+        snprintf(op->name, sizeof(op->name), "dashboard");
+        op->ends_at = wall_of(call) + SIGNED_IN_MS;
+        begin(op);
+    }
+    json_decref(body);
+    return refused;
+}
+
+/* ---- login of the CLI ---- */
+
+static bool is_challenge(struct slice text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!isalnum((unsigned char)text.ptr[i]) && text.ptr[i] != '-' &&
+            text.ptr[i] != '_')
+            return false;
+    return text.len == LOGIN_CHALLENGE_LEN;
+}
+
+static enum err read_login(struct api_call *call, const json_t *body,
+                           struct slice *challenge, uint16_t *port)
+{
+    const json_t *given = json_object_get(body, "callbackPort");
+    json_int_t number = json_integer_value(given);
+    struct slice method = text_of(body, "codeChallengeMethod");
+    *challenge = text_of(body, "codeChallenge");
+    *port = (uint16_t)number;
+    if (!challenge->ptr)
+        return explain(&call->why, ERR_INVALID,
+                       "codeChallenge: must be there. A login is bound to who begins it, "
+                       "which trigger.dev does from 4.8 on; with an older one use "
+                       "TRIGGER_ACCESS_TOKEN, which runcast token create makes");
+    if (!slice_is(method, "S256") || !is_challenge(*challenge))
+        return explain(&call->why, ERR_INVALID,
+                       "codeChallenge: must be the SHA-256 of the verifier in base64url, "
+                       "and codeChallengeMethod S256");
+    if (given && !json_is_null(given) &&
+        (!json_is_integer(given) || number < 1 || number > UINT16_MAX))
+        return explain(&call->why, ERR_INVALID, "callbackPort: must be a port");
+    return OK;
+}
+
+static void reply_login(struct api_call *call, const struct login *login)
+{
+    const struct api_options *options = api_options(call->api);
+    struct buf url = { 0 };
+    if (options->dashboard_is_admins)
+        buf_add_text(&url, options->dashboard_url);
+    else
+        own_host_url(call, &url);
+    buf_print(&url, "/account/authorization-code/%s", login->code);
+    api_reply_value(call, 200,
+                    json_pack("{s:s, s:s#, s:s}", "authorizationCode", login->code, "url",
+                              url.ptr, url.len, "approval",
+                              login->port ? "callback" : "paste"));
+    buf_finish(&url);
+}
+
+/* What is counted of an address: of IPv6 the site, since who has one address of it may have all. */
+static void read_network(const char *peer, unsigned char network[LOGIN_NETWORK_LEN])
+{
+    struct address address = { 0 };
+    address_read(slice_of(peer), &address);
+    memcpy(network, address.ip,
+           address_is_ip4(&address) ? sizeof(address.ip) : IP6_SITE_BYTES);
+}
+
+static enum err begin_login(struct api_call *call)
+{
+    struct slice challenge;
+    uint16_t port;
+    json_t *body = NULL;
+    enum err refused = check_page(call);
+    if (!refused && slice_trim(call->x->body).len)
+        refused = api_read_json(call, &body);
+    if (!refused)
+        refused = read_login(call, body, &challenge, &port);
+    if (!refused) {
+        unsigned char network[LOGIN_NETWORK_LEN] = { 0 };
+        read_network(call->x->peer, network);
+        const struct login *login =
+            logins_begin(api_logins(call->api), call->x->hidden ? "" : call->x->peer,
+                         network, challenge, port, now_of(call), wall_of(call));
+        if (login)
+            reply_login(call, login);
+        else
+            api_reply_refusal(
+                call, 429,
+                "Too many logins wait to be approved: approve or refuse some, "
+                "or try again in 10 minutes");
+    }
+    json_decref(body);
+    return refused;
+}
+
+static enum err find_login(struct api_call *call, struct slice code, struct login **login)
+{
+    *login = logins_find(api_logins(call->api), code, now_of(call));
+    return *login ? OK : explain(&call->why, ERR_NOT_FOUND, "%s", wrong_code);
+}
+
+static enum err show_login(struct api_call *call)
+{
+    struct login *login;
+    char begun[TIME_TEXT_LEN + 1], ends[TIME_TEXT_LEN + 1];
+    enum err refused = find_login(call, call->params[0], &login);
+    if (refused)
+        return refused;
+    text_from_time(login->created_at, begun);
+    text_from_time(login->created_at + LOGIN_LIVES_MS, ends);
+    api_reply_value(call, 200,
+                    json_pack("{s:s, s:s, s:s?, s:s, s:b}", "createdAt", begun, "expiresAt",
+                              ends, "machine", *login->client ? login->client : NULL,
+                              "approval", login->port ? "callback" : "paste", "isApproved",
+                              *login->approval != '\0'));
+    return OK;
+}
+
+/* Once: a second person, or the same again, approves nothing. */
+static enum err approve_login(struct api_call *call)
+{
+    struct login *login;
+    enum err refused = find_login(call, call->params[0], &login);
+    if (refused)
+        return refused;
+    if (*login->approval)
+        return explain(&call->why, ERR_CONFLICT,
+                       "This login is approved already: if that was not you, refuse it");
+    login_approve(login, call->identity->secret);
+    log_audit(call->route->path, "by", call->identity->user->id, "machine", login->client,
+              "result", "ok", NULL);
+    json_t *body = json_pack("{s:s}", "approvalCode", login->approval);
+    if (login->port)
+        json_object_set_new(body, "callbackPort", json_integer(login->port));
+    api_reply_value(call, 200, body);
+    return OK;
+}
+
+static enum err refuse_login(struct api_call *call)
+{
+    struct login *login;
+    enum err refused = find_login(call, call->params[0], &login);
+    if (refused)
+        return refused;
+    logins_end(api_logins(call->api), login);
+    api_reply_json(call, 200, SLICE("{}"));
+    return OK;
+}
+
+/* The CLI takes 400 for a wrong approval code, which may be typed again, and any other refusal for
+ * the end of the login. */
+static enum err prove(struct api_call *call, const json_t *body)
+{
+    struct login *login;
+    struct slice code = text_of(body, "authorizationCode");
+    struct slice verifier = text_of(body, "codeVerifier");
+    struct slice approval = text_of(body, "approvalCode");
+    if (!code.ptr || !verifier.ptr || !approval.ptr)
+        return explain(&call->why, ERR_INVALID,
+                       "authorizationCode, codeVerifier and approvalCode: must be strings");
+    enum err refused = find_login(call, code, &login);
+    if (refused)
+        return refused;
+    if (!logins_prove(api_logins(call->api), login, verifier, slice_trim(approval)))
+        return explain(
+            &call->why, ERR_INVALID,
+            "the code is wrong, or the login is not approved yet; after %d wrong "
+            "ones the login is over",
+            LOGIN_TRIES);
+    struct signing *op = signing_create(call);
+    op->approver = login->approver;
+    snprintf(op->name, sizeof(op->name), "trigger.dev login from %s",
+             *login->client ? login->client : "behind a proxy");
+    logins_end(api_logins(call->api), login);
+    begin(op);
+    return OK;
+}
+
+static enum err give_token(struct api_call *call)
+{
+    json_t *body;
+    enum err refused = check_page(call);
+    refused = refused ? refused : api_read_json(call, &body);
+    if (refused)
+        return refused;
+    refused = prove(call, body);
+    json_decref(body);
+    return refused;
+}
+
+#define LOGIN "/api/v1/authorization-code"
+
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = "/api/v1/sign-in",
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = sign_in,
+      .id = "sign_in_v1", .summary = "A token for the code of a one-time link",
+      .body = "{code: string, ...}",
+      .reply = "{token: string, expiresAt: datetime, user: {id: string, email: string, "
+          "name: string}}",
+      .also = "422" },
+    { .method = HTTP_POST_, .path = LOGIN,
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = begin_login,
+      .id = "create_authorization_code_v1", .summary = "A login of the CLI begins",
+      .body = "{codeChallenge: string, codeChallengeMethod: 'S256', callbackPort?: "
+          "integer|null, ...}",
+      .reply = "{authorizationCode: string, url: string, approval: 'callback'|'paste'}",
+      .also = "429" },
+    { .method = HTTP_GET_, .path = LOGIN "/{code}",
+      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = show_login,
+      .id = "retrieve_authorization_code_v1", .summary = "Which login waits for approval",
+      .reply = "{createdAt: datetime, expiresAt: datetime, machine: string|null, approval: "
+          "'callback'|'paste', isApproved: boolean}" },
+    { .method = HTTP_POST_, .path = LOGIN "/{code}/approve",
+      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = approve_login,
+      .id = "approve_authorization_code_v1", .summary = "A person approves a login",
+      .reply = "{approvalCode: string, callbackPort?: integer}",
+      .also = "409" },
+    { .method = HTTP_POST_, .path = LOGIN "/{code}/refuse",
+      .auth = AUTH_PERSONAL, .body_limit = STRANGER_BODY_MAX, .handle = refuse_login,
+      .id = "refuse_authorization_code_v1", .summary = "A person refuses a login",
+      .reply = "{...}" },
+    { .method = HTTP_POST_, .path = "/api/v1/token",
+      .needs_lead = true, .body_limit = STRANGER_BODY_MAX, .handle = give_token,
+      .id = "create_personal_token_v1", .summary = "A token for a login that is approved",
+      .body = "{authorizationCode: string, codeVerifier: string, approvalCode: string, ...}",
+      .reply = "{token: {token: string, obfuscatedToken: string}}",
+      .also = "404 422" },
+    { 0 },
+};
+/* clang-format on */
+
+const struct area sign_in_area = { .tag = "tokens",
+                                   .is_for_users = true,
+                                   .routes = routes };

@@ -1,0 +1,269 @@
+/* keeping.c - lets versions go that nobody needs, one environment after the other.
+ *
+ *   candidates, oldest first ─► every run in memory is looked at, in stints ─► not needed:
+ *         ▲                                                             its version goes,
+ *         └── a minute later, or when something was deployed ◄── then row and files
+ *
+ * Unfinished runs are in memory all the time. One that changes while they are looked at comes to
+ * the end of their order, and is looked at again. */
+#include "api/deployments/keeping.h"
+
+#include "api/artifacts/kept_files.h"
+#include "api/deployments/builds.h"
+#include "api/workers/registration.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/fleet/fleet.h"
+
+enum {
+    EVERY_MS = 60 * 1000,
+    SOON_MS = 200,
+    AT_ONCE = 16, /* candidates */
+    LOOKED_AT_ONCE = 256,
+};
+
+struct keeping {
+    struct deployments *all;
+    struct timer timer;
+    uint32_t kind;
+    uint32_t next; /* place among the sets */
+    struct deferred turn;
+
+    /* Of the environment that is looked at. */
+    uint32_t env;
+    uint64_t at; /* rev up to which runs were */
+    struct {
+        char id[ID_MAX], version[WORKER_VERSION_MAX];
+        bool is_needed;
+    } candidates[AT_ONCE];
+    size_t count;
+};
+
+static void on_time(struct timer *timer);
+static void on_turn(struct deferred *turn);
+
+struct keeping *keeping_create(struct deployments *all)
+{
+    struct keeping *keeping = mem_new(struct keeping);
+    keeping->all = all;
+    keeping->kind = timers_kind(loop_timers(all->loop), on_time);
+    keeping->turn.fn = on_turn;
+    list_init(&keeping->turn.link);
+    return keeping;
+}
+
+void keeping_stop(struct keeping *keeping)
+{
+    timers_clear(loop_timers(keeping->all->loop), &keeping->timer);
+    loop_cancel_deferred(&keeping->turn);
+}
+
+void keeping_destroy(struct keeping *keeping)
+{
+    if (!keeping)
+        return;
+    keeping_stop(keeping);
+    free(keeping);
+}
+
+void keeping_look_soon(struct keeping *keeping)
+{
+    bool is_looking = !list_empty(&keeping->turn.link);
+    if (!is_looking && !keeping->all->stopped)
+        loop_set_timer(keeping->all->loop, &keeping->timer, keeping->kind, SOON_MS);
+}
+
+void keeping_remove_files(const struct deployment *deployment, bool log_too)
+{
+    static const char *const endings[] = { ".tar.gz", ".index.json", ".log" };
+    for (int i = 0; i < (log_too ? 3 : 2); i++)
+        kept_files_remove(deployment->all->files,
+                          kept_file_name(deployment->env, deployment->row.id, endings[i]));
+}
+
+/* ---- one goes ---- */
+
+static enum err decide_drop(struct deployment_command *command,
+                            const struct deployment *deployment,
+                            struct deployment_row *next)
+{
+    (void)deployment;
+    (void)command;
+    next->archive_bytes = next->version_bytes = 0;
+    next->has_index = false;
+    next->promotes = false;
+    return OK;
+}
+
+/* What could not be written is found at the next start: a row without its version. */
+static void on_dropped(struct deployment_command *command, struct deployment *deployment,
+                       enum err status)
+{
+    if (!status) {
+        keeping_remove_files(deployment, false);
+        log_info("a version is no longer kept", "id", deployment->row.id, "version",
+                 deployment->row.version, NULL);
+    }
+    free(command);
+}
+
+void keeping_drop(struct deployment *deployment)
+{
+    struct deployment_command *command = mem_new(struct deployment_command);
+    command->decide = decide_drop;
+    command->done = on_dropped;
+    deployment_command_begin(deployment, command);
+}
+
+/* Whoever names the version from now on is told that it is gone. */
+static void let_go(struct keeping *keeping, struct environment *env, struct slice id)
+{
+    struct deployment *deployment = deployments_find(keeping->all, env->number, id);
+    struct worker *worker =
+        deployment ? workers_by_deployment(env->fleet->workers, id) : NULL;
+    if (!worker || !registration_forget(keeping->all->engine, env, worker))
+        return;
+    workers_note_gone(env->fleet->workers, slice_of(deployment->row.version));
+    keeping_drop(deployment);
+}
+
+static void on_forgotten(struct document_write *write, enum err status)
+{
+    (void)status; /* what stays is forgotten after the next start */
+    free(write);
+}
+
+static void forget(struct deployment *deployment)
+{
+    struct bytes *name = bytes_create(slice_of(deployment->row.id));
+    document_write_begin(deployment->all->engine, deployment->env, DOC_DEPLOYMENT, name,
+                         NULL, deployment->document, mem_new(struct document_write),
+                         on_forgotten);
+    bytes_unref(name);
+    keeping_remove_files(deployment, true);
+    deployment_free(deployment);
+}
+
+static bool is_idle(const struct deployment *deployment)
+{
+    return list_empty(&deployment->commands) && list_empty(&deployment->watchers) &&
+           !deployment->promoting && !deployment->handing && deployment->document;
+}
+
+/* Oldest rows of those that say nothing but how they ended. */
+static void forget_oldest(struct deployment_set *set)
+{
+    size_t count = 0;
+    list_each (link, &set->all) {
+        struct deployment *deployment = container_of(link, struct deployment, link);
+        if (deployment_is_settled(deployment) && !deployment->row.archive_bytes &&
+            ++count > DEPLOYMENTS_REMEMBERED && is_idle(deployment))
+            forget(deployment);
+    }
+}
+
+/* ---- which ---- */
+
+static void add_candidate(struct keeping *keeping, const struct deployment *deployment)
+{
+    if (keeping->count == AT_ONCE) { /* the newest of them waits for the next time */
+        memmove(&keeping->candidates[0], &keeping->candidates[1],
+                (AT_ONCE - 1) * sizeof(keeping->candidates[0]));
+        keeping->count--;
+    }
+    size_t at = keeping->count++;
+    memcpy(keeping->candidates[at].id, deployment->row.id, ID_MAX);
+    memcpy(keeping->candidates[at].version, deployment->row.version, WORKER_VERSION_MAX);
+    keeping->candidates[at].is_needed = false;
+}
+
+/* Beyond the newest, and not current. */
+static void find_candidates(struct keeping *keeping, const struct deployment_set *set,
+                            const struct environment *env)
+{
+    const struct worker *current = workers_current(env->fleet->workers);
+    int64_t kept = 0;
+    keeping->count = 0;
+    list_each (link, &set->all) {
+        const struct deployment *deployment = container_of(link, struct deployment, link);
+        if (deployment->row.status != DEPLOYMENT_DEPLOYED ||
+            !deployment->row.archive_bytes || kept++ < keeping->all->options.keep)
+            continue;
+        bool is_current = current && !strcmp(current->deployment, deployment->row.id);
+        if (!is_current && is_idle(deployment) && deployment_is_settled(deployment))
+            add_candidate(keeping, deployment);
+    }
+}
+
+static void note_run(struct keeping *keeping, const struct run *run)
+{
+    struct slice version = bytes_slice(run->worker_version);
+    if (!version.ptr || run_is_settled(run))
+        return;
+    for (size_t i = 0; i < keeping->count; i++)
+        if (slice_is(version, keeping->candidates[i].version))
+            keeping->candidates[i].is_needed = true;
+}
+
+/* False: there are more runs than this turn has time for. */
+static bool look_at_runs(struct keeping *keeping, const struct environment *env)
+{
+    const struct order *order = &env->hub.all.order;
+    struct stint stint = loop_stint(keeping->all->loop);
+    for (uint32_t i = order_after(order, keeping->at); i < order->count; i++) {
+        struct place place = order_place(order, i);
+        if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
+            return false;
+        keeping->at = place.rev;
+        if (place.run)
+            note_run(keeping, &place.run->run);
+    }
+    return true;
+}
+
+/* The next environment that has some; false: none has. */
+static bool begin_next(struct keeping *keeping)
+{
+    struct deployments *all = keeping->all;
+    for (struct deployment_set *set; (set = slots_next(&all->sets, &keeping->next));) {
+        const struct environment *env = engine_environment(all->engine, set->env);
+        if (!env || engine_is_retired(env))
+            continue;
+        forget_oldest(set);
+        find_candidates(keeping, set, env);
+        keeping->env = set->env;
+        keeping->at = 0;
+        if (keeping->count)
+            return true;
+    }
+    keeping->next = 0;
+    return false;
+}
+
+static void on_turn(struct deferred *turn)
+{
+    struct keeping *keeping = container_of(turn, struct keeping, turn);
+    struct loop *loop = keeping->all->loop;
+    struct environment *env = engine_environment(keeping->all->engine, keeping->env);
+    if (env && !look_at_runs(keeping, env)) {
+        loop_defer(loop, turn);
+        return;
+    }
+    for (size_t i = 0; env && i < keeping->count; i++)
+        if (!keeping->candidates[i].is_needed)
+            let_go(keeping, env, slice_of(keeping->candidates[i].id));
+    if (begin_next(keeping))
+        loop_defer(loop, turn);
+    else
+        loop_set_timer(loop, &keeping->timer, keeping->kind, EVERY_MS);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct keeping *keeping = container_of(timer, struct keeping, timer);
+    keeping->next = 0;
+    if (begin_next(keeping))
+        loop_defer(keeping->all->loop, &keeping->turn);
+    else
+        loop_set_timer(keeping->all->loop, timer, keeping->kind, EVERY_MS);
+}

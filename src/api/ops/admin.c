@@ -1,0 +1,72 @@
+/* admin.c - what operators ask: does the process answer, may it be sent work, what does it
+ * count. */
+#include "api/ops/admin_access.h"
+#include "api/ops/obstacles.h"
+#include "api/ops/scrape.h"
+#include "api/request/call.h"
+#include "api/request/route.h"
+
+static enum err healthz(struct api_call *call)
+{
+    api_reply_json(call, 200, SLICE("{\"status\":\"ok\"}"));
+    return OK;
+}
+
+static enum err readyz(struct api_call *call)
+{
+    const char *words[OBSTACLES_MAX];
+    size_t count = obstacles_find(call->api, words);
+    json_t *reasons = json_array();
+
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(reasons, json_string(words[i]));
+    bool ready = count == 0;
+    json_t *body = json_pack("{s:s, s:o}", "status", ready ? "ready" : "not ready",
+                             "reasons", reasons);
+    api_reply_value(call, ready ? 200 : 503, body);
+    return OK;
+}
+
+static enum err show_metrics(struct api_call *call)
+{
+    if (!call->x->admin && !admin_has_metrics_token(call))
+        return explain(&call->why, ERR_UNAUTHORIZED,
+                       "Metrics are read at --admin-listen, which is metrics.sock in the "
+                       "data directory; here with RUNCAST_METRICS_TOKEN as bearer token");
+    scrape_begin(call);
+    return OK;
+}
+
+static enum err show_openapi(struct api_call *call)
+{
+    api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
+    api_reply_shared(call, 200, api_document(call->api));
+    return OK;
+}
+
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/healthz",
+      .handle = healthz,
+      .id = "health", .summary = "The process answers",
+      .reply = "{status: 'ok'}" },
+    { .method = HTTP_GET_, .path = "/readyz",
+      .awaited = 503, .handle = readyz,
+      .id = "readiness", .summary = "Requests are taken; else 503 with reasons",
+      .reply = "{status: string, reasons: string[]}" },
+    { .method = HTTP_GET_, .path = "/metrics",
+      .handle = show_metrics,
+      .id = "metrics",
+      .summary = "Metrics in the text form of Prometheus, for the metrics token",
+      .gives = "text/plain",
+      .reply = "string",
+      .also = "401" },
+    { .method = HTTP_GET_, .path = "/openapi.json",
+      .handle = show_openapi,
+      .id = "openapi", .summary = "This document",
+      .reply = "{openapi: string, ...}" },
+    { 0 },
+};
+/* clang-format on */
+
+const struct area admin_area = { .tag = "admin", .routes = routes };

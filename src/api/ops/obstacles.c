@@ -1,0 +1,15 @@
+/* obstacles.c - looks at the gateway and at its store. */
+#include "api/ops/obstacles.h"
+
+size_t obstacles_find(const struct api *api, const char *words[OBSTACLES_MAX])
+{
+    const struct store *store = engine_store(api_engine(api));
+    size_t count = 0;
+    if (api_not_ready(api))
+        words[count++] = api_not_ready(api);
+    if (store->failing)
+        words[count++] = "storage_unavailable";
+    if (store->full)
+        words[count++] = "storage_full";
+    return count;
+}

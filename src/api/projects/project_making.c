@@ -1,0 +1,310 @@
+/* project_making.c - what people make and rename themselves: projects of their organizations,
+ * and organizations, as far as the operator lets them (user-projects, user-organizations).
+ *
+ *   name ─► checked ─► account_writer: counted, drafted, written ─► in memory ─► shown
+ *
+ * A project costs four environments for ever, so how many there may be is decided when the
+ * write has its turn: two calls at once get no more than one. */
+#include "accounts/account_writer.h"
+#include "api/projects/projects.h"
+#include "api/request/project.h"
+#include "api/request/request_log.h"
+#include "api/request/route.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/vault/secret.h"
+
+enum { SLUG_TAIL = 6 }; /* of an id, behind a slug that is taken */
+
+struct making {
+    struct api_call *call;
+    char name[ACCOUNT_NAME_MAX + 1];
+    char organization[ID_MAX];                   /* of the project */
+    char ref[PROJECT_REF_MAX];                   /* of the project */
+    char slug[ACCOUNT_NAME_MAX + SLUG_TAIL + 2]; /* of the organization that is made */
+    struct claim claim; /* of the request that makes something; its key is ours */
+    struct account_write write;
+};
+
+static struct accounts *accounts_of(const struct making *op)
+{
+    return api_accounts(op->call->api);
+}
+
+/* Reads the one member that the call is about: a name for people. */
+static enum err read_name(struct api_call *call, const char *member, char *name)
+{
+    json_t *body;
+    enum err refused = api_read_json(call, &body);
+    if (refused)
+        return refused;
+    const json_t *value = json_object_get(body, member);
+    struct slice text =
+        slice_trim((struct slice){ json_string_value(value), json_string_length(value) });
+    if (json_is_string(value) && account_name_is_right(text))
+        snprintf(name, ACCOUNT_NAME_MAX + 1, "%.*s", SLICE_ARG(text));
+    else
+        refused = explain(&call->why, ERR_INVALID,
+                          "Invalid request body: %s must be a string of 1 to %d bytes "
+                          "without control characters",
+                          member, ACCOUNT_NAME_MAX);
+    json_decref(body);
+    return refused;
+}
+
+/* Its turn may come after the caller's token has ended, or the user has left. */
+static enum err check_caller(struct making *op, int64_t now_ms)
+{
+    if (!identity_has_ended(op->call->identity, now_ms))
+        return OK;
+    return explain(&op->write.why, ERR_UNAUTHORIZED, "%s", identity_ended_reason);
+}
+
+static struct making *making_create(struct api_call *call, const char *name)
+{
+    struct making *op = mem_new(struct making);
+    op->call = call;
+    memcpy(op->name, name, sizeof(op->name));
+    return op;
+}
+
+static void begin(struct making *op,
+                  enum err (*decide)(struct account_write *, struct accounts *,
+                                     struct draft *),
+                  void (*done)(struct account_write *, enum err))
+{
+    op->write.decide = decide;
+    op->write.done = done;
+    op->call->busy = true;
+    account_write_begin(api_options(op->call->api)->writer, &op->write);
+}
+
+/* A repeated request is answered with what the first one has made; kind names what, and in what. */
+static void claim_request(struct making *op, const char *kind, const char *inside)
+{
+    struct buf space = { 0 };
+    buf_print(&space, "\n%s\n%s\n%s", kind, op->call->identity->user->id, inside);
+    op->claim = (struct claim){
+        .kind = CLAIM_REQUEST,
+        .env = ENV_INSTALLATION,
+        .key = api_request_claim(op->call, buf_slice(&space)),
+        .expires_at =
+            loop_wall_ms(engine_loop(api_engine(op->call->api))) + API_REQUEST_KEPT_MS,
+    };
+    buf_finish(&space);
+    if (op->claim.key)
+        op->write.claim = &op->claim;
+}
+
+/* Takes over the body, which is shown if the status is OK. */
+static void finish(struct making *op, enum err status, json_t *body)
+{
+    struct api_call *call = op->call;
+    char actor[ACTOR_TEXT];
+    call->why = op->write.why;
+    request_log_actor(call, actor);
+    log_audit(call->route->path, "by", actor, op->slug[0] ? "organization" : "project",
+              op->slug[0] ? op->slug : op->ref, "name", op->name, "result",
+              status ? call->why.text : "ok", NULL);
+    bytes_unref(op->claim.key);
+    free(op);
+    if (status)
+        api_reply_error(call, status);
+    else
+        api_reply_value(call, 200, body);
+}
+
+/* ---- a project is made ---- */
+
+/* An organization of the user's. */
+static enum err find_organization(struct api_call *call, struct slice slug_or_id,
+                                  const struct organization **found, struct failure *why)
+{
+    *found = accounts_organization(api_accounts(call->api), slug_or_id);
+    if (*found && user_is_in(call->identity->user, *found))
+        return OK;
+    return explain(why, ERR_NOT_FOUND, "Organization not found");
+}
+
+static enum err check_projects(struct making *op, const struct organization *organization)
+{
+    long long count = 0, most = api_options(op->call->api)->user_projects;
+    const struct list *all = accounts_projects(accounts_of(op));
+    list_each (link, all)
+        count += container_of(link, struct project, link)->organization == organization;
+    if (!most)
+        return explain(&op->write.why, ERR_RULE,
+                       "Users make no projects here: runcast project create does, or have "
+                       "the gateway's setting user-projects raised");
+    if (count >= most)
+        return explain(&op->write.why, ERR_RULE,
+                       "The organization has %lld of the %lld projects that its users may "
+                       "make: have the gateway's setting user-projects raised",
+                       count, most);
+    return OK;
+}
+
+static enum err decide_project(struct account_write *write, struct accounts *accounts,
+                               struct draft *draft)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct organization *organization;
+    char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX];
+    enum err refused = check_caller(op, draft->now_ms);
+    refused = refused ? refused
+                      : find_organization(op->call, slice_of(op->organization),
+                                          &organization, &write->why);
+    refused = refused ? refused : check_projects(op, organization);
+    if (refused)
+        return refused;
+    uint32_t number = accounts_free_number(accounts);
+    if (!number)
+        return explain(&write->why, ERR_RULE,
+                       "This gateway has made as many environments as it can: no project "
+                       "can be added");
+    bootstrap_draw_ref(op->ref);
+    memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a drawn ref is shorter */
+    draft_whole_project(draft, organization->id, op->ref, slice_of(op->name), number, keys);
+    secret_wipe(keys, sizeof(keys));
+    return OK;
+}
+
+static void on_project(struct account_write *write, enum err status)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct project *made =
+        accounts_project(accounts_of(op), slice_of(op->claim.owner));
+    if (op->claim.taken)
+        status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Project not found");
+    finish(op, status, status ? NULL : project_show(made));
+}
+
+enum err project_create(struct api_call *call)
+{
+    const struct organization *organization;
+    char name[ACCOUNT_NAME_MAX + 1];
+    enum err refused = find_organization(call, call->params[0], &organization, &call->why);
+    refused = refused ? refused : read_name(call, "name", name);
+    if (refused)
+        return refused;
+    struct making *op = making_create(call, name);
+    memcpy(op->organization, organization->id, ID_MAX);
+    claim_request(op, "project", op->organization);
+    begin(op, decide_project, on_project);
+    return OK;
+}
+
+/* ---- a project is renamed ---- */
+
+static enum err decide_rename(struct account_write *write, struct accounts *accounts,
+                              struct draft *draft)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct project *project = accounts_project(accounts, slice_of(op->ref));
+    enum err refused = check_caller(op, draft->now_ms);
+    if (refused)
+        return refused;
+    if (!project || !user_sees(op->call->identity->user, project))
+        return explain(&write->why, ERR_NOT_FOUND, "Project not found");
+    draft_rename_project(draft, project, slice_of(op->name));
+    return OK;
+}
+
+static void on_renamed(struct account_write *write, enum err status)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct project *project =
+        status ? NULL : accounts_project(accounts_of(op), slice_of(op->ref));
+    json_t *body =
+        project ? json_pack("{s:s, s:s}", "id", project->id, "name", op->name) : NULL;
+    finish(op, status, body);
+}
+
+enum err project_rename(struct api_call *call)
+{
+    const struct project *project;
+    char name[ACCOUNT_NAME_MAX + 1];
+    enum err refused = project_find(call, call->params[0], &project);
+    refused = refused ? refused : read_name(call, "name", name);
+    if (refused)
+        return refused;
+    struct making *op = making_create(call, name);
+    memcpy(op->ref, project->ref, PROJECT_REF_MAX);
+    begin(op, decide_rename, on_renamed);
+    return OK;
+}
+
+/* ---- an organization is made ---- */
+
+static enum err check_organizations(struct making *op)
+{
+    long long count = 0, most = api_options(op->call->api)->user_organizations;
+    const struct list *all = accounts_organizations(accounts_of(op));
+    list_each (link, all)
+        count += user_is_in(op->call->identity->user,
+                            container_of(link, struct organization, link));
+    if (count >= most)
+        return explain(&op->write.why, ERR_RULE,
+                       "You are in %lld organizations, and who is in %lld makes none: have "
+                       "the gateway's setting user-organizations raised",
+                       count, most);
+    return OK;
+}
+
+/* The slug of the name; of one that is taken with the end of an id behind it. */
+static void choose_slug(struct making *op, const struct accounts *accounts, int64_t now_ms)
+{
+    char id[ID_MAX];
+    size_t len;
+    account_make_slug(slice_of(op->name), op->slug);
+    if (!accounts_organization((struct accounts *)accounts, slice_of(op->slug)))
+        return;
+    text_make_id("org", now_ms, id);
+    len = strlen(op->slug);
+    snprintf(op->slug + len, sizeof(op->slug) - len, "-%s", id + strlen(id) - SLUG_TAIL);
+}
+
+/* Who makes it is its first user: the same person, by the same address. */
+static enum err decide_organization(struct account_write *write, struct accounts *accounts,
+                                    struct draft *draft)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct user *user = op->call->identity->user;
+    char id[ID_MAX], user_id[ID_MAX];
+    choose_slug(op, accounts, draft->now_ms);
+    enum err refused = check_caller(op, draft->now_ms);
+    refused = refused ? refused : check_organizations(op);
+    if (refused)
+        return refused;
+    draft_organization(draft, slice_of(op->name), slice_of(op->slug), id);
+    memcpy(op->claim.owner, id, sizeof(id));
+    draft_user(draft, id, slice_of(user->name), slice_of(user->email), user_id);
+    return OK;
+}
+
+static void on_organization(struct account_write *write, enum err status)
+{
+    struct making *op = container_of(write, struct making, write);
+    const struct organization *made =
+        accounts_organization(accounts_of(op), slice_of(op->claim.owner));
+    if (op->claim.taken)
+        status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Organization not found");
+    finish(op, status, status ? NULL : organization_show(made));
+}
+
+/* Where nobody makes any it is 422, whose sentence the CLI prints: of 404 it says less. */
+enum err organization_create(struct api_call *call)
+{
+    char name[ACCOUNT_NAME_MAX + 1];
+    if (!api_options(call->api)->user_organizations)
+        return explain(&call->why, ERR_RULE,
+                       "Users make no organizations here: runcast org create does, or have "
+                       "the gateway's setting user-organizations raised");
+    enum err refused = read_name(call, "title", name);
+    if (refused)
+        return refused;
+    struct making *op = making_create(call, name);
+    claim_request(op, "organization", "");
+    begin(op, decide_organization, on_organization);
+    return OK;
+}

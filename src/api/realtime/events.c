@@ -1,0 +1,574 @@
+/* events.c - runs.v1 as text/event-stream, for curl -N and EventSource.
+ *
+ *   GET /realtime/v1/events?tags=a,b ─► token, filter, position ─► feed
+ *        event: rows                 one message of runs.v1 on each data line
+ *        data: {"op":"patch",…}      shared with everybody who has the same view
+ *        id: epoch.seq.base          the position, which EventSource brings back
+ *
+ * A stream is a feed with one subscription. While it has unsent bytes it is not visited:
+ * who reads slowly gets the newest states instead of all of them. */
+#include "api/realtime/events.h"
+
+#include <inttypes.h>
+
+#include "api/realtime/realtime.h"
+#include "api/realtime/sockets.h"
+#include "api/realtime/subscribing.h"
+#include "api/realtime/watching.h"
+#include "api/request/connection_limit.h"
+#include "base/json/members.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/live/feed.h"
+
+enum {
+    KEEP_ALIVE_MS = 15 * 1000,
+    RETRY_MS = 1000,  /* an EventSource comes back then, if it is told nothing else */
+    SOONEST_MS = 100, /* when the gateway drains */
+};
+
+struct events {
+    struct list all; // event_stream::link
+    uint32_t kind;   /* of their timers */
+    uint32_t left;   /* how many were told to come back: spreads them */
+};
+
+struct event_stream {
+    struct feed feed; /* once started */
+    struct api_call *call;
+    struct events *events;
+    struct wire_message hello, sub;
+    struct watch_filter *watched; /* of a watch, until it is opened */
+    struct run_read run;
+    struct timer timer;
+    struct deferred deferred; /* ends it, which cannot be done inside a visit */
+    int64_t expires_at;       /* monotonic ms; 0: the token does not end */
+    struct seat seat;
+    bool started, ending;
+    bool floor_moved; /* and the client is told when nothing is unsent */
+    struct list link; // events::all
+};
+
+static struct loop *loop_of(const struct event_stream *stream)
+{
+    return engine_loop(api_engine(stream->call->api));
+}
+
+/* ---- out ---- */
+
+static struct bytes *wrap(const struct rope *message, bool binary)
+{
+    (void)binary;
+    return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
+}
+
+/* Adds "id: epoch.seq.base", which a client comes back with, and the end of the event. A watch
+ * has no position. */
+static void add_id(const struct event_stream *stream, struct buf *out)
+{
+    const struct feed *feed = &stream->feed;
+    uint64_t seen = feed->seen, base = feed->base;
+    if (!feed->subscriptions) {
+        buf_add_char(out, '\n');
+        return;
+    }
+    if (!list_empty(&feed->catching)) {
+        const struct subscription *sub =
+            container_of(feed->catching.next, struct subscription, link);
+        seen = sub->own->seen;
+        base = sub->own->base;
+    }
+    buf_print(out, "id: %s.%" PRIu64 ".%" PRIu64 "\n\n", feed->env->store->epoch, seen,
+              base);
+}
+
+static bool write_text(struct event_stream *stream, struct buf *text)
+{
+    bool taken = http_stream_write(stream->call->x, buf_slice(text));
+    buf_finish(text);
+    return taken;
+}
+
+static void end_soon(struct event_stream *stream)
+{
+    stream->ending = true;
+    loop_defer(loop_of(stream), &stream->deferred);
+}
+
+/* Writes a message as an event of its own kind, without a position. */
+static bool write_event(struct event_stream *stream, const char *event, struct buf *message)
+{
+    struct buf text = { 0 };
+    buf_print(&text, "event: %s\ndata: ", event);
+    buf_add(&text, buf_slice(message));
+    buf_add_text(&text, "\n\n");
+    buf_finish(message);
+    return write_text(stream, &text);
+}
+
+static void tell(struct event_stream *stream, const char *event, struct buf *message)
+{
+    if (!write_event(stream, event, message))
+        end_soon(stream);
+}
+
+static bool stream_busy(struct feed *feed)
+{
+    struct event_stream *stream = container_of(feed, struct event_stream, feed);
+    return stream->ending || http_stream_unsent(stream->call->x) > 0;
+}
+
+/* Sends frames, of which the last one carries the position. */
+static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    struct event_stream *stream = container_of(feed, struct event_stream, feed);
+    struct buf id = { 0 };
+    if (stream->ending)
+        return false;
+    add_id(stream, &id);
+    if (!http_stream_write_parts(stream->call->x, frames, count, SLICE("\n"),
+                                 buf_slice(&id)))
+        end_soon(stream);
+    buf_finish(&id);
+    return !stream_busy(feed);
+}
+
+static void stream_lost(struct feed *feed)
+{
+    end_soon(container_of(feed, struct event_stream, feed));
+}
+
+static const struct feed_ops feed_ops = { .send = stream_send,
+                                          .busy = stream_busy,
+                                          .lost = stream_lost };
+
+/* ---- its end ---- */
+
+static void stream_destroy(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct exchange *x = call->x;
+    bool started = stream->started;
+
+    timers_clear(loop_timers(loop_of(stream)), &stream->timer);
+    loop_cancel_deferred(&stream->deferred);
+    if (started)
+        feed_finish(&stream->feed);
+    connection_limit_leave(&stream->seat);
+    list_remove(&stream->link);
+    wire_message_finish(&stream->hello);
+    wire_message_finish(&stream->sub);
+    watch_filter_unref(stream->watched);
+    free(stream);
+    if (!started)
+        return; /* whoever refused it has answered, or will */
+    api_call_end(call);
+    http_stream_end(x);
+}
+
+static void on_end(struct deferred *deferred)
+{
+    stream_destroy(container_of(deferred, struct event_stream, deferred));
+}
+
+static void on_gone(struct api_call *call)
+{
+    stream_destroy(call->state);
+}
+
+static void tell_floor(struct event_stream *stream)
+{
+    struct buf message = { 0 };
+    stream->floor_moved = false;
+    wire_floor(ENCODING_JSON, stream->feed.env->floor, &message);
+    tell(stream, "floor", &message);
+}
+
+static void on_drained(struct api_call *call)
+{
+    struct event_stream *stream = call->state;
+    if (stream->floor_moved && !stream_busy(&stream->feed))
+        tell_floor(stream);
+    if (!stream->ending)
+        feed_drained(&stream->feed);
+}
+
+/* Each is to come back at a moment of its own, and none before it can know that this connection
+ * is closed: it would ask there. */
+static void add_drain(struct events *events, struct buf *out)
+{
+    uint32_t in = events->left++ * DRAIN_STEP % DRAIN_RETURN_MS;
+    in = in < SOONEST_MS ? SOONEST_MS : in;
+    buf_print(out,
+              "retry: %" PRIu32 "\nevent: drain\ndata: {\"op\":\"drain\",\"in\":%" PRIu32
+              "}\n\n",
+              in, in);
+}
+
+/* The gateway drains, or the token ends. In the first case EventSource comes back by
+ * itself, with its position; in the other coming back helps nobody. */
+static void on_drain(struct api_call *call)
+{
+    struct event_stream *stream = call->state;
+    struct buf text = { 0 };
+    if (identity_has_ended(call->identity, loop_wall_ms(loop_of(stream)))) {
+        wire_error(ENCODING_JSON, -1, "bad_token", identity_ended_reason, &text);
+        write_event(stream, "error", &text);
+    } else {
+        add_drain(stream->events, &text);
+        write_text(stream, &text);
+    }
+    stream_destroy(stream);
+}
+
+/* An EventSource gives up for ever on any status but 200, and comes back after a stream. */
+static bool comes_back(struct api_call *call)
+{
+    struct buf text = { 0 };
+    if (!api_not_ready(call->api) ||
+        !slice_is(http_header(call->x, "accept"), "text/event-stream"))
+        return false;
+    add_drain(api_events(call->api), &text);
+    api_reply_text(call, 200, "text/event-stream", buf_slice(&text));
+    buf_finish(&text);
+    return true;
+}
+
+/* ---- time ---- */
+
+static void set_timer(struct event_stream *stream)
+{
+    struct loop *loop = loop_of(stream);
+    int64_t left = stream->expires_at - loop_now_ms(loop), in = KEEP_ALIVE_MS;
+    if (stream->expires_at && left < in)
+        in = left > 0 ? left : 0;
+    loop_set_timer(loop, &stream->timer, stream->events->kind, in);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct event_stream *stream = container_of(timer, struct event_stream, timer);
+    struct buf text = { 0 };
+    if (stream->ending)
+        return;
+    if (stream->expires_at && loop_now_ms(loop_of(stream)) >= stream->expires_at) {
+        identity_tell_end(stream->call->identity, "event stream",
+                          loop_wall_ms(loop_of(stream)));
+        wire_error(ENCODING_JSON, -1, "token_expired",
+                   "the token has expired: come back with a new one", &text);
+        tell(stream, "error", &text);
+        end_soon(stream);
+        return;
+    }
+    if (stream->floor_moved && !stream_busy(&stream->feed)) {
+        tell_floor(stream);
+        set_timer(stream);
+        return;
+    }
+    if (stream->feed.subscriptions && feed_in_sync(&stream->feed))
+        add_id(stream, &text);
+    else
+        buf_add_text(&text, ":\n\n");
+    if (!stream_busy(&stream->feed) && !write_text(stream, &text))
+        end_soon(stream);
+    buf_finish(&text);
+    set_timer(stream);
+}
+
+/* ---- its beginning ---- */
+
+static void add_names(struct buf *out, const char *member, struct slice list)
+{
+    char separator = '[';
+    struct slice one;
+    if (!list.ptr)
+        return;
+    buf_print(out, ",\"%s\":", member);
+    while (slice_split(&list, ',', &one)) {
+        buf_add_char(out, separator);
+        buf_add_json(out, one);
+        separator = ',';
+    }
+    buf_add_char(out, ']');
+}
+
+static bool is_yes(struct slice text)
+{
+    return slice_is(text, "1") || slice_is(text, "true");
+}
+
+/* `all` and the like of the query: anything but a yes is a text here, which is refused as
+ * such. */
+static void add_yes(struct buf *out, const char *member, struct slice text)
+{
+    if (is_yes(text))
+        members_add_bool(out, member, true);
+    else
+        members_add_text(out, member, text);
+}
+
+/* The same for what is no number. */
+static void add_count(struct buf *out, const char *member, struct slice text)
+{
+    uint64_t number;
+    if (text.ptr && !text_to_u64(text, &number) && number <= INT64_MAX >> 11)
+        buf_print(out, ",\"%s\":%" PRIu64, member, number);
+    else
+        members_add_text(out, member, text);
+}
+
+/* Makes "epoch.seq.base" the array of a subscription's `from`. An id that is none of ours
+ * is left out: a snapshot follows. */
+static void add_from(struct buf *out, struct slice id)
+{
+    struct slice epoch, seq;
+    uint64_t numbers[2];
+    if (!id.len || !slice_split(&id, '.', &epoch) || !slice_split(&id, '.', &seq) ||
+        !id.ptr || text_to_u64(seq, &numbers[0]) || text_to_u64(id, &numbers[1]) ||
+        epoch.len > 20 || numbers[0] > INT64_MAX >> 11 || numbers[1] > numbers[0])
+        return;
+    buf_add_text(out, ",\"from\":[");
+    buf_add_json(out, epoch);
+    buf_print(out, ",%" PRIu64 ",%" PRIu64 "]", numbers[0], numbers[1]);
+}
+
+static enum err read_message(struct event_stream *stream, struct buf *text,
+                             struct wire_message *message)
+{
+    struct api_call *call = stream->call;
+    const char *code;
+    buf_add_char(text, '}');
+    enum err refused = wire_read(buf_slice(text), loop_wall_ms(loop_of(stream)), message,
+                                 &code, &call->why);
+    buf_finish(text);
+    return refused ? call->why.code = ERR_INVALID : OK;
+}
+
+/* The query has what hello and sub of the WebSocket have, and is read as those are. */
+static enum err read_sub_query(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct slice last = http_header(call->x, "last-event-id");
+    struct buf sub = { 0 };
+
+    buf_add_text(&sub, "{\"op\":\"sub\",\"id\":0");
+    members_add_text(&sub, "run", api_query(call, "run"));
+    members_add_text(&sub, "batch", api_query(call, "batch"));
+    add_names(&sub, "tags", api_query(call, "tags"));
+    add_names(&sub, "task", api_query(call, "task"));
+    members_add_text(&sub, "since", api_query(call, "since"));
+    add_yes(&sub, "all", api_query(call, "all"));
+    add_yes(&sub, "counts", api_query(call, "counts"));
+    add_from(&sub, last.len ? last : api_query(call, "from"));
+    return read_message(stream, &sub, &stream->sub);
+}
+
+/* The query of a watch has the filter of a list, and the limit and the counts of the message. */
+static enum err read_watch_query(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct buf watch = { 0 };
+    static const char *const others[] = { "run",  "tags",  "batch", "all",
+                                          "task", "since", "from" };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (api_query(call, others[i]).ptr)
+            return explain(&call->why, ERR_INVALID,
+                           "%s: a watch has none; say filter[tag] and the other filters of "
+                           "a list, limit and counts",
+                           others[i]);
+    buf_add_text(&watch, "{\"op\":\"watch\",\"id\":0");
+    add_count(&watch, "limit", api_query(call, "limit"));
+    add_yes(&watch, "counts", api_query(call, "counts"));
+    enum err refused = read_message(stream, &watch, &stream->sub);
+    if (refused)
+        return refused;
+    return watching_query(call, stream->hello.vocabulary_b ? VOCABULARY_B : VOCABULARY_A,
+                          &stream->watched);
+}
+
+static enum err read_query(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct slice watch = api_query(call, "watch"), counts = api_query(call, "counts");
+    struct buf hello = { 0 };
+    buf_add_text(&hello, "{\"op\":\"hello\"");
+    add_names(&hello, "fields", api_query(call, "fields"));
+    members_add_text(&hello, "api", api_query(call, "api"));
+    enum err refused = read_message(stream, &hello, &stream->hello);
+    if (refused)
+        return refused;
+    if (watch.ptr && !is_yes(watch))
+        return explain(&call->why, ERR_INVALID, "watch: send 1, with the filter of a list");
+    if (counts.ptr && !is_yes(counts))
+        return explain(&call->why, ERR_INVALID, "counts: send 1, or leave it out");
+    return watch.ptr ? read_watch_query(stream) : read_sub_query(stream);
+}
+
+static void refuse(struct event_stream *stream, enum err error)
+{
+    struct api_call *call = stream->call;
+    call->state = NULL;
+    stream_destroy(stream);
+    if (error != ERR_DRAINING || !comes_back(call))
+        api_reply_error(call, error);
+}
+
+static void set_expiry(struct event_stream *stream)
+{
+    const struct identity *who = stream->call->identity;
+    struct loop *loop = loop_of(stream);
+    if (who->expires_at)
+        stream->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
+}
+
+/* The subscription, with its counts, or the watch. */
+static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
+{
+    struct wire_message *sub = &stream->sub;
+    struct buf message = { 0 };
+    struct watch_filter *filter = stream->watched;
+    bool is_watch = filter;
+    if (!is_watch && sub->counts)
+        filter = watching_counts(&sub->filter);
+    if (!is_watch)
+        feed_subscribe(&stream->feed, 0, &sub->filter, seen, base);
+    stream->watched = NULL;
+    if (!filter)
+        return;
+    struct watch_cost cost = watch_filter_cost(filter);
+    struct failure why = { 0 };
+    if (watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
+                   sub->counts))
+        return;
+    watching_explain_limit(cost, &why);
+    wire_error(ENCODING_JSON, 0, "limit", why.text, &message);
+    tell(stream, "error", &message);
+    if (is_watch)
+        end_soon(stream);
+}
+
+static void start(struct event_stream *stream)
+{
+    struct api_call *call = stream->call;
+    struct environment *env = call->env;
+    struct view wish = subscribing_view(call->identity, &stream->hello);
+    struct buf message = { 0 };
+
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (!refused)
+        refused = connection_limit_take(&stream->seat, call->api, env, &call->why);
+    wish.wrap = wrap;
+    struct view *view = refused ? NULL : environment_view(env, &wish);
+    if (!refused && !view)
+        refused =
+            explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
+    if (refused) {
+        refuse(stream, refused);
+        return;
+    }
+    bool resumed = subscribing_may_resume(env, &stream->sub);
+    uint64_t seen = resumed ? stream->sub.from_seq : 0;
+    feed_init(&stream->feed, &feed_ops, env, view);
+    stream->started = true;
+    call->on_gone = on_gone;
+    call->on_drained = on_drained;
+    api_hold(call, on_drain);
+    call->bears_doubt = true;
+    call->x->answer_room = env->answers;
+    api_stream_begin(call, "text/event-stream");
+    buf_print(&message, "retry: %d\n", RETRY_MS); /* what a drain has said is over */
+    write_text(stream, &message);
+    struct tag_list *ignored =
+        subscribing_ignored(call); /* an EventSource sees no headers */
+    wire_ok(ENCODING_JSON, 0, resumed,
+            stream->watched ? -1 : feed_count(env, &stream->sub.filter, seen), 0, ignored,
+            &message);
+    tag_list_unref(ignored);
+    tell(stream, "ok", &message);
+    follow(stream, seen, resumed ? stream->sub.from_base : 0);
+    metric_add(M_SNAPSHOTS, !resumed);
+    set_expiry(stream);
+    set_timer(stream);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct event_stream *stream = container_of(read, struct event_stream, run);
+    struct api_call *call = stream->call;
+    if (!status && !api_identity_may_run(call->identity, "read", read->run))
+        status = ERR_FORBIDDEN;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Run not found");
+    if (call->x->gone)
+        status = ERR_CANCELED;
+    if (status)
+        refuse(stream, status);
+    else
+        start(stream);
+}
+
+static enum err identify(struct api_call *call)
+{
+    enum err refused = api_check_ready(call->api, &call->why);
+    if (!refused)
+        refused = subscribing_identify(call);
+    if (!refused && !call->identity)
+        refused = explain(&call->why, ERR_UNAUTHORIZED, "Invalid or Missing API key");
+    return refused ? refused : api_enter(call);
+}
+
+enum err events_open(struct api_call *call)
+{
+    if (comes_back(call))
+        return OK;
+    enum err refused = identify(call);
+    if (refused)
+        return refused;
+    if (call->x->method == HTTP_HEAD_) {
+        api_reply_text(call, 200, "text/event-stream", SLICE(""));
+        return OK;
+    }
+    struct event_stream *stream = mem_new(struct event_stream);
+    stream->call = call;
+    stream->events = api_events(call->api);
+    stream->deferred.fn = on_end;
+    list_append(&stream->events->all, &stream->link);
+    call->state = stream;
+    refused = read_query(stream);
+    if (!refused && !stream->watched && stream->sub.filter.kind != TOPIC_RUN &&
+        !api_identity_may_follow(call->identity, &stream->sub.filter))
+        refused = ERR_FORBIDDEN;
+    if (refused) {
+        stream_destroy(stream);
+        return refused;
+    }
+    call->busy = true;
+    if (!stream->watched && stream->sub.filter.kind == TOPIC_RUN)
+        run_read_begin(call->env, bytes_slice(stream->sub.filter.name), &stream->run,
+                       on_run);
+    else
+        start(stream);
+    return OK;
+}
+
+/* ---- all of them ---- */
+
+struct events *events_create(struct loop *loop)
+{
+    struct events *events = mem_new(struct events);
+    list_init(&events->all);
+    events->kind = timers_kind(loop_timers(loop), on_time);
+    return events;
+}
+
+/* Streams are told by their timers: those run as many at a time as a turn has time for. */
+void events_tell_floor(struct events *events, const struct environment *env)
+{
+    list_each (link, &events->all) {
+        struct event_stream *stream = container_of(link, struct event_stream, link);
+        if (!stream->started || stream->ending || stream->feed.env != env)
+            continue;
+        stream->floor_moved = true;
+        loop_set_timer(env->loop, &stream->timer, events->kind, 0);
+    }
+}

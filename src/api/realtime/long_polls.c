@@ -1,0 +1,448 @@
+/* long_polls.c - the long poll of the official SDKs, on the feed that WebSockets have.
+ *
+ *   request ─► does it exist, may they ─► feed, from the client's position
+ *        follows the ring ──┐
+ *        or walks ──────────┴─► rows: answered    none: held, if live, and answered idle
+ *
+ * An answer is one write: headers and the whole body. A change that many polls wait for is
+ * one body that they share. What is answered leaves an echo, for a client that is back
+ * after a round trip. */
+#include "api/realtime/long_polls.h"
+
+#include "api/realtime/gzip.h"
+#include "api/realtime/poll.h"
+#include "api/realtime/realtime.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/live/linger.h"
+
+enum {
+    HOLD_MS = 20 * 1000, /* give or take 15 % */
+    ECHO_MS = 2000,
+    ECHOES_AT_ONCE = 16,    /* end, each in about a microsecond */
+    PAGE_BYTES = 64 * 1024, /* and a frame: gzip takes it */
+};
+
+#define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
+
+/* gzip reads one text. */
+_Static_assert((int)GZIP_MOST <= (int)ROPE_LONG, "what is compressed has no inserts");
+
+static const char up_to_date[] = "[" UP_TO_DATE "]";
+static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}}]";
+
+/* ---- bodies ---- */
+
+/* Makes the rows of one frame a whole body, which is what nearly every answer is. */
+static struct bytes *wrap(const struct rope *rows, bool binary)
+{
+    struct slice end = SLICE("," UP_TO_DATE "]");
+    (void)binary;
+    return rope_join(SLICE("["), rows, rope_len(rows) ? end : slice_from(end, 1));
+}
+
+static bool has_rows(const struct bytes *body)
+{
+    return body->len > sizeof("[," UP_TO_DATE "]") - 1;
+}
+
+static void add_rows(struct rope *rows, const struct bytes *body)
+{
+    if (!has_rows(body))
+        return;
+    if (rope_len(rows))
+        buf_add_char(&rows->text, ',');
+    rope_add_inner(&rows->text, body, 1, sizeof("," UP_TO_DATE "]") - 1);
+}
+
+static void burst_forget(struct poll_burst *burst)
+{
+    for (size_t i = 0; i < burst->count; i++)
+        bytes_unref(burst->frames[i]);
+    burst->count = 0;
+    bytes_clear(&burst->body);
+}
+
+static struct bytes *join(struct poll *poll, struct bytes *const *frames, size_t count)
+{
+    struct poll_burst *burst = &poll->polls->bursts[poll->feed.view->index];
+    struct rope rows = { 0 };
+    if (count == 1)
+        return bytes_ref(frames[0]);
+    if (burst->count == count && !memcmp(burst->frames, frames, count * sizeof(*frames)))
+        return bytes_ref(burst->body);
+    rope_clear(&rows);
+    for (size_t i = 0; i < count; i++)
+        add_rows(&rows, frames[i]);
+    struct bytes *body = wrap(&rows, false);
+    rope_finish(&rows);
+    if (count > POLL_BURST_MAX)
+        return body;
+    burst_forget(burst);
+    for (size_t i = 0; i < count; i++)
+        burst->frames[i] = bytes_ref(frames[i]);
+    burst->count = count;
+    burst->body = body;
+    return bytes_ref(body);
+}
+
+/* ---- the answer ---- */
+
+static void leave_count(struct poll *poll)
+{
+    if (!poll->seat.env)
+        return;
+    connection_limit_leave(&poll->seat);
+    metric_add(M_POLLS, -1);
+}
+
+/* The call is over; the feed ends when nobody is inside it. */
+static void end_call(struct poll *poll)
+{
+    struct loop *loop = engine_loop(api_engine(poll->call->api));
+    bool leaving = api_not_ready(poll->call->api);
+    timers_clear(loop_timers(loop), &poll->timer);
+    poll->call = NULL;
+    if (leaving)
+        poll->polls = NULL; /* no echo */
+    loop_defer(loop, &poll->deferred);
+}
+
+/* Answers the poll; takes over the body. */
+static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_t base,
+                   bool complete)
+{
+    struct api_call *call = poll->call;
+    struct bytes *packed = NULL;
+
+    leave_count(poll);
+    poll_add_headers(poll, seen, base, complete);
+    if (body->len >= GZIP_WORTH) {
+        api_add_header(call, "vary", SLICE("accept-encoding"));
+        if (api_accepts_gzip(call) && (packed = gzip_shared(body)))
+            api_add_header(call, "content-encoding", SLICE("gzip"));
+    }
+    end_call(poll);
+    metric_add(M_POLLS_ANSWERED, 1);
+    api_reply_shared(call, 200, packed ? packed : body);
+    bytes_unref(packed);
+    bytes_unref(body);
+}
+
+/* Answers with a page. If that is not all, the walk goes on with the next poll. */
+static void answer_page(struct poll *poll, uint64_t seen, bool complete)
+{
+    const struct rope *rows = &poll->rows;
+    if (complete)
+        answer(poll, wrap(rows, false), poll->feed.seen, poll->feed.base, true);
+    else
+        answer(poll, rope_join(SLICE("["), rows, SLICE("]")), seen, poll->base, false);
+}
+
+/* How far the walk has come; only while it lasts. */
+static uint64_t walked_to(const struct poll *poll)
+{
+    return container_of(poll->feed.catching.next, struct subscription, link)->own->seen;
+}
+
+static void answer_idle(struct poll *poll)
+{
+    if (!list_empty(&poll->feed.catching)) {
+        answer_page(poll, walked_to(poll), false);
+        return;
+    }
+    feed_in_sync(&poll->feed); /* as far as nothing was missed */
+    answer(poll, bytes_create(slice_of(up_to_date)), poll->feed.seen, poll->feed.base,
+           true);
+}
+
+static void refuse(struct poll *poll, enum err error)
+{
+    struct api_call *call = poll->call;
+    leave_count(poll);
+    end_call(poll);
+    api_reply_error(call, error);
+}
+
+/* ---- the feed's way out ---- */
+
+static bool have_rows(struct bytes *const *frames, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (has_rows(frames[i]))
+            return true;
+    return false;
+}
+
+/* A held poll that was visited late may have to walk, and then gets its rows in parts. */
+static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    struct poll *poll = container_of(feed, struct poll, feed);
+    bool walking = !list_empty(&feed->catching), complete = feed->seen == feed->base;
+
+    if (!poll->call)
+        return false;
+    if (!walking && complete && !rope_len(&poll->rows)) {
+        bool rows = have_rows(frames, count);
+        if (rows || !poll->live)
+            answer(poll, join(poll, frames, count), feed->seen, feed->base, true);
+        return !rows && poll->live; /* held */
+    }
+    for (size_t i = 0; i < count; i++)
+        add_rows(&poll->rows, frames[i]);
+    if (!walking) {
+        answer_page(poll, feed->seen, complete);
+        return false;
+    }
+    if (rope_len(&poll->rows) < PAGE_BYTES)
+        return true;
+    answer_page(poll, walked_to(poll), false);
+    return false;
+}
+
+static bool poll_busy(struct feed *feed)
+{
+    return !container_of(feed, struct poll, feed)->call;
+}
+
+static void poll_lost(struct feed *feed)
+{
+    struct poll *poll = container_of(feed, struct poll, feed);
+    if (!poll->call)
+        return;
+    explain(&poll->call->why, ERR_STORE, "The store did not answer: try again");
+    refuse(poll, ERR_STORE);
+}
+
+static const struct feed_ops feed_ops = {
+    .send = poll_send, .busy = poll_busy, .lost = poll_lost, .heavy = true
+};
+
+/* ---- its end ---- */
+
+static void poll_destroy(struct poll *poll)
+{
+    filter_finish(&poll->filter);
+    rope_finish(&poll->rows);
+    free(poll);
+}
+
+static void on_end(struct deferred *deferred)
+{
+    struct poll *poll = container_of(deferred, struct poll, deferred);
+
+    if (poll->started && poll->polls)
+        echo_leave(&poll->feed, ECHO_MS, &poll->polls->echoes);
+    else if (poll->started)
+        feed_finish(&poll->feed);
+    poll_destroy(poll);
+}
+
+static void on_time(struct timer *timer)
+{
+    answer_idle(container_of(timer, struct poll, timer));
+}
+
+static void on_gone(struct api_call *call)
+{
+    struct poll *poll = call->state;
+    leave_count(poll);
+    end_call(poll);
+    api_reply_gone(call);
+}
+
+static void on_drain(struct api_call *call)
+{
+    answer_idle(call->state);
+}
+
+struct long_polls *long_polls_create(struct loop *loop)
+{
+    struct long_polls *polls = mem_new(struct long_polls);
+    list_init(&polls->echoes);
+    polls->kind = timers_kind(loop_timers(loop), on_time);
+    return polls;
+}
+
+bool long_polls_stop(struct long_polls *polls, struct stint *stint)
+{
+    while (!list_empty(&polls->echoes)) {
+        if (stint && !stint_goes_on_by(stint, ECHOES_AT_ONCE))
+            return false;
+        echo_end(container_of(polls->echoes.next, struct echo, link));
+    }
+    for (size_t i = 0; i < VIEWS_MAX; i++)
+        burst_forget(&polls->bursts[i]);
+    gzip_forget();
+    return true;
+}
+
+/* ---- its beginning ---- */
+
+/* How long the poll is held. No draw is needed: polls that come at different times leave
+ * at different times. Nobody hears anything after their token's end. */
+static int64_t hold_ms(const struct poll *poll)
+{
+    uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    int64_t hold = HOLD_MS * 85 / 100 + (int64_t)((mixed >> 32) % (HOLD_MS * 30 / 100));
+    const struct identity *who = poll->call->identity;
+    int64_t left = who->expires_at - loop_wall_ms(poll->call->env->loop);
+    if (!who->expires_at || left > hold)
+        return hold;
+    return left > 0 ? left : 0;
+}
+
+/* Chooses the view of the answer. One with more columns than are wanted is only for a
+ * client that begins: any other knows the types of the columns that its first answer
+ * named. */
+static enum err open_view(struct poll *poll, struct view **view)
+{
+    struct api_call *call = poll->call;
+    struct view wish = { .encoding = ENCODING_SHAPE,
+                         .vocabulary = call->vocabulary,
+                         .fields = FIELDS_ALL,
+                         .skipped = poll->skipped,
+                         .unwanted = poll->unwanted,
+                         .wrap = wrap };
+    *view = environment_view(call->env, &wish);
+    if (*view && (*view)->skipped != poll->skipped && poll->seen) {
+        view_release(*view);
+        *view = NULL;
+    }
+    if (*view) {
+        poll->skipped = (*view)->skipped;
+        return OK;
+    }
+    return explain(&call->why, ERR_BUSY,
+                   "Too many different sets of columns are being watched: skip fewer");
+}
+
+static enum err take_place(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    if (!poll->live)
+        return OK;
+    enum err refused = connection_limit_take(&poll->seat, call->api, call->env, &call->why);
+    metric_add(M_POLLS, !refused);
+    return refused;
+}
+
+/* Retention has removed runs that the client may not know to have ended. */
+static void refetch(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct bytes *body = bytes_create(slice_of(must_refetch));
+    poll_add_headers(poll, 0, 0, false);
+    end_call(poll);
+    api_reply_shared(call, 409, body);
+    bytes_unref(body);
+}
+
+static void start(struct poll *poll)
+{
+    struct api_call *call = poll->call;
+    struct view *view;
+    if (call->x->gone) {
+        end_call(poll);
+        api_reply_gone(call);
+        return;
+    }
+    if (poll->purged) {
+        refetch(poll);
+        return;
+    }
+    enum err refused = open_view(poll, &view);
+
+    if (!refused && (refused = take_place(poll)))
+        view_release(view);
+    if (refused) {
+        refuse(poll, refused);
+        return;
+    }
+    feed_init(&poll->feed, &feed_ops, call->env, view);
+    poll->started = true;
+    bool follows = poll->live && poll->base && poll->seen == poll->base &&
+                   feed_follow(&poll->feed, 0, &poll->filter, poll->seen);
+    if (!follows)
+        feed_subscribe(&poll->feed, 0, &poll->filter, poll->seen, poll->base);
+    if (!poll->base && !poll->seen)
+        metric_add(M_SNAPSHOTS, 1);
+    if (poll->live)
+        loop_set_timer(call->env->loop, &poll->timer, poll->polls->kind, hold_ms(poll));
+    call->on_gone = on_gone;
+    api_hold(call, on_drain);
+}
+
+static void on_run(struct run_read *read, enum err status)
+{
+    struct poll *poll = container_of(read, struct poll, run);
+    struct api_call *call = poll->call;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Not found");
+    if (!status && !api_identity_may_run(call->identity, "read", read->run))
+        status = ERR_FORBIDDEN;
+    if (status)
+        refuse(poll, status);
+    else
+        start(poll);
+}
+
+static void on_batch(struct batch_load *load, enum err status)
+{
+    struct poll *poll = container_of(load, struct poll, batch);
+    struct api_call *call = poll->call;
+    if (status == ERR_NOT_FOUND)
+        explain(&call->why, ERR_NOT_FOUND, "Not found");
+    if (!status && !api_identity_may_follow(call->identity, &poll->filter))
+        status = ERR_FORBIDDEN;
+    if (!status)
+        start(poll);
+    else
+        refuse(poll, status);
+    batch_finish(&load->batch);
+}
+
+static enum err begin(struct api_call *call, char kind)
+{
+    struct poll *poll = mem_new(struct poll);
+    poll->call = call;
+    poll->kind = kind;
+    poll->polls = api_long_polls(call->api);
+    poll->deferred.fn = on_end;
+    rope_clear(&poll->rows);
+    call->state = poll;
+    enum err refused = poll_read(poll);
+    if (refused) {
+        api_reply_details(call, "Query Error", "details", poll->bad_parameter,
+                          poll->bad_reason);
+        poll_destroy(poll);
+        return OK;
+    }
+    if (kind == 't' && !api_identity_may_follow(call->identity, &poll->filter)) {
+        poll_destroy(poll);
+        return ERR_FORBIDDEN;
+    }
+    call->busy = true;
+    if (kind == 'r')
+        run_read_begin(call->env, call->params[0], &poll->run, on_run);
+    else if (kind == 'b')
+        batch_load_begin(call, call->params[0], &poll->batch, on_batch);
+    else
+        start(poll);
+    return OK;
+}
+
+enum err long_poll_run(struct api_call *call)
+{
+    return begin(call, 'r');
+}
+
+enum err long_poll_tags(struct api_call *call)
+{
+    return begin(call, 't');
+}
+
+enum err long_poll_batch(struct api_call *call)
+{
+    return begin(call, 'b');
+}

@@ -1,0 +1,434 @@
+/* socket.c - the WebSocket endpoint: who may open one, and how long it lasts.
+ *
+ *   GET /realtime/v1/ws ─► origin, token, subprotocol ─► ws_accept
+ *        ─► hello within 10 s unless the upgrade had a token ─► feed ─► … ─► closed
+ *
+ *   socket.c ── socket_message ──► socket_messages.c ── socket_sub, socket_watch ──► socket_openings.c
+ *     ▲  └───── socket_forget_openings ────────│───────────────────────────────────────────►  │
+ *     └──────── socket_send, socket_answer, socket_refuse, socket_set_expiry ◄────────────────┘
+ *
+ * One socket in three files: this one hands over each message, and the answer goes out
+ * through it.
+ *
+ * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
+ * sends goes out through its feed or as a small message; a peer that asks for more answers
+ * than it reads is closed. Rows, and what the gateway says by itself, are no such answers. */
+#include "api/realtime/socket.h"
+
+#include "api/realtime/realtime.h"
+#include "api/realtime/sockets.h"
+#include "api/realtime/subscribing.h"
+#include "api/request/request_log.h"
+#include "base/mem.h"
+#include "runcast/protocol.h"
+
+enum {
+    UNREAD_MAX = 256 * 1024, /* bytes of answers */
+    LEAVE_LATER_MS = 100,    /* behind the moment at which a client should have left */
+    DRAIN_SPREAD_MS = 5 * 1000,
+};
+
+/* ---- out ---- */
+
+void socket_send(struct socket *socket, struct buf *message)
+{
+    struct bytes *frame =
+        ws_frame(buf_slice(message), socket->encoding == ENCODING_MSGPACK);
+    ws_send(socket->ws, &frame, 1);
+    bytes_unref(frame);
+    buf_finish(message);
+}
+
+void socket_answer(struct socket *socket, struct buf *message)
+{
+    size_t len = message->len;
+    socket_send(socket, message);
+    if (!ws_unsent(socket->ws))
+        return;
+    socket->unread += (uint32_t)len;
+    if (socket->unread > UNREAD_MAX)
+        ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
+}
+
+void socket_refuse(struct socket *socket, int64_t id, const char *code, const char *text)
+{
+    struct buf message = { 0 };
+    wire_error(socket->encoding, id, code, text, &message);
+    socket_answer(socket, &message);
+}
+
+static bool feed_send(struct feed *feed, struct bytes *const *frames, size_t count)
+{
+    return ws_send(container_of(feed, struct socket, feed)->ws, frames, count);
+}
+
+static bool feed_busy(struct feed *feed)
+{
+    const struct ws *ws = container_of(feed, struct socket, feed)->ws;
+    return ws_unsent(ws) > 0 || ws_closing(ws);
+}
+
+static void feed_lost(struct feed *feed)
+{
+    ws_close(container_of(feed, struct socket, feed)->ws, CLOSE_TOO_FAR_BEHIND,
+             "too far behind: reconnect with your position");
+}
+
+static void feed_fetch(const struct feed *feed)
+{
+    ws_fetch(container_of(feed, struct socket, feed)->ws);
+}
+
+const struct feed_ops socket_feed_ops = {
+    .send = feed_send, .busy = feed_busy, .lost = feed_lost, .fetch = feed_fetch
+};
+
+/* ---- deadlines ---- */
+
+static struct sockets *sockets_of(const struct socket *socket)
+{
+    return api_sockets(socket->api);
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return b && (!a || b < a) ? b : a;
+}
+
+/* When the client is warned of the end of its token; monotonic ms, maybe past. */
+static int64_t warning_at(const struct socket *socket)
+{
+    int64_t at = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - PROTOCOL_EXPIRING_MS;
+    return at > 0 ? at : 1;
+}
+
+void socket_set_timer(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    int64_t at = socket->ends_at, now = loop_now_ms(loop);
+    at = sooner(at, socket->ping_at);
+    at = sooner(at, socket->warning_due ? warning_at(socket) : 0);
+    at = sooner(at, socket->leaving ? socket->leaving->leave_at : 0);
+    at = sooner(at, socket->leaving ? socket->leaving->drain_at : 0);
+    at = sooner(at, socket->floor_due ? now : 0);
+    loop_set_timer(loop, &socket->timer, sockets_of(socket)->kind, at > now ? at - now : 0);
+}
+
+void socket_set_expiry(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    socket->ends_at = 0;
+    socket->warning_due = socket->identity->expires_at;
+    if (socket->identity->expires_at) {
+        int64_t left = socket->identity->expires_at - loop_wall_ms(loop);
+        socket->ends_at = loop_now_ms(loop) + left + PROTOCOL_EXPIRED_GRACE_MS;
+    }
+    socket_set_timer(socket);
+}
+
+static void ping(struct socket *socket, int64_t now)
+{
+    struct buf message = { 0 };
+    socket->ping_at = now + PROTOCOL_PING_MS;
+    if (!socket->welcomed || !feed_in_sync(&socket->feed) ||
+        socket->told == socket->feed.seen || list_empty(&socket->feed.live))
+        return;
+    socket->told = socket->feed.seen;
+    wire_ping(socket->encoding, socket->told, &message);
+    socket_send(socket, &message);
+}
+
+static void tell_drain(struct socket *socket, int64_t now)
+{
+    int64_t in = socket->leaving->return_at - now;
+    struct buf message = { 0 };
+    socket->leaving->drain_at = 0;
+    wire_drain(socket->encoding, in > 0 ? in : 0, &message);
+    socket_send(socket, &message);
+}
+
+/* A client that has not said hello may be anybody, and is not waited for. */
+static void leave(struct socket *socket)
+{
+    static const char reason[] = "the gateway is shutting down";
+    if (socket->identity)
+        ws_close(socket->ws, CLOSE_DRAIN, reason);
+    else
+        ws_cut(socket->ws, CLOSE_DRAIN, reason);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct socket *socket = container_of(timer, struct socket, timer);
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    int64_t now = loop_now_ms(loop);
+    const struct socket_leaving *leaving = socket->leaving;
+    struct buf message = { 0 };
+
+    if (socket->hello_due && now >= socket->ends_at) {
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
+        return;
+    }
+    if (leaving && leaving->drain_at && now >= leaving->drain_at)
+        tell_drain(socket, now);
+    if (leaving && now >= leaving->leave_at) {
+        leave(socket);
+        return;
+    }
+    if (socket->ends_at && now >= socket->ends_at) {
+        identity_tell_end(socket->identity, "WebSocket", loop_wall_ms(loop));
+        ws_close(socket->ws, CLOSE_TOKEN_EXPIRED, "the token has expired: fetch a new one");
+        return;
+    }
+    if (socket->warning_due && now >= warning_at(socket)) {
+        int64_t left = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - now;
+        socket->warning_due = false;
+        wire_expiring(socket->encoding, left > 0 ? left : 0, &message);
+        socket_send(socket, &message);
+    }
+    if (socket->floor_due) {
+        socket->floor_due = false;
+        wire_floor(socket->encoding, socket->feed.env->floor, &message);
+        socket_send(socket, &message);
+    }
+    if (now >= socket->ping_at)
+        ping(socket, now);
+    socket_set_timer(socket);
+}
+
+/* ---- the connection ---- */
+
+static void on_message(struct ws *ws, struct slice message)
+{
+    socket_message(ws_owner(ws), message);
+}
+
+static void on_drained(struct ws *ws)
+{
+    struct socket *socket = ws_owner(ws);
+    socket->unread = 0;
+    if (socket->welcomed)
+        feed_drained(&socket->feed);
+}
+
+static void socket_destroy(struct socket *socket)
+{
+    struct loop *loop = engine_loop(api_engine(socket->api));
+    timers_clear(loop_timers(loop), &socket->timer);
+    socket_forget_openings(socket);
+    if (socket->welcomed)
+        feed_finish(&socket->feed);
+    connection_limit_leave(&socket->seat);
+    identity_unref(socket->identity);
+    tag_list_unref(socket->ignored);
+    free(socket->branch);
+    free(socket->leaving);
+    bytes_unref(socket->peer);
+    list_remove(&socket->link);
+    sockets_of(socket)->count--;
+    free(socket);
+}
+
+static void on_closed(struct ws *ws)
+{
+    socket_destroy(ws_owner(ws));
+}
+
+static const struct ws_ops ops = { .on_message = on_message,
+                                   .on_drained = on_drained,
+                                   .on_closed = on_closed };
+
+static struct socket *socket_create(struct api_call *call, enum encoding encoding)
+{
+    struct socket *socket = mem_new(struct socket);
+    struct loop *loop = engine_loop(api_engine(call->api));
+    socket->api = call->api;
+    socket->identity = call->identity ? identity_ref(call->identity) : NULL;
+    socket->encoding = encoding;
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    socket->branch = branch.len ? mem_text(branch) : NULL;
+    socket->peer = bytes_create_shared(slice_of(call->x->peer));
+    socket->ignored = subscribing_ignored(call);
+    socket->ping_at = loop_now_ms(loop) + PROTOCOL_PING_MS;
+    socket->hello_due = !socket->identity;
+    if (socket->hello_due)
+        socket->ends_at = loop_now_ms(loop) + PROTOCOL_HELLO_MS;
+    list_append(&sockets_of(socket)->all, &socket->link);
+    sockets_of(socket)->count++;
+    return socket;
+}
+
+/* ---- the upgrade ---- */
+
+/* Whether a page may connect: it is of http://host or https://host of the request itself,
+ * or one of the list. */
+static bool origin_is_allowed(const struct api_call *call, struct slice origin)
+{
+    struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
+    struct slice own = origin;
+
+    if (slice_starts(own, "http://"))
+        own = slice_from(own, 7);
+    else if (slice_starts(own, "https://"))
+        own = slice_from(own, 8);
+    if (slice_equal(own, http_header(call->x, "host")) && own.len != origin.len)
+        return true;
+    while (slice_split(&allowed, ',', &one)) {
+        one = slice_trim(one);
+        if (slice_is(one, "*") || (one.len && slice_equal(one, origin)))
+            return true;
+    }
+    return false;
+}
+
+static bool choose_one(struct slice name, const char **protocol, enum encoding *encoding)
+{
+    bool is_msgpack = slice_is(name, protocol_msgpack);
+    if (!is_msgpack && !slice_is(name, protocol_json))
+        return false;
+    *protocol = is_msgpack ? protocol_msgpack : protocol_json;
+    *encoding = is_msgpack ? ENCODING_MSGPACK : ENCODING_JSON;
+    return true;
+}
+
+/* Chooses the first subprotocol that we speak; NULL when none is asked for. Several lines
+ * of the header are one list. */
+static enum err choose_protocol(struct api_call *call, const char **protocol,
+                                enum encoding *encoding)
+{
+    struct slice offered, one;
+    bool any = false;
+    *protocol = NULL;
+    *encoding = ENCODING_JSON;
+    for (size_t at = 0;
+         http_next_header(call->x, "sec-websocket-protocol", &at, &offered);) {
+        any |= slice_trim(offered).len > 0;
+        while (slice_split(&offered, ',', &one))
+            if (choose_one(slice_trim(one), protocol, encoding))
+                return OK;
+    }
+    if (!any)
+        return OK;
+    return explain(&call->why, ERR_INVALID,
+                   "None of the subprotocols is spoken here: offer %s or %s", protocol_json,
+                   protocol_msgpack);
+}
+
+/* It is told by its timer: those run as many at a time as a turn has time for. */
+static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
+{
+    int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
+    if (!socket->leaving)
+        socket->leaving = mem_new(struct socket_leaving);
+    socket->leaving->drain_at = socket->identity ? now : 0;
+    socket->leaving->return_at = return_at;
+    socket->leaving->leave_at = socket->identity ? leave_at : now;
+    socket_set_timer(socket);
+}
+
+/* It came while the gateway drains. */
+static void leave_with_others(struct socket *socket)
+{
+    struct sockets *sockets = sockets_of(socket);
+    int64_t in = (int64_t)(sockets->late++ * DRAIN_STEP % DRAIN_RETURN_MS);
+    ask_to_leave(socket, sockets->leave_at + in, sockets->leave_at);
+}
+
+enum err socket_open(struct api_call *call)
+{
+    struct exchange *x = call->x;
+    struct slice origin = http_header(x, "origin");
+    const char *protocol;
+    enum encoding encoding;
+    enum err refused;
+
+    if ((refused = api_check_ready(call->api, &call->why)))
+        return refused;
+    if (origin.ptr && !origin_is_allowed(call, origin))
+        return explain(&call->why, ERR_FORBIDDEN,
+                       "This origin may not open a WebSocket: start the gateway with "
+                       "--allow-origin");
+    if ((refused = subscribing_identify(call)) ||
+        (call->identity && (refused = api_enter(call))) ||
+        (refused = choose_protocol(call, &protocol, &encoding)))
+        return refused;
+    struct seat seat = { 0 };
+    if (call->identity &&
+        (refused = connection_limit_take(&seat, call->api, call->env, &call->why)))
+        return refused;
+    struct socket *socket = socket_create(call, encoding);
+    socket->seat = seat;
+    if (x->wants_upgrade)
+        request_log_answer(call, 101);
+    api_call_end(call);
+    socket->ws = ws_accept(x, protocol, &ops, socket);
+    if (!socket->ws) {
+        socket_destroy(socket);
+        return OK; /* refused by the handshake's rules, and told so */
+    }
+    if (socket->identity)
+        socket_set_expiry(socket);
+    else
+        socket_set_timer(socket);
+    if (sockets_of(socket)->leave_at)
+        leave_with_others(socket);
+    return OK;
+}
+
+/* ---- all of them ---- */
+
+struct sockets *sockets_create(struct loop *loop)
+{
+    struct sockets *sockets = mem_new(struct sockets);
+    sockets->loop = loop;
+    list_init(&sockets->all);
+    sockets->kind = timers_kind(loop_timers(loop), on_time);
+    sockets->opening_kind = timers_kind(loop_timers(loop), socket_opening_is_late);
+    return sockets;
+}
+
+/* Each client is to come back at a moment of its own, so that they do not all come at once; one
+ * that has not said hello goes now. Nobody can come back before this process has ended when the
+ * next one follows on the same socket: so all are closed before the first of them comes. Else
+ * they may find another gateway, and have twice the time for it. */
+void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
+{
+    int64_t now = loop_now_ms(sockets->loop), leave_at = now + DRAIN_LINGER_MS;
+    int64_t spread = timeout_ms / 3 < DRAIN_SPREAD_MS ? timeout_ms / 3 : DRAIN_SPREAD_MS;
+    size_t i = 0, count = sockets->count;
+    sockets->leave_at = has_next ? leave_at : 0;
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        int64_t part = (int64_t)(++i), parts = (int64_t)(count + 1);
+        int64_t in = spread * part / parts;
+        if (has_next)
+            ask_to_leave(socket, leave_at + DRAIN_RETURN_MS * part / parts, leave_at);
+        else
+            ask_to_leave(socket, now + in, now + 2 * in + LEAVE_LATER_MS);
+    }
+}
+
+/* Sockets are told by their timers, too. */
+void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        if (!socket->welcomed || socket->feed.env != env)
+            continue;
+        socket->floor_due = true;
+        socket_set_timer(socket);
+    }
+}
+
+void sockets_move(struct sockets *sockets)
+{
+    list_each (link, &sockets->all) {
+        struct socket *socket = container_of(link, struct socket, link);
+        ws_close(socket->ws, CLOSE_MOVED, "another gateway leads now: reconnect");
+    }
+}
+
+size_t sockets_count(const struct sockets *sockets)
+{
+    return sockets->count;
+}

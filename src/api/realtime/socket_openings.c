@@ -1,0 +1,434 @@
+/* socket_openings.c - subscriptions and live lists of a client of runs.v1, until they have begun.
+ *
+ *   sub ─► limits, scope ─► (the run, when the scope is not for its id) ─► (the floor that
+ *          a limit means) ─► ok ─► the feed catches up
+ *
+ * A request that needs the store becomes an opening, which ends with the socket. So does a
+ * sub or a watch that comes while memory may be old (core/live/certainty.h): it begins when
+ * the doubt ends, or is refused after CERTAIN_MS. */
+#include "api/realtime/socket.h"
+#include "api/realtime/sockets.h"
+#include "api/realtime/subscribing.h"
+#include "api/realtime/watching.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "runcast/protocol.h"
+
+enum {
+    FLOOR_PAGE = 500,
+    CERTAIN_MS = 5000, /* that a sub or a watch waits for the end of a doubt */
+};
+
+/* ---- openings ---- */
+
+struct opening {
+    struct socket *socket; /* NULL: gone */
+    struct wire_message message;
+    struct watch_filter *watched; /* of a watch; NULL: it is a subscription */
+    struct run_read read;
+    struct store_list list;
+    struct slice *names; /* of the list's filter */
+    int64_t left;        /* of the limit */
+    int64_t floor;
+    struct certainty_waiter certain; /* linked while it waits: then no read is in flight */
+    struct timer timer;              /* of that wait */
+    struct opening *next;            // socket::openings
+};
+
+static void on_certain(struct certainty_waiter *waiter);
+
+/* Takes over the message. */
+static struct opening *opening_create(struct socket *socket, struct wire_message *sub)
+{
+    struct opening *opening = mem_new(struct opening);
+    opening->socket = socket;
+    opening->message = *sub;
+    *sub = (struct wire_message){ 0 };
+    certainty_waiter_init(&opening->certain, on_certain);
+    opening->next = socket->openings;
+    socket->openings = opening;
+    return opening;
+}
+
+static void opening_destroy(struct opening *opening)
+{
+    if (opening->socket) {
+        struct opening **at = &opening->socket->openings;
+        while (*at != opening)
+            at = &(*at)->next;
+        *at = opening->next;
+    }
+    certainty_forget(&opening->certain);
+    watch_filter_unref(opening->watched);
+    wire_message_finish(&opening->message);
+    free(opening->names);
+    free(opening);
+}
+
+static struct timers *timers_of(const struct socket *socket)
+{
+    return loop_timers(engine_loop(api_engine(socket->api)));
+}
+
+/* A read in flight ends it later, into nothing. */
+static void opening_drop(struct opening *opening)
+{
+    struct opening **at = &opening->socket->openings;
+    bool waits = !list_empty(&opening->certain.link);
+    while (*at != opening)
+        at = &(*at)->next;
+    *at = opening->next;
+    timers_clear(timers_of(opening->socket), &opening->timer);
+    opening->socket = NULL;
+    if (waits)
+        opening_destroy(opening);
+}
+
+void socket_forget_openings(struct socket *socket)
+{
+    while (socket->openings)
+        opening_drop(socket->openings);
+}
+
+static struct opening *find_opening(const struct socket *socket, int64_t id)
+{
+    struct opening *one = socket->openings;
+    while (one && one->message.id != id)
+        one = one->next;
+    return one;
+}
+
+/* Puts the opening off while memory may be old: it begins again, or is refused. */
+static bool waits(struct opening *opening)
+{
+    struct socket *socket = opening->socket;
+    struct environment *env = socket->feed.env;
+    if (environment_is_certain(env))
+        return false;
+    certainty_wait(env->certainty, &opening->certain);
+    loop_set_timer(env->loop, &opening->timer, api_sockets(socket->api)->opening_kind,
+                   CERTAIN_MS);
+    return true;
+}
+
+void socket_opening_is_late(struct timer *timer)
+{
+    struct opening *opening = container_of(timer, struct opening, timer);
+    socket_refuse(opening->socket, opening->message.id, "limit",
+                  "the gateway cannot confirm that its data is current: try again later");
+    opening_destroy(opening);
+}
+
+/* ---- sub ---- */
+
+/* Opens a watch that has the id of its message. Takes over the caller's reference of the filter.
+ * Refuses it with refused_id if too many filters are watched. */
+static bool watch_or_refuse(struct socket *socket, const struct wire_message *message,
+                            struct watch_filter *filter, uint32_t limit, int64_t refused_id)
+{
+    struct watch_cost cost = watch_filter_cost(filter);
+    struct failure why = { 0 };
+    if (watch_open(&socket->feed, message->id, filter, limit, message->counts))
+        return true;
+    watching_explain_limit(cost, &why);
+    socket_refuse(socket, refused_id, "limit", why.text);
+    return false;
+}
+
+static void subscribe(struct socket *socket, struct wire_message *sub, int64_t floor)
+{
+    struct environment *env = socket->feed.env;
+    struct buf message = { 0 };
+    bool resumed = subscribing_may_resume(env, sub);
+    uint64_t seq = resumed ? sub->from_seq : 0, base = resumed ? sub->from_base : 0;
+
+    if (floor > filter_narrowing(&sub->filter).created_from)
+        filter_set_created_from(&sub->filter, floor);
+    if (!resumed)
+        metric_add(M_SNAPSHOTS, 1);
+    wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
+            sub->ignored, &message);
+    socket_answer(socket, &message);
+    struct watch_filter *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
+    feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
+    if (counted)
+        watch_or_refuse(socket, sub, counted, 0, -1);
+}
+
+static void on_floor_page(struct store_list *list, enum store_status status);
+
+static void list_floor(struct opening *opening)
+{
+    struct environment *env = opening->socket->feed.env;
+    opening->list.env = env->number;
+    opening->list.limit =
+        (unsigned)(opening->left < FLOOR_PAGE ? opening->left : FLOOR_PAGE);
+    opening->list.done = on_floor_page;
+    env->store->ops->list(env->store, &opening->list);
+}
+
+static struct slice *slices_of(struct bytes *const *names, uint32_t count,
+                               struct slice *room)
+{
+    for (uint32_t i = 0; i < count; i++)
+        room[i] = bytes_slice(names[i]);
+    return room;
+}
+
+/* The newest `limit` runs by creation: the filter's floor is where the last one is. */
+static void begin_floor(struct opening *opening)
+{
+    const struct filter *filter = &opening->message.filter;
+    struct narrowing narrowing = filter_narrowing(filter);
+    struct run_filter *wanted = &opening->list.filter;
+    free(opening->names);
+    opening->list = (struct store_list){ 0 };
+    opening->names = mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
+    wanted->is_test = -1;
+    wanted->created_from = narrowing.created_from;
+    wanted->tags = slices_of(filter_tags(filter), filter->tag_count, opening->names);
+    wanted->tag_count = filter->tag_count;
+    wanted->every_tag = true;
+    wanted->tasks = slices_of(narrowing.tasks, narrowing.task_count,
+                              opening->names + filter->tag_count);
+    wanted->task_count = narrowing.task_count;
+    if (filter->kind == TOPIC_BATCH)
+        wanted->batch = bytes_slice(filter->name);
+    opening->left = opening->message.limit;
+    list_floor(opening);
+}
+
+static void forbid(struct socket *socket, int64_t id)
+{
+    socket_refuse(socket, id, "forbidden",
+                  "the token's scopes do not allow this subscription");
+}
+
+static void on_floor_page(struct store_list *list, enum store_status status)
+{
+    struct opening *opening = container_of(list, struct opening, list);
+    struct socket *socket = opening->socket;
+    size_t count = list->count;
+
+    if (count) {
+        opening->floor = list->runs[count - 1].created_at;
+        snprintf(list->after, sizeof(list->after), "%s", list->runs[count - 1].id);
+    }
+    for (size_t i = 0; i < count; i++)
+        run_finish(&list->runs[i]);
+    free(list->runs);
+    list->runs = NULL;
+    list->count = 0;
+    opening->left -= (int64_t)count;
+    if (socket && !status && list->more && opening->left > 0) {
+        list_floor(opening);
+        return;
+    }
+    if (socket && waits(opening))
+        return;
+    if (socket && status)
+        socket_refuse(
+            socket, opening->message.id, "limit",
+            "the store could not find where the limit begins: try again, or use since");
+    else if (socket && !api_identity_may_follow(socket->identity, &opening->message.filter))
+        forbid(socket,
+               opening->message.id); /* by the token that `auth` brought meanwhile */
+    else if (socket)
+        subscribe(socket, &opening->message, opening->left > 0 ? 0 : opening->floor);
+    opening_destroy(opening);
+}
+
+static void go_on(struct opening *opening)
+{
+    if (opening->message.limit && opening->message.filter.kind != TOPIC_RUN) {
+        begin_floor(opening);
+        return;
+    }
+    subscribe(opening->socket, &opening->message, 0);
+    opening_destroy(opening);
+}
+
+static void on_run_read(struct run_read *read, enum err status)
+{
+    struct opening *opening = container_of(read, struct opening, read);
+    struct socket *socket = opening->socket;
+    if (socket && waits(opening))
+        return;
+    if (socket && !status && api_identity_may_run(socket->identity, "read", read->run)) {
+        go_on(opening);
+        return;
+    }
+    if (socket)
+        forbid(socket, opening->message.id); /* the same for runs that do not exist */
+    opening_destroy(opening);
+}
+
+/* The subscriptions of a connection, including those that wait for the store. */
+struct socket_use {
+    size_t subscriptions, watches, filter_bytes;
+};
+
+static struct socket_use use_of(const struct socket *socket)
+{
+    struct socket_use use = { .subscriptions = socket->feed.subscriptions,
+                              .watches = feed_watch_count(&socket->feed),
+                              .filter_bytes = socket->feed.filter_bytes };
+    for (const struct opening *one = socket->openings; one; one = one->next) {
+        const struct wire_message *sub = &one->message;
+        use.filter_bytes += one->watched ? one->watched->size : filter_size(&sub->filter);
+        use.watches += one->watched || sub->counts;
+        use.subscriptions += !one->watched;
+    }
+    return use;
+}
+
+/* The first limit that a connection with this one more would exceed; NULL: none. */
+static const char *over_limit(const struct socket *socket, const struct socket_use *use)
+{
+    if (use->subscriptions > (size_t)api_options(socket->api)->subscriptions_max)
+        return "too many subscriptions on this connection";
+    if (use->watches > PROTOCOL_WATCHES)
+        return "too many watches, and subscriptions with counts, on this connection: send "
+               "unsub for some, or open another connection";
+    if (use->filter_bytes > PROTOCOL_FILTER_BYTES)
+        return "the tags and tasks of this connection's subscriptions take more than 256 "
+               "KiB: send unsub for some, or open another connection";
+    return NULL;
+}
+
+static bool is_taken(struct socket *socket, int64_t id)
+{
+    return feed_find(&socket->feed, id) || watch_find(&socket->feed, id) ||
+           find_opening(socket, id);
+}
+
+static void begin_sub(struct opening *opening)
+{
+    struct socket *socket = opening->socket;
+    const struct filter *filter = &opening->message.filter;
+    if (api_identity_may_follow(socket->identity, filter)) {
+        go_on(opening);
+    } else if (filter->kind == TOPIC_RUN) {
+        run_read_begin(socket->feed.env, bytes_slice(filter->name), &opening->read,
+                       on_run_read);
+    } else { /* by the token that `auth` brought meanwhile */
+        forbid(socket, opening->message.id);
+        opening_destroy(opening);
+    }
+}
+
+void socket_sub(struct socket *socket, struct wire_message *sub)
+{
+    bool allowed = api_identity_may_follow(socket->identity, &sub->filter);
+    struct socket_use use = use_of(socket);
+    use.subscriptions++;
+    use.watches += sub->counts;
+    use.filter_bytes += filter_size(&sub->filter);
+    const char *limit = over_limit(socket, &use);
+    if (limit) {
+        socket_refuse(socket, sub->id, "limit", limit);
+        return;
+    }
+    if (is_taken(socket, sub->id)) {
+        socket_refuse(socket, sub->id, "duplicate_id",
+                      "a subscription with this id exists");
+        return;
+    }
+    if (!allowed && sub->filter.kind != TOPIC_RUN) {
+        forbid(socket, sub->id);
+        return;
+    }
+    struct opening *opening = opening_create(socket, sub);
+    if (!waits(opening))
+        begin_sub(opening);
+}
+
+/* ---- watch ---- */
+
+/* Takes over the caller's reference of the filter. */
+static void start_watch(struct socket *socket, const struct wire_message *watch,
+                        struct watch_filter *filter)
+{
+    struct buf message = { 0 };
+    if (!watch_or_refuse(socket, watch, filter, (uint32_t)watch->limit, watch->id))
+        return;
+    metric_add(M_SNAPSHOTS, 1);
+    wire_ok(socket->encoding, watch->id, false, -1, 0, watch->ignored, &message);
+    socket_answer(socket, &message);
+}
+
+static void begin_watch(struct opening *opening)
+{
+    struct watch_filter *filter = opening->watched;
+    struct socket *socket = opening->socket;
+    bool allowed =
+        !opening->message.limit || api_identity_may_list(socket->identity, &filter->run);
+    opening->watched = NULL;
+    if (allowed) {
+        start_watch(socket, &opening->message, filter);
+    } else {
+        watch_filter_unref(filter);
+        forbid(socket, opening->message.id);
+    }
+    opening_destroy(opening);
+}
+
+static void on_certain(struct certainty_waiter *waiter)
+{
+    struct opening *opening = container_of(waiter, struct opening, certain);
+    timers_clear(timers_of(opening->socket), &opening->timer);
+    if (waits(opening))
+        return;
+    if (opening->watched)
+        begin_watch(opening);
+    else
+        begin_sub(opening);
+}
+
+static void open_watch(struct socket *socket, struct wire_message *watch,
+                       struct watch_filter *filter)
+{
+    struct socket_use use = use_of(socket);
+    use.watches++;
+    use.filter_bytes += filter->size;
+    const char *limit = over_limit(socket, &use);
+    if (limit) {
+        watch_filter_unref(filter);
+        socket_refuse(socket, watch->id, "limit", limit);
+        return;
+    }
+    if (environment_is_certain(socket->feed.env)) {
+        start_watch(socket, watch, filter);
+        return;
+    }
+    struct opening *opening = opening_create(socket, watch);
+    opening->watched = filter;
+    waits(opening);
+}
+
+void socket_watch(struct socket *socket, struct wire_message *watch)
+{
+    struct failure why = { 0 };
+    struct watch_filter *filter;
+    int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
+    if (is_taken(socket, watch->id)) {
+        socket_refuse(socket, watch->id, "duplicate_id",
+                      "a subscription with this id exists");
+        return;
+    }
+    enum err refused = watching_filter(socket->identity, watch,
+                                       socket->feed.view->vocabulary, now, &filter, &why);
+    if (refused)
+        socket_refuse(socket, watch->id,
+                      refused == ERR_FORBIDDEN ? "forbidden" : "bad_member", why.text);
+    else
+        open_watch(socket, watch, filter);
+}
+
+bool socket_drop_opening(struct socket *socket, int64_t id)
+{
+    struct opening *opening = find_opening(socket, id);
+    if (opening)
+        opening_drop(opening);
+    return opening;
+}

@@ -1,0 +1,105 @@
+/* watching.c - a filter is read as a list's is, so that a live list is what the list would say. */
+#include "api/realtime/watching.h"
+
+#include "api/runs/filter_words.h"
+#include "api/runs/run_list.h"
+#include "base/mem.h"
+
+/* Makes a filter of what was asked for. */
+static enum err take(const struct identity *identity, const struct run_query *query,
+                     struct watch_filter **filter, struct failure *why)
+{
+    if (!api_identity_may_list(identity, &query->filter))
+        return explain(why, ERR_FORBIDDEN,
+                       "the token's scopes do not allow this list: read:runs does, or "
+                       "read:tasks of each task that the filter names");
+    *filter = watch_filter_create(&query->filter, query->period_ms);
+    return OK;
+}
+
+static const struct filter_purpose purpose = {
+    .otherwise = "the list would have more runs",
+    .takes_queue_words = true,
+};
+
+enum err watching_filter(const struct identity *identity, const struct wire_message *watch,
+                         enum vocabulary vocabulary, int64_t now_ms,
+                         struct watch_filter **filter, struct failure *why)
+{
+    json_t *words = json_object();
+    enum err refused = OK;
+    if (watch->wanted)
+        refused = filter_words_read(watch->wanted, words, &purpose, why);
+    if (refused) {
+        json_decref(words);
+        return refused;
+    }
+    struct filter_words *open = filter_words_open(words, vocabulary, false, now_ms, why);
+    if (!open)
+        return ERR_INVALID;
+    refused = take(identity, &open->query, filter, why);
+    filter_words_close(open);
+    return refused;
+}
+
+enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
+                        struct watch_filter **filter)
+{
+    struct run_query *query = mem_new(struct run_query);
+    struct failure why = { 0 };
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+    call->vocabulary = vocabulary;
+    enum err refused = run_query_read(call, false, now, query, &why);
+    if (refused)
+        explain(&call->why, refused, "%s: %.200s", query->wrong, why.text);
+    else
+        refused = take(call->identity, query, filter, &call->why);
+    run_list_tell_times(call);
+    free(query);
+    return refused;
+}
+
+void watching_explain_limit(struct watch_cost cost, struct failure *why)
+{
+    static const char limit[] =
+        "too many different filters are watched in this environment or its project";
+    if (cost.filters == 1)
+        explain(why, ERR_BUSY,
+                "%s: try again later, or narrow the rows of a subscription yourself",
+                limit);
+    else
+        explain(why, ERR_BUSY,
+                "%s, and this one counts as %zu because it names %zu values: try again "
+                "later, or name fewer",
+                limit, cost.filters, cost.values);
+}
+
+static struct slice *slices_of(struct bytes *const *names, uint32_t count,
+                               struct slice *room)
+{
+    for (uint32_t i = 0; i < count; i++)
+        room[i] = bytes_slice(names[i]);
+    return room;
+}
+
+struct watch_filter *watching_counts(const struct filter *filter)
+{
+    struct narrowing narrowing = filter_narrowing(filter);
+    struct slice *names =
+        mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
+    const struct run_filter wanted = {
+        .is_test = -1,
+        .created_from = narrowing.created_from,
+        .tags = slices_of(filter_tags(filter), filter->tag_count, names),
+        .tag_count = filter->tag_count,
+        .every_tag = filter->tag_count > 0,
+        .tasks =
+            slices_of(narrowing.tasks, narrowing.task_count, names + filter->tag_count),
+        .task_count = narrowing.task_count,
+        .batch =
+            filter->kind == TOPIC_BATCH ? bytes_slice(filter->name) : (struct slice){ 0 },
+    };
+    struct watch_filter *made = watch_filter_create(&wanted, 0);
+    free(names);
+    return made;
+}

@@ -1,0 +1,29 @@
+/* paging.h - which page of a list a call asks for.
+ *
+ *   ?page=3&perPage=20              by number: lists whose length is known
+ *   ?page[size]=20&page[after]=…    behind a cursor, whose form is the list's own */
+#pragma once
+
+#include "api/request/call.h"
+
+enum { PAGE_SIZE_MAX = 100 };
+
+struct numbered_page {
+    uint64_t number; /* from 1 */
+    uint64_t size;   /* at most PAGE_SIZE_MAX */
+};
+
+/* Reads page and perPage over what the page is without them. NULL, or the name of the one that
+ * is no number of 1 or more. A size above PAGE_SIZE_MAX is PAGE_SIZE_MAX, which the caller is
+ * told. */
+const char *paging_read(struct api_call *call, struct numbered_page *page);
+
+/* Places of the list that the page has: from the first up to, but without, the end. */
+uint64_t paging_first(const struct numbered_page *page);
+uint64_t paging_end(const struct numbered_page *page);
+
+/* Appends "pagination":{…} of a list of so many. */
+void paging_add(struct buf *out, const struct numbered_page *page, uint64_t count);
+
+/* Reads page[size], which stays as it is when absent. ERR_INVALID unless it is 1 to max. */
+enum err paging_read_size(struct api_call *call, uint64_t max, uint64_t *size);

@@ -1,0 +1,146 @@
+/* parts.c - each part by its own name, so that who asks for one need not know the others. */
+#include "api/request/parts.h"
+
+#include "base/log.h"
+
+struct bytes *api_document(const struct api *api)
+{
+    return api->document;
+}
+
+struct bytes *api_timezones(const struct api *api)
+{
+    return api->timezones;
+}
+
+struct rooms *api_rooms(struct api *api)
+{
+    return &api->rooms;
+}
+
+struct long_polls *api_long_polls(const struct api *api)
+{
+    return api->long_polls;
+}
+
+struct events *api_events(const struct api *api)
+{
+    return api->events;
+}
+
+struct run_notifications *api_run_notifications(const struct api *api)
+{
+    return api->run_notifications;
+}
+
+struct traces *api_traces(const struct api *api)
+{
+    return api->traces;
+}
+
+struct envvars *api_envvars(const struct api *api)
+{
+    return api->envvars;
+}
+
+struct streams *api_streams(const struct api *api)
+{
+    return api->streams;
+}
+
+struct list *api_held(struct api *api)
+{
+    return &api->held;
+}
+
+struct list *api_calls(struct api *api)
+{
+    return &api->calls;
+}
+
+struct sockets *api_sockets(const struct api *api)
+{
+    return api->sockets;
+}
+
+struct open_batches *api_open_batches(const struct api *api)
+{
+    return api->open_batches;
+}
+
+struct logins *api_logins(const struct api *api)
+{
+    return api->logins;
+}
+
+struct bulks *api_bulks(const struct api *api)
+{
+    return api->bulks;
+}
+
+struct artifacts *api_artifacts(const struct api *api)
+{
+    return api->artifacts;
+}
+
+struct deployments *api_deployments(const struct api *api)
+{
+    return api->deployments;
+}
+
+void api_skip(struct api *api, unsigned bit, const char *what)
+{
+    if (!(api->skipped & 1u << bit))
+        log_info("a worker sends what runcast does not do", "what", what, NULL);
+    api->skipped |= 1u << bit;
+}
+
+const char *api_doubt(const struct api *api)
+{
+    const struct api_options *options = &api->options;
+    return options->why_not ? options->why_not(options->owner) : NULL;
+}
+
+const char *api_not_ready(const struct api *api)
+{
+    return api->not_ready ? api->not_ready : api_doubt(api);
+}
+
+enum err api_check_ready(const struct api *api, struct failure *why)
+{
+    const char *reason = api->serves_on ? api_doubt(api) : api_not_ready(api);
+    if (!reason)
+        return OK;
+    return explain(why, ERR_DRAINING, "The gateway is not ready: %s", reason);
+}
+
+enum err api_check_lead(const struct api *api, struct failure *why)
+{
+    const char *doubt = api_doubt(api);
+    return doubt ? explain(why, ERR_DRAINING, "The gateway is not ready: %s", doubt) : OK;
+}
+
+struct engine *api_engine(const struct api *api)
+{
+    return api->engine;
+}
+
+struct schedules *api_schedules(const struct api *api)
+{
+    return api->schedules;
+}
+
+struct auth *api_auth(const struct api *api)
+{
+    return api->auth;
+}
+
+struct accounts *api_accounts(const struct api *api)
+{
+    return api->accounts;
+}
+
+const struct api_options *api_options(const struct api *api)
+{
+    return &api->options;
+}

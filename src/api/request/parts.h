@@ -1,0 +1,44 @@
+/* parts.h - what a call may reach. services.c makes these parts, at the start, and ends them;
+ * everybody else asks for them by the functions of call.h. */
+#pragma once
+
+#include "api/request/call.h"
+#include "api/request/rooms.h"
+
+struct early_calls;
+struct rate_limit;
+struct routes;
+
+struct api {
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct accounts *accounts;
+    struct api_options options;
+    struct sockets *sockets;
+    struct long_polls *long_polls;
+    struct events *events;
+    struct run_notifications *run_notifications;
+    struct traces *traces;
+    struct envvars *envvars;
+    struct streams *streams;
+    struct open_batches *open_batches;
+    struct bulks *bulks;
+    struct logins *logins;
+    struct artifacts *artifacts;
+    struct deployments *deployments;
+    const struct area *const *areas; /* of all routes */
+    size_t area_count;
+    struct routes *routes;   /* of all areas */
+    struct bytes *document;  /* /openapi.json */
+    struct bytes *timezones; /* that clients are offered along with UTC */
+    struct list held;        // api_call::held
+    struct list calls;       // api_call::link; in the order in which they came
+    const char *not_ready;   /* NULL: ready */
+    bool serves_on;          /* not ready, but no client is refused */
+    bool may_lead_soon;      /* not ready yet, and calls wait for that */
+    struct early_calls *early_calls;
+    struct rate_limit *rate_limit; /* NULL: no limit */
+    struct rooms rooms;
+    unsigned skipped; /* bits of api_skip */
+};

@@ -1,0 +1,89 @@
+/* route.h - one row per endpoint: its path, who may call it, who handles it, and what it is for.
+ *
+ *   static const struct route routes[] = {
+ *       { .method = HTTP_GET_, .path = "/api/v1/queues/{queue}",
+ *         .auth = AUTH_KEY, .handle = retrieve,
+ *         .id = "retrieve_queue_v1", .summary = "Retrieve a queue",
+ *         .query = "type?: QueueParamType", .reply = "QueueItem" },
+ *       { 0 },
+ *   };
+ *   const struct area queues_area = { .tag = "queues", .routes = routes };
+ *
+ * An area is named in api/router/areas.def. From the rows come the look-up, the checks
+ * before a handler, /openapi.json, and what a caller is told that nobody reads. Types are
+ * written briefly (type.h). */
+#pragma once
+
+#include "api/request/call.h"
+
+/* Which credentials a route takes, and what else is special about it. */
+enum route_auth {
+    AUTH_NONE = 0,
+    AUTH_KEY = 1 << 0,
+    AUTH_PUBLIC = 1 << 1,   /* the handler checks scopes */
+    AUTH_PERSONAL = 1 << 2, /* the handler finds project and environment */
+    AUTH_SIGNED = 1 << 3,   /* no credential: the URL is signed, see signed_form */
+    AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
+    BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
+    RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
+    NEVER_STOPS = 1 << 10,  /* the official CLI asks on after any refusal: slow it down */
+    ENDS_ATTEMPT =
+        1 << 13,          /* headers and query refuse nothing: whoever sends this once has a
+                                run that would hang */
+    AUTH_BUILD = 1 << 11, /* the key of a build; the handler finds its deployment */
+    AUTH_FOR_USER = 1 << 12, /* a public token that was signed for a user, if its scopes say
+                                read (GET) or write of the area's tag, with the id that is the
+                                first parameter of the path */
+};
+
+/* What the parameters of a signed URL are (api/router/signed.c). */
+enum signed_form {
+    SIGNED_NOTHING,
+    SIGNED_PACKET,
+    SIGNED_TELEMETRY,
+    SIGNED_CALLBACK,
+    SIGNED_ARTIFACT
+};
+
+typedef enum err route_fn(struct api_call *call);
+
+struct route {
+    enum http_method method;
+    const char *path; /* "{name}" is one segment, "{name*}" at its end all that follow */
+    unsigned auth;    /* of enum route_auth */
+    enum signed_form signed_form; /* with AUTH_SIGNED */
+    bool
+        needs_lead; /* of AUTH_NONE: the handler looks for a credential, or changes something, and
+                        so refuses while the gateway does not lead (api_check_lead) */
+    unsigned awaited;  /* a status that clients meet while they ask again and again for
+                          something to come: no fault for the log; 0: none */
+    size_t body_limit; /* bytes */
+    route_fn *handle;  /* the body is complete */
+    /* For bodies that are taken piece by piece; handle is called behind the last. */
+    enum err (*on_body)(struct api_call *call, struct slice piece);
+
+    /* For /openapi.json; content types are application/json unless they are named. */
+    const char *id;      /* "retrieve_queue_v1" */
+    const char *summary; /* a few words */
+    const char *query;   /* "page?: integer, filter[tag]?: string"; NULL: none */
+    const char *body;    /* a type; NULL: none */
+    const char *takes;   /* content type of the body */
+    unsigned status;     /* of success; 0: 200 */
+    const char *reply;   /* a type; NULL: no body */
+    const char *gives;   /* content type of the reply */
+    bool is_head;        /* only HEAD of the route's GET is an operation */
+    const char *also;    /* statuses that its kind of route does not have: "409 422" */
+};
+
+struct schema {
+    const char *name;
+    const char *type;
+};
+
+/* The routes of one file, and the types that they name. */
+struct area {
+    const char *tag;   /* of its operations, see openapi.c */
+    bool is_for_users; /* of SDKs: what of a body nobody reads is told to the caller */
+    const struct route *routes;   /* path NULL ends them */
+    const struct schema *schemas; /* name NULL ends them; NULL: none of its own */
+};

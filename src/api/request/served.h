@@ -1,0 +1,14 @@
+/* served.h - the environments that the token of a worker serves. */
+#pragma once
+
+#include "api/request/call.h"
+
+/* The next environment that the token serves; NULL at the end. Start with NULL. */
+struct account *served_next(const struct api *api, const struct identity *identity,
+                            const struct account *last);
+
+/* The one of them where the run is in memory; NULL: none. */
+struct account *served_with_run(const struct api *api, const struct identity *identity,
+                                struct slice run_id);
+
+struct environment *served_runs(const struct api *api, const struct account *account);

@@ -1,0 +1,114 @@
+/* credentials.c - what a person may know of keys and tokens: their names, when they were made, and
+ * when a request last came with one. Never a secret: those are shown where the gateway runs. */
+#include "api/request/project.h"
+#include "api/request/route.h"
+#include "base/json/members.h"
+
+enum { NO_BODY = 4096, KEY_END = 4 /* characters of a key that are shown */ };
+
+static void begin_item(struct buf *out)
+{
+    if (out->ptr[out->len - 1] != '[')
+        buf_add_char(out, ',');
+    buf_add_char(out, '{');
+}
+
+static void end_list(struct api_call *call, struct buf *out)
+{
+    buf_add_text(out, "]}");
+    api_reply_json(call, 200, buf_slice(out));
+    buf_finish(out);
+}
+
+static int64_t now_of(const struct api_call *call)
+{
+    return loop_wall_ms(engine_loop(api_engine(call->api)));
+}
+
+static void add_times(const struct secret *secret, struct buf *out)
+{
+    members_add_time(out, "createdAt", secret->created_at);
+    members_add_time(out, "expiresAt", secret->ends_at);
+    members_add_time(out, "lastUsedAt", secret->used_at);
+    buf_add_char(out, '}');
+}
+
+/* Those of the person who asks. */
+static enum err list_tokens(struct api_call *call)
+{
+    const struct identity *identity = call->identity;
+    struct buf out = { 0 };
+    buf_add_text(&out, "{\"data\":[");
+    list_each (link, &identity->user->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        char id[SECRET_ID_LEN + 1];
+        if (!secret_is_valid(secret, now_of(call)))
+            continue;
+        secret_show_id(secret, id);
+        begin_item(&out);
+        members_add_text(&out, "id", slice_of(id));
+        members_add_text(&out, "name", slice_of(secret->name ? secret->name : ""));
+        members_add_bool(&out, "isThis", secret == identity->secret);
+        add_times(secret, &out);
+    }
+    end_list(call, &out);
+    return OK;
+}
+
+/* tr_dev_…aB3x: enough to tell one from another. */
+static void add_key(const struct secret *secret, struct buf *out)
+{
+    struct slice key = slice_of(secret->key), rest = key, part, name = { key.ptr, 0 };
+    for (int i = 0; i < 2 && slice_split(&rest, '_', &part); i++)
+        name.len = (size_t)(part.ptr + part.len + 1 - key.ptr);
+    struct buf shown = { 0 };
+    buf_add(&shown, name);
+    buf_add_text(&shown, "…");
+    if (key.len > name.len + 2 * KEY_END)
+        buf_add(&shown, slice_from(key, key.len - KEY_END));
+    begin_item(out);
+    members_add_text(out, "name", buf_slice(&shown));
+    buf_finish(&shown);
+    add_times(secret, out);
+}
+
+/* Those of an environment: the one that counts, and those that it has replaced and that are still
+ * valid. */
+static enum err list_keys(struct api_call *call)
+{
+    struct account *account;
+    struct buf out = { 0 };
+    enum err refused =
+        project_find_environment(call, call->params[0], call->params[1], &account);
+    if (refused)
+        return refused;
+    buf_add_text(&out, "{\"data\":[");
+    list_each (link, &account_of_keys(account)->secrets) {
+        const struct secret *secret = container_of(link, struct secret, of_owner);
+        if (secret->key && secret_is_valid(secret, now_of(call)))
+            add_key(secret, &out);
+    }
+    end_list(call, &out);
+    return OK;
+}
+
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/tokens",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_tokens,
+      .id = "list_tokens_v1", .summary = "List the personal access tokens of the person",
+      .reply = "{data: {id: string, name: string, isThis: boolean, createdAt?: datetime, "
+          "expiresAt?: datetime, lastUsedAt?: datetime}[]}" },
+    { .method = HTTP_GET_, .path = "/api/v1/projects/{projectRef}/{env}/keys",
+      .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_keys,
+      .id = "list_keys_v1", .summary = "List the secret keys of an environment, without "
+          "what is secret of them",
+      .reply = "{data: {name: string, createdAt?: datetime, expiresAt?: datetime, "
+          "lastUsedAt?: datetime}[]}" },
+    { 0 },
+};
+/* clang-format on */
+
+const struct area credentials_area = { .tag = "tokens",
+                                       .is_for_users = true,
+                                       .routes = routes };

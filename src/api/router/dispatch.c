@@ -1,0 +1,390 @@
+/* dispatch.c - match, authenticate, hand over.
+ *
+ *   on_head:    target ─► route ─► credential ─► body limit      refusals are sent here
+ *                           └─► this gateway does not lead yet: held (early_calls.h), then the same
+ *   on_body:    pieces for the routes that take them
+ *   on_request: the handler; it replies now, later, or returns an error
+ *
+ * Credentials come before everything else under /api and /engine, so an unknown key learns
+ * nothing about which paths exist. */
+#include "api/router/dispatch.h"
+
+#include "api/ops/admin_access.h"
+#include "api/request/parts.h"
+#include "api/request/request_log.h"
+#include "api/request/rooms.h"
+#include "api/request/routes.h"
+#include "api/request/unread.h"
+#include "api/router/absent.h"
+#include "api/router/early_calls.h"
+#include "api/router/rate_limit.h"
+#include "api/router/signed.h"
+#include "base/log.h"
+
+#define AREA(name) extern const struct area name##_area;
+#include "api/router/areas.def"
+#undef AREA
+
+static const struct area *const areas[] = {
+#define AREA(name) &name##_area,
+#include "api/router/areas.def"
+#undef AREA
+};
+
+enum { AREAS = sizeof(areas) / sizeof(areas[0]) };
+
+const struct area *const *api_areas(size_t *count)
+{
+    *count = AREAS;
+    return areas;
+}
+
+/* ---- routing ---- */
+
+/* Finds the route of the call. Of a path that only other methods know, allow
+ * names them. */
+static void find_route_at_path(struct api_call *call, struct buf *allow)
+{
+    struct exchange *x = call->x;
+    bool all = !x->admin || api_options(call->api)->dashboard_is_admins;
+    struct route_match match = { .method = x->method == HTTP_HEAD_ ? HTTP_GET_ : x->method,
+                                 .areas = all ? AREAS : 1,
+                                 .allow = allow };
+    struct routed *routed = routes_find(call->api->routes, x->path, &match);
+    if (!routed)
+        return;
+    call->routed = routed;
+    call->route = routed->route;
+    call->area = routed->area;
+    call->param_count = match.param_count;
+    memcpy(call->params, match.params, match.param_count * sizeof(*match.params));
+    x->answers = &routed->answers;
+}
+
+/* The path after the prefix of public-url; absent if it does not begin with that. */
+static struct slice path_after_prefix(const struct api_call *call)
+{
+    struct slice path = call->x->path, prefix = api_path_prefix(call->api);
+    bool begins =
+        prefix.len && path.len >= prefix.len && !memcmp(path.ptr, prefix.ptr, prefix.len);
+    if (!begins || (path.len > prefix.len && path.ptr[prefix.len] != '/'))
+        return (struct slice){ 0 };
+    return path.len == prefix.len ? SLICE("/") : slice_from(path, prefix.len);
+}
+
+/* A proxy may cut the prefix of public-url off a path, or leave it. A path that is ours as it is
+ * wins, because the prefix may be called /api. */
+static void find_route(struct api_call *call, struct buf *allow)
+{
+    find_route_at_path(call, allow);
+    struct slice path =
+        call->route || allow->len ? (struct slice){ 0 } : path_after_prefix(call);
+    if (!path.ptr)
+        return;
+    call->x->path = path;
+    find_route_at_path(call, allow);
+}
+
+static bool is_guarded(struct slice path)
+{
+    return slice_starts(path, "/api") || slice_starts(path, "/engine") ||
+           slice_starts(path, "/realtime");
+}
+
+/* ---- credentials ---- */
+
+static unsigned auth_of(const struct identity *identity)
+{
+    switch (identity->kind) {
+    case CREDENTIAL_SECRET_KEY: return AUTH_KEY;
+    case CREDENTIAL_PUBLIC_TOKEN: return AUTH_PUBLIC;
+    case CREDENTIAL_PERSONAL_TOKEN: return AUTH_PERSONAL;
+    case CREDENTIAL_WORKER_TOKEN: return AUTH_WORKER;
+    case CREDENTIAL_BUILD_KEY: return AUTH_BUILD;
+    default: return 0;
+    }
+}
+
+static enum err identify(struct api_call *call)
+{
+    struct slice header = http_header(call->x, "authorization");
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    enum err refused = auth_identify(call->api->auth, header, call->x->peer, now,
+                                     &call->identity, &call->why);
+    if (refused)
+        return refused;
+    http_trust(call->x);
+    return api_enter(call);
+}
+
+/* The token that was signed for a user has the scope that the route asks for. */
+static enum err check_user(struct api_call *call)
+{
+    const char *action = call->route->method == HTTP_GET_ ? "read" : "write";
+    struct slice id = call->param_count ? call->params[0] : (struct slice){ 0 };
+    return api_check_scope(call, action, call->area->tag, id);
+}
+
+static enum err check_credential(struct api_call *call, const struct route *route)
+{
+    enum err refused = identify(call);
+    if (refused || !route)
+        return refused;
+    if (route->auth & auth_of(call->identity))
+        return OK;
+    if (route->auth & AUTH_FOR_USER && identity_is_for_user(call->identity))
+        return check_user(call);
+    log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
+                 "one of its kind may not call this route", "client", call->x->peer,
+                 "route", route->path, NULL);
+    return explain(&call->why, ERR_UNAUTHORIZED,
+                   route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
+                                                : "Invalid API key");
+}
+
+/* ---- from the server ---- */
+
+static void reply_options(struct api_call *call)
+{
+    struct slice asked = http_header(call->x, "access-control-request-headers");
+    api_add_header(call, "access-control-allow-methods",
+                   SLICE("GET, HEAD, PUT, PATCH, POST, DELETE"));
+    if (asked.len)
+        api_add_header(call, "access-control-allow-headers", asked);
+    api_add_header(call, "access-control-max-age", SLICE("300"));
+    api_reply_empty(call, 204);
+}
+
+static void refuse_unknown(struct api_call *call, struct buf *allow)
+{
+    const char *absent = absent_at(call->x->path);
+    if (absent) {
+        explain(&call->why, ERR_NOT_FOUND, "Not found: runcast does not have %s", absent);
+        api_reply_error(call, ERR_NOT_FOUND);
+        return;
+    }
+    if (allow->len) {
+        api_add_header(call, "allow", buf_slice(allow));
+        api_reply_error(call, ERR_METHOD);
+        return;
+    }
+    explain(&call->why, ERR_NOT_FOUND, "Not found: there is nothing at this path");
+    api_reply_error(call, ERR_NOT_FOUND);
+}
+
+static enum err check_unread(struct api_call *call)
+{
+    if (call->route->auth & ENDS_ATTEMPT)
+        return OK;
+    enum err refused = unread_check_query(call);
+    return refused ? refused : unread_check_headers(call);
+}
+
+static void set_limits(struct api_call *call)
+{
+    const struct route *route = call->route;
+    call->x->body_limit = route->body_limit;
+    call->x->stream_body = route->on_body != NULL;
+    call->x->slow_body = route->auth & BODY_SLOW;
+}
+
+/* Checks credential, rate, target, and the room for the body. Returns false after answering. */
+static bool let_in(struct api_call *call, struct buf *allow)
+{
+    struct api *api = call->api;
+    struct exchange *x = call->x;
+    const struct route *route = call->route;
+    bool open = route && (route->auth == AUTH_NONE || route->auth & AUTH_SIGNED);
+    enum err refused = OK;
+
+    if (!(route && route->auth == AUTH_NONE) &&
+        (refused = api_check_ready(api, &call->why))) {
+        api_reply_error(call, refused);
+    } else if (!open && is_guarded(x->path) && (refused = check_credential(call, route))) {
+        api_reply_error(call, refused);
+    } else if (!rate_limit_let_in(api->rate_limit, call)) {
+        ; /* answered */
+    } else if (!route) {
+        refuse_unknown(call, allow);
+    } else if ((refused = api_read_target(call)) || (refused = check_unread(call))) {
+        api_reply_error(call, refused);
+    } else if (route->auth & AUTH_SIGNED && (refused = signed_enter(call))) {
+        api_reply_error(call, refused);
+    } else if ((refused = rooms_enter(call))) {
+        api_reply_error(call, refused);
+    } else {
+        set_limits(call);
+        return true;
+    }
+    return false;
+}
+
+/* The gateway does not lead yet, and the route needs that. */
+static bool is_early(const struct api_call *call)
+{
+    const struct route *route = call->route;
+    return call->api->may_lead_soon && route &&
+           (route->auth != AUTH_NONE || route->needs_lead);
+}
+
+static void on_head(void *owner, struct exchange *x)
+{
+    struct api *api = owner;
+    struct api_call *call = api_call_create(api, x);
+    struct buf allow = { 0 };
+    enum err refused = OK;
+    find_route(call, &allow);
+    if (x->admin && (refused = admin_check_access(call)))
+        api_reply_error(call, refused);
+    else if (x->method == HTTP_OPTIONS_ && !x->admin)
+        reply_options(call);
+    else if (is_early(call) && early_calls_hold(api->early_calls, call))
+        set_limits(call);
+    else
+        let_in(call, &allow);
+    buf_finish(&allow);
+}
+
+/* Ends a call before it is complete: its handler releases what it has of the body. OK: the
+ * client has left. */
+static void end_early(struct api_call *call, enum err reason)
+{
+    call->ended_by = reason;
+    if (call->on_gone)
+        call->on_gone(call);
+    else if (!call->busy)
+        api_reply_gone(call);
+}
+
+/* A body may come long after its head: a credential that has ended meanwhile does nothing any
+ * more. False: the call is answered. */
+static bool is_still_let_in(struct api_call *call)
+{
+    int64_t now = loop_wall_ms(engine_loop(call->api->engine));
+    if (!call->identity || !identity_has_ended(call->identity, now))
+        return true;
+    identity_tell_end(call->identity, "request", now);
+    end_early(call, explain(&call->why, ERR_UNAUTHORIZED, "%s", identity_ended_reason));
+    return false;
+}
+
+/* ---- byte order mark ---- */
+
+static const struct slice bom = { "\xEF\xBB\xBF", 3 };
+
+static bool takes_json(const struct route *route)
+{
+    return !route->takes || strstr(route->takes, "json");
+}
+
+/* Hands over bytes that looked like the beginning of a byte order mark and are not. */
+static enum err take_no_bom(struct api_call *call)
+{
+    struct slice begun = { bom.ptr, call->bom < bom.len ? call->bom : 0 };
+    call->bom = (uint8_t)bom.len;
+    return begun.len ? call->route->on_body(call, begun) : OK;
+}
+
+/* Hands a piece of the body over, without the byte order mark that a JSON body may begin with. The
+ * mark may come in pieces. */
+static enum err take_body(struct api_call *call, struct slice piece)
+{
+    while (call->bom < bom.len && piece.len && piece.ptr[0] == bom.ptr[call->bom]) {
+        call->bom++;
+        piece = slice_from(piece, 1);
+    }
+    if (!piece.len)
+        return OK;
+    enum err refused = take_no_bom(call);
+    return refused ? refused : call->route->on_body(call, piece);
+}
+
+static void on_body(void *owner, struct exchange *x, struct slice piece)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (!call || !is_still_let_in(call))
+        return; /* refused; the rest of the body is drained */
+    enum err refused = takes_json(call->route) ? take_body(call, piece)
+                                               : call->route->on_body(call, piece);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+/* A body may also outlast the lead: what is kept in memory alone would be lost. */
+static enum err check_lead(struct api_call *call)
+{
+    bool is_open = call->route->auth == AUTH_NONE;
+    return is_open ? OK : api_check_lead(call->api, &call->why);
+}
+
+static enum err take_request(struct api_call *call)
+{
+    struct exchange *x = call->x;
+    if (takes_json(call->route) && x->body.len >= bom.len &&
+        !memcmp(x->body.ptr, bom.ptr, bom.len))
+        x->body = slice_from(x->body, bom.len);
+    unread_tell_whole_body(call);
+    enum err refused = take_no_bom(call);
+    return refused ? refused : call->route->handle(call);
+}
+
+static void handle(struct api_call *call)
+{
+    enum err refused = check_lead(call);
+    if (refused) {
+        end_early(call, refused);
+        return;
+    }
+    refused = take_request(call);
+    if (refused)
+        api_reply_error(call, refused);
+}
+
+static void on_request(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call && call->early)
+        early_call_complete(call->early);
+    else if (call && is_still_let_in(call))
+        handle(call);
+}
+
+void api_enter_early(struct api_call *call, bool complete)
+{
+    struct exchange *x = call->x;
+    struct buf none = { 0 }; /* its route was found */
+    if (!let_in(call, &none))
+        return;
+    if (complete)
+        handle(call);
+    else
+        http_body_resume(x);
+}
+
+static void on_gone(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call)
+        end_early(call, OK);
+}
+
+static void on_drained(void *owner, struct exchange *x)
+{
+    struct api_call *call = x->call;
+    (void)owner;
+    if (call && call->on_drained)
+        call->on_drained(call);
+}
+
+struct http_handler api_handler(void)
+{
+    return (struct http_handler){ .on_head = on_head,
+                                  .on_body = on_body,
+                                  .on_request = on_request,
+                                  .on_gone = on_gone,
+                                  .on_drained = on_drained,
+                                  .on_refused = request_log_refusal };
+}

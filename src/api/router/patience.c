@@ -1,0 +1,88 @@
+/* patience.c - looks at the calls that are under way while the store fails.
+ *
+ *   every second: does the store fail? ─► commands behind a commit: refused
+ *                                     └─► each call that an operation will reply to, and that
+ *                                         has waited for 2 s ─► 503, and the operation goes on
+ *
+ * What was not sent to the database yet is refused, here or by the store itself. What was sent may have
+ * been written, so the store says nothing before it knows; but a client that hears nothing for
+ * minutes is not served. It is told that nobody knows: with the same idempotency key it may
+ * ask again.
+ *
+ * A call that is held on purpose, a poll or a dequeue, has an on_gone, and waits for no write;
+ * reads lose their patience by themselves. */
+#include "api/router/patience.h"
+
+#include "api/request/call.h"
+#include "base/mem.h"
+
+enum { EVERY_MS = 1000, WAITS_US = 2000000, AT_ONCE = 256 };
+
+struct patience {
+    struct api *api;
+    struct timer timer;
+    uint32_t kind;
+};
+
+static struct loop *loop_of(const struct patience *patience)
+{
+    return engine_loop(api_engine(patience->api));
+}
+
+static bool has_waited(const struct api_call *call)
+{
+    bool changes = call->x->method != HTTP_GET_ && call->x->method != HTTP_HEAD_;
+    return changes && call->busy && !call->on_gone && http_is_awaited(call->x) &&
+           http_elapsed_us(call->x) >= WAITS_US;
+}
+
+/* False: there are more than one turn has time for. */
+static bool answer_calls(struct api *api)
+{
+    size_t count = 0;
+    list_each (link, api_calls(api)) {
+        struct api_call *call = container_of(link, struct api_call, link);
+        if (!has_waited(call))
+            continue;
+        explain(&call->why, ERR_STORE,
+                "The database does not answer, and nobody knows yet whether this was done: "
+                "try again, with the same idempotency key if it is a trigger");
+        api_reply_early(call, ERR_STORE);
+        list_remove(&call->link);
+        if (++count == AT_ONCE)
+            return false;
+    }
+    return true;
+}
+
+static void on_time(struct timer *timer)
+{
+    struct patience *patience = container_of(timer, struct patience, timer);
+    struct engine *engine = api_engine(patience->api);
+    bool failing = engine_store(engine)->failing, through = true;
+    if (failing) {
+        engine_refuse_waiting(engine);
+        through = answer_calls(patience->api);
+    }
+    loop_set_timer(loop_of(patience), timer, patience->kind, through ? EVERY_MS : 1);
+}
+
+struct patience *patience_create(struct api *api)
+{
+    if (!engine_store(api_engine(api))->ops->hurry)
+        return NULL; /* it answers whatever becomes of its disk */
+    struct patience *patience = mem_new(struct patience);
+    struct loop *loop = engine_loop(api_engine(api));
+    patience->api = api;
+    patience->kind = timers_kind(loop_timers(loop), on_time);
+    loop_set_timer(loop, &patience->timer, patience->kind, EVERY_MS);
+    return patience;
+}
+
+void patience_destroy(struct patience *patience)
+{
+    if (!patience)
+        return;
+    timers_clear(loop_timers(loop_of(patience)), &patience->timer);
+    free(patience);
+}

@@ -1,0 +1,323 @@
+/* services.c - makes, starts, drains and stops what the calls of all clients share.
+ *
+ *   created ─► not ready: calls are refused ─► ready ─► draining: what is held is answered
+ *                                                          └► stopped ─► destroyed */
+#include "api/router/services.h"
+
+#include "accounts/auth/logins.h"
+#include "api/artifacts/artifacts.h"
+#include "api/batches/open_batches.h"
+#include "api/bulk/bulk.h"
+#include "api/deployments/deployments.h"
+#include "api/envvars/envvars.h"
+#include "api/realtime/events.h"
+#include "api/realtime/long_polls.h"
+#include "api/realtime/sockets.h"
+#include "api/request/parts.h"
+#include "api/request/routes.h"
+#include "api/router/dispatch.h"
+#include "api/router/early_calls.h"
+#include "api/router/leaving.h"
+#include "api/router/openapi.h"
+#include "api/router/patience.h"
+#include "api/router/rate_limit.h"
+#include "api/router/revocation.h"
+#include "api/schedules/schedules.h"
+#include "api/schedules/timezones.h"
+#include "api/streams/streams.h"
+#include "api/telemetry/trace_shares.h"
+#include "api/telemetry/traces.h"
+#include "api/worker_notices/run_notifications.h"
+#include "base/mem.h"
+
+enum { HELD_AT_ONCE = 8 };
+
+struct services {
+    struct api api; /* first: what the calls reach */
+    struct revocation *revocation;
+    struct trace_shares *trace_shares;
+    struct patience *patience;
+    struct leaving *leaving;
+    struct deferred draining, doubting;
+    struct list doubted;   // api_call::held; held when a doubt began, and not checked yet
+    size_t traces_written; /* of the drain: place among them */
+};
+
+static struct services *services_of(struct api *api)
+{
+    return container_of(api, struct services, api);
+}
+
+static void drain_some(struct deferred *draining);
+static void doubt_some(struct deferred *doubting);
+
+struct api *api_create(struct engine *engine, struct schedules *schedules,
+                       struct auth *auth, struct accounts *accounts,
+                       const struct api_options *options)
+{
+    struct services *services = mem_new(struct services);
+    struct api *api = &services->api;
+    api->engine = engine;
+    api->schedules = schedules;
+    api->auth = auth;
+    api->accounts = accounts;
+    api->options = *options;
+    api->sockets = sockets_create(engine_loop(engine));
+    api->long_polls = long_polls_create(engine_loop(engine));
+    api->events = events_create(engine_loop(engine));
+    api->run_notifications = run_notifications_create(api);
+    const struct trace_limits limits = { .rows = options->trace_rows,
+                                         .bytes = options->trace_bytes };
+    api->traces = traces_create(engine, accounts, &limits);
+    api->envvars = envvars_create(engine_loop(engine), accounts_vault(accounts));
+    rooms_init(&api->rooms);
+    api->streams =
+        streams_create(engine_loop(engine), &api->rooms, (size_t)options->stream_memory,
+                       (size_t)options->stream_bytes);
+    api->open_batches = open_batches_create(engine_loop(engine), &api->rooms);
+    api->bulks = bulks_create(engine);
+    api->logins = logins_create();
+    api->artifacts =
+        artifacts_create(engine_loop(engine), options->data, options->deploy_bundle);
+    const struct deployment_options deployments = { .data = options->data,
+                                                    .hold_ms = options->deploy_hold_ms,
+                                                    .timeout_ms =
+                                                        options->deploy_timeout_ms,
+                                                    .keep = options->keep_versions,
+                                                    .executes = options->executes };
+    api->deployments = deployments_create(api, &deployments);
+    api->areas = api_areas(&api->area_count);
+    api->routes = routes_create(api->areas, api->area_count);
+    api->document = openapi_write(api->areas, api->area_count);
+    api->timezones = timezones_list_installed();
+    list_init(&api->held);
+    list_init(&api->calls);
+    list_init(&services->draining.link);
+    services->draining.fn = drain_some;
+    list_init(&services->doubting.link);
+    list_init(&services->doubted);
+    services->doubting.fn = doubt_some;
+    services->revocation = revocation_create(api);
+    const struct trace_share_limits shares = { .environment = options->trace_share,
+                                               .project = options->project_trace_share };
+    services->trace_shares = trace_shares_create(engine, accounts, api->traces, &shares);
+    services->patience = patience_create(api);
+    services->leaving = leaving_create(api);
+    api->early_calls = early_calls_create(engine_loop(engine), api_enter_early);
+    api->rate_limit = rate_limit_create(engine_loop(engine), options->rate_limit);
+    api->not_ready = "starting";
+    return api;
+}
+
+void api_destroy(struct api *api)
+{
+    if (!api)
+        return;
+    struct services *services = services_of(api);
+    loop_cancel_deferred(&services->draining);
+    loop_cancel_deferred(&services->doubting);
+    revocation_destroy(services->revocation);
+    patience_destroy(services->patience);
+    leaving_destroy(services->leaving);
+    rate_limit_destroy(api->rate_limit);
+    early_calls_destroy(api->early_calls);
+    routes_destroy(api->routes);
+    open_batches_destroy(api->open_batches);
+    deployments_destroy(api->deployments);
+    artifacts_destroy(api->artifacts);
+    bulks_stop(api->bulks, NULL);
+    bulks_destroy(api->bulks);
+    logins_destroy(api->logins);
+    streams_destroy(api->streams);
+    bytes_unref(api->document);
+    bytes_unref(api->timezones);
+    long_polls_stop(api->long_polls, NULL);
+    free(api->long_polls);
+    free(api->events);
+    run_notifications_destroy(api->run_notifications);
+    trace_shares_destroy(services->trace_shares);
+    traces_destroy(api->traces);
+    envvars_destroy(api->envvars);
+    free(api->sockets);
+    rooms_finish(&api->rooms);
+    free(services);
+}
+
+void api_add_environment(struct api *api, struct account *account)
+{
+    struct environment *env = engine_add_environment(
+        api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
+    engine_count_with(api->engine, env, account_of_keys(account)->number);
+    rooms_put_inside(&api->rooms, env, account->project, &api->options);
+    engine_join_stored(api->engine, account->number, &account->project->stored);
+    engine_join_finished(env, &account->project->finished);
+}
+
+void api_retire_environment(struct api *api, const struct account *account)
+{
+    struct engine *engine = api_engine(api);
+    struct environment *env = engine_environment(engine, account->number);
+    if (!env || engine_is_retired(env))
+        return;
+    schedules_retire(api->schedules, env);
+    deployments_retire(api->deployments, env);
+    engine_retire_environment(engine, env);
+    leaving_add(services_of(api)->leaving, account->number);
+}
+
+/* A call leaves the list when it is answered, or before. */
+static void answer_held(struct api *api)
+{
+    struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
+    call->on_drain(call);
+}
+
+void api_stop(struct api *api)
+{
+    struct services *services = services_of(api);
+    early_calls_end(api->early_calls);
+    loop_cancel_deferred(&services->draining);
+    loop_cancel_deferred(&services->doubting);
+    trace_shares_stop(services->trace_shares);
+    list_move_all(&api->held, &services->doubted);
+    while (!list_empty(&api->held))
+        answer_held(api);
+    bulks_stop(api->bulks, NULL);
+    long_polls_stop(api->long_polls, NULL);
+    traces_write_all(api->traces);
+}
+
+/* Thousands of calls may be held or have left an echo, and 64 MiB of traces not be written. */
+static void drain_some(struct deferred *draining)
+{
+    struct services *services = container_of(draining, struct services, draining);
+    struct api *api = &services->api;
+    struct stint stint = loop_stint(engine_loop(api->engine));
+    bool all = bulks_stop(api->bulks, &stint);
+    while (all && !list_empty(&api->held) && stint_goes_on_by(&stint, HELD_AT_ONCE))
+        answer_held(api);
+    if (!all || !list_empty(&api->held) ||
+        traces_write_some(api->traces, &services->traces_written, &stint) ||
+        !long_polls_stop(api->long_polls, &stint))
+        loop_defer(engine_loop(api->engine), draining);
+}
+
+/* A call that ends now is a read that waited, and so 503 (reply.c), or has nothing for its
+ * client. */
+static void doubt_some(struct deferred *doubting)
+{
+    struct services *services = container_of(doubting, struct services, doubting);
+    struct api *api = &services->api;
+    struct stint stint = loop_stint(engine_loop(api->engine));
+    if (!api_doubt(api))
+        list_move_all(&api->held, &services->doubted);
+    while (!list_empty(&services->doubted) && stint_goes_on_by(&stint, HELD_AT_ONCE)) {
+        struct api_call *call =
+            container_of(list_take(&services->doubted), struct api_call, held);
+        if (call->bears_doubt)
+            list_append(&api->held, &call->held);
+        else
+            call->on_drain(call);
+    }
+    if (!list_empty(&services->doubted))
+        loop_defer(engine_loop(api->engine), doubting);
+}
+
+void api_begin_doubt(struct api *api)
+{
+    struct services *services = services_of(api);
+    list_move_all(&services->doubted, &api->held);
+    loop_defer(engine_loop(api->engine), &services->doubting);
+}
+
+void api_end_doubt(struct api *api)
+{
+    certainty_return(engine_certainty(api->engine));
+}
+
+void api_move(struct api *api)
+{
+    sockets_move(api->sockets);
+    run_notifications_move(api->run_notifications);
+    api_drain(api);
+}
+
+bool api_has_drained(const struct api *api)
+{
+    const struct services *services = container_of(api, const struct services, api);
+    return list_empty(&services->draining.link) && list_empty(&services->doubted) &&
+           list_empty(&api->held);
+}
+
+void api_serve_on(struct api *api)
+{
+    api->serves_on = true;
+}
+
+void api_drain_sockets(struct api *api, int64_t timeout_ms, bool has_next)
+{
+    sockets_drain(api->sockets, timeout_ms, has_next);
+    run_notifications_drain(api->run_notifications,
+                            has_next ? DRAIN_LINGER_MS : timeout_ms / 3);
+}
+
+void api_drain(struct api *api)
+{
+    drain_some(&services_of(api)->draining);
+}
+
+void api_drain_held(struct api *api)
+{
+    if (!list_empty(&api->held))
+        drain_some(&services_of(api)->draining);
+}
+
+/* What a crash has left of an upload is told by what deployments are there. */
+enum err api_start(struct api *api, struct failure *why)
+{
+    enum err err = deployments_start(api->deployments, why);
+    return err ? err : artifacts_start(api->artifacts, why);
+}
+
+bool api_may_end(struct api *api)
+{
+    artifacts_stop(api->artifacts);
+    return deployments_stop(api->deployments);
+}
+
+void api_reload(struct api *api, const struct api_options *options)
+{
+    bool rate_is_same = api->options.rate_limit == options->rate_limit;
+    api->options = *options;
+    for (struct account *account = NULL;
+         (account = accounts_next(api->accounts, account));) {
+        struct environment *env = engine_environment(api->engine, account->number);
+        if (env)
+            rooms_put_inside(&api->rooms, env, account->project, options);
+    }
+    engine_look_for_room(api->engine);
+    if (rate_is_same)
+        return;
+    rate_limit_destroy(api->rate_limit);
+    api->rate_limit = rate_limit_create(engine_loop(api->engine), options->rate_limit);
+}
+
+void api_set_ready(struct api *api, const char *reason)
+{
+    api->not_ready = reason;
+    api->serves_on = api->may_lead_soon = false;
+    early_calls_enter(api->early_calls);
+    if (!reason)
+        bulks_start(api->bulks);
+}
+
+void api_refuse_early(struct api *api)
+{
+    early_calls_enter(api->early_calls);
+}
+
+void api_stand_by(struct api *api, const char *reason)
+{
+    api->not_ready = reason;
+    api->may_lead_soon = engine_store(api->engine)->ops->lead; /* of several processes */
+}

@@ -1,0 +1,124 @@
+/* stats.c - the samples of an environment (core/counters/stats.h), for plots of the last
+ * hours. */
+#include <inttypes.h>
+
+#include "api/request/route.h"
+#include "api/runs/run_counts.h"
+#include "base/text.h"
+#include "core/live/sampling.h"
+
+enum { NO_BODY = 4096 };
+
+/* since: a time, Unix ms, or a duration back from now. */
+static enum err read_since(struct api_call *call, int64_t now_ms, int64_t *since)
+{
+    struct slice text = api_query(call, "since");
+    uint64_t unix_ms;
+    int64_t duration;
+    *since = 0;
+    if (!text.len)
+        return OK;
+    if (!text_to_u64(text, &unix_ms) && unix_ms <= (uint64_t)text_time_max_ms)
+        *since = (int64_t)unix_ms;
+    else if (!text_to_duration_ms(text, &duration))
+        *since = now_ms - duration;
+    else if (text_to_time(text, since))
+        return explain(&call->why, ERR_INVALID,
+                       "since: must be a time such as 2026-01-31T12:00:00Z, milliseconds "
+                       "since 1970, or a duration such as 1h");
+    return OK;
+}
+
+static void add_ms(struct buf *out, uint32_t us)
+{
+    buf_print(out, "%" PRIu32 ".%03" PRIu32, us / 1000, us % 1000);
+}
+
+static void add_sample(struct buf *out, const struct stats_sample *sample,
+                       enum vocabulary vocabulary)
+{
+    uint64_t counts[RUN_STATUS_COUNT] = { 0 };
+    int64_t end = sample->at + STATS_INTERVAL_MS;
+    for (int i = 0; i < FIGURES_ENDS; i++)
+        counts[RUN_CANCELED + i] = sample->ends[i];
+    buf_add_text(out, "{\"at\":");
+    buf_add_json_time(out, sample->at);
+    buf_print(out, ",\"triggers\":%" PRIu32 ",\"ends\":", sample->triggers);
+    run_counts_add(vocabulary, counts, out);
+    buf_print(out, ",\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", sample->queued);
+    if (sample->queued_since)
+        buf_print(out, "%" PRId64,
+                  end > sample->queued_since ? end - sample->queued_since : 0);
+    else
+        buf_add_text(out, "null");
+    buf_add_text(out, ",\"deliveryMs\":");
+    if (sample->deliveries) {
+        buf_add_text(out, "{\"p50\":");
+        add_ms(out, sample->p50_us);
+        buf_add_text(out, ",\"p99\":");
+        add_ms(out, sample->p99_us);
+        buf_add_char(out, '}');
+    } else {
+        buf_add_text(out, "null");
+    }
+    buf_add_char(out, '}');
+}
+
+static enum err show_stats(struct api_call *call)
+{
+    const struct run_filter all = { .is_test = -1 };
+    struct environment *env = call->env;
+    int64_t now = loop_wall_ms(env->loop), since;
+    struct buf out = { 0 };
+    if (!api_identity_may_list(call->identity, &all))
+        return ERR_FORBIDDEN;
+    if (read_since(call, now, &since))
+        return ERR_INVALID;
+    sampling_pass(env);
+    const struct stats *stats = &env->stats;
+    int64_t kept = stats->open.at - STATS_KEPT_MS;
+    int64_t from = stats->from > kept ? stats->from : kept;
+    if (from < since)
+        from = since;
+    buf_print(&out, "{\"intervalMs\":%d,\"from\":", STATS_INTERVAL_MS);
+    buf_add_json_time(&out, from);
+    buf_add_text(&out, ",\"to\":");
+    buf_add_json_time(&out, stats->open.at);
+    buf_add_text(&out, ",\"samples\":[");
+    /* The first sample began before the environment was seen. */
+    size_t first = stats_find(stats, from - STATS_INTERVAL_MS + 1);
+    for (size_t i = first; i < stats->count; i++) {
+        if (i > first)
+            buf_add_char(&out, ',');
+        add_sample(&out, stats_at(stats, i), call->vocabulary);
+    }
+    buf_add_text(&out, "]}");
+    api_reply_json(call, 200, buf_slice(&out));
+    buf_finish(&out);
+    return OK;
+}
+
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_GET_, .path = "/api/v1/environments/stats",
+      .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = NO_BODY, .handle = show_stats,
+      .id = "environment_stats_v1",
+      .summary = "What happened in the last six hours, in samples of ten seconds",
+      .query = "since?: string",
+      .reply = "EnvironmentStats" },
+    { 0 },
+};
+/* clang-format on */
+
+static const struct schema schemas[] = {
+    { "EnvironmentStats",
+      "{intervalMs: integer, from: datetime, to: datetime, samples: StatsSample[]}" },
+    { "StatsSample", "{at: datetime, triggers: integer, ends: RunCounts, queued: integer,"
+                     " oldestQueuedMs: integer|null, deliveryMs: StatsDelivery|null}" },
+    { "StatsDelivery", "{p50: number, p99: number}" },
+    { 0 },
+};
+
+const struct area stats_area = {
+    .tag = "environments", .is_for_users = true, .routes = routes, .schemas = schemas
+};

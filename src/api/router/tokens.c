@@ -1,0 +1,311 @@
+/* tokens.c - public access tokens: what clients put into those they sign, and those that
+ * are signed here. */
+#include <ctype.h>
+#include <math.h>
+
+#include "accounts/auth/jwt.h"
+#include "api/request/project.h"
+#include "api/request/route.h"
+#include "base/json/json_tree.h"
+#include "base/json/scan.h"
+#include "core/wire/shape.h"
+
+enum {
+    CLAIMS_BODY = 65536, /* nothing is expected; what some client sends is not minded */
+    TOKEN_BODY = 65536,
+    DEFAULT_S = 3600,
+    LONGEST_S = 30 * 24 * 3600,
+    LONGEST_FOR_USER_S = 3600,
+    SCOPES_MAX = 100,
+    DIGITS_MAX = 23,
+};
+
+static enum err show_claims(struct api_call *call)
+{
+    api_reply_value(call, 200, json_pack("{s:s, s:b}", "sub", call->account->id, "pub", 1));
+    return OK;
+}
+
+/* ---- when it expires ---- */
+
+static double unit_seconds(struct slice unit)
+{
+    static const struct {
+        const char *names; /* each with a space before and behind it */
+        double seconds;
+    } units[] = {
+        { " s sec secs second seconds ", 1 }, { " m min mins minute minutes ", 60 },
+        { " h hr hrs hour hours ", 3600 },    { " d day days ", 86400 },
+        { " w week weeks ", 7 * 86400 },      { " y yr yrs year years ", 365.25 * 86400 },
+    };
+    char wanted[16];
+    if (unit.len > 8)
+        return 0;
+    snprintf(wanted, sizeof(wanted), " %.*s ", SLICE_ARG(unit));
+    for (char *c = wanted; *c; c++)
+        *c = (char)tolower((unsigned char)*c);
+    for (size_t i = 0; unit.len && i < sizeof(units) / sizeof(units[0]); i++)
+        if (strstr(units[i].names, wanted))
+            return units[i].seconds;
+    return 0;
+}
+
+/* "1h", "24hr", "2 days", "1.5 hours": seconds; 0 for anything else. */
+static double read_span(struct slice text)
+{
+    size_t digits = 0;
+    double count;
+    while (digits < text.len && digits < DIGITS_MAX &&
+           (isdigit((unsigned char)text.ptr[digits]) || text.ptr[digits] == '.'))
+        digits++;
+    if (!scan_number((struct slice){ text.ptr, digits }, &count))
+        return 0;
+    return count * unit_seconds(slice_trim(slice_from(text, digits)));
+}
+
+/* Reads when the token ends: a text is counted from now, a number is the second itself. */
+static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
+                            int64_t *lives_ms)
+{
+    double lives = 0;
+    if (!value)
+        lives = DEFAULT_S;
+    else if (json_is_string(value))
+        lives = read_span(
+            (struct slice){ json_string_value(value), json_string_length(value) });
+    else if (json_is_number(value))
+        lives = floor(json_number_value(value)) - floor((double)now_ms / 1000);
+    bool is_for_user = call->identity->user;
+    if (lives > (double)(is_for_user ? LONGEST_FOR_USER_S : LONGEST_S))
+        return explain(&call->why, ERR_INVALID,
+                       "expirationTime is more than %s away: ask for less",
+                       is_for_user ? "an hour" : "30 days");
+    if (!(lives > 0))
+        return explain(&call->why, ERR_INVALID,
+                       "expirationTime must be a span like 1h or 2 days, or a Unix time in "
+                       "seconds that is to come");
+    *lives_ms = (int64_t)(lives * 1000);
+    return OK;
+}
+
+/* ---- signing ---- */
+
+static enum err check_scopes(struct api_call *call, const json_t *scopes)
+{
+    size_t i;
+    json_t *scope;
+    if (!json_is_array(scopes) || !json_array_size(scopes) ||
+        json_array_size(scopes) > SCOPES_MAX)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: scopes must be an array of 1 to %d strings",
+                       SCOPES_MAX);
+    json_array_foreach(scopes, i, scope)
+    {
+        if (!json_string_length(scope))
+            return explain(&call->why, ERR_INVALID,
+                           "Invalid request body: scopes[%zu] must be a string like "
+                           "read:runs:run_1234",
+                           i);
+    }
+    return OK;
+}
+
+static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms,
+                           int64_t lives_ms)
+{
+    int64_t now = now_ms / 1000;
+    struct buf text = { 0 }, token = { 0 };
+
+    json_object_set_new(claims, "sub", json_string(call->account->id));
+    json_object_set_new(claims, "pub", json_true());
+    json_object_set_new(claims, "iat", json_integer(now));
+    json_object_set_new(claims, "iss", json_string("https://id.trigger.dev"));
+    json_object_set_new(claims, "aud", json_string("https://api.trigger.dev"));
+    json_object_set_new(claims, "exp", json_integer((now_ms + lives_ms) / 1000));
+    json_tree_write(claims, &text);
+    json_decref(claims);
+    jwt_sign(buf_slice(&text), slice_of(call->account->secret_key), &token);
+    buf_finish(&text);
+    enum err err = OK;
+    if (token.len > JWT_TEXT_MAX)
+        err = explain(&call->why, ERR_INVALID,
+                      "The token would be larger than %d bytes: ask for fewer scopes",
+                      JWT_TEXT_MAX);
+    else
+        api_reply_value(call, 200, json_pack("{s:s%}", "token", token.ptr, token.len));
+    buf_finish(&token);
+    return err;
+}
+
+/* What a token shall have; borrowed from the body, NULL: not said. */
+struct token_wishes {
+    json_t *scopes, *once, *realtime, *expiry;
+    const char *once_name;
+};
+
+/* What makes a token narrower is understood or refused: left out, the token would be wider
+ * than it was meant. */
+static enum err check_limits(struct api_call *call, const struct token_wishes *wishes)
+{
+    const json_t *columns = json_object_get(wishes->realtime, "skipColumns"), *column;
+    size_t i;
+    if (wishes->once && !json_is_boolean(wishes->once))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: %s must be true or false", wishes->once_name);
+    if (wishes->realtime && !json_is_object(wishes->realtime))
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: realtime must be an object");
+    bool right = !columns || json_is_array(columns);
+    json_array_foreach(columns, i, column) right &= json_is_string(column);
+    if (!right)
+        return explain(&call->why, ERR_INVALID,
+                       "Invalid request body: realtime.skipColumns must be an array of "
+                       "strings");
+    json_array_foreach(columns, i, column)
+    {
+        const char *name = json_string_value(column);
+        if (!shape_column(slice_of(name), VOCABULARY_B))
+            return explain(
+                &call->why, ERR_INVALID,
+                "Invalid request body: realtime.skipColumns names '%.60s', which "
+                "is no column that can be left out",
+                name);
+    }
+    return OK;
+}
+
+static int64_t now_of(const struct api_call *call)
+{
+    return loop_wall_ms(engine_loop(api_engine(call->api)));
+}
+
+/* Gives the token an id, so that two made in the same second are two. */
+static void limit_to_one_use(json_t *claims, int64_t now_ms)
+{
+    char id[ID_MAX];
+    text_make_id("token", now_ms, id);
+    json_object_set_new(claims, "otu", json_true());
+    json_object_set_new(claims, "jti", json_string(id));
+}
+
+/* Says who asks: what the token may do beyond other public ones, it may do for this user, as
+ * long as the personal token is good (auth.h). */
+static void add_actor(const struct identity *identity, json_t *claims)
+{
+    char id[SECRET_ID_LEN + 1];
+    secret_show_id(identity->secret, id);
+    json_object_set_new(claims, "act",
+                        json_pack("{s:s, s:s}", "sub", identity->user->id, "pat", id));
+}
+
+static enum err sign_wished(struct api_call *call, const struct token_wishes *wishes)
+{
+    int64_t now_ms = now_of(call), lives_ms;
+    enum err err = check_limits(call, wishes);
+    if (!err)
+        err = read_expiry(call, wishes->expiry, now_ms, &lives_ms);
+    if (err)
+        return err;
+    json_t *claims = json_object();
+    if (wishes->scopes)
+        json_object_set(claims, "scopes", wishes->scopes);
+    if (json_is_true(wishes->once))
+        limit_to_one_use(claims, now_ms);
+    if (wishes->realtime)
+        json_object_set(claims, "realtime", wishes->realtime);
+    if (call->identity->user)
+        add_actor(call->identity, claims);
+    return sign_token(call, claims, now_ms, lives_ms);
+}
+
+static enum err make_public(struct api_call *call)
+{
+    json_t *body;
+    enum err err = api_read_json(call, &body);
+    if (err)
+        return err;
+    const struct token_wishes wishes = { .scopes = json_object_get(body, "scopes"),
+                                         .once = json_object_get(body, "oneTimeUse"),
+                                         .once_name = "oneTimeUse",
+                                         .realtime = json_object_get(body, "realtime"),
+                                         .expiry =
+                                             json_object_get(body, "expirationTime") };
+    err = check_scopes(call, wishes.scopes);
+    if (!err)
+        err = sign_wished(call, &wishes);
+    json_decref(body);
+    return err;
+}
+
+/* Makes a token with the claims that the SDKs put into those that they sign themselves. */
+static enum err make_token(struct api_call *call)
+{
+    json_t *body = NULL;
+    enum err err = OK;
+    if (slice_trim(call->x->body).len)
+        err = api_read_json(call, &body);
+    if (err)
+        return err;
+    const json_t *claims = json_object_get(body, "claims");
+    const struct token_wishes wishes = { .scopes = json_object_get(claims, "scopes"),
+                                         .once = json_object_get(claims, "otu"),
+                                         .once_name = "claims.otu",
+                                         .realtime = json_object_get(claims, "realtime"),
+                                         .expiry =
+                                             json_object_get(body, "expirationTime") };
+    bool none = json_is_array(wishes.scopes) && !json_array_size(wishes.scopes);
+    if (claims && !json_is_object(claims))
+        err = explain(&call->why, ERR_INVALID, "claims: must be an object");
+    else if (wishes.scopes && !none)
+        err = check_scopes(call, wishes.scopes);
+    if (!err)
+        err = sign_wished(call, &wishes);
+    json_decref(body);
+    return err;
+}
+
+/* For a person: of any environment of the project, for an hour at most. */
+static enum err make_token_of(struct api_call *call)
+{
+    struct account *account;
+    enum err refused =
+        project_find_environment(call, call->params[0], call->params[1], &account);
+    if (refused)
+        return refused;
+    if (account->type == ENVIRONMENT_PREVIEW && !account->parent)
+        return explain(&call->why, ERR_INVALID,
+                       "preview has runs in its branches only: name one in "
+                       "x-trigger-branch");
+    api_enter_environment(call, account);
+    return make_token(call);
+}
+
+/* clang-format off */
+static const struct route routes[] = {
+    { .method = HTTP_POST_, .path = "/api/v1/auth/jwt/claims",
+      .auth = AUTH_KEY | RATE_FREE, .body_limit = CLAIMS_BODY, .handle = show_claims,
+      .id = "get_jwt_claims_v1", .summary = "Claims for a token that the client signs",
+      .reply = "{sub: string, pub: boolean}" },
+    { .method = HTTP_POST_, .path = "/api/v1/auth/public-tokens",
+      .auth = AUTH_KEY, .body_limit = TOKEN_BODY, .handle = make_public,
+      .id = "create_public_token_v1", .summary = "Sign a public access token",
+      .body = "{scopes: string[], expirationTime?: string|number, oneTimeUse?: boolean, "
+          "realtime?: {skipColumns?: string[], ...}, ...}",
+      .reply = "{token: string}" },
+    { .method = HTTP_POST_, .path = "/api/v1/auth/jwt",
+      .auth = AUTH_KEY, .body_limit = TOKEN_BODY, .handle = make_token,
+      .id = "create_jwt_v1", .summary = "Sign a token with claims",
+      .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
+          "string[], ...}, ...}, expirationTime?: string|number, ...}",
+      .reply = "{token: string}" },
+    { .method = HTTP_POST_, .path = "/api/v1/projects/{projectRef}/{env}/jwt",
+      .auth = AUTH_PERSONAL, .body_limit = TOKEN_BODY, .handle = make_token_of,
+      .id = "create_environment_jwt_v1", .summary = "Sign a token of an environment",
+      .body = "{claims?: {scopes?: string[], otu?: boolean, realtime?: {skipColumns?: "
+          "string[], ...}, ...}, expirationTime?: string|number, ...}",
+      .reply = "{token: string}" },
+    { 0 },
+};
+/* clang-format on */
+
+const struct area tokens_area = { .tag = "tokens", .is_for_users = true, .routes = routes };

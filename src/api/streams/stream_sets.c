@@ -1,0 +1,247 @@
+/* stream_sets.c - the streams of each environment, and how a chunk is encoded.
+ *
+ * An output is shown in the first format of the SDKs, one chunk an event:
+ *
+ *     id: 1732170000000-7          its time, and its number: a gap is what was dropped
+ *     data: {"token":"Hello"}
+ *
+ * and an input in the second, because tasks read it by sequence number:
+ *
+ *     id: 7
+ *     event: batch
+ *     data: {"records":[{"seq_num":7,"timestamp":…,"body":"…","headers":[]}]} */
+#include "api/streams/stream_sets.h"
+
+#include <inttypes.h>
+
+#include "api/request/rooms.h"
+#include "base/json/scan.h"
+#include "base/mem.h"
+
+enum {
+    ENVIRONMENTS_FULL = 4, /* preview branches may be many */
+    DROPPED_AT_ONCE = 64,
+    FORGOTTEN_AT_ONCE = 64,
+};
+
+/* ---- the sets ---- */
+
+struct stream_set *streams_of(struct streams *streams, struct environment *env)
+{
+    void **set = slots_at(&streams->sets, env->number);
+    if (!*set) {
+        *set = mem_new(struct stream_set);
+        stream_set_init(*set, streams->budget, streams->stream_bytes,
+                        loop_wall_ms(streams->loop));
+        ((struct stream_set *)*set)->room = &rooms_of(streams->rooms, env)->streams;
+    }
+    return *set;
+}
+
+/* Room of its environment, of its project and of all; less than it had when it made some. */
+static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
+{
+    if (set->bytes > had)
+        room_take(set->room, set->bytes - had);
+    else
+        room_give(set->room, had - set->bytes);
+    streams->bytes += set->bytes - had;
+}
+
+/* One chunk, or more when their stream goes. */
+static void drop_of(struct streams *streams, struct stream_set *set)
+{
+    size_t had = set->bytes;
+    stream_set_drop(set);
+    count_bytes(streams, set, had);
+}
+
+/* There may be a million chunks, each with memory of its own. */
+bool streams_forget(struct streams *streams, const struct environment *env,
+                    struct stint *stint)
+{
+    struct stream_set *set = slots_get(&streams->sets, env->number);
+    if (!set)
+        return true;
+    while (set->bytes) {
+        if (!stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
+            return false;
+        drop_of(streams, set);
+    }
+    stream_set_finish(set);
+    free(set);
+    *slots_at(&streams->sets, env->number) = NULL;
+    return true;
+}
+
+enum err streams_check_key(struct slice key, struct failure *why)
+{
+    bool right = key.len && key.len <= RUN_STREAM_KEY_MAX;
+    for (size_t i = 0; i < key.len && right; i++)
+        right = (unsigned char)key.ptr[i] >= ' ' && key.ptr[i] != 0x7f;
+    return right ? OK
+                 : explain(why, ERR_INVALID,
+                           "The key of a stream has 1 to %d bytes and no control character",
+                           RUN_STREAM_KEY_MAX);
+}
+
+enum err streams_unknown(struct failure *why)
+{
+    return explain(why, ERR_NOT_FOUND, "Run not found");
+}
+
+/* ---- chunks ---- */
+
+static const char *find_byte(const char *from, const char *end, char byte)
+{
+    const char *found = from < end ? memchr(from, byte, (size_t)(end - from)) : NULL;
+    return found ? found : end;
+}
+
+/* Megabytes without a line break are passed over fast. *feed, NULL at first, is the next line
+ * feed, so that each byte is looked at twice at most. */
+static const char *end_of_line(const char *from, const char *end, const char **feed)
+{
+    if (!*feed || *feed < from)
+        *feed = find_byte(from, end, '\n');
+    return find_byte(from, *feed, '\r');
+}
+
+/* A line of an event ends at a line feed, a carriage return, or both: none of them gets
+ * into one. */
+static void add_data_lines(struct buf *out, struct slice data)
+{
+    const char *at = data.ptr, *end = data.ptr + data.len, *feed = NULL;
+    bool more = true;
+    while (more) {
+        const char *stop = end_of_line(at, end, &feed);
+        buf_add_text(out, "data: ");
+        buf_add(out, (struct slice){ at, (size_t)(stop - at) });
+        buf_add_char(out, '\n');
+        more = stop < end;
+        at = stop + more;
+        if (more && *stop == '\r' && at < end && *at == '\n')
+            at++;
+    }
+    buf_add_char(out, '\n');
+}
+
+static void encode_output(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    buf_add_text(out, "id: ");
+    buf_add_number(out, at_ms);
+    buf_add_char(out, '-');
+    buf_add_number(out, (int64_t)index);
+    buf_add_char(out, '\n');
+    add_data_lines(out, data);
+}
+
+/* The body is text in the record. The SDK parses what is text in the body once more, so
+ * only texts are made that of the data. */
+static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
+{
+    struct buf body = { 0 };
+    char id[ID_MAX];
+    text_make_id("inp", at_ms, id);
+    buf_add_text(&body, "{\"data\":");
+    if (data.ptr[0] == '"')
+        buf_add_json(&body, data);
+    else
+        buf_add(&body, data);
+    buf_print(&body, ",\"id\":\"%s\"}", id);
+    buf_print(out,
+              "id: %" PRIu64 "\nevent: batch\n"
+              "data: {\"records\":[{\"seq_num\":%" PRIu64 ",\"timestamp\":%" PRId64
+              ",\"body\":",
+              index, index, at_ms);
+    buf_add_json(out, buf_slice(&body));
+    buf_add_text(out, ",\"headers\":[]}]}\n\n");
+    buf_finish(&body);
+}
+
+/* Decodes the data of a record that encode_input has made. */
+static bool decode_input(struct slice frame, struct buf *data)
+{
+    const char *json = memchr(frame.ptr, '{', frame.len);
+    struct slice event = slice_trim(slice_from(frame, (size_t)(json - frame.ptr)));
+    struct scan_members records = scan_members(scan_member(event, "records"));
+    struct slice record, value;
+    struct buf body = { 0 };
+    bool is_record = scan_next_element(&records, &record) &&
+                     scan_string(scan_member(record, "body"), &body);
+    if (is_record) {
+        value = scan_member(buf_slice(&body), "data");
+        if (scan_type(value) == SCAN_STRING)
+            scan_string(value, data);
+        else
+            buf_add(data, value);
+    }
+    buf_finish(&body);
+    return is_record;
+}
+
+bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
+                        struct slice key, int64_t from, int64_t known_ms, struct buf *data)
+{
+    const struct stream *stream =
+        stream_find(streams_of(streams, env), STREAM_INPUT, run, key);
+    if (!stream)
+        return false;
+    uint64_t place = known_ms < stream->born_ms ? 0 : (uint64_t)from;
+    struct bytes *frame = stream_read(stream, &place);
+    return frame && decode_input(bytes_slice(frame), data);
+}
+
+/* The largest set of one project, or of all when it is NULL. */
+static struct stream_set *find_largest(const struct streams *streams,
+                                       const struct room *project)
+{
+    struct stream_set *largest = NULL;
+    uint32_t at = 0;
+    for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
+        if ((!project || set->room->outer == project) &&
+            (!largest || set->bytes > largest->bytes))
+            largest = set;
+    return largest;
+}
+
+static bool is_full(const struct streams *streams, const struct room *project)
+{
+    return project ? project->used > project->limit
+                   : streams->bytes > streams->budget * ENVIRONMENTS_FULL;
+}
+
+/* Few environments are large at once: the largest makes room for the others of its project,
+ * and the largest of all for all. It is looked for once for several chunks: a long one may
+ * push out thousands of short ones, and environments may be thousands, too. */
+static void make_room(struct streams *streams, const struct room *project)
+{
+    while (is_full(streams, project)) {
+        struct stream_set *largest = find_largest(streams, project);
+        for (int i = 0; i < DROPPED_AT_ONCE && is_full(streams, project); i++)
+            drop_of(streams, largest);
+    }
+}
+
+void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
+                    enum stream_kind kind, struct slice data)
+{
+    static struct buf scratch;
+    size_t had = set->bytes;
+    int64_t at_ms = stream_time(stream, loop_wall_ms(streams->loop));
+    buf_clear(&scratch);
+    if (kind == STREAM_OUTPUT)
+        encode_output(&scratch, at_ms, stream->next, data);
+    else
+        encode_input(&scratch, at_ms, stream->next, data);
+    stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
+    count_bytes(streams, set, had);
+    make_room(streams, set->room->outer);
+    make_room(streams, NULL);
+    if (scratch.capacity > 64 << 10)
+        buf_finish(&scratch);
+    if (list_empty(&stream->waiting))
+        return;
+    list_move_all(&streams->ready, &stream->waiting);
+    loop_wake(streams->loop, &streams->flusher);
+}

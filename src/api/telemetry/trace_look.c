@@ -1,0 +1,109 @@
+/* trace_look.c - reads the pieces of a trace one page after the other.
+ *
+ * A piece that is written during the look may come twice, with the pending events and from the
+ * store: events are merged by their span, so that is harmless. */
+#include "api/telemetry/trace_look.h"
+
+#include "base/mem.h"
+#include "core/engine/engine.h"
+
+enum {
+    PAGE_PIECES = 100,
+    PAGE_BYTES = 32 * 1024, /* a page ends with the piece beyond this; one turn reads it */
+};
+
+static void sort(struct deferred *deferred)
+{
+    struct trace_look *look = container_of(deferred, struct trace_look, deferred);
+    spans_sort(&look->spans);
+    look->done(look, OK);
+}
+
+static void finish(struct trace_look *look, enum err status)
+{
+    struct spans *pending = &look->now.events;
+    struct loop *loop = engine_loop(look->env->engine);
+    for (size_t i = 0; i < pending->count; i++)
+        spans_merge(&look->spans, &pending->events[i]);
+    pending->count = 0;
+    spans_finish(pending);
+    environment_release(look->env);
+    if (status)
+        look->done(look, status);
+    else
+        loop_defer(loop, &look->deferred);
+}
+
+static void read_page(struct trace_look *look);
+
+static bool is_ours(const struct trace_look *look, const struct document *document)
+{
+    size_t len = strlen(look->run_id);
+    return document->name->len > len && document->name->data[len] == '/' &&
+           !memcmp(document->name->data, look->run_id, len);
+}
+
+/* Pieces end early if they were removed meanwhile. */
+static void on_page(struct store_scan *scan, enum store_status status)
+{
+    struct trace_look *look = container_of(scan, struct trace_look, scan);
+    size_t count = scan->count;
+    bool more = !status && count && scan->more && look->left > (int64_t)count;
+    look->left -= (int64_t)count;
+    if (more)
+        snprintf(look->from, sizeof(look->from), "%s",
+                 scan->documents[count - 1].name->data);
+    for (size_t i = 0; i < count; i++) {
+        if (is_ours(look, &scan->documents[i]))
+            trace_events_read(bytes_slice(scan->documents[i].body), &look->spans);
+        document_finish(&scan->documents[i]);
+    }
+    free(scan->documents);
+    if (more)
+        read_page(look);
+    else
+        finish(look, err_of_store(status));
+}
+
+static void read_page(struct trace_look *look)
+{
+    look->scan =
+        (struct store_scan){ .kind = DOC_TRACE_PIECE,
+                             .env = look->env->number,
+                             .limit = look->left < PAGE_PIECES ? (unsigned)look->left
+                                                               : PAGE_PIECES,
+                             .byte_limit = PAGE_BYTES,
+                             .done = on_page };
+    memcpy(look->scan.from, look->from, sizeof(look->from));
+    look->store->ops->scan(look->store, &look->scan);
+}
+
+static void on_now(struct trace_now *now, enum err status)
+{
+    struct trace_look *look = container_of(now, struct trace_look, now);
+    look->counts = now->counts;
+    look->left = now->counts.pieces;
+    if (!status && look->left)
+        read_page(look);
+    else
+        finish(look, status);
+}
+
+void trace_look_begin(struct traces *traces, struct environment *env, struct slice run_id,
+                      struct trace_look *look,
+                      void (*done)(struct trace_look *look, enum err status))
+{
+    *look =
+        (struct trace_look){ .done = done, .env = env, .store = engine_store(env->engine) };
+    look->deferred.fn = sort;
+    list_init(&look->deferred.link);
+    snprintf(look->run_id, sizeof(look->run_id), "%.*s", SLICE_ARG(run_id));
+    trace_piece_name(run_id, 0, look->from);
+    environment_hold(env);
+    trace_now_begin(traces, env, run_id, &look->now, on_now);
+}
+
+void trace_look_end(struct trace_look *look)
+{
+    spans_finish(&look->spans);
+}

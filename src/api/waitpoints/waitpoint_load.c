@@ -1,0 +1,90 @@
+/* waitpoint_load.c - reads the document of a waitpoint, and shows it as clients see it. */
+#include "api/waitpoints/waitpoint_load.h"
+
+#include "accounts/auth/signed_url.h"
+#include "base/json/members.h"
+
+/* ---- reading one ---- */
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct waitpoint_load *op = container_of(load, struct waitpoint_load, load);
+    enum err err = err_of_store(status);
+    bytes_clear(&load->name);
+    if (!err) {
+        err = waitpoint_read(&load->document, &op->waitpoint);
+        document_finish(&load->document);
+    }
+    if (err == ERR_NOT_FOUND)
+        explain(&op->call->why, ERR_NOT_FOUND, "Waitpoint not found");
+    op->done(op, err);
+}
+
+void waitpoint_load_begin(struct waitpoint_load *op, struct api_call *call, struct slice id,
+                          void (*done)(struct waitpoint_load *op, enum err status))
+{
+    struct store *store = engine_store(api_engine(call->api));
+    *op = (struct waitpoint_load){ .call = call, .done = done };
+    op->load = (struct store_load){ .env = call->env->number,
+                                    .is_document = true,
+                                    .kind = DOC_WAITPOINT,
+                                    .name = bytes_create(id),
+                                    .done = on_loaded };
+    store->ops->load(store, &op->load);
+}
+
+/* ---- showing one ---- */
+
+static void add_url(struct api_call *call, const char *id, struct buf *out)
+{
+    char signature[URL_SIGNATURE_LEN + 1];
+    url_sign(call->account, "POST", slice_of(id), url_never_s, signature);
+    api_base_url(call, out);
+    buf_print(out, "/api/v1/waitpoints/tokens/%s/callback/%s/%s", id, call->account->id,
+              signature);
+}
+
+void waitpoint_add_url(struct api_call *call, const char *id, struct buf *out)
+{
+    struct buf url = { 0 };
+    if (identity_may(call->identity, "write", "waitpoints", slice_of(id)))
+        add_url(call, id, &url);
+    buf_add_json(out, buf_slice(&url));
+    buf_finish(&url);
+}
+
+const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms)
+{
+    if (waitpoint->completed_at)
+        return "COMPLETED";
+    return waitpoint_is_over(waitpoint, now_ms) ? "TIMED_OUT" : "WAITING";
+}
+
+void waitpoint_open_item(struct api_call *call, const struct waitpoint *waitpoint,
+                         struct buf *out)
+{
+    const struct tag_list *tags = waitpoint->tags;
+    int64_t now_ms = loop_wall_ms(engine_loop(api_engine(call->api)));
+    bool over = waitpoint_is_over(waitpoint, now_ms);
+    buf_print(out, "{\"id\":\"%s\",\"url\":", waitpoint->id);
+    waitpoint_add_url(call, waitpoint->id, out);
+    buf_print(out, ",\"status\":\"%s\"", waitpoint_status(waitpoint, now_ms));
+    members_add_time(out, "completedAt",
+                     !over                     ? 0
+                     : waitpoint->completed_at ? waitpoint->completed_at
+                                               : waitpoint->until);
+    members_add_time(out, "timeoutAt", waitpoint->until);
+    if (waitpoint->key) {
+        members_add_text(out, "idempotencyKey", bytes_slice(waitpoint->key));
+        members_add_time(out, "idempotencyKeyExpiresAt", waitpoint->key_expires_at);
+    }
+    members_add_texts(out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
+    members_add_time(out, "createdAt", waitpoint->created_at);
+}
+
+void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
+                        struct buf *out)
+{
+    waitpoint_open_item(call, waitpoint, out);
+    buf_add_char(out, '}');
+}

@@ -1,0 +1,33 @@
+/* notice_wishes.h - what the client of a notification socket asked for and has not got yet.
+ *
+ *   run:subscribe, run:unsubscribe ─► notice_wishes_add ─► notice_wishes_take, in their order
+ *
+ * A message may name thousands of runs, and each costs a look into every environment of a
+ * worker's token: so they wait here, and are granted a share a turn. The zero value is empty. */
+#pragma once
+
+#include "api/worker_notices/notice_packet.h"
+#include "base/buf.h"
+#include "base/text.h"
+
+enum { NOTICE_WISHES_MAX = 10000 };
+
+struct notice_wish {
+    bool subscribe; /* false: unsubscribe */
+    char id[ID_MAX];
+};
+
+struct notice_wishes {
+    struct buf queue; /* of struct notice_wish */
+    size_t taken;
+};
+
+/* The runs of a packet that subscribes or unsubscribes; what cannot be the id of a run is
+ * passed over. False: more than NOTICE_WISHES_MAX are waiting. */
+bool notice_wishes_add(struct notice_wishes *wishes, struct notice_packet *packet);
+
+/* False: there is none. */
+bool notice_wishes_take(struct notice_wishes *wishes, struct notice_wish *wish);
+
+bool notice_wishes_are_empty(const struct notice_wishes *wishes);
+void notice_wishes_finish(struct notice_wishes *wishes);

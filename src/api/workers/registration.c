@@ -1,0 +1,575 @@
+/* registration.c - tasks and queues out of JSON, and known to the engine.
+ *
+ * What is used of the body has been cut out when it is complete (declaration.h). Of one task
+ * or queue at a time that becomes a tree, and the tree a member of the worker. */
+#include "api/workers/registration.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "accounts/bootstrap.h"
+#include "base/json/json_tree.h"
+#include "base/json/scan.h"
+#include "base/mem.h"
+#include "core/fleet/dev_sessions.h"
+
+enum {
+    TASKS_MAX = 1000,
+    QUEUES_MAX = 1000, /* those that tasks bring along not included */
+    TASK_BYTES_MAX =
+        16 * 1024, /* of what is used: a tree of it takes below a millisecond */
+    NAME_BYTES_MAX = 256,
+    PATH_BYTES_MAX = 1024,
+    QUEUE_LIMIT_MAX = 100000,
+    DEFAULT_ATTEMPTS = 3,
+    DEFAULT_MIN_TIMEOUT_MS = 1000,
+    DEFAULT_MAX_TIMEOUT_MS = 60000,
+};
+
+/* ---- one member ---- */
+
+/* Where a mistake is: "metadata.tasks[3].queue". */
+struct registration_spot {
+    const char *list;
+    size_t index;
+    bool is_stored; /* taken once, by whatever rules */
+    struct failure *why;
+};
+
+static enum err refuse(const struct registration_spot *spot, const char *member,
+                       const char *rule)
+{
+    return explain(spot->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", spot->list,
+                   spot->index, member, rule);
+}
+
+static bool is_set(const json_t *value)
+{
+    return value && !json_is_null(value);
+}
+
+/* Reads the name of a task or queue; *name is NULL when unset. */
+static enum err read_name(const struct registration_spot *spot, const json_t *value,
+                          const char *member, struct bytes **name)
+{
+    if (!is_set(value))
+        return OK;
+    size_t len = json_string_length(value);
+    if (!json_is_string(value) || !len || len > NAME_BYTES_MAX)
+        return refuse(spot, member, "must be a string of 1 to 256 bytes");
+    *name = bytes_create_shared((struct slice){ json_string_value(value), len });
+    return OK;
+}
+
+/* Where the task is in the worker's sources; only handed back to it. */
+static enum err read_path(const struct registration_spot *spot, const json_t *value,
+                          const char *member, struct bytes **path)
+{
+    if (!json_is_string(value))
+        return OK;
+    if (json_string_length(value) > PATH_BYTES_MAX)
+        return refuse(spot, member, "must be a string of at most 1024 bytes");
+    *path = bytes_create_shared(
+        (struct slice){ json_string_value(value), json_string_length(value) });
+    return OK;
+}
+
+/* Leaves the number alone when unset. */
+static enum err read_number(const struct registration_spot *spot, const json_t *value,
+                            const char *member, double max, double *number)
+{
+    if (!is_set(value))
+        return OK;
+    double given = json_number_value(value);
+    if (!json_is_number(value) || !isfinite(given) || given < 0)
+        return refuse(spot, member, "must be a number of 0 or more");
+    *number = given > max ? max : given;
+    return OK;
+}
+
+static enum err read_limit(const struct registration_spot *spot, const json_t *object,
+                           uint32_t *limit)
+{
+    double number = -1;
+    enum err err = read_number(spot, json_object_get(object, "concurrencyLimit"),
+                               "concurrencyLimit", QUEUE_LIMIT_MAX, &number);
+    *limit = number < 0 ? UINT32_MAX : (uint32_t)number;
+    return err;
+}
+
+/* ---- queues ---- */
+
+static struct queue_limit *add_queue(struct worker *worker, struct bytes *name,
+                                     uint32_t limit)
+{
+    size_t size = (worker->queue_count + 1) * sizeof(struct queue_limit);
+    worker->queues = mem_resize(worker->queues, size);
+    struct queue_limit *queue = &worker->queues[worker->queue_count++];
+    *queue = (struct queue_limit){ .name = name, .limit = limit };
+    return queue;
+}
+
+static struct bytes *own_queue(const struct bytes *task)
+{
+    struct buf name = { 0 };
+    buf_add_text(&name, "task/");
+    buf_add(&name, bytes_slice(task));
+    struct bytes *bytes = bytes_create_shared(buf_slice(&name));
+    buf_finish(&name);
+    return bytes;
+}
+
+/* A task owns a queue unless it names one; a limit it gives is that queue's. */
+static enum err read_task_queue(const struct registration_spot *spot, const json_t *queue,
+                                struct worker_task *task, struct worker *worker)
+{
+    uint32_t limit = UINT32_MAX;
+    enum err err = OK;
+    if (is_set(queue) && !json_is_object(queue))
+        return refuse(spot, "queue", "must be an object");
+    if (is_set(queue)) {
+        err = read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue);
+        err = err ? err : read_limit(spot, queue, &limit);
+    }
+    if (!err && !task->queue)
+        add_queue(worker, own_queue(task->id), limit);
+    else if (!err)
+        add_queue(worker, bytes_ref(task->queue), limit)->is_named_only =
+            limit == UINT32_MAX;
+    return err;
+}
+
+static enum err read_queue(const struct registration_spot *spot, const json_t *json,
+                           struct worker *worker)
+{
+    struct bytes *name = NULL;
+    uint32_t limit;
+    enum err err = read_name(spot, json_object_get(json, "name"), "name", &name);
+    if (!err && !name)
+        err = refuse(spot, "name", "must be a string of 1 to 256 bytes");
+    err = err ? err : read_limit(spot, json, &limit);
+    if (err)
+        bytes_unref(name);
+    else
+        add_queue(worker, name, limit);
+    return err;
+}
+
+/* ---- a task ---- */
+
+/* What a partial setting leaves open has the SDK's defaults. */
+static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
+                           struct worker_task *task)
+{
+    double attempts = DEFAULT_ATTEMPTS, factor = 2, min = DEFAULT_MIN_TIMEOUT_MS,
+           max = DEFAULT_MAX_TIMEOUT_MS;
+    if (!is_set(retry))
+        return OK;
+    if (!json_is_object(retry))
+        return refuse(spot, "retry", "must be an object");
+    const struct {
+        const char *name;
+        double max;
+        double *number;
+    } numbers[] = {
+        { "maxAttempts", RUN_ATTEMPTS_MAX, &attempts },
+        { "factor", 1e6, &factor },
+        { "minTimeoutInMs", 1e12, &min },
+        { "maxTimeoutInMs", 1e12, &max },
+    };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (read_number(spot, json_object_get(retry, numbers[i].name), numbers[i].name,
+                        numbers[i].max, numbers[i].number))
+            return ERR_INVALID;
+    task->has_retry = true;
+    task->max_attempts = (uint16_t)attempts;
+    task->factor = factor;
+    task->min_timeout_ms = (int64_t)min;
+    task->max_timeout_ms = (int64_t)max;
+    task->randomize = !json_is_false(json_object_get(retry, "randomize"));
+    enum machine machine;
+    const char *name = json_string_value(
+        json_object_get(json_object_get(retry, "outOfMemory"), "machine"));
+    if (name && !machine_from_name(slice_of(name), &machine))
+        task->big_machine = (uint8_t)machine;
+    return OK;
+}
+
+/* A stored one that is no duration is none: the default of the environment holds. */
+static enum err read_ttl_text(const struct registration_spot *spot, const json_t *ttl,
+                              struct worker_task *task)
+{
+    struct slice text = { json_string_value(ttl), json_string_length(ttl) };
+    int64_t ms;
+    if (text_to_duration_ms(text, &ms) == OK)
+        task->ttl = bytes_create_shared(text);
+    else if (!spot->is_stored)
+        return refuse(spot, "ttl",
+                      "must be a duration like \"1h42m\" or a number of seconds");
+    return OK;
+}
+
+/* A text like "1h", or seconds; 0 stays: the run never expires. */
+static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl,
+                         struct worker_task *task)
+{
+    char text[48];
+    double seconds = 0;
+    if (!is_set(ttl))
+        return OK;
+    if (json_is_string(ttl))
+        return read_ttl_text(spot, ttl, task);
+    if (read_number(spot, ttl, "ttl", 1e10, &seconds))
+        return ERR_INVALID;
+    text_from_seconds((uint64_t)seconds, text);
+    task->ttl = bytes_create_shared(slice_of(text));
+    return OK;
+}
+
+static unsigned place_of(const char *type)
+{
+    for (unsigned i = 0; type && i < ENVIRONMENT_TYPES; i++)
+        if (!strcmp(type, environment_type_name((enum environment_type)i)))
+            return 1u << i;
+    return 0;
+}
+
+/* Reads the environments where a schedule is declared; unset or empty: everywhere. */
+static enum err read_places(const struct registration_spot *spot, const json_t *list,
+                            unsigned *places)
+{
+    size_t i;
+    json_t *name;
+    *places = 0;
+    if (is_set(list) && !json_is_array(list))
+        return refuse(spot, "schedule.environments", "must be an array");
+    json_array_foreach(list, i, name)
+    {
+        unsigned place = place_of(json_string_value(name));
+        if (!place)
+            return refuse(spot, "schedule.environments",
+                          "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
+        *places |= place;
+    }
+    if (!json_array_size(list))
+        *places = ~0u;
+    return OK;
+}
+
+/* Reads the shape of a declared schedule: what the texts mean is looked at before a
+ * version is taken. */
+static enum err read_schedule(const struct registration_spot *spot, const json_t *schedule,
+                              struct worker_task *task)
+{
+    if (!is_set(schedule))
+        return OK;
+    if (!json_is_object(schedule))
+        return refuse(spot, "schedule", "must be an object");
+    enum err err =
+        read_name(spot, json_object_get(schedule, "cron"), "schedule.cron", &task->cron);
+    if (!err && !task->cron)
+        err = refuse(spot, "schedule.cron", "must be a string of 1 to 256 bytes");
+    if (!err)
+        err = read_name(spot, json_object_get(schedule, "timezone"), "schedule.timezone",
+                        &task->timezone);
+    if (!err)
+        err = read_name(spot, json_object_get(schedule, "window"), "schedule.window",
+                        &task->window);
+    if (!err)
+        err = read_places(spot, json_object_get(schedule, "environments"),
+                          &task->schedule_in);
+    if (!err && !task->timezone)
+        task->timezone = bytes_create_shared(SLICE("UTC"));
+    return err;
+}
+
+static void read_machine(const json_t *machine, struct worker_task *task)
+{
+    enum machine preset;
+    const char *name = json_string_value(json_object_get(machine, "preset"));
+    task->machine = name && !machine_from_name(slice_of(name), &preset) ? (int)preset : -1;
+}
+
+static enum err read_task(const struct registration_spot *spot, const json_t *json,
+                          struct worker *worker)
+{
+    struct worker_task *task = &worker->tasks[worker->task_count++];
+    const char *source = json_string_value(json_object_get(json, "triggerSource"));
+    double max_duration = 0;
+
+    enum err err = read_name(spot, json_object_get(json, "id"), "id", &task->id);
+    if (!err && !task->id)
+        err = refuse(spot, "id", "must be a string of 1 to 256 bytes");
+    err = err ? err
+              : read_path(spot, json_object_get(json, "filePath"), "filePath",
+                          &task->file_path);
+    err = err ? err
+              : read_path(spot, json_object_get(json, "exportName"), "exportName",
+                          &task->export_name);
+    err = err ? err : read_task_queue(spot, json_object_get(json, "queue"), task, worker);
+    err = err ? err : read_retry(spot, json_object_get(json, "retry"), task);
+    err = err ? err : read_schedule(spot, json_object_get(json, "schedule"), task);
+    err = err ? err : read_ttl(spot, json_object_get(json, "ttl"), task);
+    err = err ? err
+              : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration",
+                            INT32_MAX, &max_duration);
+    read_machine(json_object_get(json, "machine"), task);
+    task->is_scheduled = source && !strcmp(source, "schedule");
+    task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)max_duration : 0;
+    return err;
+}
+
+/* ---- one after the other ---- */
+
+static enum err add_task(const struct registration_spot *spot, const json_t *json,
+                         struct worker *worker)
+{
+    size_t count = worker->task_count;
+    if (!(count & (count - 1))) { /* full: there is room for 0, 1, 2, 4, … */
+        size_t room = count ? 2 * count : 1;
+        worker->tasks = mem_resize(worker->tasks, room * sizeof(struct worker_task));
+    }
+    worker->tasks[count] = (struct worker_task){ 0 };
+    return read_task(spot, json, worker);
+}
+
+/* Loads an element but for its schema, a part of the text, which may hold what no tree does. */
+static json_t *load_without(struct slice text, struct slice schema, struct failure *wrong)
+{
+    struct buf rest = { 0 };
+    if (!schema.ptr)
+        return json_tree_read(text, 0, wrong);
+    size_t before = (size_t)(schema.ptr - text.ptr);
+    buf_add(&rest, (struct slice){ text.ptr, before });
+    buf_add_text(&rest, "null");
+    buf_add(&rest, slice_from(text, before + schema.len));
+    json_t *json = json_tree_read(buf_slice(&rest), 0, wrong);
+    buf_finish(&rest);
+    return json;
+}
+
+/* As it came, for people to read. */
+static void keep_schema(struct slice schema, struct worker_task *task)
+{
+    if (scan_type(schema) == SCAN_OBJECT)
+        task->schema = bytes_create(schema);
+}
+
+static enum err read_element(const struct registration_spot *spot, struct slice span,
+                             struct registration_reader *reader)
+{
+    struct failure wrong;
+    if (scan_type(span) != SCAN_OBJECT)
+        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: must be an object",
+                       spot->list, spot->index);
+    struct slice schema = scan_member(span, "payloadSchema");
+    json_t *json = load_without(span, schema, &wrong);
+    if (!json)
+        return explain(spot->why, ERR_INVALID, "metadata.%s[%zu]: %s", spot->list,
+                       spot->index, wrong.text);
+    enum err err = reader->list == DECLARED_TASKS ? add_task(spot, json, reader->worker)
+                                                  : read_queue(spot, json, reader->worker);
+    if (!err && reader->list == DECLARED_TASKS)
+        unsupported_note_task(&reader->unsupported, json);
+    else if (!err)
+        unsupported_note_queue(&reader->unsupported, json);
+    json_decref(json);
+    if (!err && reader->list == DECLARED_TASKS)
+        keep_schema(schema, &reader->worker->tasks[reader->worker->task_count - 1]);
+    return err;
+}
+
+static enum err check_ids(const struct worker *worker, struct failure *why)
+{
+    const struct worker_task *tasks = worker->tasks;
+    for (size_t i = 1; i < worker->task_count; i++)
+        if (slice_equal(bytes_slice(tasks[i - 1].id), bytes_slice(tasks[i].id)))
+            return explain(why, ERR_INVALID,
+                           "metadata.tasks: two tasks have the id '%.80s': give each its "
+                           "own",
+                           tasks[i].id->data);
+    return OK;
+}
+
+static void begin_list(struct registration_reader *reader, enum declaration_part list)
+{
+    struct slice array = declaration_part(&reader->declaration, list);
+    reader->list = list;
+    reader->elements = scan_members(array);
+    reader->index = 0;
+}
+
+static enum err read_one(struct registration_reader *reader, struct slice span,
+                         struct failure *why)
+{
+    struct registration_spot spot = { declaration_name(reader->list), reader->index++,
+                                      reader->is_stored, why };
+    size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
+    if (spot.index == most)
+        return explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken", spot.list,
+                       most);
+    return read_element(&spot, span, reader);
+}
+
+static void note_lists(struct registration_reader *reader)
+{
+    const struct declaration *declaration = &reader->declaration;
+    struct unsupported *all = &reader->unsupported;
+    unsupported_note_limits(all, declaration_part(declaration, DECLARED_LIMITS));
+    unsupported_note_prompts(all, declaration_part(declaration, DECLARED_PROMPTS));
+    unsupported_note_webhooks(all, declaration_part(declaration, DECLARED_WEBHOOKS));
+    if (!all->webhooks.len)
+        unsupported_note_webhooks(all, declaration_part(declaration, DECLARED_SUBSCRIBERS));
+}
+
+enum err registration_read_next(struct registration_reader *reader,
+                                struct registration *registration, struct failure *why)
+{
+    struct slice span;
+    if (scan_next_element(&reader->elements, &span))
+        return read_one(reader, span, why);
+    if (reader->list == DECLARED_TASKS) {
+        begin_list(reader, DECLARED_QUEUES);
+        return OK;
+    }
+    worker_sort(reader->worker);
+    if (check_ids(reader->worker, why))
+        return ERR_INVALID;
+    note_lists(reader);
+    registration->worker = reader->worker;
+    reader->worker = NULL;
+    return OK;
+}
+
+/* ---- the body ---- */
+
+static enum err read_hash(struct slice text, struct worker *worker, struct failure *why)
+{
+    struct buf hash = { 0 };
+    bool is_text = scan_string(text, &hash);
+    bool fits = is_text && hash.len && hash.len < sizeof(worker->content_hash);
+    if (fits)
+        memcpy(worker->content_hash, hash.ptr, hash.len);
+    buf_finish(&hash);
+    return fits ? OK
+                : explain(why, ERR_INVALID,
+                          "metadata.contentHash: must be a string of 1 to 127 bytes");
+}
+
+/* Only shown: one that is no text, or too long, is not there. */
+static void read_package(struct slice text, char out[PACKAGE_VERSION_MAX])
+{
+    struct buf version = { 0 };
+    if (scan_string(text, &version) && version.len < PACKAGE_VERSION_MAX)
+        memcpy(out, buf_slice(&version).ptr, version.len);
+    buf_finish(&version);
+}
+
+static void init_within(struct registration_reader *reader, size_t task_bytes, size_t tasks,
+                        size_t queues)
+{
+    *reader = (struct registration_reader){ .tasks_max = tasks, .queues_max = queues };
+    declaration_init(&reader->declaration, task_bytes);
+}
+
+void registration_reader_init(struct registration_reader *reader)
+{
+    init_within(reader, TASK_BYTES_MAX, TASKS_MAX, QUEUES_MAX);
+}
+
+enum err registration_feed(struct registration_reader *reader, struct slice piece,
+                           struct failure *why)
+{
+    return declaration_feed(&reader->declaration, piece, why);
+}
+
+enum err registration_end(struct registration_reader *reader, struct failure *why)
+{
+    const struct declaration *declaration = &reader->declaration;
+    enum scan_type queues = scan_type(declaration_part(declaration, DECLARED_QUEUES));
+
+    if (declaration_end(&reader->declaration, why))
+        return ERR_INVALID;
+    if (scan_type(declaration_part(declaration, DECLARED_TASKS)) != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.tasks: must be an array");
+    if (queues != SCAN_NONE && queues != SCAN_NULL && queues != SCAN_ARRAY)
+        return explain(why, ERR_INVALID, "metadata.queues: must be an array");
+    reader->worker = mem_new(struct worker);
+    begin_list(reader, DECLARED_TASKS);
+    read_package(declaration_part(declaration, DECLARED_SDK), reader->worker->sdk);
+    read_package(declaration_part(declaration, DECLARED_CLI), reader->worker->cli);
+    return read_hash(declaration_part(declaration, DECLARED_HASH), reader->worker, why);
+}
+
+void registration_reader_finish(struct registration_reader *reader)
+{
+    declaration_finish(&reader->declaration);
+    unsupported_finish(&reader->unsupported);
+    worker_destroy(reader->worker);
+    *reader = (struct registration_reader){ 0 };
+}
+
+enum err registration_read_again(struct slice metadata, struct registration *registration,
+                                 struct failure *why)
+{
+    struct registration_reader reader;
+    struct slice pieces[] = { SLICE("{\"metadata\":"), metadata, SLICE("}") };
+    enum err err = OK;
+
+    init_within(&reader, SIZE_MAX, SIZE_MAX, SIZE_MAX);
+    reader.is_stored = true;
+    for (size_t i = 0; !err && i < sizeof(pieces) / sizeof(pieces[0]); i++)
+        err = registration_feed(&reader, pieces[i], why);
+    err = err ? err : registration_end(&reader, why);
+    while (!err && !registration->worker)
+        err = registration_read_next(&reader, registration, why);
+    registration_reader_finish(&reader);
+    return err;
+}
+
+void registration_finish(struct registration *registration)
+{
+    worker_destroy(registration->worker);
+    buf_finish(&registration->tasks);
+    *registration = (struct registration){ 0 };
+}
+
+/* Each version counts once with a queue. */
+void registration_set_limits(struct worker *worker, struct environment *env)
+{
+    for (size_t i = 0; i < worker->queue_count; i++) {
+        const struct queue_limit *queue = &worker->queues[i];
+        struct slice name = bytes_slice(queue->name);
+        if (!worker->has_limits && queue->is_named_only)
+            queues_register(&env->queues, name);
+        else if (!worker->has_limits)
+            queues_set_limit(&env->queues, name, queue->limit);
+        else if (!queue->is_named_only)
+            queues_change_limit(&env->queues, name, queue->limit);
+    }
+    worker->has_limits = true;
+}
+
+static struct worker *take_worker(struct registration *registration)
+{
+    struct worker *worker = registration->worker;
+    registration->worker = NULL;
+    return worker;
+}
+
+void registration_apply(struct registration *registration, struct environment *env)
+{
+    if (!env->is_dev) {
+        workers_add(env->fleet->workers, take_worker(registration));
+        return;
+    }
+    registration_set_limits(registration->worker, env);
+    dev_sessions_add(env, take_worker(registration));
+}
+
+void registration_apply_stored(struct registration *registration, struct environment *env)
+{
+    if (!registration->worker->deployment[0])
+        registration_set_limits(registration->worker, env);
+    workers_add(env->fleet->workers, take_worker(registration));
+}

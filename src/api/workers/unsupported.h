@@ -1,0 +1,40 @@
+/* unsupported.h - features that a version declares and this gateway lacks.
+ *
+ *   limits of concurrency besides those of queues ─► the registration is refused: they would be
+ *                                                     exceeded without a word
+ *   prompts, agents, endpoints for webhooks       ─► a warning of the version: a run that uses
+ *                                                     one fails with an error that names it
+ *
+ * Members that are null or empty declare nothing: the CLI sends some of them always. */
+#pragma once
+
+#include <jansson.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/slice.h"
+
+struct unsupported {
+    struct buf limits; /* the declared limits, for a sentence; empty: none */
+    /* Names as elements of a JSON array. */
+    struct buf prompts, agents, webhooks;
+};
+
+/* Notes what a task, or an element of metadata.queues, declares. */
+void unsupported_note_task(struct unsupported *all, const json_t *task);
+void unsupported_note_queue(struct unsupported *all, const json_t *queue);
+
+/* Notes a list of the metadata, as JSON of which only names and ids are read; absent: nothing. */
+void unsupported_note_limits(struct unsupported *all, struct slice list);
+void unsupported_note_prompts(struct unsupported *all, struct slice list);
+void unsupported_note_webhooks(struct unsupported *all, struct slice list);
+
+/* The sentence that refuses the registration, the caller's; NULL: it declares no limits. */
+struct bytes *unsupported_refusal(const struct unsupported *all);
+
+/* The warnings, [{"feature":…,"names":[…],"message":…},…], the caller's; NULL: there are none.
+ * A feature is named as the error of a call that needs it names it
+ * (api/router/absent.c). */
+struct bytes *unsupported_warnings(const struct unsupported *all);
+
+void unsupported_finish(struct unsupported *all);

@@ -1,0 +1,44 @@
+/* worker_routes.h - the handlers behind workers_routes, by file. */
+#pragma once
+
+#include "api/request/route.h"
+
+/* sessions.c - what a worker asks before it works, and that it is there. */
+route_fn worker_whoami;
+route_fn worker_environment;
+route_fn worker_config;
+route_fn worker_variables;
+route_fn worker_register;
+enum err worker_register_piece(struct api_call *call, struct slice piece);
+
+/* current_worker.c */
+route_fn worker_dev_status;
+route_fn worker_current;
+
+/* presence.c */
+route_fn worker_presence;
+
+/* worker_attempts.c */
+route_fn worker_dequeue;
+route_fn worker_latest;
+route_fn worker_since;
+route_fn worker_heartbeat;
+route_fn worker_disconnect;
+
+/* attempt_start.c */
+route_fn worker_start;
+
+/* attempt_completion.c; a body of at most WORKER_COMPLETION_BODY bytes, of which the first 16 MiB
+ * of its texts are kept: Node.js makes no longer JSON (strings end at 2^29 - 24 characters). */
+enum { WORKER_COMPLETION_BODY = 512 * 1024 * 1024 };
+route_fn worker_complete;
+enum err worker_complete_piece(struct api_call *call, struct slice piece);
+
+struct dequeue_terms;
+
+/* A dequeue, held until one of the environments has something. terms: of a worker's token. */
+enum err worker_take(struct api_call *call, struct environment *const *environments,
+                     size_t count, const struct dequeue_terms *terms);
+
+/* Notes that the worker of the run that the call is about is there. */
+void worker_hear(const struct api_call *call);

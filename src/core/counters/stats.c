@@ -1,0 +1,131 @@
+/* stats.c - the ring of samples. */
+#include "core/counters/stats.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { FIRST_CAPACITY = 16, PARTS = 4 /* buckets an octave */ };
+
+static int64_t begin_of(int64_t now_ms)
+{
+    return now_ms - now_ms % STATS_INTERVAL_MS;
+}
+
+void stats_init(struct stats *stats, int64_t now_ms)
+{
+    *stats = (struct stats){ .from = now_ms, .open = { .at = begin_of(now_ms) } };
+}
+
+void stats_finish(struct stats *stats)
+{
+    free(stats->ring);
+}
+
+/* ---- delivery times ---- */
+
+/* 1 µs: 0, 2 µs: 4, 3 µs: 6, 4 µs: 8 … */
+static size_t bucket_of(int64_t us)
+{
+    size_t octave = 0;
+    uint64_t value = us > 1 ? (uint64_t)us : 1;
+    while (value >> (octave + 1))
+        octave++;
+    size_t part = ((value - (UINT64_C(1) << octave)) * PARTS) >> octave;
+    size_t bucket = octave * PARTS + part;
+    return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
+}
+
+/* The end of the bucket's range, so that no time is told shorter than it was. */
+static uint32_t end_of_bucket(size_t bucket)
+{
+    uint64_t octave = UINT64_C(1) << (bucket / PARTS);
+    return (uint32_t)(octave + octave * (bucket % PARTS + 1) / PARTS);
+}
+
+/* Within this time so many percent of the deliveries were done. */
+static uint32_t percentile(const struct stats *stats, unsigned percent)
+{
+    uint64_t wanted = ((uint64_t)stats->open.deliveries * percent + 99) / 100, seen = 0;
+    for (size_t i = 0; i < STATS_BUCKETS; i++) {
+        seen += stats->buckets[i];
+        if (seen && seen >= wanted)
+            return end_of_bucket(i);
+    }
+    return 0;
+}
+
+void stats_note_delivery(struct stats *stats, int64_t us)
+{
+    stats->used = true;
+    stats->open.deliveries++;
+    stats->buckets[bucket_of(us)]++;
+}
+
+/* ---- samples ---- */
+
+void stats_note_run(struct stats *stats, int before, enum run_status after)
+{
+    bool was_final = before >= RUN_CANCELED;
+    stats->used = true;
+    stats->open.triggers += before < 0;
+    if (after >= RUN_CANCELED && !was_final)
+        stats->open.ends[after - RUN_CANCELED]++;
+}
+
+bool stats_is_over(const struct stats *stats, int64_t now_ms)
+{
+    return now_ms >= stats->open.at + STATS_INTERVAL_MS;
+}
+
+static void grow(struct stats *stats)
+{
+    size_t capacity = stats->capacity ? stats->capacity * 2 : FIRST_CAPACITY;
+    stats->capacity = capacity < STATS_SAMPLES ? capacity : STATS_SAMPLES;
+    stats->ring = mem_resize(stats->ring, stats->capacity * sizeof(*stats->ring));
+}
+
+static void push(struct stats *stats)
+{
+    if (stats->count == stats->capacity && stats->capacity < STATS_SAMPLES)
+        grow(stats);
+    if (stats->count < stats->capacity)
+        stats->ring[stats->count++] = stats->open;
+    else
+        stats->ring[stats->first++] = stats->open;
+    if (stats->first == STATS_SAMPLES)
+        stats->first = 0;
+}
+
+void stats_close(struct stats *stats, int64_t now_ms, uint32_t queued, int64_t queued_since)
+{
+    if (stats->used) {
+        stats->open.queued = queued;
+        stats->open.queued_since = queued_since;
+        stats->open.p50_us = percentile(stats, 50);
+        stats->open.p99_us = percentile(stats, 99);
+        push(stats);
+        memset(stats->buckets, 0, sizeof(stats->buckets));
+    }
+    stats->open = (struct stats_sample){ .at = begin_of(now_ms) };
+    stats->used = false;
+}
+
+const struct stats_sample *stats_at(const struct stats *stats, size_t place)
+{
+    return &stats->ring[(stats->first + place) % STATS_SAMPLES];
+}
+
+size_t stats_find(const struct stats *stats, int64_t from_ms)
+{
+    size_t place = 0, end = stats->count;
+    while (place < end) {
+        size_t middle = place + (end - place) / 2;
+        if (stats_at(stats, middle)->at < from_ms)
+            place = middle + 1;
+        else
+            end = middle;
+    }
+    return place;
+}

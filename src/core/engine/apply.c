@@ -1,0 +1,119 @@
+/* apply.c - the one way a change becomes visible.
+ *
+ *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer ──► what
+ *              must follow: children of an ended run end, workers get what is ready
+ *
+ * What must follow is begun as commands, and the commit of a command comes here: the one
+ * circle among the files of the engine.
+ *
+ *   apply ── it has ended: cancel its children ───► run_commands ─┐
+ *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► again ─► flight
+ *     │   ── who waits for it goes on ────────────► waits ────────┘               │
+ *     └────────────── the store has taken the commit of the command ◄─────────────┘
+ *
+ * It ends: a command is begun only where the state asks for it, and its commit is that state
+ * left behind. No call comes back within a call: flight decides at the end of the turn.
+ *
+ * Our own commits come here when the store has acknowledged them, in the order of their
+ * numbers; with a database shared by several gateways its feed would come here too. */
+#include <assert.h>
+
+#include "base/metrics.h"
+#include "core/engine/ends.h"
+#include "core/engine/run_commands.h"
+#include "core/engine/state.h"
+#include "core/engine/waits.h"
+#include "core/fleet/dev_sessions.h"
+#include "core/model/run_life.h"
+
+enum { CHILDREN_AT_ONCE = 500 };
+
+/* Children that are not final are canceled with their parent, once that is confirmed. The
+ * sweep finds so many that they would not fit a turn. */
+static void end_children(struct engine *engine, struct tracked *run)
+{
+    const struct children *children = environment_children(run->env, slice_of(run->run.id));
+    if (!children)
+        return;
+    if (children->count > CHILDREN_AT_ONCE) {
+        engine_sweep_environment(engine, run->env);
+        return;
+    }
+    for (uint32_t i = 0; i < children->count; i++)
+        run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
+}
+
+/* Whether the worker of the run has to be told that there is a new snapshot. Of a start, a
+ * complete and a lease it learns from the answer; whatever else makes a snapshot, it did not
+ * ask for. */
+static bool is_news(const struct tracked *known, const struct run *next)
+{
+    if (!known || known->run.snapshot == next->snapshot)
+        return false;
+    switch (next->execution) {
+    case EXECUTION_PENDING_EXECUTING: return false;
+    case EXECUTION_WITH_WAITPOINTS:
+    case EXECUTION_PENDING_CANCEL: return true; /* whatever came with it */
+    default: return known->run.worker_request == next->worker_request;
+    }
+}
+
+/* The worker of a run that goes on has the full time again until something must be heard
+ * of it. A pause does not count for that, but a CLI that polls has to be heard of during
+ * one, too. */
+static void begin_silence(const struct engine *engine, struct tracked *run)
+{
+    int64_t now = loop_now_ms(engine->loop), from = now;
+    if (run->run.status == RUN_RETRYING && run->run.execution == EXECUTION_EXECUTING)
+        from = engine_deadline(engine, run->run.due_at);
+    run->alive_until = from + engine->options.heartbeat_ms;
+    if (run->heard_until)
+        run->heard_until = run_is_with_worker(&run->run) ? now + SESSION_LOST_MS : 0;
+}
+
+static void apply_run(struct engine *engine, struct environment *env, struct change *change)
+{
+    const struct tracked *known = environment_find(env, slice_of(change->run.id));
+    bool news = is_news(known, &change->run);
+    if (run_is_final(&change->run) && !(known && run_is_final(&known->run)))
+        metric_add(M_ENDED_CANCELED + (change->run.status - RUN_CANCELED), 1);
+    struct tracked *run = environment_put(env, &change->run, change->seq);
+    if (news)
+        engine_notice(engine, run);
+    begin_silence(engine, run);
+    engine_place(engine, run);
+    engine_follow_version(engine,
+                          run); /* another one may be current since it was decided */
+    waits_note(engine, run);
+    if (run_is_final(&run->run)) {
+        waits_end(engine, env, slice_of(run->run.id));
+        ends_tell(engine, env, slice_of(run->run.id));
+    }
+    if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
+        end_children(engine, run);
+    else if (engine_is_retired(env))
+        engine_follow_branch(engine, run); /* it came, or went on, behind the sweep */
+    else if (run->run.version == 1)
+        engine_follow_parent(engine, run); /* it may have come too late */
+    engine_evict(engine, env);
+}
+
+void engine_apply(struct engine *engine, struct change *changes, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct change *change = &changes[i];
+        struct environment *env = engine_environment(engine, change->env);
+        if (!env) {
+            change_finish(change); /* of the installation: nobody watches it */
+            continue;
+        }
+        assert(change->seq == env->applied + 1);
+        if (change->kind == CHANGE_RUN) {
+            apply_run(engine, env, change);
+        } else {
+            env->applied = change->seq;
+            history_note(&env->history, change->seq, 0);
+        }
+        change_finish(change);
+    }
+}

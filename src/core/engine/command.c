@@ -1,0 +1,96 @@
+/* command.c - a command, and those joined to it, at each step of its flight (flight.c). */
+#include "core/engine/state.h"
+
+/* A run id that is too long is that of no run: not found, like any other. */
+void command_prepare(struct command *command, struct engine *engine,
+                     struct environment *env, struct slice run_id,
+                     command_decide_fn *decide_fn)
+{
+    command->engine = engine;
+    command->env = env;
+    command->decide = decide_fn;
+    command->decision = DECISION_NOTHING;
+    command->run = NULL;
+    command->also = NULL;
+    command->claim = NULL;
+    command->is_repeated = false;
+    command->seq = 0;
+    command->why = (struct failure){ 0 };
+    if (run_id.len >= sizeof(command->run_id))
+        run_id = SLICE("-");
+    snprintf(command->run_id, sizeof(command->run_id), "%.*s", SLICE_ARG(run_id));
+}
+
+void command_join(struct command *command, struct command *other, struct slice run_id,
+                  command_decide_fn *decide_fn)
+{
+    struct command **end = &command->also;
+    command_prepare(other, command->engine, command->env, run_id, decide_fn);
+    while (*end)
+        end = &(*end)->also;
+    *end = other;
+}
+
+void command_claim(struct command *command, struct claim *claim)
+{
+    command->claim = claim;
+}
+
+/* The reason of a refusal is not one of the next decision; another reason is why the run of a
+ * joined command is gone, and stays. */
+void command_forget_decision(struct command *command)
+{
+    for (; command; command = command->also) {
+        if (command->decision == DECISION_REFUSE)
+            command->why = (struct failure){ 0 };
+        command->decision = DECISION_NOTHING;
+    }
+}
+
+bool command_decide(struct command *command, const struct run *now, struct change *change)
+{
+    int64_t wall_ms = loop_wall_ms(command->engine->loop);
+    struct run next;
+    unsigned marks = 0;
+    run_copy(&next, now);
+    command->decision = command->decide(command, now, &next, &marks);
+    if (command->decision != DECISION_COMMIT) {
+        run_finish(&next);
+        return false;
+    }
+    *change = (struct change){ .kind = CHANGE_RUN,
+                               .env = command->env->number,
+                               .expected = now->version,
+                               .marks = marks,
+                               .run = next };
+    change->run.version = now->version + 1;
+    change->run.updated_at = wall_ms > now->updated_at ? wall_ms : now->updated_at;
+    return true;
+}
+
+uint64_t command_number(struct command *command, uint64_t seq)
+{
+    for (; command; command = command->also)
+        if (command->decision == DECISION_COMMIT)
+            command->seq = seq++;
+    return seq;
+}
+
+size_t command_count(const struct command *command)
+{
+    size_t count = 0;
+    for (; command; command = command->also)
+        count++;
+    return count;
+}
+
+enum err command_outcome(const struct command *command)
+{
+    return command->decision == DECISION_REFUSE ? command->why.code : OK;
+}
+
+void command_finish(struct command *command, const struct run *run, enum err status)
+{
+    command->run = run;
+    command->done(command, status);
+}

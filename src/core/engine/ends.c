@@ -1,0 +1,113 @@
+/* ends.c - a table of what is waited for, and a line of what has ended.
+ *
+ *   ends_watch ─► env + id ─► struct end_point ─► its watches
+ *                                  │ ends_tell
+ *                                  ▼
+ *                               the line ─► end of the turn: watch by watch is told
+ *
+ * A run that ends while nobody waits costs a look at the table, and one that is empty costs
+ * less. Nothing is kept of an end: who comes later looks at the run. */
+#include "core/engine/ends.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "core/engine/state.h"
+
+enum { TOLD_AT_ONCE = 8 };
+
+struct end_point {
+    char key[ENVIRONMENT_KEY];
+    struct list watches; // end_watch::link
+    struct list link;    // engine::ends_told; linked instead of in the table
+};
+
+static struct slice key_of(const void *value)
+{
+    return slice_of(((const struct end_point *)value)->key);
+}
+
+static struct end_point *find(const struct engine *engine, const struct environment *env,
+                              struct slice id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
+    return table_find(&engine->end_points, slice_of(key));
+}
+
+/* Frees a point that nobody waits at. */
+static void drop(struct engine *engine, struct end_point *point)
+{
+    if (list_empty(&point->link))
+        table_remove(&engine->end_points, slice_of(point->key));
+    list_remove(&point->link);
+    free(point);
+}
+
+void ends_watch(struct engine *engine, const struct environment *env, struct slice id,
+                struct end_watch *watch)
+{
+    struct end_point *point = find(engine, env, id);
+    if (!point) {
+        point = mem_new(struct end_point);
+        environment_key(env, id, point->key);
+        list_init(&point->watches);
+        list_init(&point->link);
+        table_insert(&engine->end_points, point);
+    }
+    watch->point = point;
+    list_append(&point->watches, &watch->link);
+}
+
+void ends_unwatch(struct engine *engine, struct end_watch *watch)
+{
+    struct end_point *point = watch->point;
+    if (!point)
+        return;
+    list_remove(&watch->link);
+    watch->point = NULL;
+    if (list_empty(&point->watches))
+        drop(engine, point);
+}
+
+void ends_tell(struct engine *engine, const struct environment *env, struct slice id)
+{
+    struct end_point *point = engine->end_points.count ? find(engine, env, id) : NULL;
+    if (!point)
+        return;
+    table_remove(&engine->end_points, slice_of(point->key));
+    list_append(&engine->ends_told, &point->link);
+    loop_wake(engine->loop, &engine->end_teller);
+}
+
+/* Thousands may wait for one run. */
+static bool tell_some(struct flusher *flusher)
+{
+    struct engine *engine = container_of(flusher, struct engine, end_teller);
+    struct stint stint = loop_stint(engine->loop);
+    while (!list_empty(&engine->ends_told)) {
+        struct end_point *point =
+            container_of(engine->ends_told.next, struct end_point, link);
+        struct end_watch *watch = container_of(point->watches.next, struct end_watch, link);
+        if (!stint_goes_on_by(&stint, TOLD_AT_ONCE))
+            return true;
+        ends_unwatch(engine, watch);
+        watch->fn(watch);
+    }
+    return false;
+}
+
+void ends_init(struct engine *engine)
+{
+    table_init(&engine->end_points, key_of);
+    list_init(&engine->ends_told);
+    engine->end_teller = (struct flusher){ .fn = tell_some };
+    loop_add_flusher(engine->loop, &engine->end_teller);
+}
+
+void ends_finish(struct engine *engine)
+{
+    assert(!engine->end_points.count && list_empty(&engine->ends_told));
+    table_finish(&engine->end_points);
+    loop_remove_flusher(&engine->end_teller);
+}

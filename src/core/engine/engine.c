@@ -1,0 +1,231 @@
+/* engine.c - creates, starts and ends the engine and its environments.
+ *
+ * It knows all files of the engine and is called by none of them: what they need of it is in
+ * state.c. What happens to a command is in flight.c, what follows from a change in apply.c. */
+#include "core/engine/engine.h"
+
+#include <assert.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/engine/again.h"
+#include "core/engine/ends.h"
+#include "core/engine/state.h"
+
+enum {
+    PROJECT_SHARES = 4, /* a project has the memory of this many environments */
+    TRIMMED_SHARE = 8,  /* so that the largest environment is not sought for each run */
+};
+
+/* Of a project whose runs take too much, the environment with most of them gives some up. A
+ * small one keeps what it has, however busy the others are. */
+static void note_largest(struct environment *env)
+{
+    struct trimmed_room *project = env->project_final;
+    if (!trimmed_room_surplus(project))
+        return;
+    const struct environment *largest = project->largest;
+    if (!largest || env->final_bytes > largest->final_bytes)
+        project->largest = env;
+}
+
+static size_t bytes_to_keep(struct environment *env)
+{
+    struct trimmed_room *project = env->project_final;
+    if (!project || project->largest != env)
+        return env->budget;
+    project->largest = NULL;
+    size_t surplus = trimmed_room_surplus(project);
+    if (!surplus) /* another environment has evicted runs meanwhile */
+        return env->budget;
+    size_t share = env->final_bytes / TRIMMED_SHARE;
+    size_t less = surplus > share ? surplus : share;
+    size_t keep = less < env->final_bytes ? env->final_bytes - less : 0;
+    return keep < env->budget ? keep : env->budget;
+}
+
+void engine_join_finished(struct environment *env, struct trimmed_room *project)
+{
+    size_t memory = env->engine->options.memory;
+    env->project_final = project;
+    project->room.limit =
+        memory < SIZE_MAX / PROJECT_SHARES ? PROJECT_SHARES * memory : SIZE_MAX;
+}
+
+static bool evict(struct flusher *flusher)
+{
+    struct engine *engine = container_of(flusher, struct engine, evictor);
+    bool more = false;
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        note_largest(env);
+    at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        more |= environment_evict(env, bytes_to_keep(env));
+    return more;
+}
+
+static void on_fleet(void *owner, struct environment *env)
+{
+    struct engine *engine = owner;
+    engine_sweep_environment(engine, env);
+    engine_match(engine, env);
+    if (env->is_dev && engine->on_sessions)
+        engine->on_sessions(engine->sessions_owner, env);
+}
+
+struct engine *engine_create(struct loop *loop, struct store *store,
+                             const struct engine_options *options)
+{
+    struct engine *engine = mem_new(struct engine);
+    engine->loop = loop;
+    engine->store = store;
+    store->on_stored = quota_on_stored;
+    store->share_of = quota_share_of;
+    store->stored_owner = engine;
+    engine->options = *options;
+    certainty_init(&engine->certainty, loop);
+    engine->certainty.is_certain = options->is_certain;
+    engine->certainty.owner = options->owner;
+    again_init(engine);
+    flights_init(engine);
+    waits_init(engine);
+    ends_init(engine);
+    dequeues_init(engine);
+    list_init(&engine->triggers);
+    list_init(&engine->writes);
+    list_init(&engine->resets);
+    list_init(&engine->sweeps);
+    doubts_init(engine);
+    engine->evictor = (struct flusher){ .fn = evict };
+    loop_add_flusher(loop, &engine->evictor);
+    engine->due_kind = timers_kind(loop_timers(loop), deadlines_on_due);
+    engine->wait_kind = timers_kind(loop_timers(loop), dequeue_timed_out);
+    engine->fleets = (struct fleets){
+        .loop = loop, .on_change = on_fleet, .full_room = engine_full_room, .owner = engine
+    };
+    fleets_init(&engine->fleets);
+    return engine;
+}
+
+static void destroy_environment(struct environment *env)
+{
+    struct engine_share *share = engine_share_of(env);
+    loop_cancel_deferred(&share->matching);
+    *slots_at(&env->engine->shares, env->number) = NULL;
+    free(share);
+    fleet_destroy(env->fleet);
+    figures_leave(env->figures);
+    environment_destroy(env);
+}
+
+void engine_destroy(struct engine *engine)
+{
+    uint32_t at = 0;
+    if (!engine)
+        return;
+    assert(engine_idle(engine));
+    while (!list_empty(&engine->sweeps))
+        engine_end_sweep(engine->sweeps.next);
+    doubts_finish(engine);
+    waits_finish(engine);
+    ends_finish(engine);
+    dequeues_finish(engine);
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        destroy_environment(env);
+    slots_finish(&engine->environments);
+    slots_finish(&engine->shares);
+    slots_finish(&engine->stored);
+    loop_remove_flusher(&engine->evictor);
+    certainty_finish(&engine->certainty);
+    flights_finish(engine);
+    again_finish(engine);
+    free(engine);
+}
+
+/* Where developers work, the tasks run on one machine: so many at once that its cores are
+ * busy and it does not run out of memory. */
+static uint32_t concurrency_of(const struct engine_options *options, bool is_dev)
+{
+    uint32_t limit = options->dev_concurrency;
+    return is_dev && limit && limit < options->concurrency ? limit : options->concurrency;
+}
+
+static void add_share(struct engine *engine, struct environment *env)
+{
+    struct engine_share *share = mem_new(struct engine_share);
+    share->env = env;
+    share->matching.fn = engine_match_now;
+    list_init(&share->matching.link);
+    *slots_at(&engine->shares, env->number) = share;
+}
+
+struct environment *engine_add_environment(struct engine *engine, uint32_t number,
+                                           const char *id, bool is_dev)
+{
+    struct environment *env = environment_create(engine->loop, engine->store, number, id,
+                                                 is_dev, engine->options.memory,
+                                                 concurrency_of(&engine->options, is_dev));
+    env->engine = engine;
+    env->certainty = &engine->certainty;
+    env->figures = &engine->figures.rest;
+    fleet_create(&engine->fleets, env);
+    add_share(engine, env);
+    *slots_at(&engine->environments, number) = env;
+    return env;
+}
+
+void engine_count_with(struct engine *engine, struct environment *env, uint32_t number)
+{
+    figures_leave(env->figures);
+    env->figures = figures_join(&engine->figures, number);
+}
+
+const struct figures_table *engine_figures(const struct engine *engine)
+{
+    return &engine->figures;
+}
+
+struct environment *engine_next_environment(const struct engine *engine, uint32_t *at)
+{
+    return slots_next(&engine->environments, at);
+}
+
+void engine_retire_environment(struct engine *engine, struct environment *env)
+{
+    log_decision("environment retired", env->id, NULL,
+                 "its branch was archived or its project deleted", NULL);
+    engine_share_of(env)->is_retired = true;
+    env->budget = 0;
+    history_finish(&env->history); /* nobody may listen any more */
+    engine_sweep_environment(engine, env);
+    engine_evict(engine, env);
+}
+
+bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
+{
+    engine_evict(engine, env); /* the look before may have passed over what has ended */
+    return engine_is_retired(env) && !env->holders && !env->runs.count && !env->hub.feeds;
+}
+
+void engine_drop_environment(struct engine *engine, struct environment *env)
+{
+    assert(engine_may_drop_environment(engine, env));
+    log_decision("environment dropped", env->id, NULL,
+                 "its runs have ended and nobody holds it", NULL);
+    *slots_at(&engine->environments, env->number) = NULL;
+    destroy_environment(env);
+}
+
+/* Nothing is due before everything is in memory: the sweep sets the timers. */
+void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
+{
+    run_share_names(run);
+    text_note_id(run->id, engine->last_id);
+    if (run->created_at > engine->newest_ms)
+        engine->newest_ms = run->created_at;
+    struct tracked *tracked = environment_load(env, run);
+    tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    engine_place(engine, tracked);
+    timers_clear(loop_timers(engine->loop), &tracked->timer);
+}

@@ -1,0 +1,90 @@
+/* place.c - puts a run where its state says: into its queue or a slot of it, and among the
+ * deadlines.
+ *
+ *   with a worker          ─► a slot of its queue
+ *   queued, its turn came  ─► its queue: workers that wait are matched
+ *   anything else          ─► neither
+ *
+ * Found from the run as it is, so it may be said again at any time. */
+#include "core/engine/attempts.h"
+#include "core/engine/state.h"
+#include "core/fleet/dev_sessions.h"
+#include "core/fleet/lookout.h"
+#include "core/fleet/versions.h"
+#include "core/model/run_life.h"
+
+int64_t engine_lost_at(const struct tracked *run)
+{
+    bool is_polled = run->heard_until && run->heard_until < run->alive_until;
+    return is_polled ? run->heard_until : run->alive_until;
+}
+
+/* A queued run is not always in its queue: a retry may be due later, or a failed dequeue
+ * has made it pause. */
+static bool waits_in_queue(const struct engine *engine, const struct run *run)
+{
+    if (run->execution != EXECUTION_QUEUED || run_is_final(run))
+        return false;
+    bool may_pause = run->status == RUN_RETRYING || run->started_at;
+    return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
+}
+
+/* A run that waits for a version has no deadline but its ttl, and none once it was
+ * dequeued: due_at is the end of a pause then, for when the version comes. */
+static int64_t next_deadline(struct engine *engine, struct tracked *run)
+{
+    int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
+    int64_t lost = engine_lost_at(run);
+    switch (run->run.execution) {
+    case EXECUTION_CREATED: return run->run.started_at ? INT64_MAX : due;
+    case EXECUTION_EXECUTING: return lost;
+    case EXECUTION_WITH_WAITPOINTS: return due < lost ? due : lost;
+    case EXECUTION_FINISHED: return INT64_MAX;
+    default: return due;
+    }
+}
+
+/* A deadline whose change could not be written comes again, but not at once. */
+static int64_t not_at_once(const struct engine *engine, int64_t deadline)
+{
+    bool trouble = engine->store->failing || engine->store->full;
+    int64_t now = loop_now_ms(engine->loop);
+    return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
+}
+
+/* The workers that may have the run: in dev those of its session, elsewhere all, but of a
+ * plain registration only those that take such runs. */
+static uint32_t audience_of(const struct tracked *run)
+{
+    const struct session *session =
+        run->env->is_dev ? dev_sessions_of_run(run->env, &run->run) : NULL;
+    if (session)
+        return session->audience;
+    return versions_is_plain(run->env, &run->run) ? AUDIENCE_PLAIN : AUDIENCE_NOBODY;
+}
+
+void engine_place(struct engine *engine, struct tracked *run)
+{
+    struct environment *env = run->env;
+    struct timers *timers = loop_timers(engine->loop);
+    struct slice queue = bytes_slice(run->run.queue);
+    struct slice key = bytes_slice(run_rare(&run->run)->concurrency_key);
+
+    if (run_holds_slot(&run->run)) {
+        queues_run(&env->queues, &run->item, queue, key);
+    } else if (waits_in_queue(engine, &run->run) && !run->in_flight) {
+        run->item.audience =
+            (uint16_t)audience_of(run); /* below 64, core/fleet/dev_sessions.c */
+        queues_wait(&env->queues, &run->item, queue, key, run->run.queue_position);
+    } else {
+        queues_leave(&env->queues, &run->item);
+    }
+    engine_match(engine, env);
+    lookout_note(run);
+
+    int64_t deadline = not_at_once(engine, next_deadline(engine, run));
+    if (deadline == INT64_MAX || (run->item.place && run->run.started_at))
+        timers_clear(timers, &run->timer);
+    else
+        timers_set(timers, &run->timer, engine->due_kind, deadline);
+}

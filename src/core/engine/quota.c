@@ -1,0 +1,128 @@
+/* quota.c - how many bytes a project stores, and whether it may store more.
+ *
+ *   store: the sum of an environment ─┐
+ *   store: it grew, it shrank        ─┼─► room of the project ─► full: nothing starts in its
+ *   on the way to the store          ─┘                         environments, until it is not
+ *
+ * Environments of one project share its room (base/room.h). */
+#include "base/metrics.h"
+#include "core/engine/state.h"
+
+/* What is removed may be more than the sum says, if the sum in the database was too small
+ * from the beginning: less than nothing is nothing. */
+static void count_stored(struct room *project, int64_t bytes)
+{
+    size_t less = bytes < 0 ? (size_t)-bytes : 0;
+    if (less > project->used)
+        less = project->used;
+    size_t more = bytes > 0 ? (size_t)bytes : 0;
+    room_give(project, less);
+    room_take(project, more);
+    metric_add(M_STORED_BYTES, (int64_t)more - (int64_t)less);
+}
+
+static bool is_full(const struct room *project)
+{
+    return project && project->limit && !room_has(project, 1);
+}
+
+const struct room *engine_full_room(const struct environment *env)
+{
+    const struct room *project = engine_stored_room(env);
+    return is_full(project) ? project : NULL;
+}
+
+bool engine_is_at_quota(const struct environment *env)
+{
+    return is_full(engine_stored_room(env));
+}
+
+/* The runs that wait for room to be stored go on, in every environment of the project. */
+static void match_project(struct engine *engine, const struct room *project)
+{
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        if (engine_stored_room(env) == project)
+            engine_match(engine, env);
+}
+
+void engine_look_for_room(struct engine *engine)
+{
+    uint32_t at = 0;
+    for (struct environment *env; (env = slots_next(&engine->environments, &at));)
+        if (!engine_is_at_quota(env))
+            engine_match(engine, env);
+}
+
+void engine_hold_stored(const struct environment *env, size_t bytes)
+{
+    room_take(engine_stored_room(env), bytes);
+}
+
+/* If the sum in the database was too small, more may have been removed than there was. */
+void engine_release_stored(struct engine *engine, const struct environment *env,
+                           size_t bytes)
+{
+    struct room *project = engine_stored_room(env);
+    if (!project || !bytes)
+        return;
+    bool was_full = is_full(project);
+    room_give(project, bytes < project->used ? bytes : project->used);
+    if (was_full && !is_full(project))
+        match_project(engine, project);
+}
+
+void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
+{
+    struct engine *engine = owner;
+    struct room *project = slots_get(&engine->stored, number);
+    if (!project)
+        return;
+    bool was_full = is_full(project);
+    count_stored(project, bytes);
+    if (was_full && !is_full(project))
+        match_project(engine, project);
+}
+
+/* A project has one share, however many branches it makes. */
+uint64_t quota_share_of(void *owner, uint32_t number)
+{
+    const struct engine *engine = owner;
+    const struct room *project = slots_get(&engine->stored, number);
+    return project ? (uintptr_t)project : number;
+}
+
+void engine_join_stored(struct engine *engine, uint32_t number, struct room *project)
+{
+    void **joined = slots_at(&engine->stored, number);
+    if (*joined)
+        return;
+    *joined = project;
+    count_stored(project, engine->store->ops->position(engine->store, number).stored);
+}
+
+enum err engine_check_quota(const struct environment *env, size_t more, struct failure *why)
+{
+    const struct room *project = engine_stored_room(env);
+    if (!project || !project->limit || room_has(project, more))
+        return OK;
+    metric_add(M_OVER_QUOTA, 1);
+    return explain(why, ERR_QUOTA,
+                   "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
+                   "more: wait until retention has removed finished runs, or have the "
+                   "quota raised",
+                   project->used, project->limit, more);
+}
+
+bool engine_share_quota(const struct environment *env, uint32_t other)
+{
+    const struct room *project = engine_stored_room(env);
+    return project && slots_get(&env->engine->stored, other) == project;
+}
+
+enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
+                             struct failure *why)
+{
+    bool grows = after > before && engine_is_at_quota(env);
+    return grows ? engine_check_quota(env, after - before, why) : OK;
+}

@@ -1,0 +1,139 @@
+/* waitpoint_end.c - load, escape the output, write what completes it, tell who waits. Nothing
+ * is written for a token whose timeout has passed.
+ *
+ * The output is stored as a JSON string. One of a megabyte, with a quote every few bytes, is
+ * escaped in several turns. */
+#include "core/engine/waitpoint_end.h"
+
+#include "base/escape.h"
+#include "base/log.h"
+#include "core/engine/state.h"
+#include "core/engine/waits.h"
+
+enum { ESCAPED_AT_ONCE = 32 * 1024 };
+
+enum err waitpoint_end_check(const struct environment *env, struct slice output,
+                             struct failure *why)
+{
+    return output.len > WAITPOINT_OUTPUT_SMALL ? engine_check_quota(env, output.len, why)
+                                               : OK;
+}
+
+static void finish(struct waitpoint_end *op, enum err status)
+{
+    environment_release(op->env);
+    bytes_clear(&op->load.name);
+    bytes_clear(&op->output);
+    waitpoint_finish(&op->waitpoint);
+    op->done(op, status);
+}
+
+static void on_written(struct document_write *write, enum err status)
+{
+    struct waitpoint_end *op = container_of(write, struct waitpoint_end, write);
+    if (!status) {
+        log_decision("waitpoint completed", op->env->id, NULL, "somebody completed it",
+                     "waitpoint", log_slice(bytes_slice(op->load.name)), NULL);
+        waits_end(op->engine, op->env, bytes_slice(op->load.name));
+    }
+    op->was_over = status == ERR_CONFLICT; /* somebody else has completed it meanwhile */
+    finish(op, op->was_over ? OK : status);
+}
+
+static void complete(struct waitpoint_end *op)
+{
+    op->waitpoint.completed_at = loop_wall_ms(op->engine->loop);
+    op->change = waitpoint_change(&op->waitpoint, op->env->number);
+    op->engine->reads--;
+    documents_write_begin(op->engine, &op->change, 1, &op->write, on_written);
+}
+
+/* ---- the output as a JSON string ---- */
+
+/* A string with room for the whole text; its length is that of what is in there so far. */
+static struct bytes *begin_string(const struct bytes *text)
+{
+    struct bytes *string =
+        bytes_create_empty(escape_len(bytes_slice(text)) + ESCAPE_ROOM_LEAST + 1);
+    string->data[0] = '"';
+    string->len = 1;
+    return string;
+}
+
+static void add_some(struct bytes *string, const struct bytes *text, size_t *taken)
+{
+    struct slice rest = slice_from(bytes_slice(text), *taken);
+    size_t room = 6 * ESCAPED_AT_ONCE + ESCAPE_ROOM_LEAST, more;
+    if (rest.len > ESCAPED_AT_ONCE) {
+        rest.len = ESCAPED_AT_ONCE;
+        while (((unsigned char)rest.ptr[rest.len] & 0xC0) == 0x80)
+            rest.len--; /* never within a character */
+    }
+    string->len += (uint32_t)escape_step(rest, string->data + string->len, room, &more);
+    *taken += more;
+}
+
+static void escape_some(struct deferred *deferred)
+{
+    struct waitpoint_end *op = container_of(deferred, struct waitpoint_end, deferred);
+    struct stint stint = loop_stint(op->engine->loop);
+    struct bytes *string = op->waitpoint.output;
+    while (op->taken < op->output->len && stint_goes_on(&stint))
+        add_some(string, op->output, &op->taken);
+    if (op->taken < op->output->len) {
+        loop_defer(op->engine->loop, &op->deferred);
+        return;
+    }
+    memcpy(string->data + string->len, "\"", 2);
+    string->len++;
+    complete(op);
+}
+
+/* ---- loading ---- */
+
+static enum err read_waitpoint(struct waitpoint_end *op)
+{
+    enum err err = waitpoint_read(&op->load.document, &op->waitpoint);
+    document_finish(&op->load.document);
+    return err;
+}
+
+static void on_loaded(struct store_load *load, enum store_status status)
+{
+    struct waitpoint_end *op = container_of(load, struct waitpoint_end, load);
+    enum err err = status ? err_of_store(status) : read_waitpoint(op);
+    bool is_over =
+        !err && waitpoint_is_over(&op->waitpoint, loop_wall_ms(op->engine->loop));
+    if (err || is_over) {
+        op->engine->reads--;
+        op->was_over = is_over;
+        if (is_over) /* by a write that was reported as failed, and nobody was told of */
+            waits_end(op->engine, op->env, bytes_slice(load->name));
+        finish(op, err);
+    } else if (op->output) {
+        bytes_unref(op->waitpoint.output);
+        op->waitpoint.output = begin_string(op->output);
+        escape_some(&op->deferred);
+    } else {
+        complete(op);
+    }
+}
+
+void waitpoint_end_begin(struct engine *engine, struct environment *env, struct slice id,
+                         struct slice output, struct waitpoint_end *op,
+                         void (*done)(struct waitpoint_end *op, enum err status))
+{
+    *op = (struct waitpoint_end){ .engine = engine, .env = env, .done = done };
+    op->deferred.fn = escape_some;
+    list_init(&op->deferred.link);
+    environment_hold(env);
+    if (output.ptr)
+        op->output = bytes_create(output);
+    op->load = (struct store_load){ .env = env->number,
+                                    .is_document = true,
+                                    .kind = DOC_WAITPOINT,
+                                    .name = bytes_create(id),
+                                    .done = on_loaded };
+    engine->reads++;
+    engine->store->ops->load(engine->store, &op->load);
+}

@@ -1,0 +1,450 @@
+/* waits.c - two tables: who waits, and what is waited for.
+ *
+ *   waiters  env + run ─► struct waiter ──links──┐
+ *   awaited  env + id  ─► struct awaited ◄───────┘
+ *
+ * Both hold only what is pending. A run that memory has not is final, so runs need no look
+ * into the store; the document of a token is read once it is noted. */
+#include "core/engine/waits.h"
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/engine/again.h"
+#include "core/engine/state.h"
+#include "core/model/run_life.h"
+#include "core/model/waitpoint.h"
+
+struct awaited {
+    char key[ENVIRONMENT_KEY];
+    struct engine *engine;
+    struct deferred ending; /* tells the waiters that are left that it is over */
+    struct list links;      // wait_link::link
+};
+
+struct wait_link {
+    struct waiter *waiter;
+    char id[ID_MAX];
+    bool over;
+    struct list link; // awaited::links; by itself when over
+};
+
+struct waiter {
+    char key[ENVIRONMENT_KEY];
+    struct environment *env;
+    struct bytes *waits; /* the list that was noted */
+    struct wait_link *links;
+    struct table by_id; /* of the links; of those with the same id the first */
+    size_t count, pending;
+};
+
+/* ---- the list in the run ---- */
+
+static void set_waits(struct run *next, struct buf *list)
+{
+    struct run_rare *rare = run_rare_edit(next);
+    buf_add_char(list, ']');
+    bytes_unref(rare->waits);
+    rare->waits = buf_to_bytes(list);
+    buf_finish(list);
+}
+
+/* The earliest time at which something pending is over by itself. */
+static void come_due(struct run *next, const struct wait *wait)
+{
+    if (!wait->completed_at && wait->until && (!next->due_at || wait->until < next->due_at))
+        next->due_at = wait->until;
+}
+
+/* ---- blocking ---- */
+
+static int compare_ids(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Waits that block the run already go into the list; their ids, sorted, are the caller's.
+ * What the run has waited for before may be waited for again. */
+static struct slice *keep_blocking(const struct run *now, struct run *next,
+                                   struct buf *list, size_t *count)
+{
+    struct slice *ids = mem_new_array(struct slice, WAITS_MAX);
+    struct scan_members had = wait_list_of(now);
+    struct wait wait;
+    *count = 0;
+    if (now->execution != EXECUTION_WITH_WAITPOINTS)
+        return ids;
+    while (*count < WAITS_MAX && wait_list_next(&had, &wait)) {
+        wait_list_add(list, &wait);
+        come_due(next, &wait);
+        ids[(*count)++] = wait.id;
+    }
+    qsort(ids, *count, sizeof(*ids), compare_ids);
+    return ids;
+}
+
+/* In a full project only a long list is refused, so that what executes goes on. */
+static enum err check_block(const struct block *op, struct command *command, size_t total,
+                            size_t before, size_t after)
+{
+    if (total > WAITS_MAX)
+        return explain(&command->why, ERR_RULE, "A run waits for at most %d things at once",
+                       WAITS_MAX);
+    bool asks = op->asks_quota && after > WAITS_SMALL;
+    return asks ? engine_check_growth(command->env, before, after, &command->why) : OK;
+}
+
+static enum decision decide_block(struct command *command, const struct run *now,
+                                  struct run *next, unsigned *marks)
+{
+    struct block *op = container_of(command, struct block, command);
+    struct buf list = { 0 };
+    size_t count, added = 0;
+    (void)marks;
+
+    buf_add_char(&list, '[');
+    next->due_at = 0;
+    struct slice *blocking = keep_blocking(now, next, &list, &count);
+    size_t before = list.len;
+    for (size_t i = 0; i < op->count; i++) {
+        if (bsearch(&op->waits[i].id, blocking, count, sizeof(*blocking), compare_ids))
+            continue;
+        wait_list_add(&list, &op->waits[i]);
+        come_due(next, &op->waits[i]);
+        added++;
+    }
+    free(blocking);
+    enum err refused =
+        added ? check_block(op, command, count + added, before, list.len) : OK;
+    if (added && !refused &&
+        run_advance(next, EVENT_WAIT, loop_wall_ms(command->engine->loop)))
+        refused = explain(&command->why, ERR_INVALID, "Only an executing run can wait");
+    if (added && !refused) {
+        set_waits(next, &list);
+        return DECISION_COMMIT;
+    }
+    buf_finish(&list);
+    return added ? DECISION_REFUSE : DECISION_NOTHING;
+}
+
+void run_block(struct engine *engine, struct environment *env, struct slice run_id,
+               struct block *op, command_done_fn *done)
+{
+    command_begin(engine, env, run_id, &op->command, decide_block, done);
+}
+
+/* ---- going on ---- */
+
+static struct waiter *find_waiter(struct engine *engine, struct environment *env,
+                                  const char *run_id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, slice_of(run_id), key);
+    return table_find(&engine->waiters, slice_of(key));
+}
+
+static const struct wait_link *find_link(const struct waiter *waiter, struct slice id)
+{
+    return waiter ? table_find(&waiter->by_id, id) : NULL;
+}
+
+/* True when the token was noted as over; of one that was never noted nobody is told. */
+static bool is_completed(const struct waiter *waiter, struct slice token)
+{
+    const struct wait_link *link = find_link(waiter, token);
+    return link && link->over;
+}
+
+static bool is_over(const struct waiter *waiter, const struct environment *env,
+                    const struct wait *wait, int64_t time)
+{
+    if (wait->type == WAIT_RUN) {
+        const struct tracked *run = environment_find(env, wait->id);
+        return !run || run_is_final(&run->run);
+    }
+    return (wait->until && wait->until <= time) ||
+           (wait->type == WAIT_TOKEN && is_completed(waiter, wait->id));
+}
+
+enum decision waits_decide(struct engine *engine, struct environment *env, struct run *next)
+{
+    const struct waiter *waiter = find_waiter(engine, env, next->id);
+    int64_t time = loop_wall_ms(engine->loop);
+    struct scan_members all = wait_list_of(next);
+    struct buf list = { 0 };
+    struct wait wait;
+    size_t pending = 0, ended = 0;
+
+    buf_add_char(&list, '[');
+    int64_t due = next->due_at;
+    next->due_at = 0;
+    while (wait_list_next(&all, &wait)) {
+        if (!wait.completed_at && is_over(waiter, env, &wait, time)) {
+            wait.completed_at = time;
+            ended++;
+        }
+        pending += !wait.completed_at;
+        wait_list_add(&list, &wait);
+        come_due(next, &wait);
+    }
+    bool moves = pending ? ended > 0 : !run_advance(next, EVENT_WAIT_OVER, time);
+    if (moves) {
+        set_waits(next, &list);
+        return DECISION_COMMIT;
+    }
+    buf_finish(&list);
+    next->due_at = due;
+    return DECISION_NOTHING;
+}
+
+static enum decision decide_over(struct command *command, const struct run *now,
+                                 struct run *next, unsigned *marks)
+{
+    (void)marks;
+    return now->execution == EXECUTION_WITH_WAITPOINTS
+               ? waits_decide(command->engine, command->env, next)
+               : DECISION_NOTHING;
+}
+
+/* ---- who waits for what ---- */
+
+static void end_some(struct deferred *deferred);
+
+static struct awaited *awaited_of(struct engine *engine, const struct environment *env,
+                                  struct slice id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
+    struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
+    if (awaited)
+        return awaited;
+    awaited = mem_new(struct awaited);
+    memcpy(awaited->key, key, sizeof(key));
+    awaited->engine = engine;
+    awaited->ending.fn = end_some;
+    list_init(&awaited->ending.link);
+    list_init(&awaited->links);
+    table_insert(&engine->awaited, awaited);
+    return awaited;
+}
+
+static void drop_awaited(struct engine *engine, struct awaited *awaited)
+{
+    table_remove(&engine->awaited, slice_of(awaited->key));
+    loop_cancel_deferred(&awaited->ending);
+    free(awaited);
+}
+
+/* The waiter is out of the table of waiters already. */
+static void forget(struct engine *engine, struct waiter *waiter)
+{
+    for (size_t i = 0; i < waiter->count; i++) {
+        struct wait_link *link = &waiter->links[i];
+        struct list *head = link->link.next;
+        list_remove(&link->link);
+        if (!link->over && list_empty(head))
+            drop_awaited(engine, container_of(head, struct awaited, links));
+    }
+    metric_add(M_RUNS_WAITING, -1);
+    table_finish(&waiter->by_id);
+    bytes_unref(waiter->waits);
+    free(waiter->links);
+    free(waiter);
+}
+
+struct token_look {
+    struct again again; /* first */
+    struct engine *engine;
+    struct environment *env;
+    char id[ID_MAX];
+    struct store_load load;
+};
+
+static void look_again(struct again *again);
+
+static void on_token(struct store_load *load, enum store_status status)
+{
+    struct token_look *look = container_of(load, struct token_look, load);
+    struct engine *engine = look->engine;
+    bool over = status == STORE_MISSING;
+    engine->reads--;
+    bytes_clear(&load->name);
+    if (status == STORE_OK) {
+        over = waitpoint_is_completed(&load->document);
+        document_finish(&load->document);
+    } else if (!over) {
+        again_later(engine, &look->again, look_again);
+        return;
+    }
+    if (over && !engine->stopped)
+        waits_end(engine, look->env, slice_of(look->id));
+    environment_release(look->env);
+    free(look);
+}
+
+static void begin_look(struct token_look *look)
+{
+    struct store *store = look->engine->store;
+    look->load = (struct store_load){ .env = look->env->number,
+                                      .is_document = true,
+                                      .kind = DOC_WAITPOINT,
+                                      .name = bytes_create(slice_of(look->id)),
+                                      .done = on_token };
+    look->engine->reads++;
+    store->ops->load(store, &look->load);
+}
+
+static void look_again(struct again *again)
+{
+    begin_look(container_of(again, struct token_look, again));
+}
+
+/* A token may have been completed before anybody was noted as waiting for it. */
+static void look_at_token(struct engine *engine, struct environment *env, struct slice id)
+{
+    struct token_look *look = mem_new(struct token_look);
+    look->engine = engine;
+    look->env = env;
+    environment_hold(env);
+    snprintf(look->id, sizeof(look->id), "%.*s", SLICE_ARG(id));
+    begin_look(look);
+}
+
+/* Tokens that the run waited for before are not read again: each wait that is added notes
+ * them all. */
+static void note(struct engine *engine, struct waiter *waiter, const struct waiter *before,
+                 const struct wait *wait)
+{
+    const struct wait_link *known = find_link(before, wait->id);
+    struct wait_link *link = &waiter->links[waiter->count++];
+    link->waiter = waiter;
+    list_init(&link->link);
+    snprintf(link->id, sizeof(link->id), "%.*s", SLICE_ARG(wait->id));
+    if (!find_link(waiter, wait->id))
+        table_insert(&waiter->by_id, link);
+    if ((link->over = known && known->over))
+        return;
+    list_append(&awaited_of(engine, waiter->env, wait->id)->links, &link->link);
+    waiter->pending++;
+    if (wait->type == WAIT_TOKEN && !known)
+        look_at_token(engine, waiter->env, wait->id);
+}
+
+static struct slice link_key(const void *value)
+{
+    return slice_of(((const struct wait_link *)value)->id);
+}
+
+static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
+{
+    struct waiter *waiter = mem_new(struct waiter);
+    struct scan_members all = wait_list_of(&run->run);
+    struct wait wait;
+    size_t count = 0;
+    while (wait_list_next(&all, &wait))
+        count++;
+    environment_key(run->env, slice_of(run->run.id), waiter->key);
+    waiter->env = run->env;
+    waiter->waits = bytes_ref(run_rare(&run->run)->waits);
+    waiter->links = mem_new_array(struct wait_link, count);
+    table_init(&waiter->by_id, link_key);
+    table_insert(&engine->waiters, waiter);
+    metric_add(M_RUNS_WAITING, 1);
+    return waiter;
+}
+
+/* Notes all waits that are pending. True when none is, but there was one. */
+static bool note_all(struct engine *engine, struct tracked *run,
+                     const struct waiter *before)
+{
+    int64_t time = loop_wall_ms(engine->loop);
+    struct scan_members all = wait_list_of(&run->run);
+    struct waiter *waiter = waiter_create(engine, run);
+    struct wait wait;
+    bool ended = false;
+    while (wait_list_next(&all, &wait)) {
+        if (wait.completed_at || wait.type == WAIT_TIME)
+            continue;
+        if (is_over(NULL, run->env, &wait, time))
+            ended = true;
+        else
+            note(engine, waiter, before, &wait);
+    }
+    return !waiter->pending && (ended || waiter->count);
+}
+
+void waits_note(struct engine *engine, struct tracked *run)
+{
+    bool blocked = run->run.execution == EXECUTION_WITH_WAITPOINTS;
+    if (!blocked && !engine->waiters.count)
+        return;
+    struct waiter *before = find_waiter(engine, run->env, run->run.id);
+    if (blocked && before && before->waits == run_rare(&run->run)->waits)
+        return;
+    if (before)
+        table_remove(&engine->waiters, slice_of(before->key));
+    if (blocked && note_all(engine, run, before))
+        command_begin_alone(engine, run->env, slice_of(run->run.id), decide_over);
+    if (before)
+        forget(engine, before);
+}
+
+static void end_link(struct engine *engine, struct wait_link *link)
+{
+    struct waiter *waiter = link->waiter;
+    link->over = true;
+    if (--waiter->pending == 0)
+        command_begin_alone(engine, waiter->env, environment_key_id(waiter->key),
+                            decide_over);
+}
+
+/* Any number of runs may wait for one token. */
+static void end_some(struct deferred *deferred)
+{
+    struct awaited *awaited = container_of(deferred, struct awaited, ending);
+    struct engine *engine = awaited->engine;
+    struct stint stint = loop_stint(engine->loop);
+    while (!list_empty(&awaited->links) && stint_goes_on(&stint))
+        end_link(engine, container_of(list_take(&awaited->links), struct wait_link, link));
+    if (list_empty(&awaited->links))
+        drop_awaited(engine, awaited);
+    else
+        loop_defer(engine->loop, deferred);
+}
+
+void waits_end(struct engine *engine, struct environment *env, struct slice id)
+{
+    char key[ENVIRONMENT_KEY];
+    if (!engine->awaited.count)
+        return;
+    environment_key(env, id, key);
+    struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
+    if (awaited)
+        end_some(&awaited->ending);
+}
+
+void waits_finish(struct engine *engine)
+{
+    size_t at = 0;
+    for (struct waiter *waiter; (waiter = table_next(&engine->waiters, &at)); at = 0) {
+        table_remove(&engine->waiters, slice_of(waiter->key));
+        forget(engine, waiter);
+    }
+    table_finish(&engine->waiters);
+    table_finish(&engine->awaited);
+}
+
+static struct slice awaited_key(const void *value)
+{
+    return slice_of(((const struct awaited *)value)->key);
+}
+
+static struct slice waiter_key(const void *value)
+{
+    return slice_of(((const struct waiter *)value)->key);
+}
+
+void waits_init(struct engine *engine)
+{
+    table_init(&engine->waiters, waiter_key);
+    table_init(&engine->awaited, awaited_key);
+}

@@ -1,0 +1,77 @@
+/* versions.c - judges a run by the versions and sessions that are there now. */
+#include "core/fleet/versions.h"
+
+#include "core/fleet/dev_sessions.h"
+#include "core/fleet/worker_versions.h"
+
+/* The queue of a run whose trigger named none while no version had its task. */
+static bool is_default_queue(const struct run *run)
+{
+    const struct slice prefix = SLICE("task/"), queue = bytes_slice(run->queue);
+    return slice_starts(queue, prefix.ptr) &&
+           slice_equal(slice_from(queue, prefix.len), bytes_slice(run->task));
+}
+
+/* A queue that any version declares counts, so that a run keeps its place when a newer version
+ * renames the queue of its task. The default queue is there although the task may name another
+ * one: a run that waited for its task must not wait for a queue that its trigger did not name. */
+static enum version_verdict judge_queue(const struct environment *env,
+                                        const struct run *run, const struct worker *worker)
+{
+    const struct slice queue = bytes_slice(run->queue);
+    return is_default_queue(run) || worker_has_queue(worker, queue) ||
+                   queues_is_registered(&env->queues, queue)
+               ? VERSION_IS_THERE
+               : VERSION_LACKS_QUEUE;
+}
+
+static enum version_verdict judge_sessions(const struct environment *env,
+                                           const struct run *run)
+{
+    const struct workers *workers = env->fleet->workers;
+    const struct session *session = dev_sessions_of_run(env, run);
+    if (session)
+        return judge_queue(
+            env, run, run->worker_version ? workers_for(workers, run) : session->current);
+    if (dev_sessions_may_return(env) || !dev_sessions_next(env, NULL))
+        return VERSION_UNDECIDED;
+    return run->worker_version ? VERSION_NONE : VERSION_LACKS_TASK;
+}
+
+enum version_verdict versions_judge(const struct environment *env, const struct run *run)
+{
+    if (env->is_dev)
+        return judge_sessions(env, run);
+    const struct worker *worker = workers_for(env->fleet->workers, run);
+    if (worker_task(worker, bytes_slice(run->task)))
+        return judge_queue(env, run, worker);
+    return worker ? VERSION_LACKS_TASK : VERSION_NONE;
+}
+
+bool versions_lack(const struct environment *env, const struct run *run)
+{
+    return versions_judge(env, run) > VERSION_UNDECIDED;
+}
+
+bool versions_is_plain(const struct environment *env, const struct run *run)
+{
+    const struct worker *worker =
+        env->is_dev ? NULL : workers_for(env->fleet->workers, run);
+    return worker && !worker->deployment[0];
+}
+
+void versions_lock(const struct environment *env, struct run *run)
+{
+    if (!run_rare(run)->external_deployment || run->worker_version)
+        return;
+    const struct worker *worker = workers_for(env->fleet->workers, run);
+    if (worker_task(worker, bytes_slice(run->task)))
+        run->worker_version = bytes_create_shared(slice_of(worker->version));
+}
+
+void versions_deployed(struct environment *env, struct worker *worker)
+{
+    worker->is_deployed = true;
+    if (worker->external_id[0])
+        fleet_changed(env);
+}

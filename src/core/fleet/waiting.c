@@ -1,0 +1,197 @@
+/* waiting.c - looks at one run and at what stands before it; nothing is kept for that. */
+#include "core/fleet/waiting.h"
+
+#include "core/fleet/dev_sessions.h"
+#include "core/fleet/worker_versions.h"
+#include "core/model/wait_list.h"
+
+enum { WAITS_LOOKED_AT = 1000 };
+
+static int64_t wall_of(const struct tracked *run)
+{
+    return loop_wall_ms(run->env->loop);
+}
+
+/* ---- in the queue ---- */
+
+/* Outside dev: a worker asks or has asked lately, or executes a run. */
+static bool has_worker(const struct environment *env)
+{
+    return env->fleet->seated || env->queues.running ||
+           loop_now_ms(env->loop) < env->fleet->served_until;
+}
+
+/* The same, of one that takes runs of plain registrations. Where the current version is one,
+ * what executes is taken to be of it. */
+static bool has_open_worker(const struct environment *env)
+{
+    const struct fleet *fleet = env->fleet;
+    const struct worker *current = workers_current(fleet->workers);
+    bool executes = env->queues.running && current && !current->deployment[0];
+    return fleet->open_seats || executes || loop_now_ms(env->loop) < fleet->open_until;
+}
+
+/* A worker is there that could execute it, though it may be busy. A session outlives the
+ * connection of its CLI for a minute. */
+static bool is_served(const struct tracked *run, int64_t *gone_ms)
+{
+    const struct environment *env = run->env;
+    const struct session *session;
+    if (!env->is_dev)
+        return versions_is_plain(env, &run->run) ? has_open_worker(env) : has_worker(env);
+    session = dev_sessions_of_run(env, &run->run);
+    *gone_ms = session ? dev_sessions_gone_ms(env, session) : 0;
+    return session && !*gone_ms;
+}
+
+/* A failed attempt, or a lease that went back, has a pause behind it. */
+static bool may_pause(const struct run *run)
+{
+    return run->status == RUN_RETRYING || run->started_at;
+}
+
+static void set_limit(struct waiting *waiting, enum waiting_reason reason, uint32_t limit,
+                      uint32_t running)
+{
+    waiting->reason = reason;
+    waiting->has_limit = true;
+    waiting->limit = limit;
+    waiting->running = running;
+}
+
+static void look_in_line(const struct tracked *run, struct waiting *waiting)
+{
+    const struct queues *queues = &run->env->queues;
+    struct queue_standing standing = queues_standing(queues, &run->item, WAITING_AHEAD_MAX);
+    bool has_key = run_rare(&run->run)->concurrency_key != NULL;
+
+    waiting->is_in_line = true;
+    waiting->ahead = standing.ahead;
+    if (waiting->full)
+        waiting->reason = WAITING_STORAGE_QUOTA;
+    else if (!waiting->is_served)
+        waiting->reason = WAITING_NO_WORKER;
+    else if (standing.paused)
+        waiting->reason = WAITING_QUEUE_PAUSED;
+    else if (standing.running >= standing.limit)
+        set_limit(waiting,
+                  has_key && standing.limit ? WAITING_CONCURRENCY_KEY : WAITING_QUEUE_LIMIT,
+                  standing.limit, standing.running);
+    else if (queues->running >= queues->limit)
+        set_limit(waiting, WAITING_ENVIRONMENT_LIMIT, queues->limit, queues->running);
+    else
+        waiting->reason = run->env->is_dev ? WAITING_NO_WORKER : WAITING_ROOM;
+}
+
+static void judge_version(const struct tracked *run, struct waiting *waiting)
+{
+    waiting->verdict = versions_judge(run->env, &run->run);
+    if (waiting->verdict == VERSION_UNDECIDED)
+        waiting->returns_ms = dev_sessions_return_ms(run->env);
+}
+
+static void look_in_queue(const struct tracked *run, struct waiting *waiting)
+{
+    if (may_pause(&run->run) && run->run.due_at > wall_of(run)) {
+        waiting->reason = WAITING_RETRY;
+        waiting->since = run->run.updated_at;
+        waiting->until = run->run.due_at;
+        return;
+    }
+    waiting->since = run_in_queue_since(&run->run);
+    judge_version(run, waiting);
+    waiting->is_served = is_served(run, &waiting->gone_ms);
+    waiting->is_plain = versions_is_plain(run->env, &run->run);
+    if (waiting->verdict > VERSION_UNDECIDED)
+        waiting->reason = WAITING_VERSION;
+    else if (run->item.place)
+        look_in_line(run, waiting);
+}
+
+/* ---- the others ---- */
+
+/* When the last of the run's waits is over by itself; 0: one of them is not. */
+static int64_t last_end(const struct run *run)
+{
+    struct scan_members all = wait_list_of(run);
+    struct wait wait;
+    int64_t last = 0;
+    for (int i = 0; i < WAITS_LOOKED_AT && wait_list_next(&all, &wait); i++) {
+        if (wait.completed_at)
+            continue;
+        if (!wait.until)
+            return 0;
+        last = wait.until > last ? wait.until : last;
+    }
+    return last;
+}
+
+void waiting_look(const struct tracked *tracked, const struct room *full,
+                  struct waiting *waiting)
+{
+    const struct run *run = &tracked->run;
+    *waiting =
+        (struct waiting){ .since = run->updated_at, .until = run->due_at, .full = full };
+    switch (run->execution) {
+    case EXECUTION_DELAYED:
+        waiting->reason = WAITING_DELAY;
+        waiting->since = run->created_at;
+        break;
+    case EXECUTION_CREATED:
+        *waiting = (struct waiting){ .reason = WAITING_VERSION, .since = run->queued_at };
+        judge_version(tracked, waiting);
+        break;
+    case EXECUTION_QUEUED:
+        waiting->until = 0;
+        look_in_queue(tracked, waiting);
+        break;
+    case EXECUTION_EXECUTING:
+        if (run->status == RUN_RETRYING)
+            waiting->reason = WAITING_RETRY;
+        break;
+    case EXECUTION_WITH_WAITPOINTS:
+        waiting->reason = WAITING_WAITPOINT;
+        waiting->until = last_end(run);
+        break;
+    default: break;
+    }
+}
+
+/* ---- of an environment ---- */
+
+int64_t waiting_oldest(const struct environment *env)
+{
+    const struct queue_item *item = queues_oldest(&env->queues);
+    return item ? run_in_queue_since(&container_of(item, const struct tracked, item)->run)
+                : 0;
+}
+
+/* A session whose connection has closed may not come back. */
+static uint32_t unserved_in_dev(const struct environment *env)
+{
+    uint32_t count = queues_waiting_for(&env->queues, AUDIENCE_NOBODY);
+    struct session *session = dev_sessions_next(env, NULL);
+    if (!session)
+        return env->queues.waiting;
+    for (; session; session = dev_sessions_next(env, session))
+        if (dev_sessions_gone_ms(env, session))
+            count += queues_waiting_for(&env->queues, session->audience);
+    return count;
+}
+
+uint32_t waiting_unserved(const struct environment *env)
+{
+    if (!env->queues.waiting)
+        return 0;
+    if (env->is_dev)
+        return unserved_in_dev(env);
+    if (!has_worker(env))
+        return env->queues.waiting;
+    return has_open_worker(env) ? 0 : queues_waiting_for(&env->queues, AUDIENCE_PLAIN);
+}
+
+bool waiting_is_unserved(const struct environment *env)
+{
+    bool is_there = env->is_dev ? dev_sessions_next(env, NULL) != NULL : has_worker(env);
+    return env->queues.waiting && !is_there;
+}

@@ -1,0 +1,249 @@
+/* waiting_text.c - why a run waits, in words. */
+#include "core/fleet/dev_sessions.h"
+#include "core/fleet/waiting.h"
+#include "core/model/wait_list.h"
+
+static void add_time(struct buf *out, int64_t unix_ms)
+{
+    char text[TIME_TEXT_LEN + 1];
+    text_from_time(unix_ms, text);
+    buf_add_text(out, text);
+}
+
+const char *waiting_name(enum waiting_reason reason)
+{
+    static const char *const names[WAITING_REASONS] = {
+        [WAITING_FOR_NOTHING] = "",
+        [WAITING_NO_WORKER] = "no_worker",
+        [WAITING_VERSION] = "version",
+        [WAITING_STORAGE_QUOTA] = "storage_quota",
+        [WAITING_QUEUE_PAUSED] = "queue_paused",
+        [WAITING_QUEUE_LIMIT] = "queue_limit",
+        [WAITING_CONCURRENCY_KEY] = "concurrency_key",
+        [WAITING_ENVIRONMENT_LIMIT] = "environment_limit",
+        [WAITING_ROOM] = "room",
+        [WAITING_DELAY] = "delay",
+        [WAITING_RETRY] = "retry",
+        [WAITING_WAITPOINT] = "waitpoint",
+    };
+    return names[reason];
+}
+
+/* In dev no session has the task, and that has not to be so for long. */
+static void explain_nobody(const struct waiting *waiting, struct buf *out)
+{
+    int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
+    if (waiting->returns_ms)
+        buf_print(out,
+                  "The gateway has started %lld s ago: whether a worker that has the task "
+                  "comes back is known at the latest in %lld s",
+                  (long long)(ago / 1000), (long long)((waiting->returns_ms + 999) / 1000));
+    else
+        buf_add_text(out, "No worker that has the task is connected: start one with "
+                          "trigger dev");
+}
+
+static void explain_worker(const struct tracked *run, const struct waiting *waiting,
+                           struct buf *out)
+{
+    if (waiting->is_served)
+        buf_add_text(out, "The workers that are there ask for no run now: it begins when "
+                          "one of them is free, or when another one is started");
+    else if (waiting->gone_ms)
+        buf_print(out,
+                  "The worker that has the task was not heard of since a connection closed "
+                  "%lld s ago: start trigger dev again, unless it comes back by itself",
+                  (long long)(waiting->gone_ms / 1000));
+    else if (run->env->is_dev)
+        explain_nobody(waiting, out);
+    else if (waiting->is_plain && run->env->fleet->seated)
+        buf_add_text(out, "Its version was registered by a worker and not deployed, and no "
+                          "such worker asks for runs: start it, or deploy the version");
+    else
+        buf_add_text(out, "No worker asks for runs of this environment: start one, or see "
+                          "in its log why it does not");
+}
+
+static void explain_room(const struct tracked *run, struct buf *out)
+{
+    enum machine machine = run->run.machine;
+    buf_print(out,
+              "Who executes runs of this environment has no room for a %s (%g cores, %g "
+              "GB) now: it begins when others end, or where there is more room "
+              "(supervise-cpu, supervise-memory, supervise-waiting, another machine)",
+              machine_name(machine), machine_cpu(machine), machine_memory_gb(machine));
+}
+
+/* Nothing else releases it but its ttl, so the id has to be said. */
+static void explain_deployment(struct slice external, const struct waiting *waiting,
+                               struct buf *out)
+{
+    bool is_deployed = waiting->verdict == VERSION_LACKS_TASK;
+    buf_print(out,
+              is_deployed
+                  ? "The version that is deployed with the external id %.*s has not "
+                    "its task: deploy one that has it with the same id, or cancel "
+                    "the run"
+                  : "No version is deployed with the external id %.*s, which its "
+                    "trigger names: deploy one with that id, or cancel the run",
+              SLICE_ARG(external));
+}
+
+static void explain_queue(const struct tracked *run, struct buf *out)
+{
+    const struct slice queue = bytes_slice(run->run.queue);
+    buf_print(
+        out,
+        run->env->is_dev
+            ? "No version declares the queue %.*s, which its trigger names: declare it "
+              "in the code that trigger dev executes, or cancel the run"
+            : "No version declares the queue %.*s, which its trigger names: register or "
+              "promote one that declares it, or cancel the run",
+        SLICE_ARG(queue));
+}
+
+static void explain_version(const struct tracked *run, const struct waiting *waiting,
+                            struct buf *out)
+{
+    const struct slice task = bytes_slice(run->run.task);
+    const struct slice version = bytes_slice(run->run.worker_version);
+    const struct slice external = bytes_slice(run_rare(&run->run)->external_deployment);
+    bool is_dev = run->env->is_dev;
+    if (waiting->verdict == VERSION_UNDECIDED)
+        explain_nobody(waiting, out);
+    else if (waiting->verdict == VERSION_IS_THERE)
+        buf_add_text(out, "A version is there by now: it begins as soon as it is its turn");
+    else if (waiting->verdict == VERSION_LACKS_QUEUE)
+        explain_queue(run, out);
+    else if (external.ptr && !version.ptr)
+        explain_deployment(external, waiting, out);
+    else if (version.ptr && waiting->verdict == VERSION_NONE)
+        buf_print(out,
+                  "Version %.*s, which it is locked to, is not there: %s it, or cancel "
+                  "the run and trigger it without the lock",
+                  SLICE_ARG(version), is_dev ? "start" : "deploy");
+    else if (version.ptr)
+        buf_print(out,
+                  "Version %.*s, which it is locked to, has no task %.*s: cancel the run "
+                  "and trigger it with another version",
+                  SLICE_ARG(version), SLICE_ARG(task));
+    else if (is_dev)
+        buf_print(out,
+                  "No worker that is connected has the task %.*s: start one from the "
+                  "code that has it",
+                  SLICE_ARG(task));
+    else if (waiting->verdict == VERSION_NONE)
+        buf_print(out,
+                  "No version is registered in this environment: register one that has the "
+                  "task %.*s",
+                  SLICE_ARG(task));
+    else
+        buf_print(
+            out,
+            "The current version has no task %.*s: register or promote one that has it",
+            SLICE_ARG(task));
+}
+
+static void explain_quota(const struct room *project, struct buf *out)
+{
+    buf_print(out,
+              "The project stores %zu of %zu bytes: raise storage-quota, or remove "
+              "something; it begins when retention has removed finished runs",
+              project->used, project->limit);
+}
+
+static void explain_limit(const struct tracked *run, const struct waiting *waiting,
+                          struct buf *out)
+{
+    const struct slice queue = bytes_slice(run->run.queue);
+    if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
+        buf_print(out,
+                  "The environment executes as many runs as it may, %u: it begins when one "
+                  "ends, or after a start with a higher %s",
+                  waiting->limit,
+                  run->env->is_dev ? "dev-concurrency or env-concurrency"
+                                   : "env-concurrency");
+    else if (!waiting->limit)
+        buf_print(out, "The limit of the queue %.*s is 0: set a higher one",
+                  SLICE_ARG(queue));
+    else
+        buf_print(out,
+                  "The queue %.*s executes as many runs%s as its limit allows, %u: it "
+                  "begins when one ends, or the limit is raised",
+                  SLICE_ARG(queue),
+                  waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
+                                                             : "",
+                  waiting->limit);
+}
+
+static void explain_retry(const struct tracked *run, const struct waiting *waiting,
+                          struct buf *out)
+{
+    if (run->run.status == RUN_RETRYING && !run->run.dequeue_failures)
+        buf_print(out, "Attempt %u failed: the next one begins at ", run->run.attempt);
+    else
+        buf_add_text(out, "The worker that took it did not start it, see the worker's log: "
+                          "it is offered again at ");
+    add_time(out, waiting->until);
+    buf_add_text(out, "; cancel the run if it shall not");
+}
+
+/* Names the first wait that is pending; the others are a number. */
+static void explain_waitpoint(const struct tracked *run, const struct waiting *waiting,
+                              struct buf *out)
+{
+    struct scan_members all = wait_list_of(&run->run);
+    struct wait wait, first = { 0 };
+    unsigned pending = 0;
+    for (int i = 0; i < WAITS_MAX && wait_list_next(&all, &wait); i++)
+        if (!wait.completed_at && !pending++)
+            first = wait;
+    buf_add_text(out, "It waits for ");
+    if (first.type == WAIT_TIME) {
+        buf_add_text(out, "a time, ");
+        add_time(out, first.until);
+    } else if (first.type == WAIT_RUN) {
+        buf_print(out, "the run %.*s", SLICE_ARG(first.id));
+    } else {
+        buf_print(out, "the token %.*s", SLICE_ARG(first.id));
+    }
+    if (pending > 1)
+        buf_print(out, " and %u more", pending - 1);
+    if (first.type == WAIT_TIME)
+        buf_add_text(out, ": it goes on by itself");
+    else if (first.type == WAIT_RUN)
+        buf_add_text(out, ": see what that one waits for");
+    else
+        buf_print(out, ": complete %s",
+                  first.stream.ptr ? "it by a record of its input" : "the token");
+    if (first.type == WAIT_TOKEN && waiting->until) {
+        buf_add_text(out, ", or it times out at ");
+        add_time(out, waiting->until);
+    }
+}
+
+void waiting_explain(const struct tracked *run, const struct waiting *waiting,
+                     struct buf *out)
+{
+    switch (waiting->reason) {
+    case WAITING_NO_WORKER: explain_worker(run, waiting, out); break;
+    case WAITING_VERSION: explain_version(run, waiting, out); break;
+    case WAITING_STORAGE_QUOTA: explain_quota(waiting->full, out); break;
+    case WAITING_QUEUE_PAUSED:
+        buf_print(out, "The queue %.*s is paused: resume it",
+                  SLICE_ARG(bytes_slice(run->run.queue)));
+        break;
+    case WAITING_QUEUE_LIMIT:
+    case WAITING_CONCURRENCY_KEY:
+    case WAITING_ENVIRONMENT_LIMIT: explain_limit(run, waiting, out); break;
+    case WAITING_ROOM: explain_room(run, out); break;
+    case WAITING_DELAY:
+        buf_add_text(out, "It is delayed until ");
+        add_time(out, waiting->until);
+        buf_add_text(out, ": reschedule it to have it at another time");
+        break;
+    case WAITING_RETRY: explain_retry(run, waiting, out); break;
+    case WAITING_WAITPOINT: explain_waitpoint(run, waiting, out); break;
+    default: break;
+    }
+}

@@ -1,0 +1,427 @@
+/* feed.c - one client's position in the changes.
+ *
+ *   COMPLETE ──(socket full, or the ring dropped something after seen)──► LATE
+ *      ▲                                                                   │
+ *      └───────────── a walk reached the end: frame without `more` ◄───────┘
+ *
+ * A visit happens only when the socket has taken everything. A complete feed takes its
+ * updates after seen from the ring, as shared frames, every one. Any other walks the orders
+ * of its topics, merged by rev (walk.c): the newest state of each run it missed, once. Then
+ * one frame of one catching subscription, in turn. So a client costs its two numbers and
+ * what its last write left over, the final state always arrives, and a run never goes
+ * backwards.
+ *
+ *   hub.c ── feed_visit ──► feed.c ── walk_live ─────────► walk.c
+ *     ▲                       │  ▲                           │ fell below cold
+ *     │                       │  └── feed_has_room ◄─────────┤
+ *     │                       └───── catch_up_visit ──► catch_up.c
+ *     ├── hub_visit: go on, in a visit of its own ◄──────────┘
+ *     │                       │
+ *     │       watch_visit_all ▼   feed_has_room, feed_wait
+ *     ├────────────────── watch.c: live lists, a difference each
+ *     │                       │ ▲  windows_serve, windows_release
+ *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
+ *
+ * One visit in six files. Who has more to send goes back into the line of the hub, so no
+ * visit begins inside of another. */
+#include "core/live/feed.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/live/catch_up.h"
+#include "core/live/frame.h"
+#include "core/live/walk.h"
+#include "core/live/watch.h"
+
+enum {
+    TAKE_FRAMES = 64,        /* shared frames in one write */
+    TAKE_BYTES = 256 * 1024, /* of one visit */
+    COUNT_PLACES = 16384,    /* looked at to count what is to come */
+    ROOM_MS = 50,            /* after which somebody may have read something */
+};
+
+static void on_every(struct timer *timer);
+
+void feed_init(struct feed *feed, const struct feed_ops *ops, struct environment *env,
+               struct view *view)
+{
+    *feed = (struct feed){ .ops = ops, .env = env, .view = view };
+    feed->seen = feed->base = env->applied;
+    list_init(&feed->live);
+    list_init(&feed->catching);
+    list_init(&feed->visit);
+    env->hub.feeds++;
+}
+
+void subscription_drop_own(struct subscription *sub)
+{
+    if (sub->own)
+        ahead_forget(&sub->own->ahead);
+    free(sub->own);
+    sub->own = NULL;
+}
+
+static void subscription_destroy(struct subscription *sub)
+{
+    topic_drop_listener(sub->topic, sub);
+    list_remove(&sub->link);
+    hub_leave(&sub->feed->env->hub, sub->topic);
+    sub->feed->filter_bytes -= (uint32_t)filter_size(&sub->filter);
+    filter_finish(&sub->filter);
+    subscription_drop_own(sub);
+    sub->feed->subscriptions--;
+    metric_add(M_SUBSCRIPTIONS, -1);
+    free(sub);
+}
+
+static void set_late(struct feed *feed, bool late)
+{
+    if (feed->late != late)
+        metric_add(M_BEHIND, late ? 1 : -1);
+    feed->late = late;
+}
+
+struct feed_aside *feed_aside(struct feed *feed)
+{
+    if (!feed->aside) {
+        feed->aside = mem_new(struct feed_aside);
+        feed->aside->feed = feed;
+        list_init(&feed->aside->watches);
+    }
+    return feed->aside;
+}
+
+void feed_set_pace(struct feed *feed, int64_t every_ms)
+{
+    if (every_ms || feed->aside)
+        feed_aside(feed)->every_ms = every_ms;
+}
+
+static void finish_aside(struct feed *feed)
+{
+    struct feed_aside *aside = feed->aside;
+    if (!aside)
+        return;
+    while (!list_empty(&aside->watches))
+        watch_close(container_of(aside->watches.next, struct watch, link));
+    timers_clear(loop_timers(feed->env->loop), &aside->timer);
+    feed->aside = NULL;
+    free(aside);
+}
+
+void feed_finish(struct feed *feed)
+{
+    while (!list_empty(&feed->live))
+        subscription_destroy(container_of(feed->live.next, struct subscription, link));
+    while (!list_empty(&feed->catching))
+        subscription_destroy(container_of(feed->catching.next, struct subscription, link));
+    finish_aside(feed);
+    list_remove(&feed->visit);
+    catch_up_abandon(feed);
+    set_late(feed, false);
+    ahead_forget(&feed->ahead);
+    feed->env->hub.feeds--;
+    view_release(feed->view);
+}
+
+/* The topic that says when to look: any one of several tags will do, since a run that
+ * matches stands in all of them; the one with the fewest runs is the shortest walk. */
+static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
+{
+    if (filter->kind != TOPIC_TAG)
+        return hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
+    struct topic *best = NULL;
+    for (uint32_t i = 0; i < filter->tag_count; i++) {
+        struct slice tag = bytes_slice(filter_tags(filter)[i]);
+        struct topic *topic = hub_topic(hub, TOPIC_TAG, tag, true);
+        if (!best || topic->order.runs < best->order.runs) {
+            if (best)
+                hub_release(hub, best);
+            best = topic;
+        } else if (topic != best) {
+            hub_release(hub, topic);
+        }
+    }
+    return best;
+}
+
+/* Takes over the filter; the topic was chosen for it. */
+static struct subscription *attach(struct feed *feed, int64_t id, struct filter *filter,
+                                   struct topic *topic)
+{
+    struct subscription *sub = mem_new(struct subscription);
+    sub->id = id;
+    sub->feed = feed;
+    sub->filter = *filter;
+    *filter = (struct filter){ 0 };
+    sub->topic = topic;
+    if (!topic_is_heard(topic))
+        topic->heard_from = feed->env->applied;
+    topic_add_listener(topic, sub);
+    if (topic->kind == TOPIC_RUN) {
+        struct tracked *run = environment_find(feed->env, bytes_slice(sub->filter.name));
+        if (run)
+            run->topic = topic;
+    }
+    feed->subscriptions++;
+    feed->filter_bytes += (uint32_t)filter_size(&sub->filter);
+    metric_add(M_SUBSCRIPTIONS, 1);
+    hub_visit(&feed->env->hub, feed);
+    return sub;
+}
+
+struct subscription *feed_subscribe(struct feed *feed, int64_t id, struct filter *filter,
+                                    uint64_t from_seq, uint64_t from_base)
+{
+    struct topic *topic = choose_topic(&feed->env->hub, filter);
+    struct subscription *sub = attach(feed, id, filter, topic);
+    sub->own = mem_new(struct own_position);
+    sub->own->seen = from_seq;
+    sub->own->base = from_base;
+    list_append(&feed->catching, &sub->link);
+    return sub;
+}
+
+struct subscription *feed_follow(struct feed *feed, int64_t id, struct filter *filter,
+                                 uint64_t seq)
+{
+    struct environment *env = feed->env;
+    struct topic *topic = choose_topic(&env->hub, filter);
+    uint64_t heard_from = topic_is_heard(topic) ? topic->heard_from : env->applied;
+
+    if (seq < heard_from || seq < feed->view->since || seq < env->recent.dropped) {
+        hub_release(&env->hub, topic);
+        return NULL;
+    }
+    struct subscription *sub = attach(feed, id, filter, topic);
+    list_append(&feed->live, &sub->link);
+    feed->seen = feed->base = seq;
+    set_late(feed, seq < env->applied);
+    return sub;
+}
+
+void feed_unsubscribe(struct feed *feed, struct subscription *sub)
+{
+    if (feed->read && (catch_up_is_for(feed, sub) || catch_up_is_for_live(feed)))
+        catch_up_abandon(feed);
+    subscription_destroy(sub);
+    hub_visit(&feed->env->hub, feed);
+}
+
+static struct subscription *find_in(struct list *list, int64_t id)
+{
+    list_each (link, list) {
+        struct subscription *sub = container_of(link, struct subscription, link);
+        if (sub->id == id)
+            return sub;
+    }
+    return NULL;
+}
+
+struct subscription *feed_find(struct feed *feed, int64_t id)
+{
+    struct subscription *sub = find_in(&feed->live, id);
+    return sub ? sub : find_in(&feed->catching, id);
+}
+
+void feed_drained(struct feed *feed)
+{
+    hub_visit(&feed->env->hub, feed);
+}
+
+bool feed_in_sync(struct feed *feed)
+{
+    struct hub *hub = &feed->env->hub;
+    if (feed->late || !list_empty(&feed->catching) || !list_empty(&feed->visit) ||
+        !environment_is_certain(feed->env))
+        return false;
+    if (hub_is_through(hub))
+        hub->flushed = feed->env->applied; /* nobody listened to what came since */
+    if (hub->flushed > feed->seen)
+        feed->seen = feed->base = hub->flushed;
+    return feed->seen == feed->env->applied;
+}
+
+void feed_wait(struct feed *feed, int64_t ms)
+{
+    struct loop *loop = feed->env->loop;
+    struct timer *timer = &feed_aside(feed)->timer;
+    if (!timer->place || timer->at_ms > loop_now_ms(loop) + ms)
+        loop_set_timer(loop, timer, timers_kind(loop_timers(loop), on_every), ms);
+}
+
+bool feed_has_room(struct feed *feed)
+{
+    if (room_has(feed->env->answers, 1))
+        return true;
+    feed->cramped = true;
+    feed_wait(feed, ROOM_MS);
+    return false;
+}
+
+/* ---- keeping up ---- */
+
+static bool wanted(const struct feed *feed, const struct update *update)
+{
+    struct facts facts = facts_of_update(update);
+    list_each (link, &feed->live)
+        if (filter_matches(&container_of(link, struct subscription, link)->filter, &facts))
+            return true;
+    return false;
+}
+
+static bool may_take(struct feed *feed, const struct bytes *frame)
+{
+    return frame->len <= LITTLE_UNSENT || feed_has_room(feed);
+}
+
+/* Every update after seen that matches, in order. False: there is more for a later visit,
+ * or the socket is full. */
+static bool take_recent(struct feed *feed)
+{
+    const struct recent *recent = &feed->env->recent;
+    MEM_UNFILLED struct bytes *frames[TAKE_FRAMES];
+    size_t count = 0, bytes = 0;
+    uint32_t i = recent_after(recent, feed->seen), left = frame_places(feed->subscriptions);
+
+    for (; i < recent->count && count < TAKE_FRAMES && bytes < TAKE_BYTES && left; i++) {
+        struct update *update = recent_at(recent, i);
+        struct bytes *frame = update->frames[feed->view->index];
+        if (frame && wanted(feed, update)) {
+            if (!may_take(feed, frame))
+                break;
+            frames[count++] = frame;
+            bytes += frame->len;
+        }
+        feed->seen = update->seq;
+        left--;
+    }
+    bool all = i == recent->count;
+    if (all)
+        feed->seen = feed->env->applied;
+    feed->base = feed->seen;
+    if (!count)
+        return all;
+    metric_add(M_FRAMES_SHARED, count);
+    metric_add(M_ROWS_SENT, count);
+    return feed->ops->send(feed, frames, count) && all;
+}
+
+/* True when the live subscriptions have everything. */
+static bool visit_live(struct feed *feed)
+{
+    struct environment *env = feed->env;
+    if (list_empty(&feed->live)) {
+        feed->seen = feed->base = env->applied;
+        ahead_forget(&feed->ahead);
+    }
+    if (feed->seen == env->applied && feed->base == feed->seen)
+        return true;
+    if (feed->seen == feed->base && feed->seen >= env->recent.dropped &&
+        !feed_every_ms(feed))
+        return take_recent(feed);
+    return walk_live(feed);
+}
+
+/* ---- a visit ---- */
+
+/* Whether the feed waits for the end of its interval. Only the beginning of a walk does:
+ * its frames follow each other. */
+static bool too_early(struct feed *feed)
+{
+    struct loop *loop = feed->env->loop;
+    int64_t now = loop_now_ms(loop);
+
+    if (!feed_every_ms(feed) || feed->seen == feed->env->applied ||
+        feed->seen != feed->base)
+        return false;
+    if (now >= feed->aside->next_at) {
+        feed->aside->next_at = now + feed->aside->every_ms;
+        return false;
+    }
+    feed_wait(feed, feed->aside->next_at - now);
+    return true;
+}
+
+static void on_every(struct timer *timer)
+{
+    struct feed *feed = container_of(timer, struct feed_aside, timer)->feed;
+    hub_visit(&feed->env->hub, feed);
+}
+
+/* Writes a line of the log when the feed falls behind, or has caught up. */
+static void tell_behind(struct feed *feed, bool is_behind)
+{
+    if (feed->is_behind == is_behind)
+        return;
+    feed->is_behind = is_behind;
+    log_decision(is_behind ? "subscriptions behind" : "subscriptions back", feed->env->id,
+                 NULL, is_behind ? "the socket is full" : "everything missed has been sent",
+                 "subscriptions", log_number(feed->subscriptions), "seen",
+                 log_number((int64_t)feed->seen), "newest",
+                 log_number((int64_t)feed->env->applied), NULL);
+}
+
+/* True when a subscription that catches up came further. */
+static bool catch_up(struct feed *feed, bool live_clean)
+{
+    return !list_empty(&feed->catching) && !catch_up_waits(feed) &&
+           !catch_up_is_for_live(feed) && catch_up_visit(feed, live_clean);
+}
+
+void feed_visit(struct feed *feed)
+{
+    struct hub *hub = &feed->env->hub;
+
+    feed->visited = (uint8_t)feed->env->applied;
+    if (!feed->late && hub->flushed > feed->seen)
+        feed->seen = feed->base = hub->flushed; /* nothing for it since */
+    if (feed->ops->busy(feed)) {
+        tell_behind(feed, true);
+        set_late(feed, true); /* feed_drained brings it back */
+        return;
+    }
+    feed->cramped = false;
+    bool early = too_early(feed);
+    bool clean = !early && visit_live(feed);
+    bool caught = !feed->ops->busy(feed) && catch_up(feed, clean);
+    bool complete = clean && list_empty(&feed->catching);
+    set_late(feed, !complete);
+    if (complete || feed->ops->busy(feed))
+        tell_behind(feed, !complete);
+    /* For the timer, or a page. */
+    bool waits = early || feed->cramped ||
+                 (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
+    if (!complete && (caught || !waits) && !feed->ops->busy(feed))
+        hub_visit(hub, feed);
+    if (feed_watch_count(feed) && !feed->ops->busy(feed))
+        watch_visit_all(feed);
+}
+
+int64_t feed_count(struct environment *env, const struct filter *filter, uint64_t after)
+{
+    struct hub *hub = &env->hub;
+    if (after < env->cold)
+        return -1;
+    if (filter->kind == TOPIC_RUN) {
+        struct tracked *run = environment_find(env, bytes_slice(filter->name));
+        return run && run->run.rev > after && filter_wants(filter, &run->run);
+    }
+    struct slice first = bytes_slice(filter_tags(filter)[0]); /* or what it is named by */
+    struct topic *topic = hub_topic(hub, filter->kind, first, false);
+    if (!topic)
+        return 0;
+    if (!after && filter->tag_count < 2 && !filter->narrowing)
+        return topic->order.runs;
+    const struct order *order = &topic->order;
+    uint32_t from = order_after(order, after);
+    int64_t count = 0;
+    if (order->count - from > COUNT_PLACES)
+        return -1;
+    for (uint32_t i = from; i < order->count; i++) {
+        struct place place = order_place(order, i);
+        count += place.run && filter_wants(filter, &place.run->run);
+    }
+    return count;
+}

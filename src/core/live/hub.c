@@ -1,0 +1,455 @@
+/* hub.c - topics, and the flush that visits their listeners.
+ *
+ *   mark: run ──► all, tag a, tag b, batch, itself        topics with listeners only
+ *   flush: rounds ──► feed_visit, until the turn's time is over; the rest next turn, in order
+ *
+ *   later: [ tag a, tag b │ feed, feed ]        what was marked, and who asked for a visit
+ *     └──► round: listeners of a, of b, then those feeds. What comes meanwhile is later
+ *
+ * The listeners of a topic are not lined up first: between two changes they have all left the
+ * caches, and so each is fetched once, while those before it are visited.
+ *
+ * While memory may be old (certainty.h), no feed is visited: a frame without `more` would report
+ * "in sync". Topics marked meanwhile are flushed after the end of the doubt.
+ *
+ * A feed leaves the line when it leaves the hub, so nothing dangles. */
+#include "core/live/hub.h"
+
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/live/environment.h"
+#include "core/live/feed.h"
+#include "core/live/sampling.h"
+
+enum {
+    VISITS_AT_ONCE = 8,
+    SUBSCRIPTION_AHEAD = 8, /* listeners */
+    FEED_AHEAD = 4,
+    SEND_AHEAD = 2,
+    LISTENERS_MORE = 3, /* places: with one listener there is one small allocation */
+};
+
+static struct slice topic_key(const void *value)
+{
+    return bytes_slice(((const struct topic *)value)->key);
+}
+
+static struct bytes *make_key(enum topic_kind kind, struct slice name)
+{
+    struct bytes *key = bytes_create_empty(name.len + 1);
+    key->data[0] = (char)('0' + kind);
+    memcpy(key->data + 1, name.ptr, name.len);
+    return key;
+}
+
+static bool flush(struct flusher *flusher);
+static bool note_delivery(struct flusher *noter);
+
+static void on_certain(struct certainty_waiter *waiter)
+{
+    struct hub *hub = container_of(waiter, struct hub, silent);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
+static void init_round(struct round *round)
+{
+    list_init(&round->topics);
+    list_init(&round->feeds);
+}
+
+void hub_init(struct hub *hub, struct environment *env)
+{
+    hub->env = env;
+    table_init(&hub->topics, topic_key);
+    hub->all = (struct topic){ .kind = TOPIC_ALL };
+    list_init(&hub->all.echoes);
+    list_init(&hub->all.link);
+    init_round(&hub->round);
+    init_round(&hub->later);
+    hub->flusher = (struct flusher){ .fn = flush };
+    hub->noter = (struct flusher){ .fn = note_delivery, .late = true };
+    certainty_waiter_init(&hub->silent, on_certain);
+    loop_add_flusher(env->loop, &hub->flusher);
+    loop_add_flusher(env->loop, &hub->noter);
+}
+
+static void topic_destroy(struct topic *topic)
+{
+    list_remove(&topic->link);
+    order_finish(&topic->order);
+    free(topic->listeners);
+    bytes_unref(topic->key);
+    free(topic);
+}
+
+void hub_finish(struct hub *hub)
+{
+    size_t at = 0;
+    for (struct topic *topic; (topic = table_next(&hub->topics, &at));)
+        topic_destroy(topic);
+    table_finish(&hub->topics);
+    order_finish(&hub->all.order);
+    free(hub->all.listeners);
+    loop_remove_flusher(&hub->flusher);
+    loop_remove_flusher(&hub->noter);
+    certainty_forget(&hub->silent);
+}
+
+static struct topic *find_topic(struct hub *hub, enum topic_kind kind, struct slice name)
+{
+    char room[256];
+    if (kind == TOPIC_ALL)
+        return &hub->all;
+    if (name.len < sizeof(room)) {
+        room[0] = (char)('0' + kind);
+        memcpy(room + 1, name.ptr, name.len);
+        return table_find(&hub->topics, (struct slice){ room, name.len + 1 });
+    }
+    struct bytes *key = make_key(kind, name);
+    struct topic *topic = table_find(&hub->topics, bytes_slice(key));
+    bytes_unref(key);
+    return topic;
+}
+
+struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name, bool make)
+{
+    struct topic *topic = find_topic(hub, kind, name);
+    if (topic || !make)
+        return topic;
+    topic = mem_new(struct topic);
+    topic->kind = kind;
+    topic->key = make_key(kind, name);
+    list_init(&topic->echoes);
+    list_init(&topic->link);
+    table_insert(&hub->topics, topic);
+    return topic;
+}
+
+void hub_release(struct hub *hub, struct topic *topic)
+{
+    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_is_heard(topic))
+        return;
+    table_remove(&hub->topics, bytes_slice(topic->key));
+    topic_destroy(topic);
+}
+
+/* The topic of a run is known to the run while it is heard. */
+void hub_leave(struct hub *hub, struct topic *topic)
+{
+    if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
+        struct slice key = bytes_slice(topic->key);
+        struct tracked *run = environment_find(hub->env, slice_from(key, 1));
+        if (run)
+            run->topic = NULL;
+    }
+    hub_release(hub, topic);
+}
+
+/* ---- listeners ---- */
+
+static void set_capacity(struct topic *topic, uint32_t capacity)
+{
+    topic->listeners = mem_resize(topic->listeners, capacity * sizeof(*topic->listeners));
+    topic->listener_capacity = capacity;
+}
+
+void topic_add_listener(struct topic *topic, struct subscription *sub)
+{
+    uint32_t capacity = topic->listener_capacity;
+    if (topic->listener_count == capacity)
+        set_capacity(topic, capacity + capacity / 4 + LISTENERS_MORE);
+    sub->place = topic->listener_count;
+    topic->listeners[topic->listener_count++] = sub;
+}
+
+static void fill_gap(struct topic *topic, uint32_t gap, uint32_t from)
+{
+    if (gap == from)
+        return;
+    topic->listeners[gap] = topic->listeners[from];
+    topic->listeners[gap]->place = gap;
+}
+
+/* Those that were visited stay before those that were not. */
+void topic_drop_listener(struct topic *topic, struct subscription *sub)
+{
+    uint32_t gap = sub->place;
+    if (gap < topic->next) {
+        fill_gap(topic, gap, --topic->next);
+        gap = topic->next;
+    }
+    fill_gap(topic, gap, --topic->listener_count);
+    if (topic->listener_count < topic->listener_capacity / 4)
+        set_capacity(topic, topic->listener_capacity / 2);
+}
+
+/* Microseconds of a clock that goes on within a turn, as loop_now_ms does not. */
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- a run in its orders ---- */
+
+typedef void place_fn(struct hub *hub, struct topic *topic, struct tracked *run);
+
+static void append(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)hub;
+    order_append(&topic->order, run);
+}
+
+static void insert(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)hub;
+    order_insert(&topic->order, run);
+}
+
+static void clear(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    order_clear(&topic->order, run->run.rev);
+    hub_release(hub, topic);
+}
+
+/* A tag may stand twice in a run; its topic is visited once. */
+static bool tag_repeats(const struct tag_list *tags, uint32_t i)
+{
+    for (uint32_t k = 0; k < i; k++)
+        if (slice_equal(bytes_slice(tags->names[k]), bytes_slice(tags->names[i])))
+            return true;
+    return false;
+}
+
+static void for_each_topic(struct hub *hub, struct tracked *run, bool make, place_fn *fn)
+{
+    const struct tag_list *tags = run->run.tags;
+    struct topic *topic;
+
+    fn(hub, &hub->all, run);
+    for (uint32_t i = 0; tags && i < tags->count; i++) {
+        if (tag_repeats(tags, i))
+            continue;
+        if ((topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), make)))
+            fn(hub, topic, run);
+    }
+    if (run->run.batch &&
+        (topic = hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), make)))
+        fn(hub, topic, run);
+}
+
+void hub_remove_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, false, clear);
+}
+
+void hub_append_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, true, append);
+}
+
+void hub_insert_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, true, insert);
+}
+
+/* The first change since the last flush: the others came to the disk with it or later. */
+static void begin_delivery(struct hub *hub)
+{
+    int64_t synced_us = hub->env->store->synced_us;
+    hub->marked_us = now_us();
+    hub->synced_us = synced_us ? synced_us : hub->marked_us;
+}
+
+static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
+{
+    (void)run;
+    if (topic->marked || !topic->listener_count)
+        return;
+    topic->marked = true;
+    if (!hub->marked_us)
+        begin_delivery(hub);
+    if (!topic->begun)
+        list_append(&hub->later.topics, &topic->link);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
+void hub_mark_run(struct hub *hub, struct tracked *run)
+{
+    for_each_topic(hub, run, false, mark);
+    if (run->topic)
+        mark(hub, run->topic, run);
+}
+
+bool hub_has_listeners(struct hub *hub, const struct tracked *run)
+{
+    const struct tag_list *tags = run->run.tags;
+    struct topic *topic;
+
+    if (!hub->feeds)
+        return false;
+    if (run->topic || topic_is_heard(&hub->all))
+        return true;
+    for (uint32_t i = 0; tags && i < tags->count; i++) {
+        topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), false);
+        if (topic && topic_is_heard(topic))
+            return true;
+    }
+    topic = run->run.batch ? hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), false)
+                           : NULL;
+    return topic && topic_is_heard(topic);
+}
+
+/* ---- the flush ---- */
+
+void hub_visit(struct hub *hub, struct feed *feed)
+{
+    if (list_empty(&feed->visit))
+        list_append(&hub->later.feeds, &feed->visit);
+    loop_wake(hub->env->loop, &hub->flusher);
+}
+
+static bool is_over(const struct round *round)
+{
+    return list_empty(&round->topics) && list_empty(&round->feeds);
+}
+
+bool hub_is_through(const struct hub *hub)
+{
+    return is_over(&hub->round) && is_over(&hub->later);
+}
+
+/* The feed of its next listener; NULL: there is none. */
+static struct feed *next_listener(struct topic *topic)
+{
+    if (!topic->begun)
+        topic->marked = false;
+    topic->begun = true;
+    return topic->next < topic->listener_count ? topic->listeners[topic->next]->feed : NULL;
+}
+
+static void end_topic(struct hub *hub, struct topic *topic)
+{
+    topic->begun = false;
+    topic->next = 0;
+    list_remove(&topic->link);
+    if (topic->marked)
+        list_append(&hub->later.topics, &topic->link);
+}
+
+static struct topic *first_topic(const struct hub *hub)
+{
+    const struct list *topics = &hub->round.topics;
+    return list_empty(topics) ? NULL : container_of(topics->next, struct topic, link);
+}
+
+static struct feed *next_of_round(struct hub *hub)
+{
+    for (struct topic *topic; (topic = first_topic(hub)); end_topic(hub, topic)) {
+        struct feed *feed = next_listener(topic);
+        if (feed)
+            return feed;
+    }
+    return list_empty(&hub->round.feeds)
+               ? NULL
+               : container_of(hub->round.feeds.next, struct feed, visit);
+}
+
+/* Who is visited next; NULL: nobody. */
+static struct feed *next_feed(struct hub *hub)
+{
+    struct feed *feed = next_of_round(hub);
+    if (feed)
+        return feed;
+    list_move_all(&hub->round.topics, &hub->later.topics);
+    list_move_all(&hub->round.feeds, &hub->later.feeds);
+    return next_of_round(hub);
+}
+
+/* True when the feed sends frames of its own, maybe one large run, or the rows of live lists,
+ * instead of a few that are shared. */
+static bool is_long(const struct feed *feed)
+{
+    return feed->ops->heavy || feed->seen != feed->base || feed_watch_count(feed) ||
+           !list_empty(&feed->catching);
+}
+
+/* A delivery is over when its frames have left. With a ring that is at the end of the turn
+ * (connection_send_soon): its flusher was woken by the first of them, so it comes before this one. */
+static bool note_delivery(struct flusher *noter)
+{
+    struct hub *hub = container_of(noter, struct hub, noter);
+    int64_t now = now_us(), us = now - hub->marked_us;
+    metric_observe_us(H_FANOUT, us);
+    metric_observe_us(H_DELIVERY, now - hub->synced_us);
+    sampling_pass(hub->env);
+    stats_note_delivery(&hub->env->stats, us);
+    hub->marked_us = 0;
+    return false;
+}
+
+/* Whether a listener's feed has to be visited: not when it stands in line for itself, and once for a
+ * change however often it listens. A feed that is not late has sent everything up to `seen`. One
+ * that is late is known by the lower byte of when it was visited. Should that be the same by chance,
+ * it is visited when what it waits for is there: a socket, a page, the end of its interval. */
+static bool is_due(const struct feed *feed)
+{
+    uint64_t applied = feed->env->applied;
+    if (!list_empty(&feed->visit))
+        return false;
+    return feed->late ? feed->visited != (uint8_t)applied : feed->seen != applied;
+}
+
+/* Takes the next feed out of its line. If that is a topic's, those that come soon behind it are
+ * fetched into the caches while it is visited: a subscription, then the feed that this names, then
+ * what its frames are sent by. (GCC leaves out a static function that does nothing but that, as one
+ * without an effect.) */
+static void step(struct hub *hub, struct feed *feed)
+{
+    struct topic *topic = first_topic(hub);
+    if (!topic) {
+        list_remove(&feed->visit);
+        return;
+    }
+    struct subscription *const *next = &topic->listeners[topic->next];
+    uint32_t left = topic->listener_count - topic->next++;
+    if (left > SUBSCRIPTION_AHEAD) {
+        __builtin_prefetch(next[SUBSCRIPTION_AHEAD]);
+        __builtin_prefetch(&next[SUBSCRIPTION_AHEAD]->own);
+    }
+    if (left > FEED_AHEAD) {
+        __builtin_prefetch(&next[FEED_AHEAD]->feed->visit);
+        __builtin_prefetch(&next[FEED_AHEAD]->feed->catching);
+    }
+    if (left > SEND_AHEAD) {
+        const struct feed *soon = next[SEND_AHEAD]->feed;
+        if (soon->ops->fetch)
+            soon->ops->fetch(soon);
+    }
+}
+
+static bool flush(struct flusher *flusher)
+{
+    struct hub *hub = container_of(flusher, struct hub, flusher);
+    struct stint stint = loop_stint(hub->env->loop);
+
+    if (!environment_is_certain(hub->env)) {
+        certainty_wait(hub->env->certainty, &hub->silent);
+        return false;
+    }
+    for (struct feed *feed; (feed = next_feed(hub));) {
+        bool skips = first_topic(hub) && !is_due(feed);
+        if (!stint_goes_on_by(&stint, skips || !is_long(feed) ? VISITS_AT_ONCE : 1))
+            return true;
+        step(hub, feed);
+        if (!skips)
+            feed_visit(feed);
+    }
+    hub->flushed = hub->env->applied;
+    if (hub->marked_us)
+        loop_wake(hub->env->loop, &hub->noter);
+    return false;
+}

@@ -1,0 +1,205 @@
+/* tally.c - a count of the store and the changes since, put together.
+ *
+ * A count knows the seq up to which it has seen everything. The store may be ahead of memory:
+ * then the count waits until that seq is applied, and what was noted up to it is left out. */
+#include "core/live/tally.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "core/live/environment.h"
+#include "core/live/window.h"
+
+enum {
+    NOTES_MAX = 1 << 16, /* changes during one count; with more it begins anew */
+    AHEAD_MS = 1,        /* until the store's seq is looked for again */
+    AGAIN_MS = 1000,     /* after a store that failed */
+};
+
+struct tally_change {
+    uint64_t seq;
+    uint8_t before, after;
+};
+
+struct tally_load {
+    struct store_count count;
+    struct environment *env;
+    struct window *window; /* NULL: nobody wants it any more */
+    struct watch_filter *filter;
+    bool
+        taken_away; /* of runs that are behind the period, from which the counts are cleared */
+    int64_t from; /* where the period begins then */
+    struct tally_change *changes;
+    size_t change_count, capacity;
+    bool overflown;
+    struct timer timer;
+};
+
+static void load_destroy(struct tally_load *load)
+{
+    timers_clear(loop_timers(load->env->loop), &load->timer);
+    environment_release(load->env);
+    watch_filter_unref(load->filter);
+    free(load->changes);
+    free(load);
+}
+
+static void shift(struct tally *tally, uint8_t before, uint8_t after)
+{
+    if (before != TALLY_NONE)
+        tally->counts[before]--;
+    if (after != TALLY_NONE)
+        tally->counts[after]++;
+}
+
+static void note_change(struct tally_load *load, const struct run *run, uint8_t before,
+                        uint8_t after)
+{
+    if (load->taken_away && run->created_at > load->count.filter.created_to)
+        return;
+    if (load->change_count == NOTES_MAX) {
+        load->overflown = true;
+        return;
+    }
+    if (load->change_count == load->capacity) {
+        load->capacity = load->capacity ? load->capacity * 2 : 64;
+        load->changes = mem_resize(load->changes, load->capacity * sizeof(*load->changes));
+    }
+    load->changes[load->change_count++] = (struct tally_change){ run->rev, before, after };
+}
+
+void tally_note(struct tally *tally, const struct run *run, uint8_t before, uint8_t after)
+{
+    if (before == after)
+        return;
+    if (tally->load)
+        note_change(tally->load, run, before, after);
+    if (!tally->exact)
+        return;
+    shift(tally, before, after);
+    tally->step++;
+}
+
+/* ---- what the store has counted ---- */
+
+static void on_time(struct timer *timer);
+
+static void wait(struct tally_load *load, int64_t ms)
+{
+    struct loop *loop = load->env->loop;
+    loop_set_timer(loop, &load->timer, timers_kind(loop_timers(loop), on_time), ms);
+}
+
+/* The counts as they are now: those of the store, and what was changed behind them. */
+static void add_changes(struct tally_load *load, struct tally *sum)
+{
+    memcpy(sum->counts, load->count.counts, sizeof(sum->counts));
+    for (size_t i = 0; i < load->change_count; i++)
+        if (load->changes[i].seq > load->count.seq)
+            shift(sum, load->changes[i].before, load->changes[i].after);
+}
+
+static void take_away(struct tally *tally, const struct tally *sum)
+{
+    for (int i = 0; i < RUN_STATUS_COUNT; i++)
+        tally->counts[i] -= sum->counts[i];
+}
+
+static void complete(struct tally_load *load)
+{
+    struct window *window = load->window;
+    struct tally *tally = &window->tally;
+    struct tally sum = { .step = 0 };
+    bool failed = load->count.status || load->overflown;
+    bool advances = load->taken_away;
+    int64_t from = load->from;
+
+    add_changes(load, &sum);
+    tally->load = NULL;
+    if (failed && advances)
+        tally->exact = false; /* all of it is counted anew, from the later time on */
+    else if (!failed && advances)
+        take_away(tally, &sum);
+    else if (!failed)
+        memcpy(tally->counts, sum.counts, sizeof(tally->counts));
+    tally->exact = tally->exact || (!failed && !advances);
+    tally->refused = load->count.status == STORE_SLOW && !tally->exact;
+    tally->step++;
+    load_destroy(load);
+    if (advances)
+        window->filter->run.created_from = from;
+    tally->changed(window);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct tally_load *load = container_of(timer, struct tally_load, timer);
+    if (!load->count.status && load->env->applied < load->count.seq)
+        wait(load, AHEAD_MS);
+    else
+        complete(load);
+}
+
+static void on_counted(struct store_count *count, enum store_status status)
+{
+    struct tally_load *load = container_of(count, struct tally_load, count);
+    if (!load->window)
+        load_destroy(load);
+    else
+        wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
+}
+
+static struct tally_load *load_create(struct window *window)
+{
+    struct environment *env = window->env;
+    struct tally_load *load = mem_new(struct tally_load);
+    load->env = env;
+    load->window = window;
+    load->filter = watch_filter_ref(window->filter);
+    load->count = (struct store_count){ .env = env->number,
+                                        .filter = window->filter->run,
+                                        .done = on_counted };
+    environment_hold(env);
+    window->tally.load = load;
+    return load;
+}
+
+void tally_begin(struct window *window)
+{
+    struct tally *tally = &window->tally;
+    if (!tally->users || tally->load || tally->refused || (tally->exact && !tally->stale))
+        return;
+    tally->stale = false;
+    struct tally_load *load = load_create(window);
+    load->env->store->ops->count(load->env->store, &load->count);
+}
+
+void tally_advance(struct window *window, int64_t from)
+{
+    struct tally *tally = &window->tally;
+    struct run_filter *filter = &window->filter->run;
+    if (tally->load && tally->users)
+        return; /* the next minute is early enough */
+    if (!tally->users || !tally->exact) {
+        filter->created_from = from;
+        tally->changed(window);
+        return;
+    }
+    struct tally_load *load = load_create(window);
+    load->taken_away = true;
+    load->from = from;
+    load->count.filter.created_to = from - 1;
+    load->env->store->ops->count(load->env->store, &load->count);
+}
+
+void tally_stop(struct window *window)
+{
+    struct tally *tally = &window->tally;
+    struct tally_load *load = tally->load;
+    timers_clear(loop_timers(window->env->loop), &tally->timer);
+    tally->load = NULL;
+    if (load && load->timer.place)
+        load_destroy(load);
+    else if (load)
+        load->window = NULL; /* until the store has answered */
+    tally->exact = tally->refused = false;
+}

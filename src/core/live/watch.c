@@ -1,0 +1,440 @@
+/* watch.c - differences of a window, as frames.
+ *
+ *   a pass:   the window at `seen` ─┐
+ *                                   ├─► left: rows of null ─► rows of runs, newest first ─► `more`
+ *             the window at `pass` ─┘                          │            until a pass ends at the
+ *                                                   not in memory: read      step that is the newest
+ *
+ * A pass that takes several frames goes on in the window as it was when the pass began: what
+ * came or left meanwhile is the next pass. A run that memory does not have is read from the
+ * store, a few at a time. */
+#include "core/live/watch.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "core/live/feed.h"
+#include "core/live/frame.h"
+#include "core/live/run_read.h"
+#include "core/live/windows.h"
+#include "core/wire/wire.h"
+
+enum { PAGE_RUNS = 8 };
+
+/* ---- runs that memory does not have ---- */
+
+struct page_run {
+    struct watch_page *page;
+    struct run_read read;
+    struct run run; /* with references of its own; id "": it is gone */
+    char id[RUN_ID_MAX];
+};
+
+struct watch_page {
+    struct watch *watch; /* NULL: abandoned */
+    struct page_run runs[PAGE_RUNS];
+    unsigned count, waiting;
+    bool failed;       /* the store did not answer */
+    struct room *room; /* that they take, and how much */
+    size_t held;
+};
+
+static void page_destroy(struct watch_page *page)
+{
+    room_give(page->room, page->held);
+    for (unsigned i = 0; i < page->count; i++)
+        run_finish(&page->runs[i].run);
+    free(page);
+}
+
+static void page_drop(struct watch *watch)
+{
+    struct watch_page *page = watch->page;
+    watch->page = NULL;
+    if (page && page->waiting)
+        page->watch = NULL;
+    else if (page)
+        page_destroy(page);
+}
+
+static void on_read(struct run_read *read, enum err status)
+{
+    struct page_run *watched = container_of(read, struct page_run, read);
+    struct watch_page *page = watched->page;
+    struct watch *watch = page->watch;
+    if (!status) {
+        run_copy(&watched->run, read->run);
+        page->held += run_packet_bytes(read->run);
+        room_take(page->room, run_packet_bytes(read->run));
+    } else if (status != ERR_NOT_FOUND) {
+        page->failed = true;
+    } else if (watch) {
+        window_take(watch->window, watched->id);
+        windows_mark(watch->window);
+    }
+    if (--page->waiting)
+        return;
+    if (watch)
+        hub_visit(&watch->feed->env->hub, watch->feed);
+    else
+        page_destroy(page);
+}
+
+/* Reads this member and the next ones that memory does not have. */
+static void read_page(struct watch *watch, const struct window_member *members,
+                      uint32_t count)
+{
+    struct environment *env = watch->feed->env;
+    struct watch_page *page = mem_new(struct watch_page);
+    page->watch = watch;
+    page->room = env->answers;
+    watch->page = page;
+    for (uint32_t i = 0; i < count && page->count < PAGE_RUNS; i++) {
+        if (!members[i].entry || environment_find(env, slice_of(members[i].id)))
+            continue;
+        struct page_run *watched = &page->runs[page->count++];
+        watched->page = page;
+        memcpy(watched->id, members[i].id, sizeof(watched->id));
+    }
+    page->waiting = page->count;
+    for (unsigned i = 0; i < page->count; i++)
+        run_read_begin(env, slice_of(page->runs[i].id), &page->runs[i].read, on_read);
+}
+
+static const struct run *find_run(const struct watch *watch, const char *id)
+{
+    const struct tracked *tracked = environment_find(watch->feed->env, slice_of(id));
+    const struct watch_page *page = watch->page;
+    if (tracked)
+        return &tracked->run;
+    for (unsigned i = 0; page && i < page->count; i++)
+        if (page->runs[i].run.id[0] && !strcmp(page->runs[i].id, id))
+            return &page->runs[i].run;
+    return NULL;
+}
+
+/* ---- a pass ---- */
+
+static void begin_pass(struct watch *watch)
+{
+    if (!watch->fresh && watch->seen < watch->window->forgotten)
+        watch->fresh = true;
+    watch->pass_step = watch->window->step;
+    watch->pass_seq = watch->feed->env->applied;
+    watch->at[0] = '\0';
+    watch->begun = false;
+    page_drop(watch);
+}
+
+/* A pass can go on only in a window that is still known. */
+static bool is_passing(const struct watch *watch)
+{
+    return watch->pass_step && watch->pass_step >= watch->window->forgotten &&
+           (watch->fresh || watch->seen >= watch->window->forgotten);
+}
+
+static bool has_member(const struct window_member *members, uint32_t count, const char *id,
+                       uint32_t *at)
+{
+    while (*at < count && strcmp(members[*at].id, id) > 0)
+        ++*at;
+    return *at < count && !strcmp(members[*at].id, id);
+}
+
+static void add_left(const struct watch *watch, const struct window_member *before,
+                     uint32_t before_count, const struct window_member *now,
+                     uint32_t now_count)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < before_count; i++)
+        if (!has_member(now, now_count, before[i].id, &at))
+            frame_add_left(watch->feed->view, before[i].id, before[i].version);
+}
+
+enum pass_end { PASS_OVER, PASS_FULL, PASS_WAITS };
+
+/* Rows behind `at`, as many as a frame takes. */
+static enum pass_end add_rows(struct watch *watch, const struct window_member *before,
+                              uint32_t before_count, const struct window_member *now,
+                              uint32_t now_count)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < now_count; i++) {
+        const struct window_entry *entry = now[i].entry;
+        bool known = has_member(before, before_count, now[i].id, &at);
+        if (watch->at[0] && strcmp(now[i].id, watch->at) >= 0)
+            continue;
+        if (!entry || (known && entry->rev <= watch->base))
+            continue;
+        const struct run *run = find_run(watch, now[i].id);
+        if (!run) {
+            page_drop(watch);
+            read_page(watch, now + i, now_count - i);
+            return PASS_WAITS;
+        }
+        if (!frame_add(watch->feed->view, run, known ? watch->base : 0))
+            return PASS_FULL;
+        memcpy(watch->at, now[i].id, sizeof(watch->at));
+    }
+    return PASS_OVER;
+}
+
+/* The pass is through: the client has what there was when it began. */
+static bool end_pass(struct watch *watch)
+{
+    watch->seen = watch->pass_step;
+    watch->base = watch->pass_seq;
+    watch->pass_step = 0;
+    page_drop(watch);
+    return watch->seen != watch->window->step ||
+           window_is_short(watch->window, watch->limit);
+}
+
+/* One frame. True: there is more to send now. */
+static bool send_rows(struct watch *watch)
+{
+    struct window_member before[WINDOW_LIMIT_MAX], now[WINDOW_LIMIT_MAX];
+    struct window *window = watch->window;
+    uint32_t before_count = 0;
+    if (!is_passing(watch))
+        begin_pass(watch);
+    bool begins = !watch->begun;
+    watch->begun = true;
+    if (!watch->fresh)
+        before_count = window_at(window, watch->seen, watch->limit, before);
+    uint32_t now_count = window_at(window, watch->pass_step, watch->limit, now);
+
+    frame_start();
+    if (begins)
+        add_left(watch, before, before_count, now, now_count);
+    enum pass_end end = add_rows(watch, before, before_count, now, now_count);
+    bool begin = begins && watch->fresh;
+    bool more = end != PASS_OVER || end_pass(watch);
+    if (end == PASS_OVER)
+        watch->fresh = false;
+    if (frame_count() || begin || (watch->open && !more)) {
+        watch->open = more;
+        frame_send_list(watch->feed, watch->id,
+                        more ? watch->feed->env->applied : watch->base, begin, more);
+    }
+    return end == PASS_FULL || (end == PASS_OVER && watch->seen != window->step);
+}
+
+static bool rows_are_due(const struct watch *watch)
+{
+    if (!watch->limit || !watch->window->listed || (watch->page && watch->page->waiting))
+        return false;
+    return watch->fresh || watch->pass_step || watch->open ||
+           watch->seen != watch->window->step;
+}
+
+/* ---- counts ---- */
+
+static void on_counts_time(struct timer *timer)
+{
+    struct window *window =
+        container_of(container_of(timer, struct tally, timer), struct window, tally);
+    list_each (link, &window->watches) {
+        struct watch *watch = container_of(link, struct watch, beside);
+        if (watch->counts)
+            hub_visit(&window->env->hub, watch->feed);
+    }
+}
+
+static void send_message(struct watch *watch, struct buf *text)
+{
+    const struct view *view = watch->feed->view;
+    struct rope message = { 0 };
+    rope_clear(&message);
+    buf_add(&message.text, buf_slice(text));
+    buf_finish(text);
+    struct bytes *wrapped = view->wrap(&message, view->encoding == ENCODING_MSGPACK);
+    watch->feed->ops->send(watch->feed, &wrapped, 1);
+    bytes_unref(wrapped);
+    rope_finish(&message);
+}
+
+static void send_counts(struct watch *watch)
+{
+    struct tally *tally = &watch->window->tally;
+    struct loop *loop = watch->feed->env->loop;
+    struct buf text = { 0 };
+    if (!watch->counts || !tally->exact || watch->told == tally->step)
+        return;
+    int64_t now = loop_now_ms(loop);
+    if (now < watch->counts_at) {
+        if (!tally->timer.place)
+            loop_set_timer(loop, &tally->timer,
+                           timers_kind(loop_timers(loop), on_counts_time),
+                           watch->counts_at - now);
+        return;
+    }
+    watch->told = tally->step;
+    watch->counts_at = now + WATCH_COUNTS_MS;
+    wire_counts(watch->feed->view, watch->id, watch->feed->env->applied, tally->counts,
+                &text);
+    send_message(watch, &text);
+}
+
+/* ---- what cannot be found ---- */
+
+/* Rows go on without counts: so the error is about no subscription, and names it in its text. */
+static void refuse_counts(struct watch *watch)
+{
+    struct buf message = { 0 };
+    char text[128];
+    snprintf(text, sizeof(text),
+             "counts of %" PRId64 ": finding these runs takes too long: narrow the filter",
+             watch->id);
+    wire_error(watch->feed->view->encoding, -1, "limit", text, &message);
+    send_message(watch, &message);
+    watch->counts = false;
+    watch->window->tally.users--;
+}
+
+static void refuse_rows(struct watch *watch)
+{
+    struct buf message = { 0 };
+    wire_error(watch->feed->view->encoding, watch->id, "limit",
+               "finding the runs of this filter takes too long: watch fewer days with "
+               "period, or a tag, task or batch",
+               &message);
+    send_message(watch, &message);
+    wire_end(watch->feed->view->encoding, watch->id, "limit", NULL, &message);
+    send_message(watch, &message);
+}
+
+/* True: it was refused, and is gone. */
+static bool end_refused(struct watch *watch)
+{
+    bool unlisted = watch->limit && watch->window->refused;
+    if (watch->counts && watch->window->tally.refused)
+        refuse_counts(watch);
+    if (unlisted)
+        refuse_rows(watch);
+    if (!unlisted && (watch->limit || watch->counts))
+        return false;
+    watch_close(watch);
+    return true;
+}
+
+/* ---- visits ---- */
+
+/* True: it has more to send now. */
+static bool visit(struct watch *watch)
+{
+    bool more = false;
+    watch->window->marked = false;
+    if (watch->page && watch->page->failed) {
+        page_drop(watch);
+        watch->feed->ops->lost(watch->feed);
+        return false;
+    }
+    if (rows_are_due(watch) && feed_has_room(watch->feed))
+        more = send_rows(watch);
+    if (!watch->feed->ops->busy(watch->feed))
+        send_counts(watch);
+    return more;
+}
+
+/* Whether a client that wants its patches apart has to wait. A difference that was begun is sent
+ * to its end. */
+static bool is_early(struct feed *feed)
+{
+    struct loop *loop = feed->env->loop;
+    int64_t now = loop_now_ms(loop);
+    list_each (link, &feed->aside->watches)
+        if (container_of(link, struct watch, link)->pass_step)
+            return false;
+    if (now >= feed->aside->watches_at) {
+        feed->aside->watches_at = now + feed->aside->every_ms;
+        return false;
+    }
+    feed_wait(feed, feed->aside->watches_at - now);
+    return true;
+}
+
+/* Each visited watch goes to the end of the list, so the next visit begins with those that
+ * had no turn in this one. Rows of one list may fill a frame: a visit ends when the turn's
+ * time is used up. */
+void watch_visit_all(struct feed *feed)
+{
+    if (!feed->aside || (feed->aside->every_ms && is_early(feed)))
+        return;
+    struct list *watches = &feed->aside->watches;
+    struct stint stint = loop_stint(feed->env->loop);
+    bool more = false;
+    for (uint32_t left = feed->aside->watch_count; left > 0; left--) {
+        if (feed->ops->busy(feed))
+            return; /* feed_drained brings it back */
+        if (!stint_goes_on(&stint)) {
+            feed->aside->watches_at = 0; /* the interval has not ended for the others */
+            more = true;
+            break;
+        }
+        struct watch *watch = container_of(watches->next, struct watch, link);
+        list_append(watches, list_take(watches));
+        if (!end_refused(watch))
+            more |= visit(watch);
+    }
+    if (more)
+        hub_visit(&feed->env->hub, feed);
+}
+
+struct watch *watch_find(struct feed *feed, int64_t id)
+{
+    if (!feed->aside)
+        return NULL;
+    list_each (link, &feed->aside->watches) {
+        struct watch *watch = container_of(link, struct watch, link);
+        if (watch->id == id)
+            return watch;
+    }
+    return NULL;
+}
+
+struct watch *watch_open(struct feed *feed, int64_t id, struct watch_filter *filter,
+                         uint32_t limit, bool counts)
+{
+    struct window *window = windows_find(&feed->env->windows, filter);
+    if (!window)
+        return NULL;
+    struct watch *watch = mem_new(struct watch);
+    *watch = (struct watch){ .id = id,
+                             .feed = feed,
+                             .window = window,
+                             .limit = limit,
+                             .counts = counts,
+                             .fresh = true };
+    window->lists += limit > 0;
+    window->tally.users += counts;
+    if (limit)
+        window->refused = false;
+    if (counts)
+        window->tally.refused = false;
+    list_append(&window->watches, &watch->beside);
+    list_append(&feed_aside(feed)->watches, &watch->link);
+    feed->aside->watch_count++;
+    feed->filter_bytes += (uint32_t)window->filter->size;
+    metric_add(M_SUBSCRIPTIONS, 1);
+    windows_serve(window);
+    hub_visit(&feed->env->hub, feed);
+    return watch;
+}
+
+void watch_close(struct watch *watch)
+{
+    struct window *window = watch->window;
+    struct feed *feed = watch->feed;
+    page_drop(watch);
+    list_remove(&watch->link);
+    list_remove(&watch->beside);
+    window->lists -= watch->limit > 0;
+    window->tally.users -= watch->counts;
+    feed->aside->watch_count--;
+    feed->filter_bytes -= (uint32_t)window->filter->size;
+    metric_add(M_SUBSCRIPTIONS, -1);
+    windows_release(&feed->env->windows, window);
+    free(watch);
+}

@@ -1,0 +1,215 @@
+/* window.c - a set of entries, sorted by id, and what has left it. */
+#include "core/live/window.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+struct window *window_create(struct environment *env, struct watch_filter *filter)
+{
+    struct window *window = mem_new(struct window);
+    window->env = env;
+    window->filter = filter;
+    window->step = 1;
+    list_init(&window->watches);
+    return window;
+}
+
+void window_destroy(struct window *window)
+{
+    watch_filter_unref(window->filter);
+    free(window->entries);
+    free(window->order);
+    free(window->departed);
+    free(window->standing);
+    free(window);
+}
+
+uint32_t window_find(const struct window *window, const char *id)
+{
+    uint32_t low = 0, high = window->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (strcmp(window_entry(window, middle)->id, id) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool is_at(const struct window *window, uint32_t at, const char *id)
+{
+    return at < window->count && !strcmp(window_entry(window, at)->id, id);
+}
+
+static void note_facts(struct window_entry *entry, const struct run *run)
+{
+    entry->version = run->version;
+    entry->rev = run->rev;
+    entry->created_at = run->created_at;
+    entry->updated_at = run->updated_at;
+    entry->is_final = run_is_final(run);
+}
+
+static void note_departure(struct window *window, const struct window_entry *entry)
+{
+    if (!window->departed)
+        window->departed = mem_new_array(struct window_departure, WINDOW_DEPARTED);
+    struct window_departure *gone =
+        &window->departed[window->departures++ % WINDOW_DEPARTED];
+    window->step++;
+    if (gone->left)
+        window->forgotten = gone->left;
+    memcpy(gone->id, entry->id, sizeof(gone->id));
+    gone->version = entry->version;
+    gone->entered = entry->entered;
+    gone->left = window->step;
+}
+
+static void remove_at(struct window *window, uint32_t at)
+{
+    uint16_t *order = window->order + at, freed = *order;
+    note_departure(window, &window->entries[freed]);
+    window->count--;
+    memmove(order, order + 1, (window->count - at) * sizeof(*order));
+    window->order[window->count] = freed;
+}
+
+static void grow(struct window *window)
+{
+    uint32_t capacity = window->capacity ? window->capacity * 2 : 8;
+    window->entries = mem_resize(window->entries, capacity * sizeof(*window->entries));
+    window->order = mem_resize(window->order, capacity * sizeof(*window->order));
+    for (uint32_t i = window->capacity; i < capacity; i++)
+        window->order[i] = (uint16_t)i;
+    window->capacity = capacity;
+}
+
+static void insert_at(struct window *window, uint32_t at, const struct run *run)
+{
+    if (window->count == WINDOW_KEPT) {
+        remove_at(window, window->count - 1);
+        window->more = true;
+    }
+    if (window->count == window->capacity)
+        grow(window);
+    uint16_t *order = window->order + at, place = window->order[window->count];
+    memmove(order + 1, order, (window->count - at) * sizeof(*order));
+    *order = place;
+    window->count++;
+    struct window_entry *entry = &window->entries[place];
+    *entry = (struct window_entry){ .entered = ++window->step };
+    memcpy(entry->id, run->id, sizeof(entry->id));
+    note_facts(entry, run);
+}
+
+/* Older than every entry, and not the only one that may be missing there. */
+static bool is_below(const struct window *window, uint32_t at)
+{
+    return at == window->count && (window->more || window->count == WINDOW_KEPT);
+}
+
+void window_add(struct window *window, const struct run *run)
+{
+    uint32_t at = window_find(window, run->id);
+    if (!is_at(window, at, run->id) && at < WINDOW_KEPT)
+        insert_at(window, at, run);
+}
+
+bool window_judge(struct window *window, const struct run *run, bool wanted)
+{
+    uint32_t at = window_find(window, run->id);
+    bool had = is_at(window, at, run->id);
+    if (!wanted) {
+        if (had)
+            remove_at(window, at);
+        return had;
+    }
+    if (had) {
+        note_facts(window_entry(window, at), run);
+        window->step++;
+        return true;
+    }
+    if (!window->listed || is_below(window, at)) {
+        window->more = true;
+        return false;
+    }
+    insert_at(window, at, run);
+    return true;
+}
+
+void window_take(struct window *window, const char *id)
+{
+    uint32_t at = window_find(window, id);
+    if (is_at(window, at, id))
+        remove_at(window, at);
+}
+
+bool window_cut(struct window *window, int64_t floor, int64_t from)
+{
+    bool any = false;
+    for (uint32_t i = window->count; i-- > 0;) {
+        const struct window_entry *entry = window_entry(window, i);
+        if (entry->created_at >= from && !(entry->is_final && entry->updated_at < floor))
+            continue;
+        remove_at(window, i);
+        any = true;
+    }
+    return any;
+}
+
+/* ---- as it was ---- */
+
+static int newest_first(const void *a, const void *b)
+{
+    const struct window_member *left = a, *right = b;
+    return strcmp(right->id, left->id);
+}
+
+/* Those that have left since the step and were there. */
+static uint32_t gone_since(const struct window *window, uint64_t step,
+                           struct window_member *members)
+{
+    uint64_t kept =
+        window->departures < WINDOW_DEPARTED ? window->departures : WINDOW_DEPARTED;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < kept; i++) {
+        const struct window_departure *gone =
+            &window->departed[(window->departures - 1 - i) % WINDOW_DEPARTED];
+        if (gone->left <= step)
+            break;
+        if (gone->entered <= step)
+            members[count++] = (struct window_member){ gone->id, gone->version, NULL };
+    }
+    qsort(members, count, sizeof(*members), newest_first);
+    return count;
+}
+
+/* An id that has left, and has come back, is told by its present entry. */
+static const struct window_entry *entry_of(const struct window *window, const char *id)
+{
+    uint32_t at = window_find(window, id);
+    return is_at(window, at, id) ? window_entry(window, at) : NULL;
+}
+
+uint32_t window_at(const struct window *window, uint64_t step, uint32_t limit,
+                   struct window_member *members)
+{
+    struct window_member gone[WINDOW_DEPARTED];
+    uint32_t departed = gone_since(window, step, gone), next = 0, count = 0;
+    for (uint32_t i = 0; count < limit; i++) {
+        const struct window_entry *entry =
+            i < window->count ? window_entry(window, i) : NULL;
+        while (count < limit && next < departed &&
+               (!entry || strcmp(gone[next].id, entry->id) >= 0)) {
+            gone[next].entry = entry_of(window, gone[next].id);
+            members[count++] = gone[next++];
+        }
+        if (!entry)
+            break;
+        if (count < limit && entry->entered <= step)
+            members[count++] = (struct window_member){ entry->id, entry->version, entry };
+    }
+    return count;
+}

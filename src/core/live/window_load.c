@@ -1,0 +1,181 @@
+/* window_load.c - a page of the store becomes entries.
+ *
+ *   begun at seq B ──► the store reads at R ──► R is applied ──► entries
+ *                          what was changed behind B is in memory, in the order of changes
+ *
+ * A run of the page that memory has is judged as memory has it. One that memory does not have
+ * has ended, and matches as it did, unless it has ended since R and was evicted: then the page
+ * is read again. What has begun to match since R is found by a walk over the changes. */
+#include "core/live/window_load.h"
+
+#include "base/mem.h"
+#include "core/live/environment.h"
+#include "core/model/run_match.h"
+
+enum {
+    AHEAD_MS = 1,    /* until the store's seq is looked for again */
+    AGAIN_MS = 1000, /* after a store that failed */
+};
+
+struct window_load {
+    struct store_list list;
+    struct environment *env;
+    struct window *window; /* NULL: nobody wants it any more */
+    struct watch_filter *filter;
+    uint64_t begun; /* seq that was applied then */
+    struct timer timer;
+    void (*loaded)(struct window *window, enum store_status status);
+};
+
+static void drop_page(struct window_load *load)
+{
+    for (size_t i = 0; i < load->list.count; i++)
+        run_finish(&load->list.runs[i]);
+    free(load->list.runs);
+    load->list.runs = NULL;
+    load->list.count = 0;
+}
+
+static void load_destroy(struct window_load *load)
+{
+    drop_page(load);
+    timers_clear(loop_timers(load->env->loop), &load->timer);
+    environment_release(load->env);
+    watch_filter_unref(load->filter);
+    free(load);
+}
+
+/* Behind the last entry, from where memory and store are now. */
+static void read_page(struct window_load *load)
+{
+    const struct window *window = load->window;
+    struct environment *env = load->env;
+    load->list = (struct store_list){ .env = env->number,
+                                      .filter = load->filter->run,
+                                      .limit = WINDOW_KEPT - window->count,
+                                      .parts = STORE_FACTS_ALONE,
+                                      .done = load->list.done };
+    if (window->count)
+        memcpy(load->list.after, window_entry(window, window->count - 1)->id, RUN_ID_MAX);
+    load->begun = env->applied;
+    env->store->ops->list(env->store, &load->list);
+}
+
+/* False: a run may have changed since, and nobody here knows how. */
+static bool add_page(struct window_load *load)
+{
+    struct window *window = load->window;
+    for (size_t i = 0; i < load->list.count; i++) {
+        const struct run *run = &load->list.runs[i];
+        const struct tracked *tracked = environment_find(load->env, slice_of(run->id));
+        if (!tracked && !run_is_settled(run))
+            return false;
+        const struct run *now = tracked ? &tracked->run : run;
+        if (run_matches(now, &window->filter->run))
+            window_add(window, now);
+    }
+    return true;
+}
+
+/* Runs that were changed since the read began, where a page that ends before the filter's
+ * last run would have them. */
+static void add_changed(struct window_load *load, const char *end)
+{
+    struct window *window = load->window;
+    const struct order *all = &load->env->hub.all.order;
+    for (uint32_t i = order_after(all, load->begun); i < all->count; i++) {
+        const struct tracked *tracked = order_place(all, i).run;
+        if (tracked && (!end || strcmp(tracked->run.id, end) > 0) &&
+            run_matches(&tracked->run, &window->filter->run))
+            window_add(window, &tracked->run);
+    }
+}
+
+static void complete(struct window_load *load)
+{
+    struct window *window = load->window;
+    char end[RUN_ID_MAX] = "";
+    bool more = load->list.more;
+    if (load->list.count)
+        memcpy(end, load->list.runs[load->list.count - 1].id, sizeof(end));
+    if (!add_page(load)) {
+        drop_page(load);
+        read_page(load);
+        return;
+    }
+    add_changed(load, more ? end : NULL);
+    window->more = more || window->count == WINDOW_KEPT;
+    window->listed = true;
+    window->step++;
+    window->load = NULL;
+    void (*loaded)(struct window *, enum store_status) = load->loaded;
+    load_destroy(load);
+    loaded(window, STORE_OK);
+}
+
+static void refuse(struct window_load *load)
+{
+    struct window *window = load->window;
+    void (*loaded)(struct window *, enum store_status) = load->loaded;
+    window->load = NULL;
+    load_destroy(load);
+    loaded(window, STORE_SLOW);
+}
+
+static void on_time(struct timer *timer);
+
+static void wait(struct window_load *load, int64_t ms)
+{
+    struct loop *loop = load->env->loop;
+    loop_set_timer(loop, &load->timer, timers_kind(loop_timers(loop), on_time), ms);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct window_load *load = container_of(timer, struct window_load, timer);
+    if (load->list.status == STORE_SLOW)
+        refuse(load);
+    else if (load->list.status)
+        read_page(load);
+    else if (load->env->applied < load->list.seq)
+        wait(load, AHEAD_MS);
+    else
+        complete(load);
+}
+
+static void on_page(struct store_list *list, enum store_status status)
+{
+    struct window_load *load = container_of(list, struct window_load, list);
+    if (!load->window)
+        load_destroy(load);
+    else
+        wait(load, status && status != STORE_SLOW ? AGAIN_MS : 0);
+}
+
+void window_load_begin(struct window *window,
+                       void (*loaded)(struct window *window, enum store_status status))
+{
+    bool wanted = window->lists &&
+                  (!window->listed || (window->more && window->count < WINDOW_REFILL));
+    if (!wanted || window->load)
+        return;
+    struct window_load *load = mem_new(struct window_load);
+    load->env = window->env;
+    load->window = window;
+    load->filter = watch_filter_ref(window->filter);
+    load->loaded = loaded;
+    load->list.done = on_page;
+    window->load = load;
+    environment_hold(load->env);
+    read_page(load);
+}
+
+void window_load_abandon(struct window *window)
+{
+    struct window_load *load = window->load;
+    window->load = NULL;
+    if (load && load->timer.place)
+        load_destroy(load);
+    else if (load)
+        load->window = NULL; /* until the store has answered */
+}

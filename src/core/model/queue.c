@@ -1,0 +1,600 @@
+/* queue.c - lanes of waiting items, and which of their heads is next.
+ *
+ * Three kinds of heap with the same order, each once per audience: a lane's share has its
+ * items, a queue's offer the heads of its shares, the environment the heads of its offers.
+ * A share stands in the second while it has an item and its lane a free slot, an offer in
+ * the third while its queue is not paused and its limit is not 0; refresh puts them in,
+ * moves them or takes them out after anything of that has changed. So choosing is looking
+ * at the top, and no change costs more than the logarithm of what waits - but another
+ * limit, which visits the lanes of its queue that have something running.
+ *
+ * Heads are ordered by their round before anything else. What is served, and what comes
+ * in, belongs to the round behind that of the last one served: everything that stands in
+ * the heap now is served once before any of it is served twice, also when new queues come
+ * all the time.
+ *
+ * Lanes live while they have an item, queues while they have a lane or a setting: what
+ * clients can name does not stay. */
+#include "core/model/queue.h"
+
+#include <assert.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+
+struct queue_node {
+    struct queue_item *item;
+    uint64_t round;  /* 0 in a lane's heap */
+    uint32_t *place; /* where it is noted that it stands here, from 1; 0: in no heap */
+};
+
+/* What waits in a lane for one audience. */
+struct lane_share {
+    struct offer *offer;
+    struct queue_heap items;
+    uint32_t ready_place; /* in offer::ready */
+    struct list link;     // lane::shares
+};
+
+/* What a queue has for one audience. */
+struct offer {
+    uint32_t audience;
+    struct queue_heap ready; /* heads of the shares whose lanes have a free slot */
+    uint32_t ready_place;    /* in queues::ready */
+    struct list link;        // queue::offers
+};
+
+struct lane {
+    struct queue *queue;
+    struct list shares; // lane_share::link; each has an item
+    uint32_t running;
+    struct list busy; // queue::busy
+    size_t key_len;
+    char key[];
+};
+
+struct queue {
+    struct table lanes;
+    struct list offers;  // offer::link
+    struct list busy;    // lane::busy; lanes with something running
+    struct ranked place; /* in queues::names */
+    uint32_t running, waiting;
+    uint32_t base; /* limit as registered */
+    struct queue_settings settings;
+    uint32_t registered; /* how many worker versions declare it; kept while above 0 */
+    size_t name_len;
+    char name[];
+};
+
+/* ---- heaps ---- */
+
+static bool before(const struct queues *queues, const struct queue_item *a,
+                   const struct queue_item *b)
+{
+    if (a->position != b->position)
+        return a->position < b->position;
+    return slice_compare(queues->id(a), queues->id(b)) < 0;
+}
+
+static void put_node(struct queue_heap *heap, uint32_t place, struct queue_node node)
+{
+    heap->nodes[place - 1] = node;
+    *node.place = place;
+}
+
+static bool node_before(const struct queues *queues, const struct queue_node *a,
+                        const struct queue_node *b)
+{
+    return a->round != b->round ? a->round < b->round : before(queues, a->item, b->item);
+}
+
+/* Finds the place of a node, starting at a free one. */
+static void sift(const struct queues *queues, struct queue_heap *heap, uint32_t place,
+                 struct queue_node node)
+{
+    struct queue_node *nodes = heap->nodes;
+    while (place > 1 && node_before(queues, &node, &nodes[place / 2 - 1])) {
+        put_node(heap, place, nodes[place / 2 - 1]);
+        place /= 2;
+    }
+    for (;;) {
+        uint32_t child = place * 2;
+        if (child < heap->count && node_before(queues, &nodes[child], &nodes[child - 1]))
+            child++;
+        if (child > heap->count || !node_before(queues, &nodes[child - 1], &node))
+            break;
+        put_node(heap, place, nodes[child - 1]);
+        place = child;
+    }
+    put_node(heap, place, node);
+}
+
+static void heap_insert(const struct queues *queues, struct queue_heap *heap,
+                        struct queue_node node)
+{
+    if (heap->count == heap->capacity) {
+        heap->capacity = heap->capacity ? heap->capacity * 2 : 4;
+        heap->nodes = mem_resize(heap->nodes, heap->capacity * sizeof(heap->nodes[0]));
+    }
+    heap->count++;
+    sift(queues, heap, heap->count, node);
+}
+
+static void heap_remove(const struct queues *queues, struct queue_heap *heap,
+                        uint32_t place)
+{
+    assert(place > 0 && place <= heap->count);
+    *heap->nodes[place - 1].place = 0;
+    struct queue_node last = heap->nodes[--heap->count];
+    if (place <= heap->count)
+        sift(queues, heap, place, last);
+}
+
+/* Puts a head into the heap, or where it belongs now; a new one waits for the
+ * next round. */
+static void heap_offer(const struct queues *queues, struct queue_heap *heap,
+                       struct queue_item *item, uint32_t *place)
+{
+    struct queue_node head = { .item = item, .round = heap->round + 1, .place = place };
+    if (!*place) {
+        heap_insert(queues, heap, head);
+        return;
+    }
+    head.round = heap->nodes[*place - 1].round;
+    sift(queues, heap, *place, head);
+}
+
+/* The head has had its turn. It stays where it is until it is offered again or removed,
+ * which must be next. */
+static void heap_serve(struct queue_heap *heap, uint32_t place)
+{
+    if (!place)
+        return;
+    struct queue_node *node = &heap->nodes[place - 1];
+    if (heap->round < node->round)
+        heap->round = node->round;
+    node->round = heap->round + 1;
+}
+
+/* ---- queues and lanes ---- */
+
+static struct slice queue_key(const void *value)
+{
+    const struct queue *queue = value;
+    return (struct slice){ queue->name, queue->name_len };
+}
+
+static struct slice queue_place_key(const struct ranked *place)
+{
+    return queue_key(container_of(place, const struct queue, place));
+}
+
+static struct slice lane_key(const void *value)
+{
+    const struct lane *lane = value;
+    return (struct slice){ lane->key, lane->key_len };
+}
+
+/* The name of no concurrencyKey is the empty one. */
+static struct slice present(struct slice name)
+{
+    return name.ptr ? name : SLICE("");
+}
+
+static struct queue *queue_named(struct queues *queues, struct slice name)
+{
+    name = present(name);
+    struct queue *queue = table_find(&queues->by_name, name);
+    if (queue)
+        return queue;
+    queue = mem_new_flex(struct queue, name.len);
+    queue->base = UINT32_MAX;
+    queue->name_len = name.len;
+    memcpy(queue->name, name.ptr, name.len);
+    table_init(&queue->lanes, lane_key);
+    list_init(&queue->offers);
+    list_init(&queue->busy);
+    table_insert(&queues->by_name, queue);
+    ranking_insert(&queues->names, &queue->place);
+    return queue;
+}
+
+static struct lane *lane_named(struct queues *queues, struct slice queue_name,
+                               struct slice key)
+{
+    struct queue *queue = queue_named(queues, queue_name);
+    key = present(key);
+    struct lane *lane = table_find(&queue->lanes, key);
+    if (lane)
+        return lane;
+    lane = mem_new_flex(struct lane, key.len);
+    lane->queue = queue;
+    lane->key_len = key.len;
+    memcpy(lane->key, key.ptr, key.len);
+    list_init(&lane->shares);
+    list_init(&lane->busy);
+    table_insert(&queue->lanes, lane);
+    return lane;
+}
+
+static struct offer *offer_for(struct queues *queues, struct queue *queue,
+                               uint32_t audience)
+{
+    list_each (link, &queue->offers) {
+        struct offer *offer = container_of(link, struct offer, link);
+        if (offer->audience == audience)
+            return offer;
+    }
+    for (; queues->audiences <= audience; queues->audiences++) {
+        size_t count = queues->audiences + 1;
+        queues->ready = mem_resize(queues->ready, count * sizeof(queues->ready[0]));
+        queues->waiting_for = mem_resize(queues->waiting_for, count * sizeof(uint32_t));
+        queues->ready[queues->audiences] = (struct queue_heap){ 0 };
+        queues->waiting_for[queues->audiences] = 0;
+    }
+    struct offer *offer = mem_new(struct offer);
+    offer->audience = audience;
+    list_append(&queue->offers, &offer->link);
+    return offer;
+}
+
+static struct lane_share *share_for(struct queues *queues, struct lane *lane,
+                                    uint32_t audience)
+{
+    list_each (link, &lane->shares) {
+        struct lane_share *share = container_of(link, struct lane_share, link);
+        if (share->offer->audience == audience)
+            return share;
+    }
+    struct lane_share *share = mem_new(struct lane_share);
+    share->offer = offer_for(queues, lane->queue, audience);
+    list_append(&lane->shares, &share->link);
+    return share;
+}
+
+/* The share is out of every heap. */
+static void free_share_if_empty(struct lane_share *share)
+{
+    if (share->items.count)
+        return;
+    list_remove(&share->link);
+    free(share->items.nodes);
+    free(share);
+}
+
+static void free_queue(struct queue *queue)
+{
+    assert(queue->lanes.count == 0);
+    table_finish(&queue->lanes);
+    while (!list_empty(&queue->offers)) {
+        struct offer *offer = container_of(list_take(&queue->offers), struct offer, link);
+        free(offer->ready.nodes);
+        free(offer);
+    }
+    free(queue);
+}
+
+static bool is_configured(const struct queue *queue)
+{
+    return queue->settings.paused || queue->settings.overridden;
+}
+
+static void free_queue_if_unused(struct queues *queues, struct queue *queue)
+{
+    if (queue->lanes.count > 0 || queue->registered || is_configured(queue))
+        return;
+    table_remove(&queues->by_name, queue_key(queue));
+    ranking_remove(&queues->names, &queue->place);
+    free_queue(queue);
+}
+
+static void free_lane_if_empty(struct queues *queues, struct lane *lane)
+{
+    struct queue *queue = lane->queue;
+    if (!list_empty(&lane->shares) || lane->running > 0)
+        return;
+    table_remove(&queue->lanes, lane_key(lane));
+    free(lane);
+    free_queue_if_unused(queues, queue);
+}
+
+static uint32_t limit_of(const struct queue *queue)
+{
+    return queue->settings.overridden ? queue->settings.override : queue->base;
+}
+
+static void refresh_queue(struct queues *queues, struct queue *queue)
+{
+    bool open = !queue->settings.paused && limit_of(queue) > 0;
+    list_each (link, &queue->offers) {
+        struct offer *offer = container_of(link, struct offer, link);
+        struct queue_heap *ready = &queues->ready[offer->audience];
+        if (open && offer->ready.count)
+            heap_offer(queues, ready, offer->ready.nodes[0].item, &offer->ready_place);
+        else if (offer->ready_place)
+            heap_remove(queues, ready, offer->ready_place);
+    }
+}
+
+/* A limit of 0 is the queue's matter: it is every lane's, without a visit to each. */
+static void refresh_lane(struct queues *queues, struct lane *lane)
+{
+    bool is_free = !lane->running || lane->running < limit_of(lane->queue);
+    list_each (link, &lane->shares) {
+        struct lane_share *share = container_of(link, struct lane_share, link);
+        struct queue_heap *ready = &share->offer->ready;
+        if (is_free && share->items.count)
+            heap_offer(queues, ready, share->items.nodes[0].item, &share->ready_place);
+        else if (share->ready_place)
+            heap_remove(queues, ready, share->ready_place);
+    }
+}
+
+static void refresh(struct queues *queues, struct lane *lane)
+{
+    refresh_lane(queues, lane);
+    refresh_queue(queues, lane->queue);
+}
+
+static void refresh_busy(struct queues *queues, struct queue *queue)
+{
+    list_each (link, &queue->busy)
+        refresh_lane(queues, container_of(link, struct lane, busy));
+    refresh_queue(queues, queue);
+}
+
+/* Counts what runs in the lane, its queue and the environment. */
+static void add_running(struct queues *queues, struct lane *lane)
+{
+    if (!lane->running++)
+        list_append(&lane->queue->busy, &lane->busy);
+    lane->queue->running++;
+    queues->running++;
+    metric_add(M_RUNS_EXECUTING, 1);
+}
+
+static void drop_running(struct queues *queues, struct lane *lane)
+{
+    if (!--lane->running)
+        list_remove(&lane->busy);
+    lane->queue->running--;
+    queues->running--;
+    metric_add(M_RUNS_EXECUTING, -1);
+}
+
+/* Leaves the lane alive, so that the item can come back to it; returns it, or NULL. The
+ * head that queues::ready compares by must be among the living: hence the refresh. */
+static struct lane *detach(struct queues *queues, struct queue_item *item)
+{
+    struct lane *lane = item->lane;
+    struct lane_share *share = item->share;
+    if (!lane)
+        return NULL;
+    if (item->running) {
+        drop_running(queues, lane);
+    } else {
+        heap_remove(queues, &share->items, item->place);
+        lane->queue->waiting--;
+        queues->waiting--;
+        queues->waiting_for[share->offer->audience]--;
+        metric_add(M_RUNS_QUEUED, -1);
+    }
+    item->lane = NULL;
+    item->share = NULL;
+    item->running = false;
+    refresh(queues, lane);
+    if (share)
+        free_share_if_empty(share);
+    return lane;
+}
+
+/* ---- the line ---- */
+
+/* An item that is zeroed stands in no line. */
+static bool is_in_line(const struct queue_item *item)
+{
+    return item->in_line.next && !list_empty(&item->in_line);
+}
+
+static void leave_line(struct queue_item *item)
+{
+    if (is_in_line(item))
+        list_remove(&item->in_line);
+}
+
+/* ---- the public part ---- */
+
+void queues_init(struct queues *queues, uint32_t limit, queue_item_id_fn *id)
+{
+    *queues = (struct queues){ .limit = limit, .id = id };
+    queues->configured.limit = QUEUES_CONFIGURED_MAX;
+    table_init(&queues->by_name, queue_key);
+    ranking_init(&queues->names, queue_place_key);
+    list_init(&queues->line);
+}
+
+void queues_finish(struct queues *queues)
+{
+    assert(queues->running == 0 && queues->waiting == 0);
+    size_t at = 0;
+    room_give(&queues->configured, queues->configured.used);
+    for (struct queue *queue; (queue = table_next(&queues->by_name, &at));)
+        free_queue(queue);
+    table_finish(&queues->by_name);
+    for (uint32_t i = 0; i < queues->audiences; i++)
+        free(queues->ready[i].nodes);
+    free(queues->ready);
+    free(queues->waiting_for);
+    *queues = (struct queues){ 0 };
+}
+
+void queues_wait(struct queues *queues, struct queue_item *item, struct slice queue,
+                 struct slice key, int64_t position)
+{
+    struct lane *old = detach(queues, item);
+    struct lane *lane = lane_named(queues, queue, key);
+    item->lane = lane;
+    item->share = share_for(queues, lane, item->audience);
+    item->position = position;
+    heap_insert(queues, &item->share->items,
+                (struct queue_node){ .item = item, .place = &item->place });
+    lane->queue->waiting++;
+    queues->waiting++;
+    queues->waiting_for[item->audience]++;
+    metric_add(M_RUNS_QUEUED, 1);
+    if (!is_in_line(item))
+        list_append(&queues->line, &item->in_line);
+    refresh(queues, lane);
+    if (old)
+        free_lane_if_empty(queues, old);
+}
+
+void queues_run(struct queues *queues, struct queue_item *item, struct slice queue,
+                struct slice key)
+{
+    if (item->lane && !item->running) {
+        struct offer *offer = item->share->offer;
+        heap_serve(&offer->ready, item->share->ready_place);
+        heap_serve(&queues->ready[offer->audience], offer->ready_place);
+    }
+    struct lane *old = detach(queues, item);
+    struct lane *lane = lane_named(queues, queue, key);
+    leave_line(item);
+    item->lane = lane;
+    item->running = true;
+    add_running(queues, lane);
+    refresh(queues, lane);
+    if (old)
+        free_lane_if_empty(queues, old);
+}
+
+void queues_leave(struct queues *queues, struct queue_item *item)
+{
+    struct lane *lane = detach(queues, item);
+    leave_line(item);
+    if (lane)
+        free_lane_if_empty(queues, lane);
+}
+
+struct queue_item *queues_next(const struct queues *queues, uint32_t audience)
+{
+    if (queues->running >= queues->limit || audience >= queues->audiences ||
+        !queues->ready[audience].count)
+        return NULL;
+    return queues->ready[audience].nodes[0].item;
+}
+
+const struct queue_item *queues_oldest(const struct queues *queues)
+{
+    return list_empty(&queues->line)
+               ? NULL
+               : container_of(queues->line.next, const struct queue_item, in_line);
+}
+
+const struct queue_item *queues_oldest_of(const struct queues *queues, struct slice queue,
+                                          uint32_t most)
+{
+    const struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q || !q->waiting)
+        return NULL;
+    list_each (link, &queues->line) {
+        const struct queue_item *item =
+            container_of(link, const struct queue_item, in_line);
+        if (item->lane->queue == q)
+            return item;
+        if (!most--)
+            return NULL;
+    }
+    return NULL;
+}
+
+/* Below an item that is not before it no other one is: so it looks at about twice as many
+ * as it counts. */
+static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,
+                             uint32_t place, const struct queue_item *item, uint32_t most)
+{
+    if (place > heap->count || !most || !before(queues, heap->nodes[place - 1].item, item))
+        return 0;
+    uint32_t count = 1;
+    count += count_before(queues, heap, place * 2, item, most - count);
+    return count + count_before(queues, heap, place * 2 + 1, item, most - count);
+}
+
+struct queue_standing queues_standing(const struct queues *queues,
+                                      const struct queue_item *item, uint32_t most)
+{
+    const struct queue *queue = item->lane->queue;
+    return (struct queue_standing){
+        .paused = queue->settings.paused,
+        .limit = limit_of(queue),
+        .running = item->lane->running,
+        .ahead = count_before(queues, &item->share->items, 1, item, most),
+    };
+}
+
+void queues_register(struct queues *queues, struct slice queue)
+{
+    queue_named(queues, queue)->registered++;
+}
+
+void queues_set_limit(struct queues *queues, struct slice queue, uint32_t limit)
+{
+    struct queue *q = queue_named(queues, queue);
+    q->registered++;
+    q->base = limit;
+    refresh_busy(queues, q);
+}
+
+void queues_change_limit(struct queues *queues, struct slice queue, uint32_t limit)
+{
+    struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q || !q->registered || q->base == limit)
+        return;
+    q->base = limit;
+    refresh_busy(queues, q);
+}
+
+void queues_forget_limit(struct queues *queues, struct slice queue)
+{
+    struct queue *q = table_find(&queues->by_name, present(queue));
+    assert(q && q->registered);
+    if (--q->registered)
+        return;
+    q->base = UINT32_MAX;
+    refresh_busy(queues, q);
+    free_queue_if_unused(queues, q);
+}
+
+void queues_configure(struct queues *queues, struct slice queue,
+                      const struct queue_settings *settings)
+{
+    struct queue *q = queue_named(queues, queue);
+    room_give(&queues->configured, is_configured(q));
+    q->settings = *settings;
+    room_take(&queues->configured, is_configured(q));
+    refresh_busy(queues, q);
+    free_queue_if_unused(queues, q);
+}
+
+struct queue_figures queues_figures(const struct queues *queues, struct slice queue)
+{
+    const struct queue *q = table_find(&queues->by_name, present(queue));
+    if (!q)
+        return (struct queue_figures){ .limit = UINT32_MAX, .base = UINT32_MAX };
+    return (struct queue_figures){
+        .running = q->running,
+        .waiting = q->waiting,
+        .limit = limit_of(q),
+        .base = q->base,
+        .settings = q->settings,
+        .known = true,
+        .registered = q->registered > 0,
+    };
+}
+
+struct slice queues_name_at(const struct queues *queues, uint64_t place)
+{
+    const struct ranked *found = ranking_at(&queues->names, place);
+    return found ? queue_place_key(found) : (struct slice){ 0 };
+}

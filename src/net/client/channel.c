@@ -1,0 +1,462 @@
+/* channel.c - from a name to an open connection, and the waits of TLS on the socket.
+ *
+ *   resolving ─► connecting ─► shaking hands ─► open
+ *                 ▲    │ refused, or its share of the time is over
+ *                 └────┘ the next address */
+#include "net/client/channel.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "net/address.h"
+#include "net/client/tls_client.h"
+
+enum { READ_BYTES = 16 * 1024, READS_A_TURN = 8 };
+
+static struct channel *of_watch(struct readiness_watch *watch)
+{
+    return container_of(watch, struct channel, watch);
+}
+
+static void next_turn(struct channel *channel)
+{
+    loop_defer(channel->options.loop, &channel->later);
+}
+
+static void close_socket(struct channel *channel)
+{
+    if (channel->watch.fd < 0)
+        return;
+    readiness_watch(channel->options.readiness, &channel->watch, 0);
+    close(channel->watch.fd);
+    channel->watch.fd = -1;
+}
+
+/* ---- the end ---- */
+
+/* Whatever ends a channel by itself comes here, inside a callback of the loop. */
+static void end(struct channel *channel, enum err error)
+{
+    if (channel->state == CHANNEL_OVER)
+        return;
+    channel->state = CHANNEL_OVER;
+    deadline_clear(channel->options.loop, &channel->deadline);
+    readiness_watch(channel->options.readiness, &channel->watch, 0);
+    channel->ops->on_end(channel, error);
+}
+
+static void end_unreachable(struct channel *channel, const char *reason)
+{
+    struct buf where = { 0 };
+    url_add_authority(&where, channel->options.url);
+    explain(&channel->why, ERR_UNREACHABLE, "%.*s: %s", SLICE_ARG(buf_slice(&where)),
+            reason);
+    buf_finish(&where);
+    end(channel, channel->why.code);
+}
+
+static void maybe_closed(struct channel *channel)
+{
+    if (!channel->closed || channel->resolves || channel->told)
+        return;
+    channel->told = true;
+    next_turn(channel);
+}
+
+void channel_close(struct channel *channel)
+{
+    if (channel->closed)
+        return;
+    if (channel->state == CHANNEL_OPEN && channel->tls && !channel->lost)
+        tls_say_end(channel->tls);
+    channel->closed = true;
+    channel->state = CHANNEL_OVER;
+    deadline_clear(channel->options.loop, &channel->deadline);
+    close_socket(channel);
+    if (channel->resolves)
+        uv_cancel((uv_req_t *)&channel->resolving);
+    maybe_closed(channel);
+}
+
+/* Behind the turn: events that the kernel has reported name the channel until then. */
+static void finish(struct channel *channel)
+{
+    tls_destroy(channel->tls);
+    uv_freeaddrinfo(channel->addresses);
+    channel->tls = NULL;
+    channel->addresses = NULL;
+    channel->ops->on_closed(channel);
+}
+
+/* ---- reading and writing ---- */
+
+static void watch(struct channel *channel)
+{
+    uint32_t events = 0;
+    if (channel->state == CHANNEL_CONNECTING)
+        events = EPOLLOUT;
+    else if (channel->state == CHANNEL_SHAKING_HANDS)
+        events = channel->waits_to_write ? EPOLLOUT : EPOLLIN;
+    else if (channel->state == CHANNEL_OPEN)
+        events = (!channel->paused || channel->waits_to_read ? EPOLLIN : 0u) |
+                 (channel->waits_to_write || (channel->blocked && !channel->waits_to_read)
+                      ? EPOLLOUT
+                      : 0u);
+    if (readiness_watch(channel->options.readiness, &channel->watch, events))
+        return;
+    explain(&channel->why, ERR_LOST, "the connection is of no use: %s", strerror(errno));
+    channel->lost = true;
+    next_turn(channel);
+}
+
+/* An answer that was cut off may be a part of it: only an end that was said is one. */
+static enum tls_result note(struct channel *channel, enum tls_result result)
+{
+    if (result != TLS_CUT && result != TLS_FAILED)
+        return result;
+    explain(&channel->why, ERR_LOST, "the TLS connection was lost: %s",
+            tls_reason(channel->tls));
+    return TLS_FAILED;
+}
+
+static enum tls_result take(struct channel *channel, char *room, size_t size, size_t *len)
+{
+    *len = 0;
+    if (channel->tls)
+        return note(channel, tls_read(channel->tls, room, size, len));
+    ssize_t got = recv(channel->watch.fd, room, size, MSG_DONTWAIT);
+    if (got > 0) {
+        *len = (size_t)got;
+        return TLS_DONE;
+    }
+    if (got == 0)
+        return TLS_ENDED;
+    if (errno == EAGAIN || errno == EINTR)
+        return TLS_WANTS_READ;
+    explain(&channel->why, ERR_LOST, "the connection was lost: %s", strerror(errno));
+    return TLS_FAILED;
+}
+
+static bool is_read(const struct channel *channel)
+{
+    return channel->state == CHANNEL_OPEN && !channel->paused;
+}
+
+static void read_some(struct channel *channel)
+{
+    char room[READ_BYTES];
+    struct stint stint = loop_stint(channel->options.loop);
+    enum tls_result result = TLS_DONE;
+    size_t len;
+    for (int i = 0; i < READS_A_TURN && is_read(channel) && stint_goes_on(&stint); i++) {
+        result = take(channel, room, sizeof(room), &len);
+        channel->waits_to_write = result == TLS_WANTS_WRITE;
+        if (result != TLS_DONE)
+            break;
+        channel->ops->on_bytes(channel, (struct slice){ room, len });
+    }
+    if (channel->state != CHANNEL_OPEN)
+        return;
+    if (result == TLS_ENDED)
+        end(channel, OK);
+    else if (result == TLS_FAILED)
+        end(channel, ERR_LOST);
+    else if (!channel->paused && channel->tls && tls_has_more(channel->tls) &&
+             result == TLS_DONE)
+        next_turn(channel); /* the socket does not announce it again */
+}
+
+static enum tls_result give(struct channel *channel, struct slice bytes, size_t *len)
+{
+    *len = 0;
+    if (channel->tls)
+        return note(channel, tls_write(channel->tls, bytes, len));
+    ssize_t sent =
+        send(channel->watch.fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+        *len = (size_t)sent;
+        return TLS_DONE;
+    }
+    if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
+        return TLS_WANTS_WRITE;
+    explain(&channel->why, ERR_LOST, "the connection was lost: %s", strerror(errno));
+    return TLS_FAILED;
+}
+
+size_t channel_write(struct channel *channel, struct slice bytes)
+{
+    size_t done = 0;
+    if (channel->state != CHANNEL_OPEN || channel->lost)
+        return 0;
+    while (done < bytes.len && !channel->blocked) {
+        size_t len;
+        enum tls_result result = give(channel, slice_from(bytes, done), &len);
+        done += len;
+        channel->waits_to_read = result == TLS_WANTS_READ;
+        channel->blocked = result == TLS_WANTS_READ || result == TLS_WANTS_WRITE;
+        if (result == TLS_FAILED || result == TLS_ENDED) {
+            channel->lost = true; /* what the peer said before that is read first */
+            next_turn(channel);
+            return done;
+        }
+    }
+    watch(channel);
+    return done;
+}
+
+void channel_write_later(struct channel *channel)
+{
+    if (channel->state != CHANNEL_OPEN)
+        return;
+    channel->blocked = true;
+    next_turn(channel);
+}
+
+void channel_pause(struct channel *channel, bool paused)
+{
+    if (channel->paused == paused || channel->state != CHANNEL_OPEN)
+        return;
+    channel->paused = paused;
+    watch(channel);
+    if (!paused && channel->tls)
+        next_turn(channel);
+}
+
+static void let_write(struct channel *channel)
+{
+    channel->blocked = channel->waits_to_read = false;
+    channel->ops->on_writable(channel);
+    if (channel->state == CHANNEL_OPEN)
+        watch(channel);
+}
+
+/* A peer that does not take the rest of a request may have answered it before. */
+static void end_lost(struct channel *channel)
+{
+    struct failure why = channel->why;
+    while (is_read(channel)) {
+        char room[READ_BYTES];
+        size_t len;
+        if (take(channel, room, sizeof(room), &len) != TLS_DONE)
+            break;
+        channel->ops->on_bytes(channel, (struct slice){ room, len });
+    }
+    if (channel->state == CHANNEL_OVER)
+        return;
+    channel->why = why;
+    end(channel, ERR_LOST);
+}
+
+static void on_later(struct deferred *deferred)
+{
+    struct channel *channel = container_of(deferred, struct channel, later);
+    if (channel->told) {
+        finish(channel);
+        return;
+    }
+    if (channel->lost) {
+        end_lost(channel);
+        return;
+    }
+    if (channel->state == CHANNEL_OPEN && channel->blocked)
+        let_write(channel);
+    if (channel->state == CHANNEL_OPEN)
+        read_some(channel);
+    if (channel->state == CHANNEL_OPEN)
+        watch(channel);
+}
+
+/* ---- opening ---- */
+
+static void try_next(struct channel *channel);
+
+static void become_open(struct channel *channel)
+{
+    deadline_clear(channel->options.loop, &channel->deadline);
+    channel->state = CHANNEL_OPEN;
+    channel->waits_to_write = false;
+    watch(channel);
+    if (channel->state == CHANNEL_OPEN)
+        channel->ops->on_open(channel);
+}
+
+static void shake_hands(struct channel *channel)
+{
+    enum tls_result result = tls_shake_hands(channel->tls);
+    if (result == TLS_FAILED || result == TLS_CUT || result == TLS_ENDED) {
+        tls_client_explain(channel->tls, &channel->why);
+        if (channel->why.code == ERR_UNTRUSTED) {
+            end(channel, ERR_UNTRUSTED);
+            return;
+        }
+        try_next(channel);
+        return;
+    }
+    channel->waits_to_write = result == TLS_WANTS_WRITE;
+    if (result == TLS_DONE)
+        become_open(channel);
+    else
+        watch(channel);
+}
+
+static void on_connected(struct channel *channel)
+{
+    if (!channel->options.url->secure) {
+        become_open(channel);
+        return;
+    }
+    channel->tls =
+        tls_client_create(channel->options.trust, channel->options.url, channel->watch.fd);
+    channel->state = CHANNEL_SHAKING_HANDS;
+    if (channel->tls)
+        shake_hands(channel);
+    else
+        end_unreachable(channel, "OpenSSL is out of memory");
+}
+
+/* What is left of the time is the last address's; of two the first gets half of it. */
+static void await_address(struct channel *channel)
+{
+    int64_t left = channel->until_ms - loop_now_ms(channel->options.loop);
+    if (channel->address->ai_next)
+        left /= 2;
+    deadline_set(channel->options.loop, &channel->deadline, left > 0 ? left : 0);
+}
+
+static void note_failure(struct channel *channel, const char *reason)
+{
+    struct address address = address_of_socket(channel->address->ai_addr);
+    char text[ADDRESS_TEXT];
+    address_print(&address, text);
+    explain(&channel->why, ERR_UNREACHABLE, "%s (port %u): %s", text,
+            (unsigned)channel->options.url->port, reason);
+}
+
+/* False: the address cannot even be tried. */
+static bool connect_to(struct channel *channel, const struct addrinfo *address)
+{
+    int on = 1;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    channel->watch.fd = fd;
+    if (fd < 0)
+        return false;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    return connect(fd, address->ai_addr, address->ai_addrlen) == 0 || errno == EINPROGRESS;
+}
+
+static void try_address(struct channel *channel)
+{
+    for (; channel->address; channel->address = channel->address->ai_next) {
+        if (connect_to(channel, channel->address)) {
+            channel->state = CHANNEL_CONNECTING;
+            await_address(channel);
+            watch(channel);
+            return;
+        }
+        note_failure(channel, strerror(errno));
+        close_socket(channel);
+    }
+    end(channel, channel->why.code);
+}
+
+/* why has what became of the last one. */
+static void try_next(struct channel *channel)
+{
+    tls_destroy(channel->tls);
+    channel->tls = NULL;
+    close_socket(channel);
+    channel->address = channel->address->ai_next;
+    try_address(channel);
+}
+
+static void on_deadline(struct deadline *deadline)
+{
+    struct channel *channel = container_of(deadline, struct channel, deadline);
+    if (channel->state == CHANNEL_RESOLVING) {
+        end_unreachable(channel, "the name was not resolved in time");
+        return;
+    }
+    note_failure(channel, "no connection in time");
+    try_next(channel);
+}
+
+static void on_resolved(uv_getaddrinfo_t *request, int status, struct addrinfo *addresses)
+{
+    struct channel *channel = container_of(request, struct channel, resolving);
+    channel->resolves = false;
+    channel->addresses = channel->address = addresses;
+    if (channel->closed) {
+        maybe_closed(channel);
+        return;
+    }
+    if (channel->state == CHANNEL_OVER)
+        return;
+    if (status || !addresses)
+        end_unreachable(channel, status ? uv_strerror(status) : "the name has no address");
+    else
+        try_address(channel);
+}
+
+static void on_connecting(struct channel *channel)
+{
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (getsockopt(channel->watch.fd, SOL_SOCKET, SO_ERROR, &error, &size))
+        error = errno;
+    if (error) {
+        note_failure(channel, strerror(error));
+        try_next(channel);
+    } else {
+        on_connected(channel);
+    }
+}
+
+static void on_ready(struct readiness_watch *watched, uint32_t events)
+{
+    struct channel *channel = of_watch(watched);
+    if (channel->state == CHANNEL_OVER || channel->watch.fd < 0 ||
+        !readiness_may_serve(channel->options.readiness, watched))
+        return;
+    bool broken = events & (EPOLLERR | EPOLLHUP);
+    switch (channel->state) {
+    case CHANNEL_CONNECTING: on_connecting(channel); return;
+    case CHANNEL_SHAKING_HANDS: shake_hands(channel); return;
+    default: break;
+    }
+    if (channel->blocked &&
+        (broken || (events & (channel->waits_to_read ? EPOLLIN : EPOLLOUT))))
+        let_write(channel);
+    if (channel->state == CHANNEL_OPEN && !channel->lost)
+        read_some(channel);
+    if (channel->state == CHANNEL_OPEN && broken && channel->paused) {
+        explain(&channel->why, ERR_LOST, "the connection was lost");
+        end(channel, ERR_LOST);
+    }
+    if (channel->state == CHANNEL_OPEN)
+        watch(channel);
+}
+
+void channel_open(struct channel *channel, const struct channel_options *options,
+                  const struct channel_ops *ops)
+{
+    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+                                    .ai_flags = options->url->is_ip ? AI_NUMERICHOST : 0 };
+    char port[sizeof("65535")];
+    *channel = (struct channel){ .options = *options,
+                                 .ops = ops,
+                                 .watch = { .fd = -1, .fn = on_ready },
+                                 .later = { .fn = on_later },
+                                 .deadline = { .fn = on_deadline } };
+    snprintf(port, sizeof(port), "%u", (unsigned)options->url->port);
+    channel->until_ms = loop_now_ms(options->loop) + options->connect_ms;
+    deadline_set(options->loop, &channel->deadline, options->connect_ms);
+    channel->resolves = !uv_getaddrinfo(loop_uv(options->loop), &channel->resolving,
+                                        on_resolved, options->url->host, port, &hints);
+    if (!channel->resolves)
+        deadline_set(options->loop, &channel->deadline, 0);
+}

@@ -1,0 +1,80 @@
+/* admission.c - an accepted socket becomes a connection of its server, or there is no room.
+ *
+ *   connections: 0 ──────────────────── 7/8 ──────────── max
+ *                 all are let in         each new one     503 and close (listener.c)
+ *                                        closes another */
+#include "net/http/admission.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include "base/metrics.h"
+#include "net/http/http_conn.h"
+#include "net/http/secure.h"
+#include "net/http/server_state.h"
+#include "net/http/ws_conn.h"
+
+/* As many admins come in also where the limit is reached, or was lowered below what is open: who
+ * looks why is one of them. */
+enum { ADMIN_CONNECTIONS = 64 };
+
+/* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
+ * valid credential, else the one that is idle for longest. Who floods the gateway closes
+ * its own. */
+static void make_room(struct server *server, const struct connection *newest)
+{
+    unsigned most = server->options.connections_max;
+    if (server->open_count <= most - most / 8)
+        return;
+    bool alone = list_empty(&server->strangers) || server->strangers.next == &newest->spare;
+    struct list *from = alone ? &server->idle : &server->strangers;
+    if (list_empty(from))
+        return;
+    server_complain(server, "closing connections that are not in use",
+                    "7/8 of the limit of connections are reached");
+    metric_add(M_CONNECTIONS_EVICTED, 1);
+    connection_close(container_of(from->next, struct connection, spare));
+}
+
+static void note_listener(struct http_conn *conn, const struct listener *listener)
+{
+    struct server *server = listener->server;
+    conn->c.admin = listener->options.admin;
+    conn->header_due = listener->options.proxied;
+    conn->tls_due = listener->options.secure && conn->header_due;
+    if (listener->options.secure && !conn->tls_due)
+        secure_begin(&conn->c);
+    server->admin_count += conn->c.admin;
+    if (conn->c.admin)
+        connection_trust(&conn->c);
+    else
+        list_append(&server->strangers, &conn->c.spare);
+}
+
+struct connection *admission_adopt(struct listener *listener, int fd,
+                                   const struct address *peer)
+{
+    struct server *server = listener->server;
+    size_t http = sizeof(struct http_conn), ws = sizeof(struct ws);
+    int on = 1;
+    if (listener->options.handed && !listener->path) /* it may be older than the listener */
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    struct http_conn *conn = http_conn_create(server, fd, http > ws ? http : ws);
+    if (!conn)
+        return NULL;
+    list_append(&server->connections, &conn->c.link);
+    server->connection_count++;
+    server->open_count++;
+    note_listener(conn, listener);
+    http_conn_begin(conn, *peer);
+    make_room(server, &conn->c);
+    return &conn->c;
+}
+
+bool admission_is_full(const struct listener *listener)
+{
+    const struct server *server = listener->server;
+    bool full = server->open_count >= server->options.connections_max;
+    return full && (!listener->options.admin || server->admin_count >= ADMIN_CONNECTIONS);
+}

@@ -1,0 +1,592 @@
+/* http_conn.c - feeds bytes to the request, calls the handler, and settles what follows.
+ *
+ * Whatever may have ended a request comes to settle(), which looks at the state it finds:
+ * the reply, the last byte of the body, the end of the connection, in any order. */
+#include "net/http/http_conn.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/http/http_reply.h"
+#include "net/http/origin.h"
+#include "net/http/proxied.h"
+#include "net/http/server_state.h"
+
+enum {
+    SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
+    SLOW_BODY_MS = 15 * 60 * 1000,
+};
+
+static const struct connection_ops http_ops;
+
+static struct http_conn *of(struct connection *c)
+{
+    return container_of(c, struct http_conn, c);
+}
+
+static const struct server_options *options_of(const struct http_conn *conn)
+{
+    return &conn->c.server->options;
+}
+
+/* Bytes can be parsed now. */
+static bool ready(const struct http_conn *conn)
+{
+    const struct connection *c = &conn->c;
+    if (c->ops != &http_ops || c->closed || c->lost || c->lingering || conn->header_due)
+        return false;
+    if (!conn->request)
+        return !c->outbox.backlog;
+    return !conn->request->complete && !conn->request->x.body_paused;
+}
+
+/* The exchange is over: received and replied to, or never to be. */
+static bool over(const struct http_conn *conn)
+{
+    const struct request *request = conn->request;
+    bool ended = conn->c.lingering || conn->c.closed;
+    if (!request->offered)
+        return ended;
+    return request->x.replied && (request->complete || ended);
+}
+
+static void end_request(struct http_conn *conn)
+{
+    request_give_back(conn->c.server, conn->request);
+    conn->request = NULL;
+    origin_end_request(conn);
+}
+
+/* A connection that has asked for nothing yet, but sent empty lines, keeps its deadline. */
+static void be_idle(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    connection_set_deadline(c, options_of(conn)->idle_timeout_ms);
+    if (!c->known)
+        return; /* it is among the strangers */
+    list_remove(&c->spare);
+    list_append(&c->server->idle, &c->spare);
+}
+
+/* A drain does not wait long for who has shown no credential. */
+static bool is_hurried(const struct connection *c)
+{
+    return c->server->draining && !c->known;
+}
+
+/* A peer that sends meanwhile gets no more time for reading the answer. */
+static void await_reader(struct http_conn *conn)
+{
+    int64_t again_ms;
+    connection_is_slow(&conn->c, options_of(conn)->write_timeout_ms, &again_ms);
+    if (is_hurried(&conn->c))
+        again_ms = options_of(conn)->drain_grace_ms;
+    connection_set_deadline(&conn->c, again_ms > 0 ? again_ms : 0);
+}
+
+static void wait_for_request(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    if (c->outbox.backlog)
+        await_reader(conn);
+    else if (c->pending)
+        connection_defer(c);
+    else if (c->eof || c->server->draining)
+        connection_close(c);
+    else if (conn->asked)
+        be_idle(conn);
+}
+
+static void forget(struct http_conn *conn)
+{
+    bytes_clear(&conn->peer);
+    metric_add(M_HTTP_CONNECTIONS, -1);
+    server_forget(&conn->c);
+}
+
+/* What is pipelined behind a request is read only so far. */
+static bool is_enough(const struct http_conn *conn)
+{
+    const struct connection *c = &conn->c;
+    size_t kept = connection_kept(c).len;
+    return kept >= options_of(conn)->pipeline_bytes_max ||
+           (!c->known && kept >= STRANGER_INPUT);
+}
+
+/* Called wherever a request may have ended. */
+static void settle(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    if (c->busy)
+        return;
+    if (conn->request && over(conn))
+        end_request(conn);
+    if (c->gone) {
+        if (!conn->request)
+            forget(conn);
+        return;
+    }
+    if (c->closed || c->lingering)
+        return;
+    connection_pause(c, is_enough(conn));
+    if (!conn->request)
+        wait_for_request(conn);
+    else if (c->pending && ready(conn))
+        connection_defer(c);
+}
+
+/* The handler hears once that nobody waits any more; its reply still ends the exchange. */
+static void tell_gone(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    if (!request || !request->offered || request->x.replied || request->x.gone)
+        return;
+    request->x.gone = true;
+    if (!server->options.handler.on_gone)
+        return;
+    bool busy = conn->c.busy;
+    conn->c.busy = true;
+    server->options.handler.on_gone(server->options.owner, &request->x);
+    conn->c.busy = busy;
+}
+
+static void linger(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    const struct server_options *options = options_of(conn);
+    if (c->lingering)
+        return;
+    if (c->outbox.backlog)
+        await_reader(conn);
+    else
+        connection_set_deadline(c, options->closing_timeout_ms);
+    connection_linger(c);
+}
+
+static void refuse(struct http_conn *conn, struct http_fault fault)
+{
+    struct request *request = conn->request;
+    metric_add(M_HTTP_REFUSED, 1);
+    if (!request->x.replied && !request->streaming)
+        http_reply_write_refusal(request, fault);
+    linger(conn);
+    tell_gone(conn);
+}
+
+void http_reply_early(struct exchange *x, int status, struct slice headers,
+                      struct slice body)
+{
+    struct request *request = container_of(x, struct request, x);
+    assert(http_is_awaited(x));
+    http_reply_write_early(request, status, headers, body);
+    linger(request->conn);
+    tell_gone(request->conn);
+}
+
+/* A body that is not wanted is read to its end only when that is near: then the answer
+ * does not depend on how much of it has come already. */
+static bool can_skip_body(const struct request *request)
+{
+    return !request->x.chunked && !request->expects_continue &&
+           request->length <= SHORT_BODY;
+}
+
+void http_conn_replied(struct request *request, bool keep)
+{
+    struct http_conn *conn = request->conn;
+    request->x.replied = true;
+    http_body_resume(&request->x);
+    conn->c.server->open_exchanges--;
+    if (!keep && !conn->c.closed)
+        linger(conn);
+    else if (!conn->c.closed && !request->complete)
+        connection_set_deadline(&conn->c, options_of(conn)->body_timeout_ms);
+    settle(conn);
+}
+
+bool http_conn_keeps(const struct request *request)
+{
+    const struct connection *c = &request->conn->c;
+    if (!request->keep_alive || c->server->draining || c->lingering)
+        return false;
+    if (c->eof && !c->pending && !c->busy) /* busy: more may be in hand */
+        return false;
+    return request->complete || can_skip_body(request);
+}
+
+struct connection *http_conn_hand_over(struct request *request)
+{
+    struct http_conn *conn = request->conn;
+    assert(request->complete && !request->x.replied && !request->x.gone);
+    conn->c.server->open_exchanges--;
+    metric_add(M_HTTP_CONNECTIONS, -1);
+    conn->forwarded = false; /* its place is the WebSocket's now */
+    end_request(conn);
+    connection_count_in(&conn->c, NULL, false);
+    conn->c.answering = NULL;
+    bytes_clear(&conn->peer);
+    connection_pause(&conn->c, false);
+    return &conn->c;
+}
+
+static bool is_ours(const struct connection *c)
+{
+    return c->ops == &http_ops && !c->closed && !c->lingering;
+}
+
+static void complete(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    connection_clear_deadline(&conn->c);
+    request->complete_ns = (int64_t)uv_hrtime();
+    if (request->x.replied)
+        return;
+    if (!request->x.stream_body)
+        request->x.body = buf_slice(&request->body);
+    server->options.handler.on_request(server->options.owner, &request->x);
+}
+
+/* How long the next bytes of the body may take to come. */
+static int64_t body_window_ms(const struct http_conn *conn)
+{
+    const struct request *request = conn->request;
+    if (conn->c.server->draining)
+        return options_of(conn)->drain_grace_ms;
+    return request->x.slow_body && !request->x.replied ? SLOW_BODY_MS
+                                                       : options_of(conn)->body_timeout_ms;
+}
+
+static void await_body(struct http_conn *conn)
+{
+    conn->request->window_len = conn->request->x.body_len;
+    connection_set_deadline(&conn->c, body_window_ms(conn));
+}
+
+static void offer(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    struct request *request = conn->request;
+    struct exchange *x = &request->x;
+    struct http_fault fault = request_judge(request);
+    conn->asked = true;
+    if (!fault.status && !origin_note_request(conn, x))
+        fault = (struct http_fault){ 429, "Too many connections of this address: try again "
+                                          "later" };
+    if (fault.status) {
+        refuse(conn, fault);
+        return;
+    }
+    x->admin = conn->c.admin;
+    x->secure = conn->c.secure != NULL;
+    request->offered = true;
+    server->open_exchanges++;
+    if (!request->complete)
+        await_body(conn);
+    server->options.handler.on_head(server->options.owner, x);
+    if (!is_ours(&conn->c))
+        return;
+    if (x->slow_body && !x->replied && !request->complete)
+        await_body(conn);
+    if (request->complete)
+        complete(conn);
+    else if (!x->replied && request->length > x->body_limit)
+        refuse(conn, (struct http_fault){
+                         413, "The body is too large: send less, or in several requests" });
+    else if (!x->replied && request->expects_continue)
+        http_reply_write_continue(request);
+}
+
+static size_t take_head(struct http_conn *conn, struct slice bytes)
+{
+    struct request *request = conn->request;
+    size_t used = request_feed_head(request, bytes);
+    if (request->fault.status)
+        refuse(conn, request->fault);
+    else if (request->head_done)
+        offer(conn);
+    else if (!request->head.len)
+        end_request(conn); /* it was an empty line */
+    return used;
+}
+
+/* Takes as much of the body as is read at once: more may have waited. */
+static size_t take_body(struct http_conn *conn, struct slice bytes)
+{
+    struct request *request = conn->request;
+    bytes.len = bytes.len < SERVER_INPUT ? bytes.len : SERVER_INPUT;
+    size_t used = request_feed_body(request, bytes);
+    if (!is_ours(&conn->c))
+        return used;
+    if (request->fault.status)
+        refuse(conn, request->fault);
+    else if (request->complete)
+        complete(conn);
+    return used;
+}
+
+static void begin_request(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    connection_tell_delivery(c, DELIVERY_TAKEN);
+    conn->request = request_take(c->server);
+    conn->request->conn = conn;
+    if (!conn->begun || conn->asked)
+        connection_set_deadline(c, options_of(conn)->head_timeout_ms);
+    conn->begun = true;
+    if (c->known)
+        list_remove(&c->spare); /* not idle any more */
+}
+
+static size_t step(struct http_conn *conn, struct slice bytes)
+{
+    if (!conn->request)
+        begin_request(conn);
+    return conn->request->head_done ? take_body(conn, bytes) : take_head(conn, bytes);
+}
+
+static bool in_head(const struct http_conn *conn)
+{
+    return conn->request && !conn->request->head_done;
+}
+
+/* Requests one after the other until one has to wait for its reply, or the turn's time is
+ * over; the rest is kept. A handler may turn the connection into a WebSocket in here. */
+static void consume(struct http_conn *conn, struct slice bytes)
+{
+    struct connection *c = &conn->c;
+    struct stint stint = loop_stint(c->server->loop);
+    c->busy = true;
+    while (bytes.len && ready(conn) && (in_head(conn) || stint_goes_on(&stint))) {
+        bytes = slice_from(bytes, step(conn, bytes));
+        if (c->ops == &http_ops && conn->request && over(conn))
+            end_request(conn);
+    }
+    c->busy = false;
+    if (!c->lingering && !c->closed)
+        connection_keep(c, bytes);
+    if (c->ops == &http_ops)
+        settle(conn);
+    else if (c->pending)
+        connection_defer(c);
+}
+
+static void turn_away(struct http_conn *conn)
+{
+    char answer[SERVER_FULL_ANSWER];
+    if (conn->c.secure) { /* a handshake would cost more than what is answered here */
+        metric_add(M_HTTP_REFUSED, 1);
+        connection_close(&conn->c);
+        return;
+    }
+    struct piece piece = { .text = { answer, server_write_full(conn->c.server, answer) } };
+    connection_send(&conn->c, &piece, 1);
+    linger(conn);
+}
+
+/* The beginning of a request may stand behind the header of the PROXY protocol. */
+static void on_header_bytes(struct http_conn *conn, struct slice bytes)
+{
+    struct buf rest;
+    if (!proxied_take(conn, bytes, &rest))
+        return;
+    if (!origin_note(conn, &conn->address))
+        turn_away(conn);
+    else if (rest.len)
+        consume(conn, buf_slice(&rest));
+    buf_finish(&rest);
+}
+
+static void on_bytes(struct connection *c, struct slice bytes)
+{
+    struct http_conn *conn = of(c);
+    if (conn->header_due) {
+        on_header_bytes(conn, bytes);
+        return;
+    }
+    if (!c->pending && ready(conn)) {
+        consume(conn, bytes);
+        return;
+    }
+    connection_keep(c, bytes);
+    settle(conn);
+}
+
+static void on_turn(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    if (!ready(conn))
+        return;
+    struct buf pending = connection_take_kept(c);
+    consume(conn, buf_slice(&pending));
+    buf_finish(&pending);
+}
+
+/* A client may close its sending side and still wait for the answer: the reply is written,
+ * but the handler knows that probably nobody reads it. */
+static void on_left(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    struct request *request = conn->request;
+    tell_gone(conn);
+    if (c->eof && conn->header_due)
+        connection_close(c);
+    else if (c->eof && request && !request->complete && !request->x.replied)
+        connection_close(c);
+    else if (c->eof && request && !request->complete)
+        linger(conn);
+    settle(conn);
+}
+
+static void tell_drained(struct http_conn *conn)
+{
+    const struct server_options *options = options_of(conn);
+    struct request *request = conn->request;
+    bool hears = request->streaming && (request->sized || !request->x.gone);
+    if (hears && options->handler.on_drained)
+        options->handler.on_drained(options->owner, &request->x);
+}
+
+static void on_request_drained(struct http_conn *conn)
+{
+    connection_clear_deadline(&conn->c);
+    tell_drained(conn);
+}
+
+static void on_drained(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    if (c->lingering)
+        connection_set_deadline(c, options_of(conn)->closing_timeout_ms);
+    else if (conn->request && conn->request->complete)
+        on_request_drained(conn);
+    else
+        settle(conn);
+}
+
+/* Streams say little, and have their own rules for who falls behind: of them the peer must
+ * take anything at all. */
+static void on_unsent_deadline(struct http_conn *conn)
+{
+    struct connection *c = &conn->c;
+    int64_t again_ms = options_of(conn)->write_timeout_ms;
+    bool too_slow;
+    if (is_hurried(c)) {
+        too_slow = true;
+    } else if (conn->request && conn->request->streaming && !conn->request->sized) {
+        connection_look(c);
+        too_slow = connection_is_silent(c, again_ms, &again_ms);
+    } else {
+        too_slow = connection_is_slow(c, again_ms, &again_ms);
+    }
+    if (too_slow)
+        connection_close(c);
+    else
+        connection_set_deadline(c, again_ms);
+}
+
+static void on_body_deadline(struct http_conn *conn)
+{
+    struct request *request = conn->request;
+    int64_t window_ms = body_window_ms(conn);
+    bool slow = window_ms == SLOW_BODY_MS;
+    int64_t least = slow ? 1 : window_ms * options_of(conn)->least_bytes_per_s / 1000;
+    size_t came = request->x.body_len - request->window_len;
+    if ((int64_t)came < least) {
+        refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
+        settle(conn);
+        return;
+    }
+    await_body(conn);
+}
+
+static void on_deadline(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    struct request *request = conn->request;
+    if (c->outbox.backlog) {
+        on_unsent_deadline(conn);
+    } else if (c->lingering || !request) {
+        connection_close(c);
+    } else if (!request->head_done) {
+        refuse(conn,
+               (struct http_fault){ 408, "The request came too slowly: send it again" });
+        settle(conn);
+    } else if (!request->complete) {
+        on_body_deadline(conn);
+    }
+}
+
+static void on_closed(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    connection_tell_delivery(c, conn->answering.delivered);
+    tell_gone(conn);
+    if (conn->request && conn->request->sized && !conn->request->x.replied) {
+        c->busy = true;
+        tell_drained(conn);
+        c->busy = false;
+    }
+    settle(conn);
+}
+
+/* What was sent soon looked as if it had left. */
+static void on_unsent(struct connection *c)
+{
+    if (c->known)
+        list_remove(&c->spare); /* not idle after all */
+    await_reader(of(c));
+}
+
+static const struct connection_ops http_ops = {
+    .on_bytes = on_bytes,
+    .on_left = on_left,
+    .on_drained = on_drained,
+    .on_unsent = on_unsent,
+    .on_deadline = on_deadline,
+    .on_turn = on_turn,
+    .on_closed = on_closed,
+};
+
+struct http_conn *http_conn_create(struct server *server, int fd, size_t size)
+{
+    struct http_conn *conn = mem_alloc(size);
+    if (!connection_open(&conn->c, server, fd, &http_ops)) {
+        free(conn);
+        return NULL;
+    }
+    conn->c.answering = &conn->answering;
+    metric_add(M_HTTP_CONNECTIONS, 1);
+    connection_set_deadline(&conn->c, server->options.head_timeout_ms);
+    return conn;
+}
+
+bool http_conn_is_new(const struct connection *c)
+{
+    return is_ours(c) && !container_of(c, struct http_conn, c)->asked;
+}
+
+void http_conn_hurry(struct connection *c)
+{
+    struct http_conn *conn = of(c);
+    if (c->ops != &http_ops || c->closed)
+        return;
+    if (c->outbox.backlog && is_hurried(c))
+        await_reader(conn);
+    else if (is_ours(c) && conn->request && conn->request->offered &&
+             !conn->request->complete)
+        await_body(conn);
+}
+
+void http_conn_begin(struct http_conn *conn, struct address peer)
+{
+    if (conn->header_due) {
+        conn->address = peer; /* counts whom the header names */
+        proxied_begin(conn);
+        return;
+    }
+    if (!origin_note(conn, &peer))
+        turn_away(conn);
+}

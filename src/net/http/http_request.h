@@ -1,0 +1,70 @@
+/* http_request.h - one request on its way in; private to http.
+ *
+ * llhttp parses the bytes where they are kept: the head is appended to one buffer, and its
+ * parts are places in there until it is complete. The same fault is found at the same byte
+ * however the bytes were cut into reads: the head is fed line by line, the target no
+ * further than its limit, and a line is judged when its end has come. */
+#pragma once
+
+#include <llhttp.h>
+
+#include "base/list.h"
+#include "net/http/http.h"
+#include "net/http/http_check.h"
+
+struct http_conn;
+struct server;
+
+struct span {
+    uint32_t at, len; /* in request::head */
+};
+
+struct header_field {
+    struct span name, value;
+};
+
+struct request {
+    struct exchange x;
+    struct http_conn *conn;
+    llhttp_t parser;
+    struct http_fault fault;
+
+    struct buf head;
+    struct buf body;
+    size_t line; /* where the current line of the head begins */
+    struct span target;
+    struct header_field *fields;
+    struct http_header *headers; /* as many as fields */
+    unsigned field_count, field_room;
+    bool first_line, in_target, in_name;
+
+    bool head_done, complete;
+    bool in_trailers, line_begins; /* behind the last chunk; at the start of a line there */
+    bool http10, keep_alive, expects_continue;
+    bool offered;   /* on_head was called: the handler must reply */
+    bool streaming; /* its reply has begun */
+    bool early;     /* it was answered in the handler's stead, whose reply is still due */
+    bool sized;     /* and has a content-length: it is an answer like others */
+    bool reply_chunked, reply_keeps;
+    uint64_t length;    /* of the body, as announced */
+    size_t body_taken;  /* of x.body_room, given back at the end */
+    size_t chunk_extra; /* bytes of chunk extensions and trailers */
+    size_t window_len;  /* x.body_len when the deadline was set */
+    int64_t complete_ns;
+    struct list link; // server::requests
+};
+
+/* From the pool, or new. */
+struct request *request_take(struct server *server);
+void request_give_back(struct server *server, struct request *request);
+void request_destroy(struct request *request);
+
+/* Takes bytes of the head, at least one, and returns how many. Look at fault and head_done
+ * behind it. */
+size_t request_feed_head(struct request *request, struct slice bytes);
+
+/* The same for the body; fault and complete. Pieces go to the handler. */
+size_t request_feed_body(struct request *request, struct slice bytes);
+
+/* Fills in the exchange from the head; the fault if it must be refused. */
+struct http_fault request_judge(struct request *request);

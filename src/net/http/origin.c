@@ -1,0 +1,78 @@
+/* origin.c - whom connections are counted for. */
+#include "net/http/origin.h"
+
+#include "base/log.h"
+#include "net/http/http_check.h"
+#include "net/http/server_state.h"
+
+static bool count(struct http_conn *conn, const struct address *address)
+{
+    struct server *server = conn->c.server;
+    char reason[128], text[ADDRESS_TEXT];
+    if (!address->is_ip || address_is_loopback(address) ||
+        crowd_enter(&server->crowd, &conn->c.place, address,
+                    server->options.connections_per_address))
+        return true;
+    address_print(address, text);
+    snprintf(reason, sizeof(reason), "%s has too many (--connections-per-address)", text);
+    server_complain(server, "turning connections away", reason);
+    return false;
+}
+
+bool origin_note(struct http_conn *conn, const struct address *address)
+{
+    char text[ADDRESS_TEXT];
+    address_print(address, text);
+    conn->address = *address;
+    bytes_unref(conn->peer);
+    conn->peer = bytes_create_shared(slice_of(text));
+    return conn->c.admin || ranges_hold(&conn->c.server->trusted, address) ||
+           count(conn, address);
+}
+
+/* Does not count a connection as a client's: it is of a proxy that nobody told us of,
+ * whose clients are many. Whom a PROXY header names is a client, whatever it sends. */
+static void excuse(struct http_conn *conn)
+{
+    struct server *server = conn->c.server;
+    if (conn->named || server->trusted.count || server->trusted.has_unix)
+        return;
+    crowd_excuse(&conn->c.place);
+    if (!server->told_forwarded)
+        log_info("a peer sends X-Forwarded-For: its clients are not told apart before it "
+                 "is among --trusted-proxies",
+                 "peer", conn->peer->data, NULL);
+    server->told_forwarded = true;
+}
+
+bool origin_note_request(struct http_conn *conn, struct exchange *x)
+{
+    const struct ranges *trusted = &conn->c.server->trusted;
+    struct address client = conn->address;
+    bool forwarded = false, further = ranges_hold(trusted, &client);
+    memcpy(x->peer, conn->peer->data, conn->peer->len + 1);
+    for (size_t i = x->header_count; i-- > 0;) {
+        if (!http_name_is(x->headers[i].name, "x-forwarded-for"))
+            continue;
+        forwarded = true;
+        if (further)
+            further = address_follow(x->headers[i].value, trusted, &client);
+    }
+    if (!forwarded)
+        return true;
+    if (!ranges_hold(trusted, &conn->address)) {
+        x->hidden = true;
+        excuse(conn);
+        return true;
+    }
+    address_print(&client, x->peer);
+    conn->forwarded = true;
+    return ranges_hold(trusted, &client) || count(conn, &client);
+}
+
+void origin_end_request(struct http_conn *conn)
+{
+    if (conn->forwarded)
+        crowd_leave(&conn->c.server->crowd, &conn->c.place);
+    conn->forwarded = false;
+}

@@ -1,0 +1,582 @@
+/* ws_conn.c - messages and control frames, the closing handshake, and one deadline for
+ * pings, pongs and stalls. */
+#include "net/http/ws_conn.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "net/http/http_conn.h"
+#include "net/http/http_reply.h"
+#include "net/http/server_state.h"
+#include "net/http/ws_handshake.h"
+#include "net/http/ws_key.h"
+#include "net/http/ws_pool.h"
+#include "runcast/protocol.h"
+
+enum {
+    CONTROLS_PER_S = 10,
+    ASK_BYTES = 32 * 1024,
+    READ_IN_STALL = 54 * 1000, /* bytes that who reads a KiB a second has surely read in the
+                                  60 s of a stall */
+    LUMP_BYTES = 64 * 1024,    /* a kernel tells of less room than that at the latest */
+    REASON_MAX = WS_CONTROL_MAX - 2,
+};
+
+static const struct connection_ops connection_ops;
+
+static struct ws *of(struct connection *c)
+{
+    return container_of(c, struct ws, c);
+}
+
+static int64_t now_ms(const struct ws *ws)
+{
+    return loop_now_ms(ws->c.server->loop);
+}
+
+static const struct server_options *options_of(const struct ws *ws)
+{
+    return &ws->c.server->options;
+}
+
+void *ws_owner(const struct ws *ws)
+{
+    return ws->owner;
+}
+
+bool ws_closing(const struct ws *ws)
+{
+    return ws->closing || ws->c.closed || ws->c.lost;
+}
+
+size_t ws_unsent(const struct ws *ws)
+{
+    return outbox_unsent(&ws->c.outbox);
+}
+
+void ws_count_in(struct ws *ws, struct room *room)
+{
+    connection_count_in(&ws->c, room, true);
+}
+
+/* ---- signs of life ---- */
+
+static void note_ping(struct ws *ws)
+{
+    if (ws->asked < UINT16_MAX)
+        ws->asked++;
+    if (ws->unasked > ws->stretch)
+        ws->stretch = ws->unasked;
+    ws->unasked = 0;
+}
+
+static void note_pong(struct ws *ws)
+{
+    if (--ws->asked == 0)
+        ws->stretch = 0;
+}
+
+bool ws_reads_still(const struct ws *ws)
+{
+    return ws->asked;
+}
+
+/* A peer cannot answer before it has read what stands before a ping. While its kernel has
+ * no room, each LUMP_BYTES that it reads are a sign as well. */
+static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
+{
+    int64_t stall_ms = options_of(ws)->ws_stall_ms;
+    size_t stretch = ws->stretch > ws->unasked ? ws->stretch : ws->unasked;
+    if (kernel_is_full && stretch > LUMP_BYTES)
+        stretch = LUMP_BYTES;
+    if (stretch < READ_IN_STALL)
+        return stall_ms;
+    return stall_ms * (int64_t)stretch / READ_IN_STALL;
+}
+
+/* Adds the frames to pieces, with a ping before each with which there would be too much
+ * behind the last ping; returns how many that are. */
+static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count,
+                        struct bytes **out)
+{
+    struct bytes *ping = ws->c.server->ping_frame;
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (ws->unasked && (size_t)ws->unasked + frames[i]->len > ASK_BYTES) {
+            note_ping(ws);
+            out[used++] = ping;
+        }
+        ws->unasked += frames[i]->len;
+        out[used++] = frames[i];
+    }
+    return used;
+}
+
+/* ---- out ---- */
+
+/* What has become unsent must not stay so for longer than the limit. */
+static void watch_stall(struct ws *ws)
+{
+    int64_t stall_ms = options_of(ws)->ws_stall_ms;
+    if (ws->c.outbox.backlog && ws->c.deadline_ms > now_ms(ws) + stall_ms)
+        connection_set_deadline(&ws->c, stall_ms);
+}
+
+static void on_unsent(struct connection *c)
+{
+    watch_stall(of(c));
+}
+
+static bool send_with_pings(struct ws *ws, struct bytes *const *frames, size_t count)
+{
+    struct bytes *pieces[2 * OUTBOX_PIECES_MAX];
+    bool all = true;
+    count = add_pings(ws, frames, count, pieces);
+    for (size_t i = 0; i < count; i += OUTBOX_PIECES_MAX) {
+        size_t left = count - i;
+        all = connection_send_frames(&ws->c, pieces + i,
+                                     left < OUTBOX_PIECES_MAX ? left : OUTBOX_PIECES_MAX);
+    }
+    return all;
+}
+
+bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count)
+{
+    if (ws->closing)
+        return false;
+    int64_t total = 0;
+    for (size_t i = 0; i < count; i++)
+        total += frames[i]->len;
+    metric_add(M_BYTES_SENT, total);
+    bool ask = ws->unasked + (size_t)total > ASK_BYTES;
+    if (!ask)
+        ws->unasked += (uint32_t)total;
+    if (ask ? send_with_pings(ws, frames, count)
+            : connection_send_frames_soon(&ws->c, frames, count))
+        return true;
+    watch_stall(ws);
+    return false;
+}
+
+void ws_fetch(const struct ws *ws)
+{
+    connection_fetch(&ws->c);
+    __builtin_prefetch(&ws->unasked);
+}
+
+static bool send_control(struct ws *ws, unsigned opcode, const void *payload, size_t len)
+{
+    unsigned char frame[2 + WS_CONTROL_MAX];
+    size_t head_len = ws_frame_head(frame, opcode, len);
+    if (len)
+        memcpy(frame + head_len, payload, len);
+    struct piece piece = { { (const char *)frame, head_len + len }, NULL };
+    return connection_send(&ws->c, &piece, 1);
+}
+
+static void send_close(struct ws *ws, int code, struct slice reason)
+{
+    unsigned char payload[WS_CONTROL_MAX] = { (unsigned char)(code >> 8),
+                                              (unsigned char)code };
+    size_t len = reason.len < REASON_MAX ? reason.len : REASON_MAX;
+    if (len)
+        memcpy(payload + 2, reason.ptr, len);
+    bytes_clear(&ws->pong);
+    send_control(ws, WSLAY_CONNECTION_CLOSE, payload, code == 1005 ? 0 : 2 + len);
+    ws->closing = true;
+    connection_set_deadline(&ws->c, options_of(ws)->closing_timeout_ms);
+}
+
+void ws_close(struct ws *ws, int code, const char *reason)
+{
+    if (!ws_closing(ws))
+        send_close(ws, code, slice_of(reason));
+}
+
+void ws_cut(struct ws *ws, int code, const char *reason)
+{
+    ws_close(ws, code, reason);
+    connection_close(&ws->c);
+}
+
+/* Sends the close frame, which says why, and listens no more. */
+static void end(struct ws *ws, int code, const char *reason)
+{
+    ws_close(ws, code, reason);
+    connection_linger(&ws->c);
+}
+
+/* One pong may wait; a newer one takes its place (RFC 6455 §5.5.3). */
+static void answer_ping(struct ws *ws)
+{
+    const struct ws_input *input = ws->input;
+    if (ws->closing)
+        return;
+    if (!ws->c.outbox.backlog) {
+        send_control(ws, WSLAY_PONG, input->control, input->control_len);
+        watch_stall(ws);
+        return;
+    }
+    bytes_clear(&ws->pong);
+    ws->pong =
+        bytes_create((struct slice){ (const char *)input->control, input->control_len });
+}
+
+/* Counts a control frame. False: there were too many within this second. */
+static bool count_control(struct ws *ws)
+{
+    uint32_t now = (uint32_t)now_ms(ws);
+    if (now - ws->control_ms >= 1000) {
+        ws->control_ms = now;
+        ws->control_count = 0;
+    }
+    return ++ws->control_count <= CONTROLS_PER_S;
+}
+
+static bool count_message(struct ws *ws)
+{
+    const struct server_options *options = options_of(ws);
+    uint32_t now = (uint32_t)now_ms(ws), burst = options->ws_messages_burst * 1000;
+    uint64_t more = (uint64_t)(now - ws->credit_ms) * options->ws_messages_per_s;
+    ws->credit = more < burst - ws->credit ? ws->credit + (uint32_t)more : burst;
+    ws->credit_ms = now;
+    if (ws->credit < 1000)
+        return false;
+    ws->credit -= 1000;
+    return true;
+}
+
+static void on_control(struct ws *ws, enum ws_event event)
+{
+    if (event == WS_PONG && ws->asked)
+        note_pong(ws);
+    else if (!count_control(ws))
+        end(ws, 1008, "too many control frames");
+    else if (event == WS_PING)
+        answer_ping(ws);
+}
+
+/* The peer's close frame: the answer to ours, or answered with its code. */
+static void on_close(struct ws *ws)
+{
+    int code;
+    if (ws_input_close_code(ws->input, &code) == WS_FAULT)
+        end(ws, ws->input->code, ws->input->reason);
+    else
+        end(ws, code, NULL);
+}
+
+static void on_message(struct ws *ws)
+{
+    if (ws->closing)
+        return;
+    if (!count_message(ws))
+        end(ws, CLOSE_OVERLOAD, "overload: too many messages");
+    else
+        ws->ops->on_message(ws, buf_slice(&ws->input->message));
+}
+
+static void on_event(struct ws *ws, enum ws_event event)
+{
+    switch (event) {
+    case WS_MORE: break;
+    case WS_MESSAGE: on_message(ws); break;
+    case WS_PING:
+    case WS_PONG: on_control(ws, event); break;
+    case WS_CLOSE: on_close(ws); break;
+    case WS_FAULT: end(ws, ws->input->code, ws->input->reason); break;
+    }
+}
+
+/* Bytes of unfinished messages: of peers that are known and of strangers they count
+ * apart. */
+static size_t *unfinished(struct ws *ws)
+{
+    struct server *server = ws->c.server;
+    return ws->c.known ? &server->unfinished : &server->strangers_unfinished;
+}
+
+static void hold(struct ws *ws, size_t len)
+{
+    *unfinished(ws) += len - ws->held;
+    ws->held = (uint32_t)len;
+    if (!len)
+        list_remove(&ws->holding);
+    else if (!ws->c.known && list_empty(&ws->holding))
+        list_append(&ws->c.server->holding, &ws->holding);
+}
+
+void ws_trust(struct ws *ws)
+{
+    size_t held = ws->held;
+    hold(ws, 0);
+    connection_trust(&ws->c);
+    hold(ws, held);
+}
+
+static void release_input(struct ws *ws)
+{
+    if (ws->input)
+        ws_pool_give_back(ws->c.server, ws->input);
+    ws->input = NULL;
+}
+
+static void forget_input(struct ws *ws)
+{
+    hold(ws, 0);
+    release_input(ws);
+}
+
+static void close_unfinished(struct ws *ws)
+{
+    end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
+}
+
+/* A stranger needs a moment only to say hello: the one whose message began first is least
+ * likely to finish it. */
+static void close_first_stranger(struct server *server)
+{
+    struct ws *first = container_of(server->holding.next, struct ws, holding);
+    close_unfinished(first);
+    forget_input(first);
+}
+
+/* Many peers that never finish their messages, or whose messages wait to be heard, could
+ * fill the memory together. */
+static void count_unfinished(struct ws *ws)
+{
+    struct server *server = ws->c.server;
+    hold(ws, (ws->input->in_message ? ws->input->message.len : 0) +
+                 connection_kept(&ws->c).len);
+    while (server->strangers_unfinished > server->options.ws_strangers_max)
+        close_first_stranger(server);
+    if (ws->held && server->unfinished > server->options.ws_unfinished_max)
+        close_unfinished(ws);
+}
+
+static size_t message_max(const struct ws *ws)
+{
+    const struct server_options *options = options_of(ws);
+    return ws->c.known ? options->ws_message_max : options->ws_stranger_message_max;
+}
+
+static bool is_heard(const struct connection *c)
+{
+    return !c->closed && !c->lingering && !c->lost;
+}
+
+/* A peer may send many messages at once: those that the turn has no time for are heard in
+ * the next one, and no more is read before. */
+static void hear_later(struct connection *c, struct slice bytes)
+{
+    connection_keep(c, bytes);
+    connection_pause(c, true);
+    connection_defer(c);
+}
+
+static void on_bytes(struct connection *c, struct slice bytes)
+{
+    struct ws *ws = of(c);
+    ws->awaits = false;
+    connection_note_life(c);
+    if (c->pending) {
+        hear_later(c, bytes);
+        return;
+    }
+    struct stint stint = loop_stint(c->server->loop);
+    if (!ws->input)
+        ws->input = ws_pool_take(c->server);
+    while (bytes.len && is_heard(c) && stint_goes_on(&stint)) {
+        ws->input->message_max = message_max(ws);
+        on_event(ws, ws_input_next(ws->input, &bytes));
+    }
+    if (bytes.len && is_heard(c))
+        hear_later(c, bytes);
+    count_unfinished(ws);
+    if (!is_heard(c))
+        forget_input(ws);
+    else if (ws_input_idle(ws->input))
+        release_input(ws);
+}
+
+/* Hears what came behind the handshake, or what the turn before had no time for. */
+static void on_turn(struct connection *c)
+{
+    struct buf pending = connection_take_kept(c);
+    connection_pause(c, false);
+    connection_feed(c, buf_slice(&pending));
+    buf_finish(&pending);
+}
+
+static void on_drained(struct connection *c)
+{
+    struct ws *ws = of(c);
+    if (ws->closing)
+        return;
+    if (ws->pong) {
+        bool sent = send_control(ws, WSLAY_PONG, ws->pong->data, ws->pong->len);
+        bytes_clear(&ws->pong);
+        if (!sent)
+            return;
+    }
+    ws->ops->on_drained(ws);
+}
+
+void ws_ping(struct ws *ws)
+{
+    if (ws_closing(ws))
+        return;
+    note_ping(ws);
+    send_control(ws, WSLAY_PING, NULL, 0);
+    watch_stall(ws);
+}
+
+static void set_ping(struct ws *ws, int64_t ms)
+{
+    ws->ping_ms = (uint32_t)(now_ms(ws) + ms);
+}
+
+static int64_t ms_to_ping(const struct ws *ws)
+{
+    return (int32_t)(ws->ping_ms - (uint32_t)now_ms(ws));
+}
+
+/* A ping asks for a sign of life: a peer may have said nothing because it had nothing to
+ * say. */
+static void await_life(struct ws *ws)
+{
+    set_ping(ws, options_of(ws)->ws_ping_ms);
+    ws->awaits = true;
+    connection_note_life(&ws->c);
+    ws_ping(ws);
+}
+
+static void end_silent(struct ws *ws)
+{
+    if (ws->c.outbox.backlog) {
+        metric_add(M_TOO_FAR_BEHIND, 1);
+        ws_close(ws, CLOSE_TOO_FAR_BEHIND, "too far behind");
+        return;
+    }
+    ws_cut(ws, 1008, "no pong in time");
+}
+
+/* Acts on what is due for the connection; gives the time of what comes next, or 0 when it
+ * ends. */
+static int64_t look_around(struct ws *ws)
+{
+    int64_t now = now_ms(ws), again_ms;
+    if (!ws->awaits && !ws->c.outbox.backlog && ms_to_ping(ws) > 0)
+        return now + ms_to_ping(ws);
+    if (!ws->awaits && !ws->c.outbox.backlog)
+        await_life(ws);
+    bool full = connection_look(&ws->c);
+    if (!connection_is_silent(&ws->c, silence_limit(ws, full), &again_ms))
+        return now + again_ms;
+    end_silent(ws);
+    return 0;
+}
+
+static void on_deadline(struct connection *c)
+{
+    struct ws *ws = of(c);
+    if (ws->closing) {
+        connection_close(c);
+        return;
+    }
+    int64_t next = look_around(ws);
+    if (next)
+        connection_set_deadline(c, next - now_ms(ws));
+}
+
+static void on_closed(struct connection *c)
+{
+    struct ws *ws = of(c);
+    forget_input(ws);
+    bytes_clear(&ws->pong);
+    metric_add(M_WS_CONNECTIONS, -1);
+    ws->ops->on_closed(ws);
+    server_forget(c);
+}
+
+static const struct connection_ops connection_ops = {
+    .on_bytes = on_bytes,
+    .on_left = connection_close,
+    .on_drained = on_drained,
+    .on_unsent = on_unsent,
+    .on_deadline = on_deadline,
+    .on_turn = on_turn,
+    .on_closed = on_closed,
+};
+
+static void refuse(struct exchange *x, struct http_fault fault)
+{
+    struct slice headers = { 0 };
+    if (fault.status == 405)
+        headers = SLICE("allow: GET\r\n");
+    if (fault.status == 426)
+        headers = SLICE("upgrade: websocket\r\nsec-websocket-version: 13\r\n");
+    metric_add(M_HTTP_REFUSED, 1);
+    http_reply_refusal(x, fault, headers);
+}
+
+static void answer(struct server *server, struct exchange *x, const char *protocol)
+{
+    char accept[WS_ACCEPT_LEN + 1];
+    struct buf *out = &server->scratch;
+    ws_key_answer(server->sha1, http_header(x, "sec-websocket-key"), accept);
+    buf_clear(out);
+    buf_print(out,
+              "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n"
+              "connection: Upgrade\r\nsec-websocket-accept: %s\r\n",
+              accept);
+    if (protocol)
+        buf_print(out, "sec-websocket-protocol: %s\r\n", protocol);
+    buf_add(out, SLICE("\r\n"));
+}
+
+/* The pings of connections that were opened together are spread over the second half of
+ * the first interval. */
+static int64_t first_ping(struct server *server)
+{
+    int64_t half = server->options.ws_ping_ms / 2;
+    return half + (int64_t)(server->turn++ * 7919u) % (half + 1);
+}
+
+struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_ops *ops,
+                     void *owner)
+{
+    struct request *request = container_of(x, struct request, x);
+    struct http_fault fault = ws_handshake_check(x);
+    if (!request->complete && !fault.status)
+        fault = (struct http_fault){ 400, "Open a WebSocket without a body" };
+    if (x->gone && !fault.status)
+        fault = (struct http_fault){ 400, "The peer has left" };
+    if (fault.status) {
+        refuse(x, fault);
+        return NULL;
+    }
+    struct server *server = request->conn->c.server;
+    answer(server, x, protocol);
+    http_reply_count(x, 101);
+    struct connection *c = http_conn_hand_over(request);
+    struct ws *ws = of(c);
+    memset((char *)ws + sizeof(*c), 0, sizeof(*ws) - sizeof(*c));
+    c->ops = &connection_ops;
+    ws->ops = ops;
+    ws->owner = owner;
+    list_init(&ws->holding);
+    ws->credit_ms = (uint32_t)now_ms(ws);
+    ws->credit = server->options.ws_messages_burst * 1000;
+    metric_add(M_WS_CONNECTIONS, 1);
+
+    struct piece piece = { buf_slice(&server->scratch), NULL };
+    connection_send(c, &piece, 1);
+    set_ping(ws, first_ping(server));
+    connection_set_deadline(c, ms_to_ping(ws));
+    watch_stall(ws);
+    if (c->pending)
+        connection_defer(c);
+    return ws;
+}

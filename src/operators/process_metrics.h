@@ -1,8 +1,0 @@
-/* process_metrics.h - metrics of the process, looked up when somebody reads them. */
-#pragma once
-
-#include "call/call.h"
-
-/* Prometheus text: the build, whether it is ready, memory, CPU, descriptors (those that are
- * open were counted), size of the database. */
-void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out);

@@ -1,0 +1,541 @@
+/* backup.c - which file is copied when, so that all that the copied database names is there.
+ *
+ *   archives that are there ─► a look at the database: of what it names, what was not copied yet
+ *        ▲                        │                     ─► the database, as that look has it
+ *        └──────── again ◄────────┘ an archive has gone meanwhile: no row of now names it
+ *
+ * An archive never changes. Copied first, it is there also when the gateway lets go of it
+ * while the others are copied; between the look and the last files is no time to speak of. */
+#include "server/backup/backup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/backup/data_folder.h"
+#include "server/backup/sealed.h"
+#include "server/backup/stored_files.h"
+
+enum { TRIES = 5, KEY_TRIES = 3, KEY_WAIT_MS = 100 };
+
+static const char database[] = "runcast.db", deployments[] = "deployments";
+
+struct backup {
+    const struct backup_options *options;
+    struct backup_manifest *manifest;
+    char *above_path, *name; /* of the target */
+    int above;
+    int data, data_deployments; /* -1: there is no such folder, and nothing was deployed */
+    char *partial_path, *database_path; /* of the copy */
+    int partial, partial_deployments;
+    struct stored_files named; /* by the database, at the moment of which it is the copy */
+};
+
+static char *join(const char *folder, const char *name)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", folder, name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return text;
+}
+
+/* ---- the target ---- */
+
+/* A backup in what it is a backup of is lost with it. */
+static enum err refuse_inside(const struct backup *backup, struct failure *why)
+{
+    char data[PATH_MAX], above[PATH_MAX];
+    if (!realpath(backup->options->data, data) || !realpath(backup->above_path, above))
+        return OK;
+    size_t len = strlen(data);
+    if (strncmp(above, data, len) == 0 && (above[len] == '/' || !above[len]))
+        return explain(why, ERR_INVALID,
+                       "%s is in the data directory: name a folder outside of it, best on "
+                       "another disk",
+                       backup->options->target);
+    return OK;
+}
+
+static enum err judge_existing(const struct backup *backup, const struct stat *found,
+                               struct failure *why)
+{
+    const char *target = backup->options->target;
+    struct stat above;
+    if (!S_ISDIR(found->st_mode))
+        return explain(why, ERR_INVALID,
+                       "%s is there, and no folder: name one that is not there yet",
+                       target);
+    int folder = data_folder_open(backup->above, backup->name);
+    bool empty = folder >= 0 && data_folder_is_empty(folder);
+    if (folder >= 0)
+        close(folder);
+    if (!empty)
+        return explain(why, ERR_INVALID,
+                       "%s is not empty: name a folder that is not there yet", target);
+    if (!fstat(backup->above, &above) && above.st_dev != found->st_dev)
+        return explain(why, ERR_INVALID,
+                       "%s is where a file system is mounted: name a folder in it, like "
+                       "%s/runcast",
+                       target, target);
+    return OK;
+}
+
+/* SQLite opens the copy by its path. Who can rename what is in the folder puts one of theirs there
+ * meanwhile, and has the database in a file that they can read. */
+static enum err refuse_foreign(const struct backup *backup, struct failure *why)
+{
+    struct stat above;
+    if (fstat(backup->above, &above))
+        return explain(why, ERR_INVALID, "cannot look at %s: %s", backup->above_path,
+                       strerror(errno));
+    bool is_foreign = above.st_uid && above.st_uid != geteuid();
+    bool is_shared = above.st_mode & (S_IWGRP | S_IWOTH) && !(above.st_mode & S_ISVTX);
+    if (!is_foreign && !is_shared)
+        return OK;
+    return explain(
+        why, ERR_INVALID,
+        "others can rename what is in %s (it belongs to user %u, mode %04o), and "
+        "so come to read the copy: name a folder in one that only you write in, "
+        "or back up as that user",
+        backup->above_path, (unsigned)above.st_uid, (unsigned)above.st_mode & 07777u);
+}
+
+static enum err check_target(struct backup *backup, struct failure *why)
+{
+    struct stat found;
+    data_folder_split(backup->options->target, &backup->above_path, &backup->name);
+    if (!*backup->name || !strcmp(backup->name, ".") || !strcmp(backup->name, ".."))
+        return explain(why, ERR_INVALID,
+                       "'%s' is no name of a folder: name one that is not there yet",
+                       backup->options->target);
+    backup->above = open(backup->above_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (backup->above < 0)
+        return explain(why, ERR_INVALID, "cannot open %s: %s", backup->above_path,
+                       strerror(errno));
+    enum err err = refuse_inside(backup, why);
+    if (!err)
+        err = refuse_foreign(backup, why);
+    if (err || fstatat(backup->above, backup->name, &found, AT_SYMLINK_NOFOLLOW))
+        return err;
+    return judge_existing(backup, &found, why);
+}
+
+static enum err not_made(const struct backup *backup, struct failure *why)
+{
+    return explain(why, ERR_STORE, "cannot make a folder in %s: %s", backup->above_path,
+                   strerror(errno));
+}
+
+static enum err make_partial(struct backup *backup, struct failure *why)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s.partial-XXXXXX", backup->above_path, backup->name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    if (!mkdtemp(text)) {
+        not_made(backup, why);
+        free(text);
+        return ERR_STORE;
+    }
+    backup->partial_path = text;
+    backup->database_path = join(text, database);
+    backup->partial = open(text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (backup->partial < 0 || mkdirat(backup->partial, deployments, 0700) ||
+        (backup->partial_deployments = data_folder_open(backup->partial, deployments)) < 0)
+        return not_made(backup, why);
+    return OK;
+}
+
+/* ---- the data directory ---- */
+
+static enum err open_data(struct backup *backup, struct failure *why)
+{
+    const char *data = backup->options->data;
+    struct stat found;
+    backup->data = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (backup->data < 0)
+        return explain(why, ERR_INVALID, "cannot open the data directory %s: %s", data,
+                       strerror(errno));
+    if (fstatat(backup->data, database, &found, AT_SYMLINK_NOFOLLOW))
+        return explain(why, ERR_INVALID, "there is no runcast data in %s", data);
+    if (!S_ISREG(found.st_mode))
+        return explain(why, ERR_INVALID, "%s/%s is no file: put the database there", data,
+                       database);
+    backup->data_deployments = data_folder_open(backup->data, deployments);
+    if (backup->data_deployments < 0 && errno != ENOENT)
+        return explain(why, ERR_INVALID, "cannot open %s/%s: %s", data, deployments,
+                       strerror(errno));
+    return OK;
+}
+
+/* Copies a file of the folder of deployments, and notes it. */
+static enum err copy_deployed(struct backup *backup, const char *name, struct failure *why)
+{
+    struct file_facts facts;
+    const char *file = strrchr(name, '/') + 1;
+    if (backup_manifest_find(backup->manifest, name))
+        return OK; /* of the try before */
+    if (backup->data_deployments < 0)
+        return explain(why, ERR_NOT_FOUND, "%s is not there", name);
+    enum err err =
+        file_pass_copy(backup->data_deployments, file, backup->partial_deployments, file,
+                       backup->options->stopped, &facts, why);
+    if (!err)
+        backup_manifest_add(backup->manifest, name, &facts);
+    return err;
+}
+
+static bool is_archive(const char *name)
+{
+    size_t len = strlen(name);
+    return len > 7 && !strcmp(name + len - 7, ".tar.gz") && len < NAME_MAX;
+}
+
+/* What the gateway removes meanwhile is not missed. */
+static enum err copy_archives(struct backup *backup, struct failure *why)
+{
+    enum err err = OK;
+    if (backup->data_deployments < 0)
+        return OK;
+    int fd = openat(backup->data_deployments, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    if (!names)
+        return explain(why, ERR_STORE, "cannot list %s: %s", deployments, strerror(errno));
+    for (const struct dirent *entry; !err && (entry = readdir(names));) {
+        char name[sizeof(deployments) + NAME_MAX + 1];
+        snprintf(name, sizeof(name), "%s/%s", deployments, entry->d_name);
+        if (is_archive(entry->d_name) && backup_name_is_right(slice_of(name)))
+            err = copy_deployed(backup, name, why);
+        err = err == ERR_NOT_FOUND ? OK : err;
+    }
+    closedir(names);
+    return err;
+}
+
+/* ---- the database, and what it names ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+/* Whether the gateway's database names the file now. */
+static enum err is_named_now(const struct backup *backup, const char *name, bool *named,
+                             struct failure *why)
+{
+    struct sqlite_look *look = NULL;
+    struct stored_files files = { 0 };
+    char *path = join(backup->options->data, database);
+    enum err err = sqlite_look_open(path, false, &look, why);
+    if (!err)
+        err = stored_files_read(look, &files, why);
+    *named = !err && stored_files_find(&files, name);
+    sqlite_look_close(look);
+    stored_files_finish(&files);
+    free(path);
+    return err;
+}
+
+/* gone: the gateway has let go of one, and the database has to be taken again. One that is
+ * missing in the data directory itself is missing in its copy, too. */
+static enum err copy_named(struct backup *backup, bool *gone, struct failure *why)
+{
+    *gone = false;
+    for (size_t i = 0; i < backup->named.count && !*gone; i++) {
+        const struct stored_file *file = &backup->named.all[i];
+        bool named = false;
+        enum err err = copy_deployed(backup, file->name, why);
+        if (err && err != ERR_NOT_FOUND)
+            return err;
+        if (!err || file->may_be_missing)
+            continue;
+        if ((err = is_named_now(backup, file->name, &named, why)))
+            return err;
+        *gone = !named;
+        if (named)
+            log_warn("a file is missing in the data directory: see runcast db check",
+                     "file", file->name, NULL);
+    }
+    return OK;
+}
+
+/* What was copied and is named no more. */
+static void drop_unnamed(struct backup *backup)
+{
+    struct backup_manifest *manifest = backup->manifest;
+    size_t kept = 0;
+    for (size_t i = 0; i < manifest->count; i++) {
+        if (stored_files_find(&backup->named, manifest->files[i].name))
+            manifest->files[kept++] = manifest->files[i];
+        else
+            unlinkat(backup->partial, manifest->files[i].name, 0);
+    }
+    manifest->count = kept;
+}
+
+/* One try: gone, and the look at the database is closed again, or all that it names is copied. */
+static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
+                                    bool *gone, struct failure *why)
+{
+    char *path = join(backup->options->data, database);
+    enum err err = copy_archives(backup, why);
+    backup->manifest->made_at = now_ms();
+    if (!err)
+        err = sqlite_look_open(path, false, look, why);
+    stored_files_finish(&backup->named);
+    if (!err)
+        err = stored_files_read(*look, &backup->named, why);
+    if (!err)
+        err = copy_named(backup, gone, why);
+    if (err || *gone) {
+        sqlite_look_close(*look);
+        *look = NULL;
+    }
+    free(path);
+    return err;
+}
+
+static enum err copy_consistently(struct backup *backup, struct failure *why)
+{
+    struct sqlite_look *look = NULL;
+    bool gone = true;
+    enum err err = OK;
+    for (int tries = 0; !err && gone && tries < TRIES; tries++)
+        err = look_and_copy_named(backup, &look, &gone, why);
+    if (err)
+        return err;
+    if (gone)
+        return explain(why, ERR_STORE,
+                       "versions come and go too fast to be copied: try again later");
+    drop_unnamed(backup);
+    backup->manifest->schema = sqlite_look_schema(look);
+    err = sqlite_look_copy(look, backup->database_path, backup->options->stopped, why);
+    sqlite_look_close(look);
+    return err;
+}
+
+/* ---- keys ---- */
+
+static enum err copy_key(struct backup *backup, const char *name, struct failure *why)
+{
+    struct file_facts facts;
+    unlinkat(backup->partial, name, 0); /* of the try before */
+    enum err err = file_pass_copy(backup->data, name, backup->partial, name,
+                                  backup->options->stopped, &facts, why);
+    return err == ERR_NOT_FOUND ? OK : err;
+}
+
+/* Keys that were in use before are copied, too: older backups may need them. */
+static enum err copy_keys(struct backup *backup, struct failure *why)
+{
+    enum err err = OK;
+    int fd = openat(backup->data, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    if (!names)
+        return explain(why, ERR_STORE, "cannot list the data directory: %s",
+                       strerror(errno));
+    for (const struct dirent *entry; !err && (entry = readdir(names));)
+        if (backup_name_is_right(slice_of(entry->d_name)) &&
+            strcmp(entry->d_name, database) != 0)
+            err = copy_key(backup, entry->d_name, why);
+    closedir(names);
+    return err;
+}
+
+static void note_first(void *owner, const char *text)
+{
+    struct failure *first = owner;
+    if (!first->code)
+        explain(first, ERR_INVALID, "%s", text);
+}
+
+/* Whether the key opens the copy. key "": the one that was copied. */
+static bool opens(const struct backup *backup, const char *key, struct failure *why)
+{
+    struct sqlite_look *look = NULL;
+    struct vault *vault = NULL;
+    struct failure first = { 0 };
+    char *path = join(backup->partial_path, "encryption.key");
+    enum err err = sqlite_look_open(backup->database_path, true, &look, why);
+    if (!err)
+        err = vault_open(slice_of(key), path, &vault, why);
+    if (!err)
+        err = sealed_check(look, vault, note_first, &first, why);
+    if (!err && first.code)
+        *why = first;
+    if (!err && !first.code)
+        vault_opened_id(vault, backup->manifest->key);
+    vault_close(vault);
+    sqlite_look_close(look);
+    free(path);
+    return !err && !first.code;
+}
+
+static void wait_a_little(void)
+{
+    struct timespec while_it_ends = { .tv_nsec = KEY_WAIT_MS * 1000000L };
+    nanosleep(&while_it_ends, NULL);
+}
+
+/* While the key is exchanged its files change one after the other: what was copied may be some of
+ * before and some of after. */
+static enum err take_keys(struct backup *backup, struct failure *why)
+{
+    struct failure unopened;
+    struct sqlite_look *look = NULL;
+    for (int tries = 0; tries < KEY_TRIES; tries++) {
+        if (tries)
+            wait_a_little();
+        enum err err = copy_keys(backup, why);
+        if (err)
+            return err;
+        bool has_file = faccessat(backup->partial, "encryption.key", F_OK, 0) == 0;
+        backup->manifest->holds_key = has_file && opens(backup, "", &unopened);
+        if (!has_file || backup->manifest->holds_key)
+            break;
+    }
+    if (backup->manifest->holds_key)
+        return OK;
+    if (*backup->options->key && !opens(backup, backup->options->key, why))
+        return why->code;
+    enum err err = sqlite_look_open(backup->database_path, true, &look, why);
+    if (!err)
+        sealed_key_id(look, backup->manifest->key);
+    sqlite_look_close(look);
+    return err;
+}
+
+/* ---- the end ---- */
+
+static enum err note_file(struct backup *backup, const char *name, struct failure *why)
+{
+    struct file_facts facts;
+    enum err err =
+        file_pass_hash(backup->partial, name, backup->options->stopped, &facts, why);
+    if (!err)
+        backup_manifest_add(backup->manifest, name, &facts);
+    return err;
+}
+
+/* The database as it has become, and the keys as they are now. */
+static enum err note_rest(struct backup *backup, struct failure *why)
+{
+    enum err err = OK;
+    int fd = openat(backup->partial, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    if (!names)
+        return explain(why, ERR_STORE, "cannot list the copy: %s", strerror(errno));
+    for (const struct dirent *entry; !err && (entry = readdir(names));)
+        if (backup_name_is_right(slice_of(entry->d_name)))
+            err = note_file(backup, entry->d_name, why);
+    closedir(names);
+    return err;
+}
+
+static enum err write_manifest(struct backup *backup, struct failure *why)
+{
+    struct buf text = { 0 };
+    snprintf(backup->manifest->runcast, sizeof(backup->manifest->runcast), "%s",
+             RUNCAST_VERSION);
+    backup_manifest_write(backup->manifest, &text);
+    enum err err =
+        file_pass_write(backup->partial, "manifest.json", text.ptr, text.len, why);
+    buf_finish(&text);
+    return err;
+}
+
+/* At last, so that little time is between the look at the database and the copies of the files
+ * that it names. */
+static enum err sync_files(const struct backup *backup, struct failure *why)
+{
+    enum err err = OK;
+    for (size_t i = 0; !err && i < backup->manifest->count; i++)
+        err = *backup->options->stopped
+                  ? explain(why, ERR_CANCELED, "stopped")
+                  : file_pass_sync(backup->partial, backup->manifest->files[i].name, why);
+    return err;
+}
+
+static enum err put_in_place(struct backup *backup, struct failure *why)
+{
+    const char *partial = strrchr(backup->partial_path, '/') + 1;
+    if (!data_folder_sync(backup->partial_deployments) ||
+        !data_folder_sync(backup->partial))
+        return explain(why, ERR_STORE, "cannot sync the copy: %s", strerror(errno));
+    if (*backup->options->stopped)
+        return explain(why, ERR_CANCELED, "stopped");
+    if (renameat(backup->above, partial, backup->above, backup->name))
+        return explain(why, ERR_STORE, "cannot name the copy %s: %s",
+                       backup->options->target, strerror(errno));
+    free(backup->partial_path);
+    backup->partial_path = NULL; /* it is whole: nothing is to be removed */
+    return data_folder_sync(backup->above) ? OK
+                                           : explain(why, ERR_STORE, "cannot sync %s: %s",
+                                                     backup->above_path, strerror(errno));
+}
+
+static enum err make(struct backup *backup, struct failure *why)
+{
+    enum err err = open_data(backup, why);
+    if (!err)
+        err = check_target(backup, why);
+    if (!err)
+        err = make_partial(backup, why);
+    if (!err)
+        err = copy_consistently(backup, why);
+    if (!err)
+        err = take_keys(backup, why);
+    if (!err)
+        err = sqlite_look_renew_epoch(backup->database_path, backup->manifest->epoch, why);
+    if (!err)
+        err = note_rest(backup, why);
+    if (!err)
+        err = sync_files(backup, why);
+    if (!err)
+        err = write_manifest(backup, why);
+    return err ? err : put_in_place(backup, why);
+}
+
+static void close_if_open(int fd)
+{
+    if (fd >= 0)
+        close(fd);
+}
+
+enum err backup_make(const struct backup_options *options, struct backup_manifest *manifest,
+                     struct failure *why)
+{
+    struct backup backup = { .options = options,
+                             .manifest = manifest,
+                             .above = -1,
+                             .data = -1,
+                             .data_deployments = -1,
+                             .partial = -1,
+                             .partial_deployments = -1 };
+    enum err err = make(&backup, why);
+    close_if_open(backup.data);
+    close_if_open(backup.data_deployments);
+    close_if_open(backup.partial);
+    close_if_open(backup.partial_deployments);
+    if (backup.partial_path)
+        data_folder_remove(backup.above, strrchr(backup.partial_path, '/') + 1);
+    close_if_open(backup.above);
+    stored_files_finish(&backup.named);
+    free(backup.partial_path);
+    free(backup.database_path);
+    free(backup.above_path);
+    free(backup.name);
+    if (err == ERR_CANCELED)
+        explain(why, err, "stopped: nothing is left of the backup");
+    return err;
+}

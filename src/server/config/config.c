@@ -1,0 +1,571 @@
+/* config.c - where settings come from.
+ *
+ *   defaults ─► --config FILE ─► RUNCAST_* ─► flags        what comes later wins
+ *
+ * Flags are looked at first, because they may name the file, and applied last. */
+#include "server/config/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdio.h>
+
+#include "accounts/account_command.h"
+#include "accounts/bootstrap.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/slice.h"
+#include "base/vault/secret.h"
+#include "base/vault/secret_file.h"
+#include "base/vault/vault.h"
+#include "server/cli/remote_command.h"
+#include "server/config/config_help.h"
+#include "server/config/config_listen.h"
+#include "server/config/config_tls.h"
+#include "server/config/config_value.h"
+#include "server/config/config_words.h"
+#include "server/config/edit_distance.h"
+
+struct config_reading {
+    struct config config;
+    const char *flags[SETTING_COUNT]; /* borrowed from the arguments; NULL: not given */
+    struct buf lists[SETTING_COUNT];  /* flags of the arguments, one behind the other */
+    bool in_file[SETTING_COUNT];      /* a line of the file has set it */
+    struct failure *why;
+};
+
+/* ---- names ---- */
+
+static const struct {
+    const char *name;
+    enum config_command command;
+} actions[] = {
+    { "--help", COMMAND_HELP },
+    { "-h", COMMAND_HELP },
+    { "--version", COMMAND_VERSION },
+    { "--check-config", COMMAND_CHECK_CONFIG },
+    { "--print-config", COMMAND_PRINT_CONFIG },
+};
+
+enum { ACTION_COUNT = sizeof(actions) / sizeof(actions[0]) };
+
+/* -1: there is none. */
+static int find_setting(struct slice name)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        if (slice_is(name, config_settings[i].name))
+            return i;
+    }
+    return -1;
+}
+
+/* The setting that was probably meant, or NULL. */
+static const char *closest(struct slice name)
+{
+    const char *found = NULL;
+    unsigned best = name.len < 6 ? 2 : 3; /* this far away is too far */
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        struct slice candidate = slice_of(config_settings[i].name);
+        bool begins = name.len >= 3 && name.len < candidate.len &&
+                      memcmp(name.ptr, candidate.ptr, name.len) == 0;
+        unsigned distance = begins ? 1 : edit_distance(name, candidate);
+        if (distance < best) {
+            best = distance;
+            found = config_settings[i].name;
+        }
+    }
+    return found;
+}
+
+static enum err unknown(struct slice name, const char *origin, const char *dashes,
+                        struct failure *why)
+{
+    const char *meant = closest(name);
+    if (meant)
+        return explain(why, ERR_INVALID, "%s: unknown; did you mean %s%s?", origin, dashes,
+                       meant);
+    return explain(why, ERR_INVALID, "%s: unknown; runcast --help shows what there is",
+                   origin);
+}
+
+/* ---- arguments ---- */
+
+static enum err add_word(struct config_reading *reading, const char *word)
+{
+    struct config *config = &reading->config;
+    if (config->word_count == CONFIG_WORDS_MAX)
+        return explain(reading->why, ERR_INVALID, "%.60s: too many words", word);
+    config->words[config->word_count++] = word;
+    if (config->word_count > 1 && config->command == COMMAND_KEYS)
+        config->command = COMMAND_ACCOUNTS;
+    return OK;
+}
+
+/* The second word of a command has no help of its own: that of the first is about it, too. */
+static enum err choose_second(const struct config_reading *reading, const char *word)
+{
+    const char *topic = reading->config.topic;
+    bool rotates = strcmp(topic, "vault") == 0 && strcmp(word, "rotate") == 0;
+    bool is_of_db = strcmp(topic, "db") == 0 &&
+                    (strcmp(word, "check") == 0 || strcmp(word, "stats") == 0);
+    if (rotates || is_of_db || account_command_knows(topic, word))
+        return OK;
+    return explain(reading->why, ERR_INVALID,
+                   "%.60s: not a command behind %s; runcast help %s shows what is", word,
+                   topic, topic);
+}
+
+static enum err choose_topic(struct config_reading *reading, const char *word)
+{
+    if (reading->config.topic)
+        return choose_second(reading, word);
+    if (!config_help_knows(word))
+        return explain(reading->why, ERR_INVALID,
+                       "%.60s: not a command; runcast help shows them all", word);
+    reading->config.topic = word;
+    return OK;
+}
+
+static enum err read_command(struct config_reading *reading, const char *word)
+{
+    enum config_command *command = &reading->config.command;
+    if (reading->config.word_count)
+        return add_word(reading, word);
+    if (*command == COMMAND_HELP)
+        return choose_topic(reading, word);
+    if (config_help_knows(word))
+        reading->config.topic = word;
+    if (strcmp(word, "help") == 0)
+        *command = COMMAND_HELP;
+    else if (strcmp(word, "serve") == 0)
+        *command = COMMAND_SERVE;
+    else if (strcmp(word, "supervise") == 0)
+        *command = COMMAND_SUPERVISE;
+    else if (strcmp(word, "keys") == 0)
+        *command = COMMAND_KEYS;
+    else if (strcmp(word, "vault") == 0)
+        *command = COMMAND_VAULT;
+    else if (strcmp(word, "rotate") == 0 && *command == COMMAND_VAULT)
+        *command = COMMAND_VAULT_ROTATE;
+    else if (strcmp(word, "restored") == 0)
+        *command = COMMAND_RESTORED;
+    else if (strcmp(word, "health") == 0)
+        *command = COMMAND_HEALTH;
+    else if (config_words_are_of_data(word))
+        *command = COMMAND_DATA;
+    else if (config_words_are_of_accounts(word))
+        *command = COMMAND_ACCOUNTS;
+    else if (remote_command_knows(word))
+        *command = COMMAND_REMOTE;
+    else
+        return explain(
+            reading->why, ERR_INVALID,
+            "%.60s: not a command; there are serve, supervise, deploy, versions, "
+            "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
+            "vault rotate, backup, restore, db check, db stats, restored, copy "
+            "and health, and options begin with two dashes",
+            word);
+    bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
+                     *command == COMMAND_REMOTE || *command == COMMAND_DATA;
+    return has_words ? add_word(reading, word) : OK;
+}
+
+static bool is_of_command(const struct config_reading *reading, struct slice name)
+{
+    return reading->config.word_count && config_words_option(name);
+}
+
+/* The last flag of a name counts; of a list all do. */
+static void take_flag(struct config_reading *reading, int which, const char *value)
+{
+    struct buf *list = &reading->lists[which];
+    reading->flags[which] = value;
+    if (config_settings[which].type != SETTING_IS_LIST)
+        return;
+    if (list->len)
+        list->ptr[list->len - 1] = ' ';
+    buf_add_text(list, value);
+    buf_add_char(list, '\0');
+    reading->flags[which] = list->ptr;
+}
+
+static enum err refuse_secret(enum config_setting which, struct failure *why)
+{
+    char variable[CONFIG_NAME_MAX];
+    config_variable_of(which, variable);
+    return explain(why, ERR_INVALID,
+                   "--%s: every user of this machine can read the arguments of a process: "
+                   "set %s, or %s_FILE to the path of a file that holds it, or write it "
+                   "into the file of --config",
+                   config_settings[which].name, variable, variable);
+}
+
+/* "on" or "off" behind a flag, which is on without it. */
+static const char *read_switch(char **argv, int argc, int *at)
+{
+    bool follows = *at + 1 < argc &&
+                   (strcmp(argv[*at + 1], "on") == 0 || strcmp(argv[*at + 1], "off") == 0);
+    return follows ? argv[++*at] : "true";
+}
+
+/* --name=value or --name value; a flag without a value is true. */
+static enum err read_option(struct config_reading *reading, char **argv, int argc, int *at)
+{
+    const char *argument = argv[*at];
+    struct slice rest = slice_of(argument + 2), name;
+    char shown[64];
+    slice_split(&rest, '=', &name);
+    snprintf(shown, sizeof(shown), "--%.*s", SLICE_ARG(name));
+
+    int which = find_setting(name);
+    bool is_file = slice_is(name, "config"), is_word = is_of_command(reading, name);
+    if (reading->config.word_count && config_words_are_switch(argument))
+        return add_word(reading, argument);
+    if (which < 0 && !is_file && !is_word)
+        return unknown(name, shown, "--", reading->why);
+    if (which >= 0 && config_settings[which].type == SETTING_IS_SECRET)
+        return refuse_secret((enum config_setting)which, reading->why);
+
+    const char *value = rest.ptr;
+    if (!value && which >= 0 && config_settings[which].type == SETTING_IS_FLAG)
+        value = read_switch(argv, argc, at);
+    else if (!value && *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
+        value = argv[++*at];
+    if (!value && *at + 1 < argc) /* which would be a folder called --insecure */
+        return explain(reading->why, ERR_INVALID,
+                       "%s: needs a value, and %.60s looks like the next option; one that "
+                       "begins so is written %s=VALUE",
+                       shown, argv[*at + 1], shown);
+    if (!value)
+        return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
+    if (is_word) {
+        enum err err = add_word(reading, config_words_option(name));
+        return err ? err : add_word(reading, value);
+    }
+    if (is_file) {
+        free(reading->config.file);
+        reading->config.file = mem_text(slice_of(value));
+    } else {
+        take_flag(reading, which, value);
+    }
+    return OK;
+}
+
+static bool read_action(struct config_reading *reading, const char *argument)
+{
+    for (int i = 0; i < ACTION_COUNT; i++) {
+        if (strcmp(argument, actions[i].name) == 0) {
+            reading->config.command = actions[i].command;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* An action (--help …) wins over the command, and ends the reading when it needs no more.
+ */
+static enum err read_arguments(struct config_reading *reading, int argc, char **argv)
+{
+    enum config_command action = COMMAND_SERVE;
+    enum err err = OK;
+    for (int at = 1; !err && at < argc; at++) {
+        if (read_action(reading, argv[at])) {
+            action = reading->config.command;
+            if (action == COMMAND_HELP || action == COMMAND_VERSION)
+                return OK;
+        } else if (strncmp(argv[at], "--", 2) == 0) {
+            err = read_option(reading, argv, argc, &at);
+        } else {
+            err = read_command(reading, argv[at]);
+        }
+    }
+    if (action != COMMAND_SERVE)
+        reading->config.command = action;
+    if (!err && reading->config.command == COMMAND_VAULT)
+        err = explain(reading->why, ERR_INVALID, "vault: say vault rotate");
+    return err;
+}
+
+static enum err apply_flags(struct config_reading *reading)
+{
+    enum err err = OK;
+    for (int i = 0; !err && i < SETTING_COUNT; i++) {
+        char origin[CONFIG_NAME_MAX];
+        snprintf(origin, sizeof(origin), "--%s", config_settings[i].name);
+        if (reading->flags[i])
+            err = config_set(&reading->config, (enum config_setting)i, reading->flags[i],
+                             origin, reading->why);
+    }
+    return err;
+}
+
+/* ---- the file ---- */
+
+struct config_file {
+    FILE *stream;
+    const char *path;
+    unsigned line;
+    struct config_reading *reading;
+    enum err err;
+};
+
+/* For inih, which would take an indented line for the rest of the one before and say
+ * nothing of a section without names. */
+static char *read_line(char *text, int size, void *stream)
+{
+    struct config_file *file = stream;
+    if (file->err || !fgets(text, size, file->stream))
+        return NULL;
+    file->line++;
+    size_t len = strlen(text), indent = strspn(text, " \t");
+    bool whole = (len && text[len - 1] == '\n') || feof(file->stream);
+    if (!whole)
+        file->err = explain(file->reading->why, ERR_INVALID,
+                            "%s:%u: the line is longer than "
+                            "%d characters",
+                            file->path, file->line, size - 2);
+    else if (text[indent] == '[')
+        file->err = explain(file->reading->why, ERR_INVALID,
+                            "%s:%u: there are no sections; write name = value", file->path,
+                            file->line);
+    memmove(text, text + indent, len - indent + 1);
+    return file->err ? NULL : text;
+}
+
+/* A list goes on in the next line that names it; of another one a line would be ignored. */
+static enum err set_from_line(struct config_reading *reading, enum config_setting which,
+                              const char *value, const char *origin)
+{
+    char *const *field =
+        (char **)((char *)&reading->config + config_settings[which].offset);
+    struct buf list = { 0 };
+    if (config_settings[which].type != SETTING_IS_LIST && reading->in_file[which])
+        return explain(reading->why, ERR_INVALID,
+                       "%s: %s was set before, in %s: write it once", origin,
+                       config_settings[which].name, reading->config.origins[which]);
+    if (config_settings[which].type == SETTING_IS_LIST && reading->in_file[which])
+        buf_print(&list, "%s ", *field);
+    buf_add_text(&list, value);
+    buf_add_char(&list, '\0');
+    reading->in_file[which] = true;
+    enum err err = config_set(&reading->config, which, list.ptr, origin, reading->why);
+    buf_finish(&list);
+    return err;
+}
+
+static bool is_quoted(const char *value)
+{
+    size_t len = strlen(value);
+    return len > 1 && (*value == '"' || *value == '\'') && value[len - 1] == *value;
+}
+
+static int take_line(void *user, const char *section, const char *name, const char *value)
+{
+    struct config_file *file = user;
+    char origin[256], shown[320];
+    (void)section;
+    snprintf(origin, sizeof(origin), "%.200s:%u", file->path, file->line);
+    snprintf(shown, sizeof(shown), "%s: %.40s", origin, name);
+
+    int which = find_setting(slice_of(name));
+    if (which < 0)
+        file->err = unknown(slice_of(name), shown, "", file->reading->why);
+    else if (is_quoted(value))
+        file->err =
+            explain(file->reading->why, ERR_INVALID,
+                    "%s: write the value without quotes, which would be part of it", shown);
+    else
+        file->err = set_from_line(file->reading, (enum config_setting)which, value, origin);
+    return !file->err;
+}
+
+static enum err read_file(struct config_reading *reading)
+{
+    struct config_file file = { .path = reading->config.file, .reading = reading };
+    if (!file.path)
+        return OK;
+    file.stream = fopen(file.path, "re");
+    if (!file.stream)
+        return explain(reading->why, ERR_INVALID, "%s: %s", file.path, strerror(errno));
+    int bad_line = ini_parse_stream(read_line, &file, take_line, &file);
+    if (!file.err && ferror(file.stream))
+        file.err = explain(reading->why, ERR_INVALID, "%s: cannot be read", file.path);
+    else if (!file.err && bad_line)
+        file.err = explain(reading->why, ERR_INVALID, "%s:%d: write name = value",
+                           file.path, bad_line);
+    fclose(file.stream);
+    return file.err;
+}
+
+/* ---- the environment ---- */
+
+static const char variable_prefix[] = "RUNCAST_";
+static const char file_suffix[] = "-file";
+
+/* RUNCAST_LOG_LEVEL -> log-level; false when it is not one of ours, or empty. */
+static bool read_variable_name(const char *entry, char name[CONFIG_NAME_MAX],
+                               const char **value)
+{
+    const char *equals = strchr(entry, '=');
+    size_t prefix = sizeof(variable_prefix) - 1;
+    if (!equals || !equals[1] || strncmp(entry, variable_prefix, prefix) != 0)
+        return false;
+    size_t len = (size_t)(equals - entry) - prefix;
+    len = len < CONFIG_NAME_MAX ? len : CONFIG_NAME_MAX - 1;
+    for (size_t i = 0; i < len; i++) {
+        char c = entry[prefix + i];
+        name[i] = c == '_' ? '-' : (char)tolower((unsigned char)c);
+    }
+    name[len] = '\0';
+    *value = equals + 1;
+    return true;
+}
+
+static void warn_unknown(struct slice variable, const char *name)
+{
+    const char *meant = closest(slice_of(name));
+    log_warn("unknown environment variable", "name", log_slice(variable),
+             meant ? "similar_setting" : NULL, meant, NULL);
+}
+
+/* The setting whose secret the file holds, or -1. */
+static int find_secret_of_file(struct slice name)
+{
+    size_t suffix = sizeof(file_suffix) - 1;
+    if (name.len <= suffix || !slice_is(slice_from(name, name.len - suffix), file_suffix))
+        return -1;
+    name.len -= suffix;
+    int which = find_setting(name);
+    return which >= 0 && config_may_be_secret((enum config_setting)which) ? which : -1;
+}
+
+static enum err set_from_variable(struct config_reading *reading, int which,
+                                  const char *value, const char *variable)
+{
+    if (slice_starts(slice_of(reading->config.origins[which]), variable_prefix))
+        return explain(reading->why, ERR_INVALID, "%s and %s are both set; keep one",
+                       reading->config.origins[which], variable);
+    return config_set(&reading->config, (enum config_setting)which, value, variable,
+                      reading->why);
+}
+
+static enum err set_from_secret_file(struct config_reading *reading, int which,
+                                     const char *path, const char *variable)
+{
+    char *secret;
+    enum err err = secret_file_read(path, SECRET_FILE_MOUNTED, &secret, reading->why);
+    if (err)
+        return err;
+    err = set_from_variable(reading, which, secret, variable);
+    secret_forget(secret);
+    return err;
+}
+
+static enum err read_variable(struct config_reading *reading, const char *entry)
+{
+    char name[CONFIG_NAME_MAX], variable[64];
+    const char *value;
+    if (!read_variable_name(entry, name, &value))
+        return OK;
+    struct slice text = { entry, (size_t)(value - 1 - entry) };
+    snprintf(variable, sizeof(variable), "%.*s", SLICE_ARG(text));
+
+    int which = find_setting(slice_of(name)), secret = find_secret_of_file(slice_of(name));
+    if (which >= 0)
+        return set_from_variable(reading, which, value, variable);
+    if (secret >= 0)
+        return set_from_secret_file(reading, secret, value, variable);
+    if (!bootstrap_reads(text) && strcmp(name, "config") != 0)
+        warn_unknown(text, name);
+    return OK;
+}
+
+static enum err read_environment(struct config_reading *reading, char **environment)
+{
+    enum err err = OK;
+    for (char **entry = environment; !err && *entry; entry++)
+        err = read_variable(reading, *entry);
+    return err;
+}
+
+/* RUNCAST_CONFIG, unless --config was given. */
+static void find_file(struct config_reading *reading, char **environment)
+{
+    char name[CONFIG_NAME_MAX];
+    const char *value;
+    for (char **entry = environment; !reading->config.file && *entry; entry++) {
+        if (read_variable_name(*entry, name, &value) && strcmp(name, "config") == 0)
+            reading->config.file = mem_text(slice_of(value));
+    }
+}
+
+/* ---- all together ---- */
+
+static enum err read_all(struct config_reading *reading, int argc, char **argv,
+                         char **environment)
+{
+    enum err err = OK;
+    for (int i = 0; !err && i < SETTING_COUNT; i++)
+        err = config_set(&reading->config, (enum config_setting)i, config_settings[i].def,
+                         "default", reading->why);
+    if (!err)
+        err = read_arguments(reading, argc, argv);
+    if (err || reading->config.command == COMMAND_HELP ||
+        reading->config.command == COMMAND_VERSION)
+        return err;
+
+    find_file(reading, environment);
+    err = read_file(reading);
+    if (!err)
+        err = read_environment(reading, environment);
+    if (!err)
+        err = config_read_credentials(&reading->config, environment, reading->why);
+    if (!err)
+        err = apply_flags(reading);
+    if (!err)
+        err = config_check_listeners(&reading->config, reading->why);
+    if (!err)
+        err = config_check_tls(&reading->config, reading->why);
+    return err ? err : config_check_texts(&reading->config, reading->why);
+}
+
+enum err config_read(struct config *config, int argc, char **argv, char **environment,
+                     struct failure *why)
+{
+    struct config_reading reading = { .why = why };
+    enum err err = read_all(&reading, argc, argv, environment);
+    for (int i = 0; i < SETTING_COUNT; i++)
+        buf_finish(&reading.lists[i]);
+    if (err)
+        config_finish(&reading.config);
+    else
+        *config = reading.config;
+    return err;
+}
+
+void config_finish(struct config *config)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        char **text = (char **)((char *)config + config_settings[i].offset);
+        if (config_settings[i].type == SETTING_IS_TEXT ||
+            config_settings[i].type == SETTING_IS_LIST ||
+            config_settings[i].type == SETTING_IS_SECRET)
+            secret_forget(*text);
+        free(config->origins[i]);
+    }
+    free(config->file);
+    *config = (struct config){ 0 };
+}
+
+/* ---- showing ---- */
+
+void config_print(const struct config *config, struct buf *out)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        struct buf value = { 0 };
+        config_print_value(config, (enum config_setting)i, &value);
+        buf_print(out, "%-23s = %-20.*s ; %s\n", config_settings[i].name,
+                  SLICE_ARG(buf_slice(&value)), config->origins[i]);
+        buf_finish(&value);
+    }
+}

@@ -1,0 +1,278 @@
+/* config_listen.c - addresses to listen on: split, checked, judged. */
+#include "server/config/config_listen.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/slice.h"
+#include "base/text.h"
+#include "server/config/config_value.h"
+
+static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
+                  proxy_suffix[] = ",proxy", tls_suffix[] = ",tls";
+
+/* The host is what stands before the last colon, an IPv6 address in brackets. */
+static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
+{
+    const char *colon = listen.len ? memrchr(listen.ptr, ':', listen.len) : NULL;
+    if (!colon) {
+        *host = SLICE("127.0.0.1");
+        *port = listen;
+        return true;
+    }
+    *host = (struct slice){ listen.ptr, (size_t)(colon - listen.ptr) };
+    *port = slice_from(listen, host->len + 1);
+    if (host->len > 2 && host->ptr[0] == '[' && host->ptr[host->len - 1] == ']')
+        *host = (struct slice){ host->ptr + 1, host->len - 2 };
+    else if (memchr(host->ptr, ':', host->len))
+        return false;
+    if (!host->len)
+        *host = SLICE("0.0.0.0");
+    else if (slice_is(*host, "localhost"))
+        *host = SLICE("127.0.0.1");
+    return true;
+}
+
+static bool read_port(struct slice word, struct config_listener *listener)
+{
+    struct slice host, port_text;
+    uint64_t port;
+    unsigned char binary[sizeof(struct in6_addr)];
+    if (!split_listen(word, &host, &port_text) || host.len >= sizeof(listener->host) ||
+        text_to_u64(port_text, &port) || port > UINT16_MAX)
+        return false;
+    memcpy(listener->host, host.ptr, host.len);
+    listener->host[host.len] = '\0';
+    listener->port = (int)port;
+    return inet_pton(AF_INET, listener->host, binary) == 1 ||
+           inet_pton(AF_INET6, listener->host, binary) == 1;
+}
+
+static bool read_path(struct slice path, struct config_listener *listener)
+{
+    if (!path.len || path.len >= sizeof(listener->path))
+        return false;
+    memcpy(listener->path, path.ptr, path.len);
+    listener->path[path.len] = '\0';
+    return true;
+}
+
+/* As systemd takes it: ASCII that is printed, and no colon. */
+static bool read_name(struct slice name, struct config_listener *listener)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] <= ' ' || name.ptr[i] > '~' || name.ptr[i] == ':')
+            return false;
+    if (!name.len || name.len >= sizeof(listener->handed))
+        return false;
+    memcpy(listener->handed, name.ptr, name.len);
+    listener->handed[name.len] = '\0';
+    return true;
+}
+
+/* Takes the suffix off, once. */
+static bool take_suffix(struct slice *word, const char *suffix, bool *found)
+{
+    size_t len = strlen(suffix);
+    if (*found || word->len <= len || !slice_is(slice_from(*word, word->len - len), suffix))
+        return false;
+    word->len -= len;
+    return *found = true;
+}
+
+static bool read_listener(struct slice word, struct config_listener *listener)
+{
+    *listener = (struct config_listener){ 0 };
+    while (take_suffix(&word, proxy_suffix, &listener->proxied) ||
+           take_suffix(&word, tls_suffix, &listener->secure))
+        ;
+    if (slice_starts(word, handed_prefix))
+        return read_name(slice_from(word, sizeof(handed_prefix) - 1), listener);
+    if (slice_starts(word, unix_prefix))
+        return read_path(slice_from(word, sizeof(unix_prefix) - 1), listener);
+    return read_port(word, listener);
+}
+
+static enum err refuse(const struct config *config, enum config_setting which,
+                       struct slice word, struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "%s: %s cannot be '%.*s': it is an address and a port like "
+                   "127.0.0.1:3030, [::1]:3030 or :3030, or a socket like "
+                   "unix:/run/runcast/http.sock%s",
+                   config->origins[which], config_settings[which].name,
+                   (int)(word.len < 60 ? word.len : 60), word.ptr,
+                   which == SETTING_listen ? ", or systemd:NAME, each maybe with ,proxy "
+                                             "or ,tls behind it"
+                                           : ", or systemd:NAME");
+}
+
+/* Whether one of two listeners could not be bound. Port 0 is a free one each time. */
+static bool collide(const struct config_listener *a, const struct config_listener *b)
+{
+    static const char every[] = "0.0.0.0";
+    if (a->handed[0] || b->handed[0])
+        return strcmp(a->handed, b->handed) == 0;
+    if (a->path[0] || b->path[0])
+        return strcmp(a->path, b->path) == 0;
+    bool is_ipv4 = !strchr(a->host, ':') && !strchr(b->host, ':');
+    bool same = strcmp(a->host, b->host) == 0 ||
+                (is_ipv4 && (!strcmp(a->host, every) || !strcmp(b->host, every)));
+    return a->port && a->port == b->port && same;
+}
+
+static enum err refuse_twice(const struct config *config, enum config_setting which,
+                             struct slice word, struct failure *why)
+{
+    return explain(why, ERR_INVALID,
+                   "%s: %s names %.*s, where listen has an address already: give each once",
+                   config->origins[which], config_settings[which].name,
+                   (int)(word.len < 60 ? word.len : 60), word.ptr);
+}
+
+static bool is_among(const struct config_listener *listeners, size_t count,
+                     const struct config_listener *one)
+{
+    for (size_t i = 0; i < count; i++)
+        if (collide(&listeners[i], one))
+            return true;
+    return false;
+}
+
+enum err config_listeners(const struct config *config,
+                          struct config_listener listeners[CONFIG_LISTENERS_MAX],
+                          size_t *count, struct failure *why)
+{
+    struct slice rest = slice_of(config->listen), word;
+    *count = 0;
+    while (slice_split(&rest, ' ', &word)) {
+        if (*count == CONFIG_LISTENERS_MAX)
+            return explain(why, ERR_INVALID, "%s: listen has more than %d addresses",
+                           config->origins[SETTING_listen], CONFIG_LISTENERS_MAX);
+        if (!read_listener(word, &listeners[*count]))
+            return refuse(config, SETTING_listen, word, why);
+        if (is_among(listeners, *count, &listeners[*count]))
+            return refuse_twice(config, SETTING_listen, word, why);
+        ++*count;
+    }
+    return OK;
+}
+
+/* False: it is none of the three families. */
+static bool write_address(const struct sockaddr_storage *address,
+                          struct config_listener *listener)
+{
+    const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)address;
+    const struct sockaddr_un *un = (const struct sockaddr_un *)address;
+    if (address->ss_family == AF_INET) {
+        inet_ntop(AF_INET, &four->sin_addr, listener->host, sizeof(listener->host));
+        listener->port = ntohs(four->sin_port);
+    } else if (address->ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &six->sin6_addr, listener->host, sizeof(listener->host));
+        listener->port = ntohs(six->sin6_port);
+    } else if (address->ss_family == AF_UNIX) {
+        snprintf(listener->path, sizeof(listener->path), "%.*s",
+                 (int)sizeof(un->sun_path) - 1, un->sun_path);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+enum err config_listener_find(struct config_listener *listeners, size_t count,
+                              struct failure *why)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct config_listener *one = &listeners[i];
+        struct sockaddr_storage address = { 0 };
+        socklen_t len = sizeof(address);
+        if (!one->handed[0])
+            continue;
+        one->fd = service_socket(one->handed);
+        if (one->fd < 0 || getsockname(one->fd, (struct sockaddr *)&address, &len) ||
+            !write_address(&address, one))
+            return explain(
+                why, ERR_INVALID,
+                "listen: no socket called %s was handed over, or not just one of TCP or "
+                "UNIX: "
+                "start runcast by a service manager, one of whose sockets has that name "
+                "(FileDescriptorName=%s)",
+                one->handed, one->handed);
+    }
+    return OK;
+}
+
+enum err config_check_listeners(const struct config *config, struct failure *why)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX], admin;
+    size_t count;
+    enum err err = config_listeners(config, listeners, &count, why);
+    if (!err)
+        err = config_admin_listener(config, &admin, why);
+    if (!err && is_among(listeners, count, &admin))
+        err =
+            refuse_twice(config, SETTING_admin_listen, slice_of(config->admin_listen), why);
+    return err;
+}
+
+/* What the setting says, or metrics.sock in the folder, which the setting home names. */
+static enum err read_own(const struct config *config, enum config_setting which,
+                         const char *text, enum config_setting home, const char *folder,
+                         struct config_listener *listener, struct failure *why)
+{
+    struct slice word = slice_of(text);
+    if (word.len)
+        return read_listener(word, listener) && !listener->proxied && !listener->secure
+                   ? OK
+                   : refuse(config, which, word, why);
+    *listener = (struct config_listener){ 0 };
+    int len = snprintf(listener->path, sizeof(listener->path), "%s/metrics.sock", folder);
+    if (len >= (int)sizeof(listener->path))
+        return explain(
+            why, ERR_INVALID, "%s: the path of %s is too long for a socket: say --%s",
+            config->origins[home], "metrics.sock in it", config_settings[which].name);
+    return OK;
+}
+
+enum err config_admin_listener(const struct config *config,
+                               struct config_listener *listener, struct failure *why)
+{
+    return read_own(config, SETTING_admin_listen, config->admin_listen, SETTING_data,
+                    config->data, listener, why);
+}
+
+enum err config_supervise_listener(const struct config *config, const char *folder,
+                                   struct config_listener *listener, struct failure *why)
+{
+    return read_own(config, SETTING_supervise_listen, config->supervise_listen,
+                    *config->versions ? SETTING_versions : SETTING_data, folder, listener,
+                    why);
+}
+
+struct listen_options config_listener_address(const struct config_listener *listener,
+                                              bool admin)
+{
+    return (struct listen_options){ .host = listener->host,
+                                    .port = listener->port,
+                                    .path = listener->path[0] ? listener->path : NULL,
+                                    .handed = listener->fd,
+                                    .mode = admin ? 0600 : 0660,
+                                    .proxied = listener->proxied,
+                                    .secure = listener->secure,
+                                    .admin = admin };
+}
+
+bool config_listener_is_local(const struct config_listener *listener)
+{
+    struct in6_addr six;
+    unsigned char four[4];
+    if (!listener->host[0])
+        return true;
+    if (inet_pton(AF_INET, listener->host, four) == 1)
+        return four[0] == 127;
+    inet_pton(AF_INET6, listener->host, &six);
+    return IN6_IS_ADDR_LOOPBACK(&six) ||
+           (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+}

@@ -1,0 +1,311 @@
+/* command.c - a subcommand on accounts: said to the running gateway, or done here
+ * when there is none.
+ *
+ *   store ─► accounts ─► command ─► store closed
+ *
+ * The store is locked by whoever has it open, so the two cannot meet. */
+#include "server/gateway/command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/mem.h"
+#include "base/vault/secret.h"
+#include "server/gateway/admin_socket.h"
+#include "server/gateway/data_directory.h"
+#include "server/gateway/gateway.h"
+#include "server/gateway/load.h"
+#include "store/sqlite/sqlite_store.h"
+
+struct lone_command {
+    struct load_accounts load;
+    struct account_command command;
+    struct loop *loop;
+    struct store *store;
+    struct failure why;
+    char *text; /* of the command's out; shown when it has succeeded */
+    size_t text_len;
+};
+
+/* ---- the data directory ---- */
+
+enum err gateway_open_vault(const struct config *config, struct vault **vault,
+                            struct failure *why)
+{
+    char *key_file = gateway_path(config, "encryption.key");
+    enum err refused = vault_open(slice_of(config->encryption_key), key_file, vault, why);
+    free(key_file);
+    if (refused || !*config->next_encryption_key)
+        return refused;
+    refused = vault_offer(*vault, slice_of(config->next_encryption_key), why);
+    if (refused)
+        vault_close(*vault);
+    return refused;
+}
+
+/* ---- without a gateway ---- */
+
+static void on_closed(struct store *store)
+{
+    struct lone_command *lone = store->owner;
+    loop_destroy(lone->loop);
+}
+
+static void end(struct lone_command *lone, const struct failure *why)
+{
+    if (why)
+        lone->why = *why;
+    lone->store->owner = lone;
+    lone->store->ops->close(lone->store, on_closed);
+}
+
+static void on_done(struct account_command *command, enum err status)
+{
+    struct lone_command *lone = container_of(command, struct lone_command, command);
+    end(lone, status ? &command->write.why : NULL);
+}
+
+static void on_loaded(struct load_accounts *load, enum err status)
+{
+    struct lone_command *lone = container_of(load, struct lone_command, load);
+    if (status)
+        end(lone, &load->why);
+    else
+        account_command_begin(&lone->command);
+}
+
+/* Waits until everything is closed. */
+static enum err run_alone(const struct config *config, struct vault *vault, FILE *out,
+                          struct failure *why)
+{
+    struct lone_command lone = { .command = { .done = on_done } };
+    uv_loop_t uv;
+    if (uv_loop_init(&uv))
+        return explain(why, ERR_STORE, "cannot start an event loop");
+    static const struct gateway_identity nobody; /* of SQLite, where none is known */
+    enum err refused = gateway_open_store(config, &nobody, &uv, &lone.store, why);
+    if (!refused) {
+        struct accounts *accounts = accounts_create(vault);
+        lone.loop = loop_create(&uv);
+        lone.command.out = open_memstream(&lone.text, &lone.text_len);
+        lone.command.accounts = accounts;
+        lone.command.writer = account_writer_create(lone.loop, lone.store, accounts);
+        lone.command.word_count = config->word_count;
+        memcpy(lone.command.words, config->words, sizeof(config->words));
+        lone.load = (struct load_accounts){ .store = lone.store,
+                                            .accounts = accounts,
+                                            .done = on_loaded };
+        load_accounts_begin(&lone.load);
+        uv_run(&uv, UV_RUN_DEFAULT);
+        account_writer_destroy(lone.command.writer);
+        accounts_destroy(accounts);
+        refused = lone.why.code;
+        fclose(lone.command.out);
+        if (refused)
+            *why = lone.why;
+        else
+            fwrite(lone.text, 1, lone.text_len, out);
+        secret_wipe(lone.text, lone.text_len);
+        free(lone.text);
+    }
+    uv_run(&uv, UV_RUN_DEFAULT);
+    uv_loop_close(&uv);
+    return refused;
+}
+
+static enum err ask_gateway(const struct config *config, FILE *out, struct failure *why)
+{
+    char *path = gateway_path(config, "admin.sock");
+    struct buf line = { 0 };
+    for (size_t i = 0; i < config->word_count; i++) {
+        buf_add_char(&line, i ? ',' : '[');
+        buf_add_json(&line, slice_of(config->words[i]));
+    }
+    buf_add_char(&line, ']');
+    char *request = mem_text(buf_slice(&line));
+    enum err refused = admin_ask(path, request, out, why);
+    buf_finish(&line);
+    free(request);
+    free(path);
+    return refused;
+}
+
+enum err gateway_find_data(const struct config *config, struct failure *why)
+{
+    struct stat found;
+    char *path = gateway_path(config, "runcast.db");
+    int problem = stat(path, &found) ? errno : 0;
+    free(path);
+    if (problem == ENOENT || problem == ENOTDIR)
+        return explain(
+            why, ERR_NOT_FOUND,
+            "there is no runcast data in %s: name the data directory with --data",
+            config->data);
+    if (problem)
+        return explain(why, ERR_INVALID, "cannot look for runcast data in %s: %s",
+                       config->data, strerror(problem));
+    return OK;
+}
+
+enum err gateway_check_data(const struct config *config, struct failure *why)
+{
+    enum err refused = gateway_find_data(config, why);
+    return refused ? refused : gateway_directory_open(config->data, false, why);
+}
+
+enum err gateway_check_is_file(const struct config *config, struct failure *why)
+{
+    if (!*config->database)
+        return OK;
+    return explain(why, ERR_INVALID,
+                   "%s: the database is a PostgreSQL, which has tools of its own for that: "
+                   "pg_dump makes a copy, pg_restore puts it back",
+                   config->origins[SETTING_database]);
+}
+
+static void run_quietly(const char *program, const char *argument)
+{
+    char *const argv[] = { (char *)program, (char *)argument, NULL };
+    posix_spawn_file_actions_t quiet;
+    pid_t child;
+    posix_spawn_file_actions_init(&quiet);
+    posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    if (!posix_spawnp(&child, argv[0], &quiet, NULL, argv, environ))
+        waitpid(child, NULL, 0);
+    posix_spawn_file_actions_destroy(&quiet);
+}
+
+/* Writes a page that goes on to the link, for its user alone. */
+static bool write_page(const char *path, const char *link)
+{
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!file)
+        return false;
+    fprintf(file,
+            "<!doctype html><title>runcast</title>"
+            "<meta http-equiv=\"refresh\" content=\"0; url=%s\">",
+            link);
+    return fclose(file) == 0;
+}
+
+/* On a desktop the link that was printed is opened; elsewhere, and when that fails, it is only
+ * printed. It is no argument of a program, which everybody on the machine could read: a file in
+ * the user's own folder for such things leads to it, and its code is good once. */
+static void open_link(const char *link)
+{
+    char path[PATH_MAX];
+    const char *folder = getenv("XDG_RUNTIME_DIR");
+    if (!isatty(STDOUT_FILENO) || (!getenv("DISPLAY") && !getenv("WAYLAND_DISPLAY")) ||
+        !folder || folder[0] != '/')
+        return;
+    int len = snprintf(path, sizeof(path), "%s/runcast-dashboard.html", folder);
+    if (len < (int)sizeof(path) && write_page(path, link))
+        run_quietly("xdg-open", path);
+}
+
+enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *printed = open_memstream(&text, &len);
+    enum err refused = gateway_command(config, printed, why);
+    fclose(printed);
+    if (!refused) {
+        fwrite(text, 1, len, out);
+        fflush(out);
+        text[strcspn(text, "\n")] = '\0';
+        open_link(text);
+    }
+    secret_wipe(text, len);
+    free(text);
+    return refused;
+}
+
+enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
+{
+    struct vault *vault;
+    enum err refused = account_command_check(config->words, config->word_count, why);
+    if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
+        return refused;
+
+    if (*config->database)
+        return explain(
+            why, ERR_NOT_FOUND,
+            "no gateway that leads serves the data in %s: start one, or say this "
+            "on the machine of the one that leads",
+            config->data);
+    if ((refused = gateway_check_data(config, why)) ||
+        (refused = gateway_open_vault(config, &vault, why)))
+        return refused;
+    refused = run_alone(config, vault, out, why);
+    vault_close(vault);
+    return refused;
+}
+
+/* ---- another encryption key ---- */
+
+enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
+{
+    char request[128];
+    char *path = gateway_path(config, "admin.sock");
+    snprintf(request, sizeof(request), "vault rotate %s", config->next_encryption_key);
+    enum err refused = admin_ask(path, request, out, why);
+    secret_wipe(request, sizeof(request));
+    free(path);
+    if (refused == ERR_NOT_FOUND)
+        return explain(why, ERR_NOT_FOUND,
+                       "no gateway serves the data in %s: start it, the key is rotated "
+                       "while it runs",
+                       config->data);
+    return refused;
+}
+
+/* ---- a copy that was put back ---- */
+
+/* The key opens the database, or a start would not begin. A command that only looks is
+ * told nothing that way but has to open everything. */
+static enum err check_key(const struct config *config, struct failure *why)
+{
+    struct config looking = *config;
+    struct vault *vault;
+    FILE *nowhere = fopen("/dev/null", "we");
+    looking.words[0] = "org";
+    looking.words[1] = "list";
+    looking.word_count = 2;
+    enum err refused = nowhere ? gateway_open_vault(config, &vault, why)
+                               : explain(why, ERR_STORE, "cannot open /dev/null");
+    if (!refused) {
+        refused = run_alone(&looking, vault, nowhere, why);
+        vault_close(vault);
+    }
+    if (nowhere)
+        fclose(nowhere);
+    return refused;
+}
+
+enum err gateway_restored(const struct config *config, FILE *out, struct failure *why)
+{
+    char epoch[17];
+    enum err refused = gateway_check_is_file(config, why);
+    if (!refused)
+        refused = gateway_check_data(config, why);
+    if (!refused)
+        refused = check_key(config, why);
+    if (refused)
+        return refused;
+    char *path = gateway_path(config, "runcast.db");
+    refused = sqlite_store_renew_epoch(path, epoch, why);
+    free(path);
+    if (!refused)
+        fprintf(out, "the data in %s begin a new epoch, %s\n", config->data, epoch);
+    return refused;
+}

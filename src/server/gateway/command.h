@@ -1,0 +1,54 @@
+/* command.h - opens what is in a data directory, for the gateway and for subcommands that
+ * find none running. */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/vault/vault.h"
+#include "runcast/store.h"
+#include "server/config/config.h"
+
+struct uv_loop_s;
+
+enum { GATEWAY_NAME_MAX = 96 };
+
+/* What other gateways with the same database call this one: gateway-name, or the machine's name
+ * and the port of the first address that it listens at. */
+void gateway_name(const struct config *config, char name[GATEWAY_NAME_MAX]);
+
+/* The path of a file in the data directory; the caller's to free. */
+char *gateway_path(const struct config *config, const char *name);
+
+/* There is a database. */
+enum err gateway_find_data(const struct config *config, struct failure *why);
+
+/* And nobody else can replace it. */
+enum err gateway_check_data(const struct config *config, struct failure *why);
+
+/* The database is SQLite's file in the data directory: else it is copied, put back and looked at
+ * by others' tools. */
+enum err gateway_check_is_file(const struct config *config, struct failure *why);
+
+enum err gateway_open_vault(const struct config *config, struct vault **vault,
+                            struct failure *why);
+
+/* Opens the database that the settings name: SQLite's file in the data directory, or a
+ * PostgreSQL. The key's id and the name are borrowed until the store is closed. */
+struct gateway_identity {
+    const char *key_id; /* of the vault's key */
+    const char *name;   /* of this gateway, among those with the same database */
+};
+enum err gateway_open_store(const struct config *config,
+                            const struct gateway_identity *identity, struct uv_loop_s *loop,
+                            struct store **store, struct failure *why);
+
+/* Refuses an address that is none, or of a database that this program was built without. */
+enum err gateway_check_database(const struct config *config, struct failure *why);
+
+/* What a database elsewhere makes this process reach: ports of its servers, and files that its
+ * address names. Nothing for SQLite. */
+enum { GATEWAY_SERVERS_MAX = 16 };
+enum err gateway_database_reach(const struct config *config,
+                                uint16_t servers[GATEWAY_SERVERS_MAX], size_t *count,
+                                void (*file)(void *owner, const char *path), void *owner,
+                                struct failure *why);

@@ -1,0 +1,248 @@
+/* confinement.c - names the files, ports and processes that a gateway needs.
+ *
+ *   data directory                                  to change
+ *   folders of UNIX sockets that it listens on      to make sockets, and remove old ones
+ *   folders of --config, TLS files, RUNCAST_…_FILE, credentials
+ *                                                   to read: a reload reads them again, and editors
+ *                                                   replace files
+ *   time zones, libraries, certificates, names      to read: what glibc, OpenSSL and SQLite open by
+ *                                                   themselves, some of it late
+ *   ports of listen and admin-listen                to bind
+ *   ports of database, and the files that its address names
+ *                                                   to connect to, to read
+ *   everything else                                 not at all
+ *
+ * A gateway connects to nobody else by TCP: webhooks, registries and other gateways are the business of
+ * the supervise role and of subcommands, which are processes of their own and not confined by this.
+ * Nor is what users deploy: it executes below the supervise role, which the gateway's keeper starts
+ * (role_keeper.h), a process from before the sandbox. */
+#include "server/gateway/confinement.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "os/process/sandbox.h"
+#include "os/process/sanitized.h"
+#include "server/config/config_listen.h"
+#include "server/gateway/command.h"
+#include "server/gateway/data_directory.h"
+#include "server/gateway/gateway.h"
+
+enum { PORTS_MAX = CONFIG_LISTENERS_MAX + 1 };
+
+struct confinement {
+    struct sandbox_path *paths; /* their texts are of this struct */
+    size_t path_count;
+    uint16_t ports[PORTS_MAX];
+    size_t port_count;
+    uint16_t servers[GATEWAY_SERVERS_MAX];
+    size_t server_count;
+};
+
+/* /etc has secrets of others, so of its files those are named that libraries open. One that is
+ * replaced while the gateway runs is not seen again. */
+static const struct sandbox_path of_every_machine[] = {
+    { "/usr/share/zoneinfo", SANDBOX_READ },
+    { "/etc/localtime", SANDBOX_READ },
+    { "/lib", SANDBOX_READ },
+    { "/lib64", SANDBOX_READ },
+    { "/usr/lib", SANDBOX_READ },
+    { "/usr/local/lib", SANDBOX_READ },
+    { "/etc/ld.so.cache", SANDBOX_READ },
+    { "/etc/ssl/openssl.cnf", SANDBOX_READ },
+    { "/etc/ssl/certs", SANDBOX_READ }, /* not what is private beside them */
+    { "/usr/share/ca-certificates", SANDBOX_READ },
+    { "/usr/local/share/ca-certificates", SANDBOX_READ },
+    { "/etc/resolv.conf", SANDBOX_READ },
+    { "/run/systemd/resolve", SANDBOX_READ }, /* where resolv.conf leads, and is replaced */
+    { "/etc/hosts", SANDBOX_READ },
+    { "/etc/host.conf", SANDBOX_READ },
+    { "/etc/gai.conf", SANDBOX_READ },
+    { "/etc/nsswitch.conf", SANDBOX_READ },
+    { "/etc/services", SANDBOX_READ },
+    { "/proc/self", SANDBOX_READ },
+    { "/proc/sys/vm/overcommit_memory", SANDBOX_READ }, /* malloc */
+    { "/sys/devices/system/cpu", SANDBOX_READ },
+    { "/sys/fs/cgroup", SANDBOX_READ },
+    { "/dev/null", SANDBOX_USE },
+    { "/dev/random", SANDBOX_READ },
+    { "/dev/urandom", SANDBOX_READ },
+};
+
+/* ---- paths ---- */
+
+static void allow(struct confinement *all, struct slice path, enum sandbox_access access)
+{
+    all->paths = mem_resize(all->paths, (all->path_count + 1) * sizeof(*all->paths));
+    all->paths[all->path_count++] = (struct sandbox_path){ mem_text(path), access };
+}
+
+/* That of "/x" would be everything: the file itself is allowed, and may then not be replaced. */
+static void allow_folder_of(struct confinement *all, const char *path,
+                            enum sandbox_access access)
+{
+    const char *slash = strrchr(path, '/');
+    if (!slash)
+        allow(all, slice_of("."), access);
+    else if (slash == path)
+        allow(all, slice_of(path), access);
+    else
+        allow(all, (struct slice){ path, (size_t)(slash - path) }, access);
+}
+
+/* Where it is said to be, and where links lead to from there. */
+static void allow_read_file(struct confinement *all, const char *path)
+{
+    char real[PATH_MAX];
+    if (!*path)
+        return;
+    allow_folder_of(all, path, SANDBOX_READ);
+    if (realpath(path, real))
+        allow_folder_of(all, real, SANDBOX_READ);
+}
+
+/* Paths with spaces between. */
+static void allow_read_files(struct confinement *all, const char *list)
+{
+    struct slice rest = slice_of(list), word;
+    while (slice_split(&rest, ' ', &word)) {
+        char *path = mem_text(word);
+        allow_read_file(all, path);
+        free(path);
+    }
+}
+
+/* RUNCAST_…_FILE: a reload reads them as a start does. */
+static void allow_variables(struct confinement *all, char **environment)
+{
+    static const char suffix[] = "_FILE";
+    for (char **entry = environment; *entry; entry++) {
+        struct slice value = slice_of(*entry), name;
+        slice_split(&value, '=', &name);
+        if (!value.ptr)
+            continue;
+        if (slice_is(name, "CREDENTIALS_DIRECTORY"))
+            allow(all, value, SANDBOX_READ);
+        else if (slice_starts(name, "RUNCAST_") && name.len > sizeof(suffix) &&
+                 slice_is(slice_from(name, name.len - (sizeof(suffix) - 1)), suffix))
+            allow_read_file(all, value.ptr);
+    }
+}
+
+static void allow_database_file(void *owner, const char *path)
+{
+    allow_read_file(owner, path);
+}
+
+static enum err allow_listeners(struct confinement *all, const struct config *config,
+                                struct failure *why)
+{
+    struct config_listener listeners[CONFIG_LISTENERS_MAX + 1];
+    size_t count;
+    enum err refused = config_listeners(config, listeners, &count, why);
+    if (!refused)
+        refused = config_admin_listener(config, &listeners[count], why);
+    for (size_t i = 0; !refused && i <= count; i++) {
+        const struct config_listener *listener = &listeners[i];
+        if (listener->handed[0])
+            continue; /* it is bound already */
+        if (listener->host[0])
+            all->ports[all->port_count++] = (uint16_t)listener->port;
+        else
+            allow_folder_of(all, listener->path, SANDBOX_SOCKETS);
+    }
+    return refused;
+}
+
+static enum err allow_all(struct confinement *all, const struct config *config,
+                          char **environment, struct failure *why)
+{
+    for (size_t i = 0; i < sizeof(of_every_machine) / sizeof(of_every_machine[0]); i++)
+        allow(all, slice_of(of_every_machine[i].path), of_every_machine[i].access);
+    allow(all, slice_of(config->data), SANDBOX_CHANGE);
+    if (config->file)
+        allow_read_file(all, config->file);
+    allow_read_files(all, config->tls_cert);
+    allow_read_files(all, config->tls_key);
+    if (PROCESS_IS_SANITIZED) /* whose reports name functions */
+        allow(all, slice_of("/proc/self/exe"), SANDBOX_READ);
+    allow_variables(all, environment);
+    enum err refused = gateway_database_reach(config, all->servers, &all->server_count,
+                                              allow_database_file, all, why);
+    return refused ? refused : allow_listeners(all, config, why);
+}
+
+static void finish(struct confinement *all)
+{
+    for (size_t i = 0; i < all->path_count; i++)
+        free((char *)all->paths[i].path);
+    free(all->paths);
+}
+
+/* ---- the sandbox ---- */
+
+/* Some service managers are told by an abstract socket. */
+static bool tells_abstract_socket(void)
+{
+    const char *socket = getenv("NOTIFY_SOCKET");
+    return socket && *socket == '@';
+}
+
+static void tell(const struct sandbox *sandbox)
+{
+    char abi[32] = "off";
+    if (sandbox->landlock)
+        snprintf(abi, sizeof(abi), "ABI %d", sandbox->landlock);
+    if (sandbox->landlock || sandbox->filter)
+        log_info("the gateway is confined", "landlock", abi, "seccomp",
+                 sandbox->filter ? "on" : "off", NULL);
+    if (!sandbox->landlock)
+        log_warn("files are not confined: the kernel has no Landlock that helps", "reason",
+                 sandbox->no_landlock, NULL);
+    if (!sandbox->filter)
+        log_warn("system calls are not confined: the kernel has no seccomp filters",
+                 "reason", sandbox->no_filter, NULL);
+    if (sandbox->threads_outside)
+        log_warn("threads of a preloaded library ran already: their files are not confined",
+                 "threads", log_number(sandbox->threads_outside), NULL);
+}
+
+static enum err begin(const struct config *config, char **environment, struct failure *why)
+{
+    struct confinement all = { 0 };
+    struct sandbox sandbox;
+    enum err refused = allow_all(&all, config, environment, why);
+    struct sandbox_options options = { .paths = all.paths,
+                                       .path_count = all.path_count,
+                                       .ports = all.ports,
+                                       .port_count = all.port_count,
+                                       .servers = all.servers,
+                                       .server_count = all.server_count,
+                                       .abstract_sockets = tells_abstract_socket() };
+    if (!refused)
+        refused = sandbox_begin(&options, &sandbox, why);
+    finish(&all);
+    if (!refused)
+        tell(&sandbox);
+    return refused;
+}
+
+enum err confinement_begin(const struct config *config, char **environment,
+                           struct failure *why)
+{
+    struct failure reason = { 0 };
+    if (strcmp(config->sandbox, "off") == 0)
+        return OK;
+    enum err refused = gateway_check(config, why);
+    if (!refused)
+        refused = gateway_directory_open(config->data, true, why);
+    if (refused || !(refused = begin(config, environment, &reason)))
+        return refused;
+    return explain(why, refused,
+                   "the gateway cannot be confined (%.200s): --sandbox off starts it "
+                   "without",
+                   reason.text);
+}

@@ -1,0 +1,323 @@
+/* data_command.c - backup, restore, db check, db stats, copy: words in, text out.
+ *
+ * They read and write files in this process, beside a gateway or without one: a gateway may be
+ * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup, a restore and a copy in
+ * good order. root may do it for whoever the data directory belongs to. */
+#include <inttypes.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/terminal.h"
+#include "server/backup/backup.h"
+#include "server/backup/copy.h"
+#include "server/backup/db_check.h"
+#include "server/backup/db_stats.h"
+#include "server/backup/restore.h"
+#include "server/config/config_value.h"
+#include "server/gateway/command.h"
+#include "server/gateway/data_directory.h"
+#include "server/gateway/gateway.h"
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+static void watch_signals(void)
+{
+    static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+    struct sigaction before, action = { .sa_handler = on_stop, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        if (!sigaction(numbers[i], NULL, &before) && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+/* Whoever waits for the gateway comes before whoever waits for a copy. */
+static void give_way(void)
+{
+    enum { NICE = 10, IO_WHO_PROCESS = 1, IO_BEST_EFFORT = 2 << 13, IO_LOWEST = 7 };
+    if (setpriority(PRIO_PROCESS, 0, NICE) ||
+        syscall(SYS_ioprio_set, IO_WHO_PROCESS, 0, IO_BEST_EFFORT | IO_LOWEST))
+        log_debug("cannot give way to the gateway", NULL);
+}
+
+/* The copies of others' data directories are root's. */
+static enum err find_data(const struct config *config, struct failure *why)
+{
+    return geteuid() ? gateway_check_data(config, why) : gateway_find_data(config, why);
+}
+
+static void print_size(uint64_t bytes, FILE *out)
+{
+    if (bytes < 10 << 20)
+        fprintf(out, "%" PRIu64 " KiB", (bytes + 1023) >> 10);
+    else
+        fprintf(out, "%" PRIu64 " MiB", bytes >> 20);
+}
+
+/* ---- backup ---- */
+
+static void tell_backup(const struct config *config, const struct backup_manifest *manifest,
+                        FILE *out)
+{
+    char made[TIME_TEXT_LEN + 1];
+    text_from_time(manifest->made_at, made);
+    fprintf(out, "%s is a backup of %s as of %s: ", config->words[1], config->data, made);
+    print_size(backup_manifest_bytes(manifest), out);
+    fprintf(out, ", %zu files\n", manifest->count);
+    if (manifest->holds_key)
+        fprintf(out, "It holds the encryption key: whoever reads it reads every secret.\n");
+    else
+        fprintf(out,
+                "It holds no encryption key: keep the one that the gateway is given%s%s "
+                "elsewhere, restore needs it.\n",
+                manifest->key[0] ? ", which is " : "", manifest->key);
+}
+
+static enum err back_up(const struct config *config, FILE *out, struct failure *why)
+{
+    struct backup_manifest manifest = { 0 };
+    struct backup_options options = { .data = config->data,
+                                      .target = config->words[1],
+                                      .key = config->encryption_key,
+                                      .stopped = &stopped };
+    enum err err = find_data(config, why);
+    if (!err)
+        err = backup_make(&options, &manifest, why);
+    if (!err)
+        tell_backup(config, &manifest, out);
+    backup_manifest_finish(&manifest);
+    return err;
+}
+
+/* ---- restore ---- */
+
+/* One that is not there yet is made. */
+static enum err check_directory(const struct config *config, struct failure *why)
+{
+    enum err err = geteuid() ? gateway_directory_open(config->data, false, why) : OK;
+    return err == ERR_NOT_FOUND ? OK : err;
+}
+
+static enum err restore(const struct config *config, FILE *out, struct failure *why)
+{
+    struct backup_manifest manifest = { 0 };
+    struct restore_options options = { .source = config->words[1],
+                                       .data = config->data,
+                                       .key = config->encryption_key,
+                                       .stopped = &stopped };
+    char made[TIME_TEXT_LEN + 1];
+    enum err err = check_directory(config, why);
+    if (!err)
+        err = restore_make(&options, &manifest, why);
+    if (!err) {
+        text_from_time(manifest.made_at, made);
+        fprintf(out, "the data in %s are those of %s as of %s: ", config->data,
+                config->words[1], made);
+        print_size(backup_manifest_bytes(&manifest), out);
+        fprintf(out, ", %zu files; they begin a new epoch, %s\n", manifest.count,
+                manifest.epoch);
+    }
+    backup_manifest_finish(&manifest);
+    return err;
+}
+
+/* ---- db ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+struct findings {
+    FILE *out;
+    unsigned count;
+};
+
+static void on_found(void *owner, const char *text)
+{
+    struct findings *findings = owner;
+    findings->count++;
+    terminal_show(findings->out, slice_of(text));
+    fputc('\n', findings->out);
+}
+
+static enum err check(const struct config *config, FILE *out, struct failure *why)
+{
+    struct findings findings = { .out = out };
+    struct db_check_options options = {
+        .data = config->data, .now_ms = now_ms(), .found = on_found, .owner = &findings
+    };
+    struct failure unopened;
+    enum err err = find_data(config, why);
+    if (err)
+        return err;
+    if (gateway_open_vault(config, &options.vault, &unopened)) {
+        options.vault = NULL;
+        on_found(&findings, unopened.text);
+    }
+    err = db_check(&options, why);
+    vault_close(options.vault);
+    if (err)
+        return err;
+    if (!findings.count)
+        fprintf(out, "nothing was found in %s\n", config->data);
+    else
+        err = explain(why, ERR_INVALID, "%u %s in %s", findings.count,
+                      findings.count == 1 ? "finding" : "findings", config->data);
+    return err;
+}
+
+static enum err stats(const struct config *config, FILE *out, struct failure *why)
+{
+    struct buf text = { 0 };
+    struct db_stats_options options = { .data = config->data,
+                                        .retain_ms = config->retain_ms,
+                                        .now_ms = now_ms(),
+                                        .as_json = config->word_count == 3 };
+    enum err err = find_data(config, why);
+    if (!err)
+        err = db_stats(&options, &text, why);
+    if (!err)
+        terminal_show(out, buf_slice(&text));
+    buf_finish(&text);
+    return err;
+}
+
+/* ---- copy ---- */
+
+/* Where to: by the word, or as gateways are told. NULL: it was not said. */
+static const char *target_of(const struct config *config, struct failure *why)
+{
+    const char *target = config->word_count == 3 ? config->words[2] : config->database;
+    if (config->word_count == 3 && config_has_password(target)) {
+        explain(
+            why, ERR_USAGE,
+            "--to: has a password, which everybody on this machine can read among the "
+            "arguments: leave it out, and set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
+            "to a file that has it");
+        return NULL;
+    }
+    if (!*target) {
+        explain(why, ERR_USAGE,
+                "say runcast copy --to postgresql://user@host/name, or set "
+                "RUNCAST_DATABASE, where it has a password");
+        return NULL;
+    }
+    return target;
+}
+
+static void tell_copy(const struct config *config, const struct copied *copied, FILE *out)
+{
+    fprintf(out,
+            "the data in %s are in the schema %s of the database, too: %" PRId64
+            " runs, %" PRId64 " documents, %" PRId64 " files of deployments, ",
+            config->data, config->database_schema, copied->rows.runs,
+            copied->rows.documents, copied->rows.files);
+    print_size((uint64_t)copied->rows.bytes, out);
+    fprintf(out, "; they go on in the epoch %s\n", copied->epoch);
+    if (copied->missing_files)
+        fprintf(out,
+                "Files of deployments were not there to be copied, %zu: runcast db check, "
+                "with no database in its settings, names them.\n",
+                copied->missing_files);
+    if (*config->encryption_key)
+        fprintf(out, "Give its gateways the encryption key that is set here, %s.\n",
+                copied->key_id);
+    else if (copied->key_is_found)
+        fprintf(out,
+                "Give its gateways the encryption key %s as RUNCAST_ENCRYPTION_KEY: it is "
+                "in %s, but not in encryption.key.\n",
+                copied->key_id, config->data);
+    else
+        fprintf(out,
+                "Give its gateways the encryption key, %s: RUNCAST_ENCRYPTION_KEY_FILE=%s"
+                "/encryption.key, or what is in that file as RUNCAST_ENCRYPTION_KEY.\n",
+                copied->key_id, config->data);
+}
+
+static enum err copy(const struct config *config, FILE *out, struct failure *why)
+{
+    struct copied copied = { 0 };
+    struct copy_options options = { .data = config->data, .stopped = &stopped };
+    options.target = (struct pg_options){ .schema = config->database_schema,
+                                          .durability = config->commit_durability };
+    options.target.database = target_of(config, why);
+    if (!options.target.database)
+        return why->code;
+    enum err err = gateway_check_data(config, why);
+    if (!err)
+        err = gateway_open_vault(config, &options.vault, why);
+    if (err)
+        return err;
+    err = copy_make(&options, &copied, why);
+    vault_close(options.vault);
+    if (!err)
+        tell_copy(config, &copied, out);
+    return err;
+}
+
+/* ---- which ---- */
+
+static bool says(const struct config *config, size_t at, const char *word)
+{
+    return at < config->word_count && strcmp(config->words[at], word) == 0;
+}
+
+static enum err misused(const struct config *config, struct failure *why)
+{
+    static const char db[] = "say runcast db check, or runcast db stats [--json]";
+    if (says(config, 0, "db"))
+        return explain(why, ERR_USAGE, db);
+    if (says(config, 0, "copy"))
+        return explain(why, ERR_USAGE, "say runcast copy --to postgresql://user@host/name");
+    return explain(why, ERR_USAGE, "say runcast %s DIR, and name one folder",
+                   config->words[0]);
+}
+
+static bool has_folder(const struct config *config)
+{
+    return config->word_count == 2 && *config->words[1] && config->words[1][0] != '-';
+}
+
+enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why)
+{
+    enum err (*carry_out)(const struct config *, FILE *, struct failure *) = NULL;
+    size_t count = config->word_count;
+    if (says(config, 0, "backup") && has_folder(config))
+        carry_out = back_up;
+    else if (says(config, 0, "restore") && has_folder(config))
+        carry_out = restore;
+    else if (says(config, 0, "db") && says(config, 1, "check") && count == 2)
+        carry_out = check;
+    else if (says(config, 0, "db") && says(config, 1, "stats") &&
+             (count == 2 || (count == 3 && says(config, 2, "--json"))))
+        carry_out = stats;
+    else if (says(config, 0, "copy") &&
+             (count == 1 || (count == 3 && says(config, 1, "--to"))))
+        carry_out = copy;
+    if (!carry_out)
+        return misused(config, why);
+    enum err err = carry_out == copy ? OK : gateway_check_is_file(config, why);
+    if (err)
+        return err;
+    if (carry_out == back_up || carry_out == restore || carry_out == copy)
+        watch_signals();
+    if (carry_out != copy) /* of which the gateway is the one that waits */
+        give_way();
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    err = carry_out(config, out, why);
+    bytes_forget_shared();
+    return err;
+}

@@ -1,0 +1,60 @@
+/* data_directory.c - checks owner and rights of the data directory, and makes a new one. */
+#include "server/gateway/data_directory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+/* What is judged is what was opened, not what the path may name a moment later. */
+static enum err judge(int directory, const char *path, struct failure *why)
+{
+    struct stat found;
+    if (fstat(directory, &found))
+        return explain(why, ERR_INVALID, "cannot look at the data directory %s: %s", path,
+                       strerror(errno));
+    unsigned mode = found.st_mode & 07777u;
+    if (found.st_uid && found.st_uid != geteuid())
+        return explain(why, ERR_INVALID,
+                       "the data directory %s belongs to user %u, who can replace what is "
+                       "in it: start this as that user (sudo -u '#%u' …), or where it is "
+                       "to be yours run chown %u %s && chmod 700 %s",
+                       path, (unsigned)found.st_uid, (unsigned)found.st_uid,
+                       (unsigned)geteuid(), path, path);
+    if (mode & S_IWOTH && mode & S_ISVTX) /* as /tmp is, whose mode others need */
+        return explain(why, ERR_INVALID,
+                       "everybody can write in %s (mode %03o): name a directory of its own "
+                       "as data, like %s/runcast",
+                       path, mode, path);
+    if (mode & S_IWOTH)
+        return explain(why, ERR_INVALID,
+                       "everybody can write in the data directory %s (mode %03o): run "
+                       "chmod 700 %s",
+                       path, mode, path);
+    if (!(mode & S_IWGRP))
+        return OK;
+    if (found.st_uid == geteuid() && fchmod(directory, mode & ~(unsigned)S_IWGRP) == 0)
+        log_info("the data directory is no longer writable by its group", "path", path,
+                 NULL);
+    else
+        log_warn("its group can write in the data directory: run chmod g-w", "path", path,
+                 NULL);
+    return OK;
+}
+
+enum err gateway_directory_open(const char *path, bool make, struct failure *why)
+{
+    if (make && mkdir(path, 0700) && errno != EEXIST)
+        return explain(why, ERR_INVALID, "cannot make the data directory %s: %s", path,
+                       strerror(errno));
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return explain(why, errno == ENOENT ? ERR_NOT_FOUND : ERR_INVALID,
+                       "cannot open the data directory %s: %s", path, strerror(errno));
+    enum err refused = judge(directory, path, why);
+    close(directory);
+    return refused;
+}

@@ -1,0 +1,131 @@
+/* drain.c - a gateway stops: who is told, who is waited for. */
+#include "server/gateway/drain.h"
+
+#include "api/realtime/sockets.h"
+#include "api/request/call.h"
+#include "api/router/services.h"
+#include "api/worker_notices/run_notifications.h"
+#include "core/engine/engine.h"
+#include "net/http/server.h"
+#include "store/lead/leading.h"
+
+/* So long the end waits for requests of those who have just connected, and for peers that are
+ * closed to say so: who is gone does neither. */
+enum { LEAVING_MS = 500 };
+
+/* For the answer who stands by, and for writes in flight, before the lead is given up. */
+enum { HAND_OVER_MS = 300 };
+
+/* Between sockets that leave for a gateway that leads already. */
+enum { LEAVE_EVERY_MS = 2 };
+
+/* So long it waits for requests that are under way when nobody is accepted any more: whoever reads
+ * an answer or sends a body slowly keeps everybody waiting for the next process. */
+enum { HANDOVER_MS = 5000 };
+
+static void let_in_nobody(struct drain *drain, const char *reason)
+{
+    server_drain(drain->server);
+    api_set_ready(drain->api, reason);
+    engine_drain(drain->engine);
+    api_drain(drain->api);
+}
+
+static bool may_hand_over(const struct drain *drain)
+{
+    return !drain->has_next && (leading_has_successor(drain->leading) ||
+                                leading_asks_successor(drain->leading));
+}
+
+bool drain_begin(struct drain *drain)
+{
+    int64_t now = loop_now_ms(drain->loop), hand_over_by = now + HAND_OVER_MS;
+    drain->has_next = server_has_next(drain->server);
+    drain->linger_until = now + DRAIN_LINGER_MS;
+    leading_drain(drain->leading);
+    if (drain->has_next)
+        server_drain(drain->server);
+    else
+        let_in_nobody(drain, "draining");
+    if (may_hand_over(drain))
+        drain->hand_over_by = hand_over_by < drain->until ? hand_over_by : drain->until;
+    else
+        drain_sockets(drain);
+    return drain->hand_over_by;
+}
+
+/* A gateway that has joined a moment ago is a successor, too: so the database is asked first. */
+static bool waits_to_hand_over(struct drain *drain, bool idle)
+{
+    if (loop_now_ms(drain->loop) >= drain->hand_over_by)
+        return false;
+    if (!leading_has_successor(drain->leading))
+        return leading_asks_successor(drain->leading);
+    api_drain_held(drain->api);
+    return !idle || !api_has_drained(drain->api);
+}
+
+/* Clients that come meanwhile are refused, and come again: the sooner another gateway leads, the
+ * better. So the lead goes first, when what was let in is written, and clients after it. */
+enum handover drain_hand_over(struct drain *drain, bool idle)
+{
+    if (!drain->hand_over_by)
+        return HANDOVER_NONE;
+    if (waits_to_hand_over(drain, idle))
+        return HANDOVER_WAITS;
+    drain->hand_over_by = 0;
+    drain->hands_over = leading_has_successor(drain->leading);
+    if (drain->hands_over)
+        return HANDOVER_DUE;
+    drain_sockets(drain);
+    return HANDOVER_NONE;
+}
+
+/* Sockets of a gateway that does not lead any more are silent: they leave as fast as another one
+ * can take them. */
+void drain_sockets(struct drain *drain)
+{
+    int64_t timeout_ms = api_options(drain->api)->drain_timeout_ms;
+    int64_t soon_ms = 3 * LEAVE_EVERY_MS * (int64_t)sockets_count(api_sockets(drain->api));
+    bool is_silent = drain->hands_over && soon_ms < timeout_ms;
+    api_drain_sockets(drain->api, is_silent ? soon_ms : timeout_ms, drain->has_next);
+}
+
+void drain_to_leader(struct drain *drain)
+{
+    let_in_nobody(drain, "standby");
+    api_move(drain->api);
+}
+
+/* Whoever connects from now on waits for the next process. */
+static void leave_to_next(struct drain *drain)
+{
+    server_pause(drain->server);
+    api_set_ready(drain->api, "draining");
+    api_serve_on(drain->api);
+    api_drain(drain->api);
+}
+
+static bool sockets_are_gone(const struct drain *drain)
+{
+    return sockets_count(api_sockets(drain->api)) == 0 &&
+           run_notifications_count(api_run_notifications(drain->api)) == 0;
+}
+
+bool drain_step(struct drain *drain)
+{
+    int64_t since = loop_now_ms(drain->loop) - drain->linger_until;
+    if (drain->has_next && since < 0)
+        return false;
+    if (!api_not_ready(drain->api))
+        leave_to_next(drain);
+    api_drain_held(drain->api);
+    if (drain->has_next && since >= HANDOVER_MS)
+        return true;
+    if (!server_is_idle(drain->server))
+        return false;
+    if (drain->has_next && since >= LEAVING_MS)
+        return true;
+    return sockets_are_gone(drain) &&
+           !(drain->has_next && server_awaits_requests(drain->server));
+}

@@ -1,0 +1,599 @@
+/* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
+ *
+ *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► leads ─► accounts ─► runs ─► ready
+ *
+ * The server listens before anything is read or made: the keys of a first start are shown
+ * once, with an address that is ours. Until the runs are in memory every call but health is
+ * 503; so are calls to a gateway that stands by, for another one with the same database leads. When
+ * another one has taken over, all of it is thrown away: main.c starts it anew. Draining goes the other way: nothing new is let in, what is under
+ * way ends, sockets are asked to move, then server, engine and store are taken down in
+ * reverse order of their creation. Where another gateway stands by, the lead is handed over to it
+ * before sockets move. */
+#include "server/gateway/gateway.h"
+
+#include <unistd.h>
+
+#include "accounts/account_writer.h"
+#include "api/request/request_log.h"
+#include "api/router/dispatch.h"
+#include "api/router/services.h"
+#include "api/schedules/schedule_sync.h"
+#include "api/schedules/schedules.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "server/config/config_listen.h"
+#include "server/config/config_tls.h"
+#include "server/gateway/admin_socket.h"
+#include "server/gateway/command.h"
+#include "server/gateway/connection_shares.h"
+#include "server/gateway/data_directory.h"
+#include "server/gateway/drain.h"
+#include "server/gateway/key_rotation.h"
+#include "server/gateway/listening.h"
+#include "server/gateway/load.h"
+#include "server/gateway/options.h"
+#include "server/gateway/retention.h"
+#include "server/gateway/supervise_token.h"
+#include "store/lead/leading.h"
+
+enum {
+    MOVED_MS = 500, /* that clients have to read that another gateway leads */
+    HAND_OVER_EVERY_MS = 2,
+    DRAIN_EVERY_MS = 20,
+};
+
+enum phase { PHASE_STARTING, PHASE_READY, PHASE_DRAINING, PHASE_CLOSING };
+
+struct gateway {
+    const struct config *config;
+    struct gateway_events events;
+    struct loop *loop;
+    struct vault *vault;
+    struct store *store;
+    struct leading *leading;
+    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as the store knows them */
+    FILE *first_keys;
+    struct ring *ring;
+    struct accounts *accounts;
+    struct account_writer *writer;
+    struct engine *engine;
+    struct schedules *schedules;
+    struct auth *auth;
+    struct api *api;
+    struct request_log *request_log;
+    struct certificates *certificates; /* NULL: no address speaks TLS */
+    struct server *server;
+    struct admin *admin;
+    struct retain *retain;
+    struct rotate *rotate;
+    struct gateway_urls urls;
+    enum phase phase;
+    bool loading; /* load_* is on its way */
+    struct load_accounts load_accounts;
+    struct load_runs load_runs;
+    struct timer timer; /* of the drain */
+    uint32_t drain_kind, api_kind, close_kind;
+    struct drain drain;
+    struct failure reason;
+};
+
+static void on_drain_tick(struct timer *timer);
+static void on_api_tick(struct timer *timer);
+static void on_close_tick(struct timer *timer);
+
+/* ---- start ---- */
+
+/* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
+static bool prints_keys(const struct config *config, FILE *out)
+{
+    return out && (config->print_keys || isatty(fileno(out)));
+}
+
+static void stop_with(struct gateway *gateway, const struct failure *why)
+{
+    gateway->reason = *why;
+    gateway_stop(gateway);
+}
+
+static void on_runs_loaded(struct load_runs *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_runs);
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (status) {
+        stop_with(gateway, &load->why);
+        return;
+    }
+    if ((status = api_start(gateway->api, &load->why))) {
+        stop_with(gateway, &load->why);
+        return;
+    }
+    schedule_sync_all(gateway->api);
+    engine_sweep(gateway->engine);
+    schedules_start(gateway->schedules);
+    for (struct account *a = NULL; (a = accounts_next(gateway->accounts, a));)
+        if (a->archived)
+            api_retire_environment(gateway->api, a);
+    gateway->retain =
+        retain_create(gateway->api, gateway->accounts, gateway->config->retain_ms);
+    if (gateway->phase != PHASE_STARTING)
+        return;
+    gateway->rotate = rotate_create(gateway->engine, gateway->accounts);
+    admin_serve_rotation(gateway->admin, gateway->rotate);
+    gateway->phase = PHASE_READY;
+    leading_loaded(gateway->leading);
+    api_set_ready(gateway->api, NULL);
+    server_accept(gateway->server);
+    log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
+              log_number(getuid()), NULL);
+    log_info("ready", "url", gateway->urls.url, "listen", gateway->config->listen, NULL);
+    if (gateway->events.on_ready)
+        gateway->events.on_ready(gateway->events.owner, gateway->urls.port);
+}
+
+static enum err listen_now(struct gateway *gateway, struct failure *why)
+{
+    const struct config *config = gateway->config;
+    struct config_listener listeners[CONFIG_LISTENERS_MAX + 1];
+    struct listen_options addresses[CONFIG_LISTENERS_MAX + 1];
+    size_t count;
+    struct server_options options = { .listeners = addresses,
+                                      .handler = api_handler(),
+                                      .owner = gateway->api,
+                                      .certificates = gateway->certificates,
+                                      .ring = gateway->ring,
+                                      .trusted_proxies = config->trusted_proxies,
+                                      .connections_max = (unsigned)config->connections,
+                                      .connections_per_address =
+                                          (unsigned)config->connections_per_address };
+    enum err refused = config_listeners(config, listeners, &count, why);
+    if (!refused)
+        refused = config_admin_listener(config, &listeners[count], why);
+    if (!refused)
+        refused = config_listener_find(listeners, count + 1, why);
+    if (refused)
+        return refused;
+    gateway_tell_unused_sockets(listeners, count + 1);
+    for (size_t i = 0; i <= count; i++)
+        addresses[i] = config_listener_address(&listeners[i], i == count);
+    options.listener_count = count + 1;
+    refused = server_create(gateway->loop, &options, &gateway->server, why);
+    if (refused)
+        return refused;
+    gateway_note_urls(config, gateway->server, listeners, count, &gateway->urls);
+    if (!config_listener_is_local(&listeners[count]))
+        log_warn(
+            "admin-listen is no address of this machine alone: whoever reaches it reads "
+            "the metrics",
+            "address", config->admin_listen, NULL);
+    return OK;
+}
+
+/* An environment that ends while runs are loaded is looked after when they are. */
+static void on_environment(void *owner, struct account *account)
+{
+    struct gateway *gateway = owner;
+    if (!account->archived) {
+        api_add_environment(gateway->api, account);
+    } else if (gateway->retain) {
+        api_retire_environment(gateway->api, account);
+        retain_soon(gateway->retain);
+    }
+}
+
+static const char *why_not(void *owner)
+{
+    const struct gateway *gateway = owner;
+    return leading_why_not(gateway->leading);
+}
+
+static bool is_certain(void *owner)
+{
+    return !((struct gateway *)owner)->leading || !why_not(owner);
+}
+
+static struct api_options api_options_of(const struct gateway *gateway)
+{
+    struct api_options options = { .dashboard_url = gateway->urls.dashboard_url,
+                                   .own_url = gateway->urls.url,
+                                   .certificates = gateway->certificates,
+                                   .why_not = why_not,
+                                   .writer = gateway->writer,
+                                   .request_log = gateway->request_log,
+                                   .owner = (void *)gateway };
+    gateway_set_options(gateway->config, &options);
+    return options;
+}
+
+static void create_parts(struct gateway *gateway)
+{
+    const struct config *config = gateway->config;
+    gateway->accounts = accounts_create(gateway->vault);
+    gateway->writer =
+        account_writer_create(gateway->loop, gateway->store, gateway->accounts);
+    struct engine_options engine = { .lease_ms = config->lease_ms,
+                                     .heartbeat_ms = config->heartbeat_ms,
+                                     .cancel_ms = config->cancel_ms,
+                                     .dev_ttl_ms = config->dev_ttl_ms,
+                                     .queue_size = (uint32_t)config->queue_size,
+                                     .concurrency = (uint32_t)config->env_concurrency,
+                                     .dev_concurrency = gateway_dev_concurrency(config),
+                                     .memory = (size_t)config->memory,
+                                     .prices = config_prices(config),
+                                     .is_certain = is_certain,
+                                     .owner = gateway };
+    gateway->request_log = request_log_create(
+        gateway->loop, (enum request_log_mode)config_log_requests(config));
+    struct api_options api = api_options_of(gateway);
+    connection_shares_log(config->connections, &api);
+    account_writer_on_environment(gateway->writer, on_environment, gateway);
+    gateway->engine = engine_create(gateway->loop, gateway->store, &engine);
+    gateway->schedules = schedules_create(gateway->engine);
+    gateway->auth = auth_create(gateway->accounts);
+    gateway->api = api_create(gateway->engine, gateway->schedules, gateway->auth,
+                              gateway->accounts, &api);
+}
+
+static void on_accounts_loaded(struct load_accounts *load, enum err status)
+{
+    struct gateway *gateway = container_of(load, struct gateway, load_accounts);
+    struct failure why = load->why;
+    gateway->loading = false;
+    if (gateway->phase == PHASE_CLOSING) {
+        gateway_stop(gateway);
+        return;
+    }
+    if (!status) {
+        char *path = gateway_path(gateway->config, "admin.sock");
+        status =
+            admin_create(loop_uv(gateway->loop), path, gateway->accounts, gateway->writer,
+                         gateway->urls.dashboard_url, &gateway->admin, &why);
+        free(path);
+    }
+    if (!status && gateway->config->execute)
+        status = supervise_token_serve(gateway->config, gateway->accounts, &why);
+    if (status) {
+        stop_with(gateway, &why);
+        return;
+    }
+    gateway->loading = true;
+    gateway->load_runs = (struct load_runs){ .engine = gateway->engine,
+                                             .accounts = gateway->accounts,
+                                             .api = gateway->api,
+                                             .done = on_runs_loaded };
+    load_runs_begin(&gateway->load_runs);
+}
+
+/* ---- leading ---- */
+
+static void on_taken(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_stand_by(gateway->api, leading_why_not(gateway->leading));
+    gateway->loading = true;
+    gateway->load_accounts =
+        (struct load_accounts){ .store = gateway->store,
+                                .accounts = gateway->accounts,
+                                .loop = gateway->loop,
+                                .first_keys = gateway->first_keys,
+                                .prints_keys =
+                                    prints_keys(gateway->config, gateway->first_keys),
+                                .data = gateway->config->data,
+                                .url = gateway->urls.url,
+                                .done = on_accounts_loaded };
+    load_accounts_begin(&gateway->load_accounts);
+}
+
+/* On a socket that was handed over nobody is accepted before somebody answers; whoever asks a
+ * gateway that stands by whether it is ready is answered by it. */
+static void on_standby(void *owner)
+{
+    struct gateway *gateway = owner;
+    server_accept(gateway->server);
+    if (gateway->events.on_standby)
+        gateway->events.on_standby(gateway->events.owner);
+}
+
+static void on_other_leads(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_refuse_early(gateway->api);
+}
+
+static void look_at_drain_in(struct gateway *gateway, int64_t ms)
+{
+    loop_set_timer(gateway->loop, &gateway->timer, gateway->drain_kind, ms);
+}
+
+static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
+{
+    gateway->phase = PHASE_DRAINING;
+    gateway->drain = (struct drain){ .loop = gateway->loop,
+                                     .server = gateway->server,
+                                     .api = gateway->api,
+                                     .engine = gateway->engine,
+                                     .leading = gateway->leading,
+                                     .until = loop_now_ms(gateway->loop) + timeout_ms };
+    look_at_drain_in(gateway, DRAIN_EVERY_MS);
+}
+
+/* What this process does by itself would be refused from now on. */
+static void stop_own_work(struct gateway *gateway)
+{
+    engine_stop(gateway->engine);
+    schedules_stop(gateway->schedules);
+}
+
+/* Clients are sent to the gateway that leads; answers that they do not read at once are cut. */
+static void on_lost(void *owner, const char *reason, bool for_good)
+{
+    struct gateway *gateway = owner;
+    struct failure why;
+    explain(&why, for_good ? ERR_CONFLICT : ERR_MOVED, "%s", reason);
+    if (gateway->phase == PHASE_READY) {
+        gateway->reason = why;
+        begin_drain(gateway, MOVED_MS);
+        drain_to_leader(&gateway->drain);
+        stop_own_work(gateway);
+    } else if (gateway->phase != PHASE_CLOSING) {
+        stop_with(gateway, &why);
+    }
+}
+
+static void on_doubt(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_begin_doubt(gateway->api);
+}
+
+static void on_certain(void *owner)
+{
+    struct gateway *gateway = owner;
+    api_end_doubt(gateway->api);
+}
+
+static void begin_to_lead(struct gateway *gateway)
+{
+    struct leading_options options = { .name = gateway->name,
+                                       .beat_ms = gateway->config->beat_ms,
+                                       .dead_ms = gateway->config->dead_after_ms,
+                                       .on_standby = on_standby,
+                                       .on_other_leads = on_other_leads,
+                                       .on_taken = on_taken,
+                                       .on_lost = on_lost,
+                                       .on_doubt = on_doubt,
+                                       .on_certain = on_certain,
+                                       .owner = gateway };
+    gateway->leading = leading_create(gateway->loop, gateway->store, &options);
+    api_stand_by(gateway->api, leading_why_not(gateway->leading));
+}
+
+static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
+                          struct failure *why)
+{
+    struct gateway_identity identity = { .key_id = gateway->key_id, .name = gateway->name };
+    enum err refused = gateway_open_vault(gateway->config, &gateway->vault, why);
+    if (refused)
+        return refused;
+    vault_key_id(gateway->vault, gateway->key_id);
+    gateway_name(gateway->config, gateway->name);
+    refused = gateway_open_store(gateway->config, &identity, uv, &gateway->store, why);
+    if (refused)
+        vault_close(gateway->vault);
+    return refused;
+}
+
+/* ---- start ---- */
+
+enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
+                       const struct gateway_events *events, FILE *first_keys,
+                       struct ring *ring, struct gateway **out, struct failure *why)
+{
+    struct gateway *gateway = mem_new(struct gateway);
+    enum err refused;
+
+    gateway->config = config;
+    gateway->events = *events;
+    gateway->first_keys = first_keys;
+    gateway->ring = ring;
+    if ((refused = gateway_check_listen(config, why)) ||
+        (refused = config_load_certificates(config, &gateway->certificates, why)) ||
+        (refused = gateway_directory_open(config->data, true, why)) ||
+        (refused = open_data(gateway, uv, why)))
+        goto fail;
+
+    gateway->loop = loop_create(uv);
+    certificates_warn(gateway->certificates, loop_wall_ms(gateway->loop) / 1000);
+    gateway->drain_kind = timers_kind(loop_timers(gateway->loop), on_drain_tick);
+    gateway->api_kind = timers_kind(loop_timers(gateway->loop), on_api_tick);
+    gateway->close_kind = timers_kind(loop_timers(gateway->loop), on_close_tick);
+    create_parts(gateway);
+    *out = gateway;
+    if (listen_now(gateway, why)) {
+        stop_with(gateway, why);
+        return OK;
+    }
+    begin_to_lead(gateway);
+    return OK;
+
+fail:
+    certificates_unref(gateway->certificates);
+    free(gateway);
+    return refused;
+}
+
+void gateway_reload(struct gateway *gateway, struct certificates *certificates)
+{
+    if (gateway->phase == PHASE_CLOSING) {
+        certificates_unref(certificates);
+        return;
+    }
+    certificates_unref(gateway->certificates);
+    gateway->certificates = certificates;
+    certificates_warn(certificates, loop_wall_ms(gateway->loop) / 1000);
+    server_show(gateway->server, certificates);
+    struct api_options options = api_options_of(gateway);
+    api_reload(gateway->api, &options);
+    server_limit_connections(gateway->server, (unsigned)gateway->config->connections,
+                             (unsigned)gateway->config->connections_per_address);
+    request_log_set_mode(gateway->request_log,
+                         (enum request_log_mode)config_log_requests(gateway->config));
+    log_configure(config_log_level(gateway->config), config_log_format(gateway->config));
+}
+
+/* ---- stop ---- */
+
+static void on_store_closed(struct store *store)
+{
+    struct gateway *gateway = store->owner;
+    struct gateway_events events = gateway->events;
+    struct failure reason = gateway->reason;
+    leading_destroy(gateway->leading);
+    rotate_destroy(gateway->rotate);
+    schedules_destroy(gateway->schedules);
+    engine_destroy(gateway->engine);
+    account_writer_destroy(gateway->writer);
+    accounts_destroy(gateway->accounts);
+    vault_close(gateway->vault);
+    request_log_destroy(gateway->request_log);
+    certificates_unref(gateway->certificates);
+    loop_destroy(gateway->loop);
+    tag_list_forget_shared();
+    bytes_forget_shared();
+    free(gateway);
+    if (!reason.code)
+        log_info("stopped", NULL);
+    log_audit("stop", "result", reason.code ? "failed" : "ok", NULL);
+    events.on_stopped(events.owner, &reason);
+}
+
+static bool commands_are_idle(const struct gateway *gateway)
+{
+    return engine_idle(gateway->engine) && schedules_are_idle(gateway->schedules);
+}
+
+/* The store goes when nobody has a commit on its way or wants another. */
+static void close_store(struct gateway *gateway)
+{
+    bool idle = (!gateway->engine || commands_are_idle(gateway)) &&
+                (!gateway->writer || account_writer_idle(gateway->writer));
+    if (!idle || rotate_busy(gateway->rotate)) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
+        return;
+    }
+    log_decision("drain step", NULL, NULL, "nothing is on its way to the store", "step",
+                 "the store is closed", NULL);
+    admin_destroy(gateway->admin);
+    gateway->store->owner = gateway;
+    gateway->store->ops->close(gateway->store, on_store_closed);
+}
+
+static void on_close_tick(struct timer *timer)
+{
+    close_store(container_of(timer, struct gateway, timer));
+}
+
+/* What its parts have begun by themselves ends first. */
+static void end_api(struct gateway *gateway)
+{
+    if (!api_may_end(gateway->api)) {
+        loop_set_timer(gateway->loop, &gateway->timer, gateway->api_kind, 1);
+        return;
+    }
+    api_destroy(gateway->api);
+    auth_destroy(gateway->auth);
+    close_store(gateway);
+}
+
+static void on_api_tick(struct timer *timer)
+{
+    end_api(container_of(timer, struct gateway, timer));
+}
+
+static void on_server_closed(struct server *server)
+{
+    struct api *api = server_owner(server);
+    struct gateway *gateway = api_options(api)->owner;
+    log_decision("drain step", NULL, NULL, "every connection has ended", "step",
+                 "the server is closed", NULL);
+    end_api(gateway);
+}
+
+void gateway_stop(struct gateway *gateway)
+{
+    gateway->phase = PHASE_CLOSING;
+    if (gateway->store && gateway->store->ops->hurry)
+        gateway->store->ops->hurry(gateway->store);
+    if (gateway->leading)
+        leading_stop(gateway->leading);
+    if (gateway->loading)
+        return; /* its end comes back here */
+    timers_clear(loop_timers(gateway->loop), &gateway->timer);
+    retain_destroy(gateway->retain);
+    gateway->retain = NULL;
+    rotate_stop(gateway->rotate);
+    if (gateway->engine)
+        stop_own_work(gateway);
+    if (!gateway->server) {
+        end_api(gateway);
+        return;
+    }
+    api_set_ready(gateway->api, "stopping");
+    api_stop(gateway->api);
+    server_close(gateway->server, on_server_closed);
+}
+
+static void on_left(void *owner)
+{
+    struct gateway *gateway = owner;
+    if (gateway->phase != PHASE_DRAINING)
+        return;
+    stop_own_work(gateway);
+    drain_sockets(&gateway->drain);
+    look_at_drain_in(gateway, DRAIN_EVERY_MS);
+}
+
+static bool writes_are_idle(const struct gateway *gateway)
+{
+    return commands_are_idle(gateway) && account_writer_idle(gateway->writer) &&
+           !rotate_busy(gateway->rotate);
+}
+
+static void on_drain_tick(struct timer *timer)
+{
+    struct gateway *gateway = container_of(timer, struct gateway, timer);
+    int64_t left_ms = gateway->drain.until - loop_now_ms(gateway->loop);
+    enum handover handover = drain_hand_over(&gateway->drain, writes_are_idle(gateway));
+    if (handover == HANDOVER_DUE)
+        leading_hand_over(gateway->leading, on_left);
+    if (handover != HANDOVER_NONE) {
+        look_at_drain_in(gateway, handover == HANDOVER_DUE ? left_ms : HAND_OVER_EVERY_MS);
+        return;
+    }
+    bool quiet = drain_step(&gateway->drain) && commands_are_idle(gateway);
+    if (!quiet && left_ms > 0) {
+        look_at_drain_in(gateway, DRAIN_EVERY_MS);
+        return;
+    }
+    log_decision("drain step", NULL, NULL,
+                 quiet ? "no client is waited for any more" : "drain-timeout is over",
+                 "step", "nobody is waited for", NULL);
+    gateway_stop(gateway);
+}
+
+void gateway_drain(struct gateway *gateway)
+{
+    if (gateway->phase == PHASE_CLOSING)
+        return; /* the lead was lost just before: it ends already */
+    if (gateway->phase != PHASE_READY) {
+        gateway_stop(gateway);
+        return;
+    }
+    log_info("draining", NULL);
+    begin_drain(gateway, gateway->config->drain_timeout_ms);
+    if (drain_begin(&gateway->drain))
+        look_at_drain_in(gateway, 0);
+}

@@ -1,0 +1,404 @@
+/* load.c - what the store has comes into memory, before anybody is let in.
+ *
+ *   accounts: scan documents ─► none at all? make the first ones ─► link
+ *   runs:     environments ─► workers, queues ─► per environment: unfinished runs, in the
+ *             order of their last change; then others, newest first, until half the budget
+ *             is used or 2 s are over: `cold` is where that stopped
+ *
+ * What the store has read is taken in stints: health is asked meanwhile.
+ *
+ * Of an archived branch, and of a deleted project, only unfinished runs come, to be
+ * canceled; mostly it has none and stays out of memory. */
+#include "server/gateway/load.h"
+
+#include "accounts/bootstrap.h"
+#include "api/router/restore.h"
+#include "api/router/services.h"
+#include "base/mem.h"
+
+enum {
+    PAGE_RUNS = 1000,
+    PAGE_BYTES = 8 << 20,
+    NEWEST_MS = 2000,
+    TAKEN_AT_ONCE = 16, /* runs, documents: about as many microseconds each */
+};
+
+static enum err not_read(struct failure *why)
+{
+    return explain(why, ERR_STORE, "cannot read the database");
+}
+
+/* ---- documents ---- */
+
+static void on_scanned(struct store_scan *scan, enum store_status status);
+
+static void scan_kind(struct load_documents *load)
+{
+    load->taken = 0;
+    load->scan = (struct store_scan){ .kind = load->kinds[load->kind],
+                                      .env = load->env,
+                                      .done = on_scanned };
+    load->store->ops->scan(load->store, &load->scan);
+}
+
+static void take_documents(struct deferred *deferred)
+{
+    struct load_documents *load = container_of(deferred, struct load_documents, taking);
+    struct store_scan *scan = &load->scan;
+    struct stint stint = loop_stint(load->loop);
+    while (load->taken < scan->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE)) {
+        struct document *document = &scan->documents[load->taken++];
+        if (!load->refused)
+            load->refused = load->take(load, document, &load->why);
+        document_finish(document);
+    }
+    if (load->taken < scan->count) {
+        loop_defer(load->loop, deferred);
+        return;
+    }
+    free(scan->documents);
+    if (!load->refused && ++load->kind < load->kind_count)
+        scan_kind(load);
+    else
+        load->done(load, load->refused);
+}
+
+static void on_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct load_documents *load = container_of(scan, struct load_documents, scan);
+    load->refused = status ? not_read(&load->why) : OK;
+    take_documents(&load->taking);
+}
+
+static void load_documents_begin(struct load_documents *load)
+{
+    load->taking.fn = take_documents;
+    list_init(&load->taking.link);
+    scan_kind(load);
+}
+
+/* ---- accounts ---- */
+
+static const enum document_kind account_kinds[] = { DOC_ORGANIZATION, DOC_PROJECT,
+                                                    DOC_USER,         DOC_ENVIRONMENT,
+                                                    DOC_KEY,          DOC_TOKEN,
+                                                    DOC_WORKER_TOKEN };
+
+static void print_first(const struct load_accounts *load, const struct bootstrap *made)
+{
+    FILE *out = load->first_keys;
+    fprintf(out, "runcast made a project and its keys. The token is shown only now;\n"
+                 "runcast keys prints the others again, runcast keys --new-personal-token\n"
+                 "another token too.\n\n");
+    fprintf(out, "  project      %s\n", made->project_ref);
+    for (int type = 0; type < ENVIRONMENT_TYPES; type++)
+        fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
+                made->secret_keys[type]);
+    fprintf(out, "  token        %s\n\n", made->personal_token);
+    if (slice_starts(slice_of(load->url), "unix:"))
+        fprintf(out,
+                "It listens at %s alone, which SDKs and CLI cannot be told: have a\n"
+                "proxy pass on to it, and give the proxy's address as --public-url and as\n"
+                "TRIGGER_API_URL. Paste into a shell:\n\n  export ",
+                load->url);
+    else
+        fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
+    fprintf(out, "TRIGGER_SECRET_KEY=%s\n", made->secret_keys[ENVIRONMENT_DEV]);
+    fprintf(out, "  export TRIGGER_PROJECT_REF=%s TRIGGER_ACCESS_TOKEN=%s\n\n",
+            made->project_ref, made->personal_token);
+    fflush(out);
+}
+
+static void on_first_written(struct store_commit *commit, enum store_status status)
+{
+    struct load_accounts *load = container_of(commit, struct load_accounts, commit);
+    enum err refused = status ? not_read(&load->why) : OK;
+    for (size_t i = 0; i < commit->change_count; i++) {
+        if (!refused)
+            refused = accounts_add(load->accounts, &load->changes[i].document, &load->why);
+        change_finish(&load->changes[i]);
+    }
+    if (!refused)
+        refused = accounts_link(load->accounts, &load->why);
+    load->done(load, refused);
+}
+
+static enum err make_first(struct load_accounts *load)
+{
+    struct bootstrap made;
+    enum err refused = bootstrap_prepare(&made, &load->why);
+    if (refused)
+        return refused;
+    int64_t now = loop_wall_ms(load->loop);
+    load->commit = (struct store_commit){ .changes = load->changes,
+                                          .now_ms = now,
+                                          .done = on_first_written };
+    load->commit.change_count =
+        accounts_bootstrap(load->accounts, &made, now, load->changes);
+    if (made.from_environment)
+        fprintf(load->first_keys, "runcast made project %s with the keys given.\n",
+                made.project_ref);
+    else if (load->prints_keys)
+        print_first(load, &made);
+    else
+        fprintf(load->first_keys,
+                "runcast made project %s and its keys: runcast keys --new-personal-token "
+                "--data %s prints them.\n",
+                made.project_ref, load->data);
+    fflush(load->first_keys);
+    bootstrap_finish(&made);
+    load->store->ops->commit(load->store, &load->commit);
+    return OK;
+}
+
+/* Each environment that is forgotten was purged before, so its number has a floor. */
+static void note_number(struct load_accounts *load)
+{
+    uint32_t number = accounts_free_number(load->accounts);
+    while (load->store->ops->position(load->store, number).floor)
+        number++;
+    accounts_note_number(load->accounts, number);
+}
+
+static enum err settle_accounts(struct load_accounts *load)
+{
+    note_number(load);
+    enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
+    if (settled)
+        return settled;
+    if (!accounts_empty(load->accounts) || !load->first_keys) {
+        enum err refused = accounts_link(load->accounts, &load->why);
+        load->done(load, refused);
+        return OK;
+    }
+    return make_first(load);
+}
+
+static enum err take_account(struct load_documents *documents,
+                             const struct document *document, struct failure *why)
+{
+    struct load_accounts *load = container_of(documents, struct load_accounts, documents);
+    return accounts_add(load->accounts, document, why);
+}
+
+static void on_accounts_read(struct load_documents *documents, enum err status)
+{
+    struct load_accounts *load = container_of(documents, struct load_accounts, documents);
+    load->why = documents->why;
+    if (status || (status = settle_accounts(load)))
+        load->done(load, status);
+}
+
+void load_accounts_begin(struct load_accounts *load)
+{
+    load->documents = (struct load_documents){
+        .store = load->store,
+        .loop = load->loop,
+        .kinds = account_kinds,
+        .kind_count = sizeof(account_kinds) / sizeof(account_kinds[0]),
+        .env = ENV_INSTALLATION,
+        .take = take_account,
+        .done = on_accounts_read,
+    };
+    load_documents_begin(&load->documents);
+}
+
+/* ---- runs ---- */
+
+static const enum document_kind restored_kinds[] = {
+    DOC_WORKER, DOC_CURRENT,  DOC_DEPLOYMENT, DOC_BUILD_VARIABLES,
+    DOC_QUEUE,  DOC_VARIABLE, DOC_SCHEDULE,   DOC_BULK,
+};
+
+static struct environment *environment_now(const struct load_runs *load)
+{
+    return engine_environment(load->engine, load->account->number);
+}
+
+static void on_page(struct store_walk *walk, enum store_status status);
+
+static void walk_page(struct load_runs *load)
+{
+    struct store *store = engine_store(load->engine);
+    load->walk.env = load->account->number;
+    load->walk.takes_its_time = !load->walk.newest_first; /* on a slow disk */
+    load->walk.limit = PAGE_RUNS;
+    load->walk.byte_limit = PAGE_BYTES;
+    load->walk.done = on_page;
+    load->walk.runs = NULL;
+    load->walk.count = 0;
+    store->ops->walk(store, &load->walk);
+}
+
+static void next_environment(struct load_runs *load)
+{
+    load->account = accounts_next(load->accounts, load->account);
+    if (!load->account) {
+        load->done(load, OK);
+        return;
+    }
+    struct store *store = engine_store(load->engine);
+    struct store_position position = store->ops->position(store, load->account->number);
+    load->walk = (struct store_walk){ .kind = WALK_UNFINISHED, .up_to = position.seq };
+    walk_page(load);
+}
+
+static bool has_room(const struct load_runs *load, const struct environment *env)
+{
+    const struct room *project = &env->project_final->room;
+    return env->final_bytes < env->budget / 2 && project->used < project->limit / 2 &&
+           loop_now_ms(env->loop) < load->until_ms;
+}
+
+/* Of the newest, where the next page begins; false when there is none, or no room for it. */
+static bool go_on(struct load_runs *load, struct environment *env)
+{
+    if (!load->more) {
+        env->cold = 0;
+        return false;
+    }
+    env->cold = load->last - 1;
+    load->walk.up_to = env->cold;
+    return has_room(load, env);
+}
+
+/* An archived environment comes into memory only while it has unfinished runs, which must
+ * end. NULL: it has none. */
+static struct environment *environment_of_page(const struct load_runs *load)
+{
+    struct environment *env = environment_now(load);
+    if (!env && load->count) {
+        api_add_environment(load->api, load->account);
+        env = environment_now(load);
+    }
+    return env;
+}
+
+static void begin_newest(struct load_runs *load, const struct environment *env)
+{
+    load->walk = (struct store_walk){ .kind = WALK_SETTLED,
+                                      .up_to = env->applied,
+                                      .newest_first = true };
+    load->until_ms = loop_now_ms(env->loop) + NEWEST_MS;
+    walk_page(load);
+}
+
+static void begin_taking(struct load_runs *load);
+
+static void end_page(struct load_runs *load, struct environment *env)
+{
+    load->is_taking = false;
+    if (load->is_ahead) {
+        if (load->is_read)
+            begin_taking(load);
+    } else if (load->walk.newest_first) {
+        if (go_on(load, env))
+            walk_page(load);
+        else
+            next_environment(load);
+    } else if (!load->account->archived) {
+        begin_newest(load, env);
+    } else {
+        if (env)
+            api_retire_environment(load->api, load->account);
+        next_environment(load);
+    }
+}
+
+static void take_page(struct deferred *deferred)
+{
+    struct load_runs *load = container_of(deferred, struct load_runs, taking);
+    struct environment *env = environment_of_page(load);
+    struct stint stint = loop_stint(engine_loop(load->engine));
+    while (load->taken < load->count && stint_goes_on_by(&stint, TAKEN_AT_ONCE))
+        engine_load_run(load->engine, env, &load->runs[load->taken++]);
+    if (load->taken < load->count) {
+        loop_defer(engine_loop(load->engine), deferred);
+        return;
+    }
+    free(load->runs);
+    end_page(load, env);
+}
+
+/* While a page is taken the store reads the next one: of the newest it is not known yet
+ * whether they have room. */
+static void read_ahead(struct load_runs *load)
+{
+    load->is_ahead = load->more && !load->walk.newest_first;
+    if (!load->is_ahead)
+        return;
+    load->walk.after = load->last;
+    walk_page(load);
+}
+
+/* The newest, which the store has as well, are not waited for. */
+static void begin_taking(struct load_runs *load)
+{
+    struct store_walk *walk = &load->walk;
+    load->is_read = false;
+    if (load->status == STORE_SLOW && walk->newest_first) {
+        next_environment(load);
+        return;
+    }
+    if (load->status) {
+        load->done(load, not_read(&load->why));
+        return;
+    }
+    load->is_taking = true;
+    load->runs = walk->runs;
+    load->count = walk->count;
+    load->more = walk->more;
+    load->taken = 0;
+    if (load->count)
+        load->last = load->runs[load->count - 1].rev;
+    read_ahead(load);
+    take_page(&load->taking);
+}
+
+static void on_page(struct store_walk *walk, enum store_status status)
+{
+    struct load_runs *load = container_of(walk, struct load_runs, walk);
+    load->status = status;
+    load->is_read = true;
+    if (!load->is_taking)
+        begin_taking(load);
+}
+
+static enum err take_restored(struct load_documents *documents,
+                              const struct document *document, struct failure *why)
+{
+    struct load_runs *load = container_of(documents, struct load_runs, documents);
+    return api_restore(load->api, document, why);
+}
+
+static void on_restored(struct load_documents *documents, enum err status)
+{
+    struct load_runs *load = container_of(documents, struct load_runs, documents);
+    load->why = documents->why;
+    if (status)
+        load->done(load, status);
+    else
+        next_environment(load);
+}
+
+void load_runs_begin(struct load_runs *load)
+{
+    load->taking.fn = take_page;
+    list_init(&load->taking.link);
+    for (struct account *a = NULL; (a = accounts_next(load->accounts, a));) {
+        engine_join_stored(load->engine, a->number, &a->project->stored);
+        if (!a->archived)
+            api_add_environment(load->api, a);
+    }
+    load->account = NULL;
+    load->documents = (struct load_documents){
+        .store = engine_store(load->engine),
+        .loop = engine_loop(load->engine),
+        .kinds = restored_kinds,
+        .kind_count = sizeof(restored_kinds) / sizeof(restored_kinds[0]),
+        .env = ENV_EVERY,
+        .take = take_restored,
+        .done = on_restored,
+    };
+    load_documents_begin(&load->documents);
+}

@@ -1,0 +1,135 @@
+/* remains.c - removes what is left of an environment, one small commit after the other.
+ *
+ *   any run left? ─► yes: done, retention is not through with it
+ *        │ no
+ *        ▼
+ *   each kind of document: a page of them ─► removed in one commit ─► the next page
+ *        │ none of any kind
+ *        ▼
+ *   of a deleted project: emptied; of a branch: its own document ─► forgotten
+ *
+ * The number of an environment does not come again while somebody may have a token, a cursor
+ * or a URL of it: the store remembers up to which number retention has been. */
+#include "server/gateway/remains.h"
+
+#include "base/mem.h"
+
+static void scan_next(struct remains *remains);
+
+static void finish(struct remains *remains)
+{
+    remains->done(remains);
+}
+
+/* The change that removes a document; takes over the name. */
+static struct change removal(uint32_t env, enum document_kind kind, struct bytes *name,
+                             uint32_t version)
+{
+    return (struct change){ .kind = CHANGE_DOCUMENT,
+                            .env = env,
+                            .expected = version,
+                            .document = { .kind = kind, .env = env, .name = name } };
+}
+
+/* ---- the environment itself ---- */
+
+static void on_forgotten(struct document_write *write, enum err status)
+{
+    struct remains *remains = container_of(write, struct remains, write);
+    if (!status)
+        accounts_forget(remains->account);
+    finish(remains);
+}
+
+static void forget_account(struct remains *remains)
+{
+    struct account *account = remains->account;
+    if (account->project->deleted_at) {
+        account->emptied = true;
+        finish(remains);
+        return;
+    }
+    remains->changes[0] = removal(ENV_INSTALLATION, DOC_ENVIRONMENT,
+                                  bytes_create(slice_of(account->id)), account->version);
+    remains->write = (struct document_write){ 0 };
+    documents_write_begin(remains->engine, remains->changes, 1, &remains->write,
+                          on_forgotten);
+}
+
+/* ---- documents ---- */
+
+static void on_removed(struct document_write *write, enum err status)
+{
+    struct remains *remains = container_of(write, struct remains, write);
+    if (status || remains->stopping)
+        finish(remains);
+    else
+        scan_next(remains);
+}
+
+static void on_scanned(struct store_scan *scan, enum store_status status)
+{
+    struct remains *remains = container_of(scan, struct remains, scan);
+    bool goes_on = !status && !remains->stopping;
+    for (size_t i = 0; i < scan->count; i++) {
+        struct document *document = &scan->documents[i];
+        if (goes_on)
+            remains->changes[i] = removal(scan->env, scan->kind, bytes_ref(document->name),
+                                          document->version);
+        document_finish(document);
+    }
+    free(scan->documents);
+    remains->write = (struct document_write){ 0 };
+    if (!goes_on) {
+        finish(remains);
+    } else if (scan->count) {
+        documents_write_begin(remains->engine, remains->changes, scan->count,
+                              &remains->write, on_removed);
+    } else {
+        remains->kind++;
+        scan_next(remains);
+    }
+}
+
+static void scan_next(struct remains *remains)
+{
+    struct store *store = engine_store(remains->engine);
+    if (remains->kind == DOC_KINDS) {
+        forget_account(remains);
+        return;
+    }
+    remains->scan = (struct store_scan){ .kind = remains->kind,
+                                         .env = remains->account->number,
+                                         .limit = REMAINS_AT_ONCE,
+                                         .byte_limit = 1 << 20,
+                                         .done = on_scanned };
+    store->ops->scan(store, &remains->scan);
+}
+
+/* ---- runs ---- */
+
+static void on_walked(struct store_walk *walk, enum store_status status)
+{
+    struct remains *remains = container_of(walk, struct remains, walk);
+    size_t count = walk->count;
+    for (size_t i = 0; i < count; i++)
+        run_finish(&walk->runs[i]);
+    free(walk->runs);
+    if (status || count || remains->stopping)
+        finish(remains);
+    else
+        scan_next(remains);
+}
+
+void remains_remove(struct remains *remains)
+{
+    struct store *store = engine_store(remains->engine);
+    uint32_t number = remains->account->number;
+    remains->kind = DOC_ORGANIZATION;
+    remains->walk = (struct store_walk){ .env = number,
+                                         .kind = WALK_ALL,
+                                         .up_to = store->ops->position(store, number).seq,
+                                         .limit = 1,
+                                         .done = on_walked };
+    store->ops->walk(store, &remains->walk);
+}

@@ -1,0 +1,485 @@
+/* leading.c - one process of several on the same database leads; the others stand by.
+ *
+ *    beat: nobody leads, or who leads is dead
+ *  STANDBY ───────────────► TAKING ──all is ours──► LOADING ──loaded──► LEADING
+ *     ▲                        │                       │                   │
+ *     └──another was first, ───┤                       └─────────┬─────────┘
+ *        or nobody knows       └─ our row is gone ─┐             │ the beat says that another one
+ *                                                  ▼             │ leads; a commit was refused;
+ *                                                LOST ◄──────────┘ our row is gone
+ *
+ * A beat goes out each second, in every state, and never a second one before the first is answered:
+ * one statement a second is all that a gateway costs that has nothing to do. It says who lives
+ * (observation.h) and who leads.
+ *
+ * Self-doubt is no state: whoever leads and hears nothing of the database goes on trying, and goes
+ * on leading when it hears that nothing has changed. It only answers nobody meanwhile.
+ *
+ * LOST is the end: what this process has in memory may be old, so it is thrown away as a whole, and
+ * the gateway begins anew.
+ *
+ * LEFT is the end of a drain: LEADING ──hand over──► LEFT. The row of this process is removed, so
+ * that a gateway that stands by takes the lead at once, and no beat follows.
+ *
+ * The leader also removes the rows of gateways that have been dead for an hour. */
+#include "store/lead/leading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "store/lead/observation.h"
+
+enum state { STANDBY, TAKING, LOADING, LEADING, LEFT, LOST };
+
+enum {
+    CLOCK_TOLD_MS = 1000, /* so far off the database's clock is said */
+    CLOCK_LEADS_MS =
+        30000, /* so far off does not begin to lead: deadlines would be nonsense */
+    FORGET_MS = 60 * 60 * 1000,
+    FORGET_AT_ONCE = 32,
+};
+
+struct leading {
+    struct loop *loop;
+    struct store *store;
+    struct leading_options options;
+    struct observation observation;
+    enum state state;
+    bool stopped, draining;
+    bool moved; /* a commit has found that somebody else leads; the next beat says who */
+    struct timer timer; /* of the next beat */
+    uint32_t beat_kind;
+    struct store_beat beat;
+    uint64_t
+        me; /* our number, as the last answer said; beat.me is 0 until its answer comes */
+    bool beating;
+    bool beat_again;          /* when the one in flight is answered */
+    bool asks_successor;      /* the answer that leading_drain asked for is still to come */
+    struct timer doubt_timer; /* of a leader, until it doubts */
+    uint32_t doubt_kind;
+    bool in_doubt;                /* on_doubt was called, and on_certain was not */
+    int64_t beat_sent_ms, off_ms; /* how far our wall clock is ahead of the database's */
+    bool clock_told, silence_told, standby_told;
+    uint64_t
+        last_leader; /* as the last beat in STANDBY said; 0: none led, or there was none */
+    struct store_lead lead;
+    struct store_gateway dead; /* the leader before us, for lead */
+    struct store_leave leave;
+    void (*on_left)(void *owner);
+    struct store_forget forget;
+    struct store_gateway forgotten[FORGET_AT_ONCE]; /* of forget */
+    bool forgetting;
+    const char *lost; /* the reason */
+    bool lost_for_good;
+    struct deferred turn; /* tells the owner */
+};
+
+/* ---- the end ---- */
+
+static void lose(struct leading *leading, const char *reason, bool for_good)
+{
+    if (leading->state == LOST || leading->state == LEFT || leading->stopped)
+        return;
+    leading->state = LOST;
+    leading->lost = reason;
+    leading->lost_for_good = for_good;
+    log_warn("the lead is lost", "reason", reason, NULL);
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
+    loop_defer(leading->loop, &leading->turn);
+}
+
+static void on_turn(struct deferred *turn)
+{
+    struct leading *leading = container_of(turn, struct leading, turn);
+    struct leading_options *options = &leading->options;
+    if (leading->state == LOST) {
+        options->on_lost(options->owner, leading->lost, leading->lost_for_good);
+        return;
+    }
+    options->on_taken(options->owner);
+}
+
+static bool has_namesake(const struct leading *leading)
+{
+    const struct store_beat *beat = &leading->beat;
+    for (size_t i = 0; i < beat->gateway_count; i++)
+        if (beat->gateways[i].id != beat->me &&
+            strcmp(beat->gateways[i].name, leading->options.name) == 0)
+            return true;
+    return false;
+}
+
+/* Our own row is gone, and the answer says who else there is. */
+static void lose_row(struct leading *leading)
+{
+    if (has_namesake(leading))
+        lose(leading,
+             "another gateway has begun under the same name: give each its own "
+             "--gateway-name",
+             true);
+    else
+        lose(leading, "this gateway was taken for dead", false);
+}
+
+/* ---- taking ---- */
+
+static void on_taken(struct store_lead *lead, enum store_status status)
+{
+    struct leading *leading = container_of(lead, struct leading, lead);
+    if (leading->stopped || leading->state != TAKING)
+        return;
+    if (status == STORE_OK) {
+        leading->state = LOADING;
+        log_info("leads", "before", leading->dead.id ? leading->dead.name : "nobody", NULL);
+        loop_defer(leading->loop, &leading->turn);
+    } else {
+        leading->state = STANDBY;
+    }
+}
+
+static void take(struct leading *leading, uint64_t leader)
+{
+    const struct store_gateway *dead = observation_find(&leading->observation, leader);
+    leading->dead = dead ? *dead : (struct store_gateway){ 0 };
+    leading->state = TAKING;
+    leading->lead = (struct store_lead){ .dead = &leading->dead,
+                                         .dead_count = dead != NULL,
+                                         .done = on_taken };
+    leading->store->ops->lead(leading->store, &leading->lead);
+}
+
+/* ---- what a beat says, by the state ---- */
+
+static bool clock_allows(const struct leading *leading)
+{
+    return llabs(leading->off_ms) <= CLOCK_LEADS_MS;
+}
+
+/* The beat that finds the leader dead comes when it is, and not up to a second later. */
+static void beat_sooner(struct leading *leading, int64_t in_ms)
+{
+    int64_t due_in_ms =
+        leading->beat_sent_ms + leading->options.beat_ms - loop_boot_ms(leading->loop);
+    if (in_ms >= due_in_ms)
+        return;
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    loop_set_timer(leading->loop, &leading->timer, leading->beat_kind, in_ms);
+}
+
+static void consider(struct leading *leading)
+{
+    uint64_t leader = leading->beat.leader, before = leading->last_leader;
+    int64_t dead_in_ms = 0;
+    leading->last_leader = leader;
+    if (before && leader && leader != before && leader != leading->beat.me)
+        leading->options.on_other_leads(leading->options.owner);
+    if (leader && leader != leading->beat.me &&
+        observation_find(&leading->observation, leader))
+        dead_in_ms =
+            observation_dead_in(&leading->observation, leader, loop_boot_ms(leading->loop));
+    if (dead_in_ms)
+        beat_sooner(leading, dead_in_ms);
+    else if (!leading->draining && clock_allows(leading))
+        take(leading, leader);
+}
+
+static void look_on(struct leading *leading)
+{
+    (void)leading;
+}
+
+static void check(struct leading *leading)
+{
+    if (leading->beat.leader != leading->beat.me)
+        lose(leading, "the database says that another gateway leads", false);
+}
+
+static void on_forgotten(struct store_forget *forget, enum store_status status)
+{
+    struct leading *leading = container_of(forget, struct leading, forget);
+    leading->forgetting = false;
+    if (!status)
+        log_info("rows of dead gateways removed", "gateways",
+                 log_number((int64_t)forget->dead_count), NULL);
+}
+
+static void forget_dead(struct leading *leading)
+{
+    int64_t forget_ms = leading->options.forget_ms ? leading->options.forget_ms : FORGET_MS;
+    if (leading->forgetting || leading->state != LEADING)
+        return;
+    size_t count = observation_still_for(&leading->observation, leading->beat.me, forget_ms,
+                                         loop_boot_ms(leading->loop), leading->forgotten,
+                                         FORGET_AT_ONCE);
+    if (!count)
+        return;
+    leading->forgetting = true;
+    leading->forget = (struct store_forget){ .dead = leading->forgotten,
+                                             .dead_count = count,
+                                             .done = on_forgotten };
+    leading->store->ops->forget(leading->store, &leading->forget);
+}
+
+static void check_and_forget(struct leading *leading)
+{
+    check(leading);
+    forget_dead(leading);
+}
+
+static void (*const on_beat_in[])(struct leading *leading) = {
+    [STANDBY] = consider,         [TAKING] = look_on, [LOADING] = check,
+    [LEADING] = check_and_forget, [LEFT] = look_on,   [LOST] = look_on
+};
+
+/* ---- doubt ---- */
+
+static void watch_doubt(struct leading *leading)
+{
+    int64_t in_ms =
+        observation_doubts_in(&leading->observation, loop_boot_ms(leading->loop));
+    if (leading->state == LEADING && leading->store->ops->beat && !leading->in_doubt)
+        loop_set_timer(leading->loop, &leading->doubt_timer, leading->doubt_kind, in_ms);
+}
+
+static void begin_doubt(struct leading *leading)
+{
+    if (leading->in_doubt || leading->state != LEADING)
+        return;
+    leading->in_doubt = true;
+    leading->options.on_doubt(leading->options.owner);
+}
+
+static void on_doubt_due(struct timer *timer)
+{
+    struct leading *leading = container_of(timer, struct leading, doubt_timer);
+    if (leading_why_not(leading))
+        begin_doubt(leading);
+    else
+        watch_doubt(leading);
+}
+
+static void end_doubt(struct leading *leading)
+{
+    if (leading->in_doubt && !leading_why_not(leading)) {
+        leading->in_doubt = false;
+        leading->options.on_certain(leading->options.owner);
+    }
+    watch_doubt(leading);
+}
+
+/* ---- beating ---- */
+
+/* Read at the middle of the way there and back. */
+static void compare_clocks(struct leading *leading, int64_t now_ms)
+{
+    int64_t way = (now_ms - leading->beat_sent_ms) / 2;
+    leading->off_ms = loop_wall_ms(leading->loop) - way - leading->beat.clock_ms;
+    bool wrong = llabs(leading->off_ms) > CLOCK_TOLD_MS + way;
+    if (wrong && !leading->clock_told)
+        log_warn(
+            clock_allows(leading)
+                ? "this machine's clock and the database's differ"
+                : "this machine's clock and the database's differ too much: it does not "
+                  "begin to lead",
+            "ahead_ms", log_number(leading->off_ms), NULL);
+    leading->clock_told = wrong;
+}
+
+static void tell_silence(struct leading *leading, bool silent)
+{
+    if (silent && !leading->silence_told)
+        log_warn("the database does not answer beats", NULL);
+    if (!silent && leading->silence_told)
+        log_info("the database answers beats again", NULL);
+    leading->silence_told = silent;
+}
+
+static void tell_standby(struct leading *leading)
+{
+    if (leading->state != STANDBY || leading->standby_told)
+        return;
+    leading->standby_told = true;
+    log_info("stands by", NULL);
+    leading->options.on_standby(leading->options.owner);
+}
+
+static void beat(struct leading *leading);
+
+static void on_beaten(struct store_beat *beaten, enum store_status status)
+{
+    struct leading *leading = container_of(beaten, struct leading, beat);
+    int64_t now_ms = loop_boot_ms(leading->loop);
+    bool again = leading->beat_again;
+    leading->beating = leading->beat_again = false;
+    leading->asks_successor &= again;
+    if (leading->stopped || leading->state == LEFT)
+        return;
+    tell_silence(leading, status && status != STORE_MOVED);
+    if (status == STORE_MOVED) {
+        lose_row(leading);
+    } else if (leading->moved) {
+        lose(leading, "another gateway has taken over", false);
+    } else if (status) {
+        observation_miss(&leading->observation);
+    } else {
+        leading->me = beaten->me;
+        observation_answer(&leading->observation, leading->beat_sent_ms, now_ms, beaten);
+        compare_clocks(leading, now_ms);
+        on_beat_in[leading->state](leading);
+        end_doubt(leading);
+    }
+    tell_standby(leading);
+    if (again && (leading->state == STANDBY || leading->state == LEADING))
+        beat(leading);
+}
+
+static void beat(struct leading *leading)
+{
+    if (leading->beating)
+        return;
+    leading->beating = true;
+    leading->beat_sent_ms = loop_boot_ms(leading->loop);
+    leading->beat = (struct store_beat){ .draining = leading->draining, .done = on_beaten };
+    leading->store->ops->beat(leading->store, &leading->beat);
+}
+
+/* A beat in flight may be older than what this one is to find out: then it follows that one. */
+static void beat_at_once(struct leading *leading)
+{
+    leading->beat_again = leading->beating;
+    beat(leading);
+}
+
+static void on_beat_due(struct timer *timer)
+{
+    struct leading *leading = container_of(timer, struct leading, timer);
+    loop_set_timer(leading->loop, timer, leading->beat_kind, leading->options.beat_ms);
+    beat(leading);
+}
+
+/* Whatever the beat says, it is over: it is asked whether to begin anew. */
+static void on_moved(void *owner)
+{
+    struct leading *leading = owner;
+    if (leading->stopped || leading->moved || leading->state == LEFT)
+        return;
+    leading->moved = true;
+    begin_doubt(leading);
+    beat(leading);
+}
+
+/* The lead may be free. */
+static void on_left(void *owner)
+{
+    struct leading *leading = owner;
+    if (!leading->stopped && leading->state == STANDBY)
+        beat_at_once(leading);
+}
+
+/* ---- beginning and end ---- */
+
+struct leading *leading_create(struct loop *loop, struct store *store,
+                               const struct leading_options *options)
+{
+    struct leading *leading = mem_new(struct leading);
+    leading->loop = loop;
+    leading->store = store;
+    leading->options = *options;
+    leading->turn.fn = on_turn;
+    list_init(&leading->turn.link);
+    leading->beat_kind = timers_kind(loop_timers(loop), on_beat_due);
+    leading->doubt_kind = timers_kind(loop_timers(loop), on_doubt_due);
+    observation_init(&leading->observation, options->dead_ms, options->beat_ms,
+                     loop_boot_ms(loop));
+    if (!store->ops->beat) {
+        leading->state = LOADING;
+        loop_defer(loop, &leading->turn);
+        return leading;
+    }
+    store->on_moved = on_moved;
+    store->on_left = on_left;
+    store->moved_owner = leading;
+    loop_set_timer(loop, &leading->timer, leading->beat_kind, 0);
+    return leading;
+}
+
+void leading_stop(struct leading *leading)
+{
+    leading->stopped = true;
+    loop_cancel_deferred(&leading->turn);
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
+}
+
+void leading_destroy(struct leading *leading)
+{
+    if (!leading)
+        return;
+    observation_finish(&leading->observation);
+    free(leading);
+}
+
+void leading_drain(struct leading *leading)
+{
+    leading->draining = true;
+    if (leading->state != LEADING || !leading->store->ops->leave)
+        return;
+    leading->asks_successor = true;
+    beat_at_once(leading);
+}
+
+bool leading_asks_successor(const struct leading *leading)
+{
+    return leading->asks_successor && leading->state == LEADING && !leading->moved;
+}
+
+bool leading_has_successor(const struct leading *leading)
+{
+    return leading->store->ops->leave && leading->state == LEADING && !leading->moved &&
+           observation_has_other(&leading->observation, leading->me,
+                                 loop_boot_ms(leading->loop));
+}
+
+static void on_given_up(struct store_leave *leave, enum store_status status)
+{
+    struct leading *leading = container_of(leave, struct leading, leave);
+    if (status)
+        log_warn("cannot hand over the lead; another gateway takes it after dead-after",
+                 NULL);
+    else
+        log_info("lead handed over", NULL);
+    if (!leading->stopped)
+        leading->on_left(leading->options.owner);
+}
+
+void leading_hand_over(struct leading *leading, void (*on_left_fn)(void *owner))
+{
+    leading->state = LEFT;
+    leading->on_left = on_left_fn;
+    timers_clear(loop_timers(leading->loop), &leading->timer);
+    timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
+    leading->leave = (struct store_leave){ .done = on_given_up };
+    leading->store->ops->leave(leading->store, &leading->leave);
+}
+
+void leading_loaded(struct leading *leading)
+{
+    if (leading->state != LOADING)
+        return;
+    leading->state = LEADING;
+    watch_doubt(leading);
+}
+
+const char *leading_why_not(const struct leading *leading)
+{
+    if (leading->state == LOADING && !leading->moved)
+        return "starting";
+    if (leading->state != LEADING || leading->moved)
+        return "standby";
+    bool silent = leading->store->ops->beat &&
+                  observation_doubts(&leading->observation, loop_boot_ms(leading->loop));
+    return silent ? "no_beat" : NULL;
+}

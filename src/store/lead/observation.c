@@ -1,0 +1,130 @@
+/* observation.c - which gateways live, without comparing anybody's clock with another's.
+ *
+ *   a leader     ──●─────●─────●──── × stopped, cut off, killed
+ *                 sent                     doubts itself 4 s after it sent the last beat that
+ *                                          was answered, and answers nobody any more
+ *   another one  ────○─────○─────○─────────────────────────● dead: 5 s after I saw it change,
+ *                                                           while my own beats were answered
+ *
+ * It is seen after it was sent, and 5 s are longer than 4 s also where clocks run wrong by a
+ * tenth: the first has stopped to answer before the second begins. That is for reads from memory
+ * alone. What is written is safe whatever clocks do, by the terms in the database.
+ *
+ * Who cannot reach the database learns nothing about others. So when an answer to my own beats
+ * was missing, everybody has all the time again. */
+#include "store/lead/observation.h"
+
+#include "base/mem.h"
+
+void observation_init(struct observation *observation, int64_t dead_ms, int64_t beat_ms,
+                      int64_t now_ms)
+{
+    *observation = (struct observation){ .dead_ms = dead_ms,
+                                         .gap_ms = 2 * beat_ms,
+                                         .sent_ms = now_ms,
+                                         .answered_ms = now_ms,
+                                         .steady_ms = INT64_MAX };
+}
+
+void observation_finish(struct observation *observation)
+{
+    free(observation->seen);
+    observation->seen = NULL;
+    observation->count = 0;
+}
+
+static const struct seen_gateway *find(const struct observation *observation, uint64_t id)
+{
+    for (size_t i = 0; i < observation->count; i++)
+        if (observation->seen[i].gateway.id == id)
+            return &observation->seen[i];
+    return NULL;
+}
+
+void observation_answer(struct observation *observation, int64_t sent_ms, int64_t now_ms,
+                        const struct store_beat *answer)
+{
+    size_t count = answer->gateway_count;
+    struct seen_gateway *seen = mem_new_array(struct seen_gateway, count);
+    for (size_t i = 0; i < count; i++) {
+        const struct store_gateway *gateway = &answer->gateways[i];
+        const struct seen_gateway *before = find(observation, gateway->id);
+        bool stood_still = before && before->gateway.beat == gateway->beat;
+        seen[i] =
+            (struct seen_gateway){ *gateway, stood_still ? before->moved_ms : now_ms };
+    }
+    free(observation->seen);
+    observation->seen = seen;
+    observation->count = count;
+    if (observation->steady_ms > now_ms ||
+        now_ms - observation->answered_ms > observation->gap_ms)
+        observation->steady_ms = now_ms;
+    observation->sent_ms = sent_ms;
+    observation->answered_ms = now_ms;
+}
+
+void observation_miss(struct observation *observation)
+{
+    observation->steady_ms = INT64_MAX;
+}
+
+const struct store_gateway *observation_find(const struct observation *observation,
+                                             uint64_t id)
+{
+    const struct seen_gateway *seen = find(observation, id);
+    return seen ? &seen->gateway : NULL;
+}
+
+int64_t observation_dead_in(const struct observation *observation, uint64_t id,
+                            int64_t now_ms)
+{
+    const struct seen_gateway *seen = find(observation, id);
+    if (!seen || observation->steady_ms > now_ms ||
+        now_ms - observation->answered_ms > observation->gap_ms)
+        return INT64_MAX;
+    int64_t since =
+        seen->moved_ms > observation->steady_ms ? seen->moved_ms : observation->steady_ms;
+    int64_t left = since + observation->dead_ms - now_ms;
+    return left > 0 ? left : 0;
+}
+
+static int64_t doubt_ms(const struct observation *observation)
+{
+    return observation->sent_ms + observation->dead_ms * 4 / 5 + 1;
+}
+
+bool observation_doubts(const struct observation *observation, int64_t now_ms)
+{
+    return now_ms >= doubt_ms(observation);
+}
+
+int64_t observation_doubts_in(const struct observation *observation, int64_t now_ms)
+{
+    int64_t left = doubt_ms(observation) - now_ms;
+    return left > 0 ? left : 0;
+}
+
+bool observation_has_other(const struct observation *observation, uint64_t me,
+                           int64_t now_ms)
+{
+    for (size_t i = 0; i < observation->count; i++) {
+        const struct store_gateway *gateway = &observation->seen[i].gateway;
+        if (gateway->id != me && !gateway->draining &&
+            observation_dead_in(observation, gateway->id, now_ms))
+            return true;
+    }
+    return false;
+}
+
+size_t observation_still_for(const struct observation *observation, uint64_t me,
+                             int64_t still_ms, int64_t now_ms,
+                             struct store_gateway *gateways, size_t most)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < observation->count && count < most; i++) {
+        const struct seen_gateway *seen = &observation->seen[i];
+        if (seen->gateway.id != me && now_ms - seen->moved_ms >= still_ms)
+            gateways[count++] = seen->gateway;
+    }
+    return count;
+}

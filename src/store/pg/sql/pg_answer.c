@@ -1,0 +1,138 @@
+/* pg_answer.c - rows come as it suits the database: a page is put in order, and cut by its bytes,
+ * here. */
+#include "store/pg/sql/pg_answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "store/pg/sql/pg_rows.h"
+
+void pg_answer_load(struct store_load *req, const PGresult *answer)
+{
+    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
+    if (req->status)
+        return;
+    if (req->is_document) {
+        req->document = pg_rows_read_document(answer, 0, req->kind);
+        return;
+    }
+    req->env = (uint32_t)pg_rows_number(answer, 0, 0);
+    pg_rows_read_run(answer, 0, 1, STORE_PACKETS, &req->run);
+}
+
+void pg_answer_piece(struct store_piece *req, const PGresult *answer)
+{
+    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
+    if (req->status)
+        return;
+    uint64_t seq = (uint64_t)pg_rows_number(answer, 0, 0);
+    if (req->seq && req->seq != seq)
+        req->status = STORE_LOST;
+    else
+        req->piece = bytes_create(pg_rows_bytes(answer, 0, 2));
+    req->seq = seq;
+    req->total = (size_t)pg_rows_number(answer, 0, 1);
+}
+
+/* What a page brings: runs until they exceed the bytes, and whether there are more. */
+struct pg_found {
+    struct run *runs;
+    size_t count;
+    bool more;
+    uint64_t seq;
+};
+
+typedef int run_order_fn(const void *run, const void *other);
+
+static int newest_id_first(const void *run, const void *other)
+{
+    return strcmp(((const struct run *)other)->id, ((const struct run *)run)->id);
+}
+
+static int oldest_rev_first(const void *run, const void *other)
+{
+    uint64_t left = ((const struct run *)run)->rev,
+             right = ((const struct run *)other)->rev;
+    return (left > right) - (left < right);
+}
+
+static int newest_rev_first(const void *run, const void *other)
+{
+    return oldest_rev_first(other, run);
+}
+
+/* How many runs there are until they exceed the bytes; the others are finished. */
+static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
+{
+    size_t kept = 0, bytes = 0;
+    for (; kept < count && !(byte_limit && bytes > byte_limit); kept++)
+        bytes += run_packet_bytes(&runs[kept]);
+    for (size_t i = kept; i < count; i++)
+        run_finish(&runs[i]);
+    return kept;
+}
+
+/* The rows of a page come as it suits the database. */
+static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
+                                 size_t byte_limit, run_order_fn *order)
+{
+    int rows = PQntuples(answer);
+    struct pg_found page = { 0 };
+    if (rows)
+        page.seq = (uint64_t)pg_rows_number(answer, 0, 0);
+    if (!rows || PQgetisnull(answer, 0, 1))
+        return page;
+    page.runs = mem_new_array(struct run, (size_t)rows);
+    for (int row = 0; row < rows; row++)
+        pg_rows_read_run(answer, row, 2, parts, &page.runs[row]);
+    qsort(page.runs, (size_t)rows, sizeof(page.runs[0]), order);
+    page.count = cut_page(page.runs, (size_t)rows, byte_limit);
+    page.more = (size_t)pg_rows_number(answer, 0, 1) > page.count;
+    return page;
+}
+
+void pg_answer_list(struct store_list *req, const PGresult *answer)
+{
+    struct pg_found page = read_page(answer, req->parts, req->byte_limit, newest_id_first);
+    req->runs = page.runs;
+    req->count = page.count;
+    req->more = page.more;
+    req->seq = page.seq;
+    req->status = STORE_OK;
+}
+
+void pg_answer_walk(struct store_walk *req, const PGresult *answer)
+{
+    struct pg_found page =
+        read_page(answer, STORE_PACKETS, req->byte_limit,
+                  req->newest_first ? newest_rev_first : oldest_rev_first);
+    req->runs = page.runs;
+    req->count = page.count;
+    req->more = page.more;
+    req->seq = page.seq;
+    req->status = STORE_OK;
+}
+
+void pg_answer_count(struct store_count *req, const PGresult *answer)
+{
+    memset(req->counts, 0, sizeof(req->counts));
+    for (int row = 0; row < PQntuples(answer); row++) {
+        int64_t status = pg_rows_number(answer, row, 1);
+        req->seq = (uint64_t)pg_rows_number(answer, row, 0);
+        if (!PQgetisnull(answer, row, 1) && status >= 0 && status < RUN_STATUS_COUNT)
+            req->counts[status] = (uint64_t)pg_rows_number(answer, row, 2);
+    }
+    req->status = STORE_OK;
+}
+
+void pg_answer_scan(struct store_scan *req, const PGresult *answer)
+{
+    size_t rows = (size_t)PQntuples(answer);
+    req->documents = rows ? mem_new_array(struct document, rows) : NULL;
+    for (req->count = 0; req->count < rows; req->count++)
+        req->documents[req->count] =
+            pg_rows_read_document(answer, (int)req->count, req->kind);
+    req->more = req->limit && rows && (size_t)pg_rows_number(answer, 0, 4) > rows;
+    req->status = STORE_OK;
+}

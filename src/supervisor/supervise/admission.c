@@ -1,0 +1,160 @@
+/* admission.c - takes places, and keeps aside the runs that get none yet, in order. */
+#include "supervisor/supervise/admission.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervisor/runners/workload.h"
+
+enum { ASIDE_MS = 40 * 1000 /* below the shortest lease that is usual */ };
+
+/* A run for which there is no place yet. */
+struct run_aside {
+    struct run_message message;
+    struct machine_place place;
+    int64_t until_ms;
+    struct list link; // admission::aside
+};
+
+struct admission {
+    struct runner_shared *shared;
+    struct workload *workload;
+    void (*on_room)(void *owner);
+    void *owner;
+    struct list aside; // run_aside::link
+    struct timer timer;
+    uint32_t kind;
+};
+
+static void begin(struct admission *admission, struct run_message *message,
+                  const struct machine_place *place)
+{
+    if (!workload_hand_over(admission->workload, message, place))
+        runner_begin(admission->shared, message, place);
+}
+
+static bool take_place(struct admission *admission, struct run_message *message,
+                       struct machine_place *place)
+{
+    switch (place_take(admission->shared->places, place)) {
+    case PLACE_ALONE:
+        log_warn("a run is larger than the whole room: it executes alone", "run",
+                 message->run, NULL);
+        begin(admission, message, place);
+        return true;
+    case PLACE_TAKEN: begin(admission, message, place); return true;
+    case PLACE_NEVER:
+        runner_refuse(admission->shared, message,
+                      "its machine is larger than the whole room of this supervise role");
+        return true;
+    case PLACE_LATER: break;
+    }
+    return false;
+}
+
+/* ---- aside ---- */
+
+static struct run_aside *first_of(const struct admission *admission)
+{
+    return container_of(admission->aside.next, struct run_aside, link);
+}
+
+static void set_timer(struct admission *admission)
+{
+    struct loop *loop = admission->shared->loop;
+    if (list_empty(&admission->aside))
+        return;
+    int64_t left = first_of(admission)->until_ms - loop_now_ms(loop);
+    loop_set_timer(loop, &admission->timer, admission->kind, left > 0 ? left : 0);
+}
+
+static void keep_aside(struct admission *admission, struct run_message *message,
+                       const struct machine_place *place)
+{
+    struct run_aside *aside = mem_new(struct run_aside);
+    aside->message = *message;
+    aside->place = *place;
+    aside->until_ms = loop_now_ms(admission->shared->loop) + ASIDE_MS;
+    list_append(&admission->aside, &aside->link);
+    set_timer(admission);
+}
+
+static void give_back(struct admission *admission, struct run_aside *aside,
+                      const char *reason)
+{
+    list_remove(&aside->link);
+    runner_refuse(admission->shared, &aside->message, reason);
+    free(aside);
+}
+
+static void on_time(struct timer *timer)
+{
+    struct admission *admission = container_of(timer, struct admission, timer);
+    int64_t now = loop_now_ms(admission->shared->loop);
+    while (!list_empty(&admission->aside) && first_of(admission)->until_ms <= now)
+        give_back(admission, first_of(admission),
+                  "this supervise role has no room for its machine");
+    set_timer(admission);
+    admission->on_room(admission->owner);
+}
+
+/* ---- from outside ---- */
+
+struct admission *admission_create(struct runner_shared *shared, struct workload *workload,
+                                   void (*on_room)(void *owner), void *owner)
+{
+    struct admission *admission = mem_new(struct admission);
+    *admission = (struct admission){
+        .shared = shared, .workload = workload, .on_room = on_room, .owner = owner
+    };
+    list_init(&admission->aside);
+    admission->kind = timers_kind(loop_timers(shared->loop), on_time);
+    return admission;
+}
+
+void admission_destroy(struct admission *admission)
+{
+    free(admission);
+}
+
+void admission_take(struct admission *admission, struct run_message *message)
+{
+    struct machine_place place = place_of(message->cores, message->gigabytes);
+    if (!list_empty(&admission->aside) || !take_place(admission, message, &place))
+        keep_aside(admission, message, &place);
+}
+
+void admission_look(struct admission *admission)
+{
+    while (!list_empty(&admission->aside)) {
+        struct run_aside *aside = first_of(admission);
+        if (!take_place(admission, &aside->message, &aside->place))
+            break;
+        list_remove(&aside->link);
+        free(aside);
+    }
+}
+
+void admission_give_back(struct admission *admission, const char *reason)
+{
+    timers_clear(loop_timers(admission->shared->loop), &admission->timer);
+    while (!list_empty(&admission->aside))
+        give_back(admission, first_of(admission), reason);
+}
+
+unsigned admission_machines(const struct admission *admission)
+{
+    return list_empty(&admission->aside) ? places_machines(admission->shared->places) : 0;
+}
+
+bool admission_tell_room(const struct admission *admission, struct buf *out)
+{
+    double cores, gigabytes;
+    if (!places_left(admission->shared->places, &cores, &gigabytes))
+        return false;
+    buf_add_text(out, "{\"cpu\":");
+    buf_add_json_double(out, cores);
+    buf_add_text(out, ",\"memory\":");
+    buf_add_json_double(out, gigabytes);
+    buf_add_char(out, '}');
+    return true;
+}

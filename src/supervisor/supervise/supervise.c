@@ -1,0 +1,554 @@
+/* supervise.c - knows all parts of the role: makes them, tells each what it has to know of the
+ * others, and ends them.
+ *
+ *   dequeuing ─ message ─► admission ─► runner ─ its run is over ─► admission, dequeuing
+ *                  gateway_notices ─► workload ─► controllers            building */
+#include "supervisor/supervise/supervise.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/json/scan.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "net/client/trust.h"
+#include "os/process/cgroup.h"
+#include "os/process/children.h"
+#include "supervisor/runners/workload.h"
+#include "supervisor/supervise/admission.h"
+#include "supervisor/supervise/dequeuing.h"
+#include "supervisor/supervise/gateway_notices.h"
+#include "supervisor/supervise/supervise_check.h"
+#include "supervisor/versions/host.h"
+#include "supervisor/versions/tenants.h"
+#include "supervisor/versions/version_fetch.h"
+#include "supervisor/versions/version_folder.h"
+#include "supervisor/versions/version_sweep.h"
+
+enum {
+    MIB = 1 << 20,
+    WAITING_BYTES = 256 << 20, /* what a process that waits was measured to take */
+    TOKEN_LOOK_MS = 500,
+    DRAIN_LOOK_MS = 20,
+    KEEP_MS = 60 * 1000,
+    POLL_MS = 20 * 1000,
+    NAME_MAX_LEN = 64,
+    TOKEN_MAX = 4096,
+};
+
+enum supervise_phase {
+    SUPERVISE_WAITING,
+    SUPERVISE_WORKING,
+    SUPERVISE_DRAINING,
+    SUPERVISE_CLOSING
+};
+
+struct supervise {
+    const struct supervise_options *options;
+    struct supervise_events events;
+    struct loop *loop;
+    enum supervise_phase phase;
+    struct url url;
+    struct trust *trust;
+    struct places places;
+    struct runner_shared shared;
+    struct workload *workload;       /* NULL: not yet */
+    struct dequeuing *dequeuing;     /* the same */
+    struct building *building;       /* the same, and where nothing is built */
+    struct version_fetch *fetch;     /* NULL: not yet */
+    struct version_sweep *sweep;     /* the same */
+    struct gateway_notices *notices; /* the same */
+    struct admission *admission;     /* the same */
+    struct timer timer;
+    uint32_t token_kind, drain_kind;
+    int64_t drain_until; /* monotonic ms */
+    bool killed;
+    bool told_waiting;
+    char instance[NAME_MAX_LEN];
+    char *cgroup;
+};
+
+/* ---- runs ---- */
+
+/* There may be room. */
+static void look(void *owner)
+{
+    struct supervise *supervise = owner;
+    if (supervise->phase != SUPERVISE_WORKING)
+        return;
+    admission_look(supervise->admission);
+    dequeuing_look(supervise->dequeuing);
+}
+
+/* ---- events of the parts ---- */
+
+static unsigned room(void *owner)
+{
+    const struct supervise *supervise = owner;
+    return admission_machines(supervise->admission);
+}
+
+static bool tell_room(void *owner, struct buf *out)
+{
+    const struct supervise *supervise = owner;
+    return admission_tell_room(supervise->admission, out);
+}
+
+static void on_message(void *owner, struct slice text)
+{
+    struct supervise *supervise = owner;
+    struct run_message message;
+    struct failure why = { 0 };
+    if (run_message_read(text, &message, &why)) {
+        log_error("a dequeued message cannot be read", "reason", why.text, NULL);
+        if (message.run[0])
+            runner_refuse(&supervise->shared, &message, why.text);
+        return;
+    }
+    if (supervise->phase != SUPERVISE_WORKING)
+        runner_refuse(&supervise->shared, &message, "the supervise role is ending");
+    else
+        admission_take(supervise->admission, &message);
+}
+
+static void on_reach(void *owner, bool reached, const char *why)
+{
+    const struct supervise *supervise = owner;
+    if (reached)
+        log_info("the gateway answers", "url", supervise->options->url, NULL);
+    else if (supervise->phase == SUPERVISE_WORKING)
+        log_warn("the gateway does not answer as it should", "url", supervise->options->url,
+                 "reason", why ? why : "", NULL);
+}
+
+static const struct dequeuing_events dequeuing_events = { room, tell_room, on_message,
+                                                          on_reach };
+
+static void on_notices_open(void *owner)
+{
+    struct supervise *supervise = owner;
+    size_t at = 0;
+    for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
+        if (runner->has_run)
+            gateway_notices_follow(supervise->notices, runner->message.run);
+}
+
+static void on_notice(void *owner, struct slice run)
+{
+    struct supervise *supervise = owner;
+    workload_notify(supervise->workload, run);
+}
+
+static const struct gateway_notices_events notices_events = { on_notices_open, on_notice };
+
+static struct supervise *supervise_of(const struct runner *runner)
+{
+    return runner->shared->owner;
+}
+
+static void on_run(struct runner *runner)
+{
+    struct supervise *supervise = supervise_of(runner);
+    if (supervise->notices)
+        gateway_notices_follow(supervise->notices, runner->message.run);
+}
+
+static void on_done(struct runner *runner)
+{
+    look(supervise_of(runner));
+}
+
+static void on_gone(struct runner *runner)
+{
+    struct supervise *supervise = supervise_of(runner);
+    workload_forget(supervise->workload, runner);
+    if (supervise->notices && runner->has_run)
+        gateway_notices_leave(supervise->notices, runner->message.run);
+}
+
+/* ---- the end ---- */
+
+static void on_closed(void *owner)
+{
+    struct supervise *supervise = owner;
+    struct supervise_events events = supervise->events;
+    struct failure none = { 0 };
+    dequeuing_destroy(supervise->dequeuing);
+    admission_destroy(supervise->admission);
+    building_destroy(supervise->building);
+    version_fetch_destroy(supervise->fetch);
+    version_sweep_destroy(supervise->sweep);
+    children_destroy(supervise->shared.processes);
+    version_store_destroy(supervise->shared.versions);
+    table_finish(&supervise->shared.runners);
+    tenants_close(supervise->shared.tenants);
+    site_close(supervise->shared.site);
+    trust_destroy(supervise->trust);
+    free(supervise->cgroup);
+    loop_destroy(supervise->loop);
+    free(supervise);
+    log_info("stopped", NULL);
+    events.on_stopped(events.owner, &none);
+}
+
+static void on_notices_closed(void *owner)
+{
+    struct supervise *supervise = owner;
+    upward_close(supervise->shared.upward, on_closed, supervise);
+}
+
+static void on_workload_closed(void *owner)
+{
+    struct supervise *supervise = owner;
+    gateway_notices_close(supervise->notices, on_notices_closed);
+}
+
+static void kill_runners(struct supervise *supervise)
+{
+    size_t at = 0;
+    if (supervise->killed)
+        return;
+    supervise->killed = true;
+    if (supervise->shared.runners.count)
+        log_warn("runs have not finished in time: their processes are killed", "count",
+                 log_number((int64_t)supervise->shared.runners.count), NULL);
+    for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
+        runner_kill(runner);
+}
+
+static void close_parts(struct supervise *supervise)
+{
+    supervise->phase = SUPERVISE_CLOSING;
+    if (supervise->workload)
+        workload_close(supervise->workload, on_workload_closed, supervise);
+    else
+        on_closed(supervise);
+}
+
+static void on_drain(struct timer *timer)
+{
+    struct supervise *supervise = container_of(timer, struct supervise, timer);
+    bool quiet =
+        !supervise->shared.runners.count && dequeuing_is_idle(supervise->dequeuing) &&
+        building_is_idle(supervise->building) &&
+        version_store_is_idle(supervise->shared.versions) &&
+        version_sweep_is_idle(supervise->sweep) && site_is_idle(supervise->shared.site);
+    if (quiet) {
+        close_parts(supervise);
+        return;
+    }
+    if (loop_now_ms(supervise->loop) >= supervise->drain_until)
+        kill_runners(supervise);
+    loop_set_timer(supervise->loop, timer, supervise->drain_kind, DRAIN_LOOK_MS);
+}
+
+void supervise_drain(struct supervise *supervise)
+{
+    size_t at = 0;
+    if (supervise->phase == SUPERVISE_DRAINING)
+        kill_runners(supervise);
+    if (supervise->phase == SUPERVISE_WAITING) {
+        timers_clear(loop_timers(supervise->loop), &supervise->timer);
+        close_parts(supervise);
+    }
+    if (supervise->phase != SUPERVISE_WORKING)
+        return;
+    log_info("draining", "runs", log_number((int64_t)supervise->shared.runners.count),
+             NULL);
+    supervise->phase = SUPERVISE_DRAINING;
+    supervise->shared.draining = true;
+    dequeuing_stop(supervise->dequeuing);
+    building_stop(supervise->building);
+    version_store_stop(supervise->shared.versions);
+    version_sweep_stop(supervise->sweep);
+    site_stop(supervise->shared.site);
+    admission_give_back(supervise->admission, "the supervise role is ending");
+    workload_end_kept(supervise->workload);
+    for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
+        runner_ask_to_end(runner);
+    supervise->drain_until = loop_now_ms(supervise->loop) + supervise->options->drain_ms;
+    loop_set_timer(supervise->loop, &supervise->timer, supervise->drain_kind, 0);
+}
+
+/* ---- the start ---- */
+
+static void find_room(struct supervise *supervise)
+{
+    const struct supervise_options *options = supervise->options;
+    uint64_t memory = options->memory ? (uint64_t)options->memory : host_memory() / 4 * 3;
+    double cores = (double)host_cores();
+    if (*options->cores)
+        scan_number(slice_of(options->cores), &cores);
+    struct places_options room = {
+        .cpu = (uint64_t)(cores * 1000),
+        .memory = memory / MIB,
+        .runs = options->runs,
+        .processes_max =
+            options->waiting ? options->waiting : (unsigned)(memory / WAITING_BYTES),
+        .strict = options->strict,
+    };
+    places_init(&supervise->places, &room);
+    log_info("room for runs", "cpu_thousandths", log_number((int64_t)room.cpu),
+             "memory_mib", log_number((int64_t)room.memory), "processes",
+             log_number(room.processes_max), NULL);
+}
+
+static enum err find_groups(struct supervise *supervise, struct failure *why)
+{
+    const char *wanted = supervise->options->cgroup;
+    bool is_auto = strcmp(wanted, "auto") == 0;
+    enum err refused = OK;
+    if (strcmp(wanted, "off") == 0)
+        return OK;
+    if (is_auto)
+        refused = host_cgroup(&supervise->cgroup, why);
+    else
+        supervise->cgroup = mem_text(slice_of(wanted));
+    if (!refused)
+        refused = cgroup_prepare(supervise->cgroup, why);
+    if (!refused || !is_auto)
+        return refused;
+    free(supervise->cgroup);
+    supervise->cgroup = NULL;
+    log_warn("runs execute without control groups, which would limit their memory",
+             "reason", why->text, NULL);
+    return OK;
+}
+
+static void name_instance(struct supervise *supervise)
+{
+    char name[NAME_MAX_LEN] = "";
+    if (*supervise->options->instance)
+        snprintf(name, sizeof(name), "%s", supervise->options->instance);
+    else if (gethostname(name, sizeof(name) - 1) || !*name)
+        snprintf(name, sizeof(name), "supervisor");
+    for (char *c = name; *c; c++)
+        if (*c <= ' ' || *c >= 0x7f)
+            *c = '-';
+    memcpy(supervise->instance, name, sizeof(name));
+}
+
+/* Whatever asks for it, organizations are told apart as far as a range of users goes. */
+static enum err find_tenants(struct supervise *supervise, struct failure *why)
+{
+    const struct supervise_options *options = supervise->options;
+    struct runner_shared *shared = &supervise->shared;
+    bool others = *options->runner_user;
+    struct user_range users;
+    enum err refused = OK;
+    if (options->tenants)
+        refused = supervise_check_apart(shared->site, supervise->cgroup, why);
+    if (!refused && others)
+        refused = user_resolve(options->runner_user, &users, why);
+    if (refused)
+        return refused;
+    return tenants_open(site_path(shared->site), others ? &users : NULL, options->tenants,
+                        &shared->tenants, why);
+}
+
+static enum err share(struct supervise *supervise, struct failure *why)
+{
+    const struct supervise_options *options = supervise->options;
+    struct runner_shared *shared = &supervise->shared;
+    *shared = (struct runner_shared){ .loop = supervise->loop,
+                                      .places = &supervise->places,
+                                      .instance = supervise->instance,
+                                      .gateway = options->url,
+                                      .cgroup = supervise->cgroup,
+                                      .outer = options->environment,
+                                      .strict = options->strict,
+                                      .warm = options->warm > 0,
+                                      .owner = supervise,
+                                      .on_run = on_run,
+                                      .on_done = on_done,
+                                      .on_room = look,
+                                      .on_gone = on_gone };
+    runner_shared_init(shared);
+    enum err refused = site_open(supervise->loop, options->folder, &shared->site, why);
+    if (!refused && *options->runner_user)
+        refused = site_check_way(shared->site, why);
+    if (!refused)
+        refused = find_tenants(supervise, why);
+    if (refused)
+        return refused;
+    shared->processes = children_create(supervise->loop, NULL);
+    version_folder_set_unfinished_aside(site_versions(shared->site));
+    shared->versions = version_store_create(supervise->loop, site_versions(shared->site),
+                                            options->programs);
+    return OK;
+}
+
+static bool is_used(void *owner, struct slice deployment)
+{
+    const struct supervise *supervise = owner;
+    size_t at = 0;
+    for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
+        if (slice_is(deployment, runner->message.deployment))
+            return true;
+    return false;
+}
+
+static void begin_sweeping(struct supervise *supervise)
+{
+    struct version_sweep_options sweep = { .loop = supervise->loop,
+                                           .upward = supervise->shared.upward,
+                                           .site = supervise->shared.site,
+                                           .is_used = is_used,
+                                           .owner = supervise };
+    supervise->sweep = version_sweep_create(&sweep);
+}
+
+static void begin_building(struct supervise *supervise)
+{
+    const struct supervise_options *options = supervise->options;
+    const struct runner_shared *shared = &supervise->shared;
+    struct building_options building = { .loop = supervise->loop,
+                                         .upward = shared->upward,
+                                         .processes = shared->processes,
+                                         .site = shared->site,
+                                         .tenants = shared->tenants,
+                                         .sweep = supervise->sweep,
+                                         .instance = supervise->instance,
+                                         .programs = options->programs,
+                                         .outer = options->environment,
+                                         .cgroup = shared->cgroup,
+                                         .settings = options->build };
+    supervise->building = building_create(&building);
+}
+
+static void begin_fetching(struct supervise *supervise)
+{
+    const struct supervise_options *options = supervise->options;
+    const struct runner_shared *shared = &supervise->shared;
+    struct version_fetch_options fetch = { .loop = supervise->loop,
+                                           .upward = shared->upward,
+                                           .processes = shared->processes,
+                                           .site = shared->site,
+                                           .tenants = shared->tenants,
+                                           .sweep = supervise->sweep,
+                                           .programs = options->programs,
+                                           .outer = options->environment,
+                                           .cgroup = shared->cgroup,
+                                           .settings = options->build };
+    supervise->fetch = version_fetch_create(&fetch);
+    version_store_use(shared->versions, supervise->fetch);
+}
+
+static enum err begin_work(struct supervise *supervise, const char *token,
+                           struct failure *why)
+{
+    const struct supervise_options *options = supervise->options;
+    struct runner_shared *shared = &supervise->shared;
+    struct upward_options upward = { .url = &supervise->url,
+                                     .trust = supervise->trust,
+                                     .token = token,
+                                     .instance = supervise->instance };
+    struct workload_options workload = { .shared = shared,
+                                         .kept_max = options->warm,
+                                         .keep_ms = KEEP_MS,
+                                         .poll_ms = POLL_MS,
+                                         .figures = options->figures };
+    enum err refused =
+        workload_create(supervise->loop, &workload, &supervise->workload, why);
+    if (!refused)
+        refused = upward_create(supervise->loop, &upward, &shared->upward, why);
+    if (refused)
+        return refused;
+    shared->port = workload_port(supervise->workload);
+    struct gateway_notices_options notices = { .url = &supervise->url,
+                                               .trust = supervise->trust,
+                                               .credential =
+                                                   upward_credential(shared->upward) };
+    supervise->phase = SUPERVISE_WORKING;
+    supervise->admission = admission_create(shared, supervise->workload, look, supervise);
+    supervise->notices =
+        gateway_notices_create(supervise->loop, &notices, &notices_events, supervise);
+    supervise->dequeuing =
+        dequeuing_create(supervise->loop, shared->upward, &dequeuing_events, supervise);
+    begin_sweeping(supervise);
+    begin_building(supervise);
+    begin_fetching(supervise);
+    site_remove_left(shared->site);
+    log_info("supervising", "url", options->url, "folder", options->folder, "instance",
+             supervise->instance, "user",
+             *options->runner_user ? options->runner_user : "its own", NULL);
+    return OK;
+}
+
+/* ---- the token ---- */
+
+/* One line. False: it is not there yet. */
+static bool read_token(const char *path, char token[TOKEN_MAX])
+{
+    FILE *file = fopen(path, "re");
+    bool got = file && fgets(token, TOKEN_MAX, file);
+    if (file)
+        fclose(file);
+    if (got)
+        token[strcspn(token, "\r\n")] = '\0';
+    return got && *token;
+}
+
+static void on_token(struct timer *timer)
+{
+    struct supervise *supervise = container_of(timer, struct supervise, timer);
+    struct failure why = { 0 };
+    char token[TOKEN_MAX] = "";
+    bool got = read_token(supervise->options->token_file, token);
+    if (!got && !supervise->told_waiting)
+        log_info("the gateway's token for this role is waited for", "path",
+                 supervise->options->token_file, NULL);
+    supervise->told_waiting = true;
+    if (got && begin_work(supervise, token, &why))
+        log_error("the work cannot begin yet", "reason", why.text, NULL);
+    explicit_bzero(token, sizeof(token));
+    if (supervise->phase == SUPERVISE_WAITING)
+        loop_set_timer(supervise->loop, timer, supervise->token_kind, TOKEN_LOOK_MS);
+}
+
+static enum err prepare(struct supervise *supervise, struct failure *why)
+{
+    const struct supervise_options *options = supervise->options;
+    enum err refused = supervise_check(options, why);
+    if (!refused)
+        refused = url_read(slice_of(options->url), &supervise->url, why);
+    if (!refused && (supervise->url.secure || *options->ca_file))
+        refused = trust_create(*options->ca_file ? options->ca_file : NULL,
+                               &supervise->trust, why);
+    if (!refused)
+        refused = find_groups(supervise, why);
+    return refused ? refused : share(supervise, why);
+}
+
+enum err supervise_start(struct uv_loop_s *uv, const struct supervise_options *options,
+                         const struct supervise_events *events, struct supervise **out,
+                         struct failure *why)
+{
+    struct supervise *supervise = mem_new(struct supervise);
+    *supervise = (struct supervise){ .options = options,
+                                     .events = *events,
+                                     .loop = loop_create(uv) };
+    supervise->token_kind = timers_kind(loop_timers(supervise->loop), on_token);
+    supervise->drain_kind = timers_kind(loop_timers(supervise->loop), on_drain);
+    name_instance(supervise);
+    enum err refused = prepare(supervise, why);
+    if (!refused && *options->token)
+        refused = begin_work(supervise, options->token, why);
+    if (refused) {
+        children_destroy(supervise->shared.processes);
+        version_store_destroy(supervise->shared.versions);
+        tenants_close(supervise->shared.tenants);
+        site_close(supervise->shared.site);
+        trust_destroy(supervise->trust);
+        free(supervise->cgroup);
+        loop_destroy(supervise->loop);
+        free(supervise);
+        return refused;
+    }
+    find_room(supervise);
+    if (supervise->phase == SUPERVISE_WAITING)
+        loop_set_timer(supervise->loop, &supervise->timer, supervise->token_kind, 0);
+    *out = supervise;
+    return OK;
+}

@@ -1,0 +1,596 @@
+/* version_build.c - the steps of a build, each of which ends in on_step.
+ *
+ *   OPEN      the archive is opened, folder and control group made          pool
+ *   HASH      its bytes are those that were uploaded                        pool
+ *   READ      judged; answers with its texts; package.json unpacked         unpacker
+ *   JUDGE     the texts: manifest, commands, dependencies                   pool
+ *   ASK       the program that will execute it says its version             child
+ *   INSTALL   npm, if there are dependencies                                child
+ *   UNPACK    everything: npm deletes what it does not know                 unpacker
+ *   COMMANDS  one after the other                                           children
+ *   RENEW     everything again, if there were commands                      unpacker
+ *   PLACE     the manifest with its paths                                   pool
+ *   INDEX     registers the tasks with the gateway, writes index.json       child
+ *   SEAL      index.json read, folder sealed and renamed                    pool
+ *   CLEAN     what is not in its place is removed                           pool
+ *
+ * A step that fails is followed by CLEAN, and so is one that was canceled. This process hashes the
+ * archive and hands it on; only the unpacker (unpacker.h), a child like the others, reads it. */
+#include "supervisor/versions/version_build.h"
+
+#include <signal.h>
+
+#include "base/json/scan.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/work.h"
+#include "os/process/cgroup.h"
+#include "supervisor/versions/build_environment.h"
+#include "supervisor/versions/build_texts.h"
+#include "supervisor/versions/package.h"
+#include "supervisor/versions/program_version.h"
+#include "supervisor/versions/unpack_answer.h"
+#include "supervisor/versions/unpacker.h"
+#include "supervisor/versions/version_folder.h"
+
+enum {
+    MESSAGE_MAX = 512,
+    MIB = 1 << 20,
+    INDEX_MEMORY_MAX = 8192, /* MiB */
+    BUILD_OOM_SCORE = 700,   /* when memory ends: builds, then runs, then the rest */
+    OPEN_FILES = 16384,
+    PROCESSES = 8192, /* of a user, whose runs count, too */
+    GROUP_PROCESSES = 1024,
+    CPU_WEIGHT = 100, /* as one core */
+    TIMES_BUILT =
+        10, /* a version by its archive, in files and bytes: packages were added */
+};
+
+enum build_part {
+    OPEN,
+    HASH,
+    READ,
+    JUDGE,
+    ASK,
+    INSTALL,
+    UNPACK,
+    COMMANDS,
+    RENEW,
+    PLACE,
+    INDEX,
+    SEAL,
+    CLEAN
+};
+
+struct version_build {
+    const struct version_build_options *options;
+    struct version_build_task task;
+    version_build_done_fn *done;
+    void *owner;
+
+    enum build_part step;
+    bool canceled, overdue;
+    struct timer deadline;
+
+    struct work work;
+    struct failure why; /* of the step in the pool */
+    enum err status;    /* the same */
+
+    struct bundle *bundle; /* from HASH on */
+    struct version_folder folder;
+    char group[CGROUP_PATH_MAX]; /* of the children; "": none */
+    struct unpack_answer answer; /* of the step that unpacks */
+    struct build_texts texts;    /* from JUDGE on */
+    char *program;
+    struct program_version program_version;
+
+    struct process process;
+    bool runs; /* the process is there */
+    struct child_environment environment;
+    size_t command; /* the next one of COMMANDS */
+    pid_t pid;      /* of the process */
+
+    struct buf index;
+    uint64_t bytes;
+    bool failed, placed;
+    char message[MESSAGE_MAX];
+    struct buf errors;
+};
+
+static void next_step(struct version_build *build);
+
+/* ---- failures ---- */
+
+__attribute__((format(printf, 2, 3))) static void fail_build(struct version_build *build,
+                                                             const char *format, ...)
+{
+    va_list args;
+    if (build->failed)
+        return;
+    build->failed = true;
+    va_start(args, format);
+    vsnprintf(build->message, sizeof(build->message), format, args);
+    va_end(args);
+}
+
+/* A step was refused, by the pool or by the unpacker. */
+static void fail_step(struct version_build *build, enum err refused,
+                      const struct failure *why)
+{
+    fail_build(build, "%s%s", refused == ERR_STORE_FULL ? "the disk is full: " : "",
+               why->text);
+}
+
+static bool is_stopped(const struct version_build *build)
+{
+    return build->canceled || build->overdue;
+}
+
+/* ---- steps in the pool ---- */
+
+/* What limits were asked for are there, or nothing is executed. */
+static enum err make_group(struct version_build *build, struct failure *why)
+{
+    const struct version_build_options *options = build->options;
+    char name[sizeof("build-") + BUILD_ID_MAX];
+    struct cgroup_limits limits = { .memory = options->memory,
+                                    .cpu_weight = CPU_WEIGHT,
+                                    .pids = GROUP_PROCESSES };
+    if (!options->cgroup)
+        return OK;
+    snprintf(name, sizeof(name), "build-%s", build->task.job->deployment);
+    return cgroup_make(options->cgroup, name, &limits, build->group, why);
+}
+
+static enum err open_archive(struct version_build *build, struct failure *why)
+{
+    enum err refused =
+        bundle_open(build->task.archive, build->options->limits, &build->bundle, why);
+    if (!refused)
+        refused = version_folder_make(&build->folder, build->options->versions,
+                                      build->task.job->deployment, build->task.user, why);
+    return refused ? refused : make_group(build, why);
+}
+
+static enum err check_hash(struct version_build *build, struct failure *why)
+{
+    unsigned char hash[BUNDLE_HASH_LEN];
+    char text[2 * BUNDLE_HASH_LEN + 1];
+    enum err refused = bundle_hash(build->bundle, hash, why);
+    if (refused)
+        return refused;
+    text_to_hex(hash, sizeof(hash), text);
+    if (strcmp(text, build->task.job->archive_hash) == 0)
+        return OK;
+    return explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
+}
+
+/* For the step that installs: afterwards everything is unpacked. */
+static enum err write_package_for_bun(struct version_build *build, struct failure *why)
+{
+    const struct build_texts *texts = &build->texts;
+    struct buf text = { 0 };
+    enum err refused = OK;
+    if (build_texts_name_bun(texts) &&
+        package_without_workspaces(buf_slice(&texts->package_text), &text))
+        refused = version_folder_write_package(&build->folder, buf_slice(&text), why);
+    buf_finish(&text);
+    return refused;
+}
+
+static enum err judge(struct version_build *build, struct failure *why)
+{
+    enum err refused = build_texts_read(&build->texts, build->answer.files, why);
+    unpack_answer_finish(&build->answer);
+    return refused ? refused : write_package_for_bun(build, why);
+}
+
+static enum err place(struct version_build *build, struct failure *why)
+{
+    return version_folder_write_manifest(&build->folder,
+                                         buf_slice(&build->texts.manifest_text), why);
+}
+
+static enum err seal(struct version_build *build, struct failure *why)
+{
+    const struct build_job *job = build->task.job;
+    struct version_facts facts = { .id = job->deployment,
+                                   .version = job->version,
+                                   .content_hash = build->texts.manifest.content_hash,
+                                   .archive_hash = job->archive_hash,
+                                   .architecture = build->options->architecture,
+                                   .libc = build->options->libc,
+                                   .program = build->program };
+    const struct bundle_limits *limits = build->options->limits;
+    const struct tree_limits most = { limits->files_max * TIMES_BUILT,
+                                      limits->unpacked_max * TIMES_BUILT };
+    enum err refused = OK;
+    if (build->task.index.ptr)
+        buf_add(&build->index, build->task.index);
+    else
+        refused = version_folder_read_index(&build->folder, &build->index, why);
+    if (!refused)
+        refused = version_folder_seal(
+            &build->folder, buf_slice(&build->texts.manifest_text),
+            buf_slice(&build->index), &facts, &most, &build->work, &build->bytes, why);
+    build->placed = !refused;
+    return refused;
+}
+
+/* The next call of version_folder_remove_old removes a large folder: the builder would keep other
+ * builds waiting. */
+static enum err clean(struct version_build *build, struct failure *why)
+{
+    version_folder_finish(&build->folder);
+    version_folder_remove_old(build->options->versions, &build->work);
+    bundle_close(build->bundle);
+    if (build->group[0])
+        cgroup_remove(build->group, why); /* one that stays is empty, and used again */
+    return OK;
+}
+
+static enum err (*const pool_steps[])(struct version_build *, struct failure *) = {
+    [OPEN] = open_archive, [HASH] = check_hash, [JUDGE] = judge,
+    [PLACE] = place,       [SEAL] = seal,       [CLEAN] = clean,
+};
+
+/* ---- judging ---- */
+
+static enum err find_program(struct version_build *build, struct failure *why)
+{
+    const struct version_build_options *options = build->options;
+    const struct manifest *manifest = &build->texts.manifest;
+    struct buf warnings = { 0 };
+    enum err refused = image_needs_check(manifest, &options->image, why);
+    if (!refused)
+        refused = options->find_program(options->owner, slice_of(manifest->runtime),
+                                        &build->program, why);
+    image_needs_warn(manifest, &warnings);
+    if (manifest_is_untried(manifest))
+        buf_print(&warnings, "warning: bundles of trigger.dev %s were not tried here\n",
+                  manifest->cli_version);
+    build_output_add(build->task.output, buf_slice(&warnings));
+    buf_finish(&warnings);
+    return refused;
+}
+
+/* ---- children ---- */
+
+static bool is_unpacking(const struct version_build *build)
+{
+    return build->step == READ || build->step == UNPACK || build->step == RENEW;
+}
+
+static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
+{
+    struct version_build *build = container_of(process, struct version_build, process);
+    if (build->step == ASK && pipe != PROCESS_STDERR)
+        program_version_add(&build->program_version, text);
+    else if (is_unpacking(build) && pipe != PROCESS_STDERR)
+        unpack_answer_add(&build->answer, text);
+    else if (pipe == PROCESS_STDERR || build->step != INDEX)
+        build_output_add_error(build->task.output, text);
+    else
+        build_output_add(build->task.output, text);
+}
+
+static void name_step(const struct version_build *build, char *name, size_t size)
+{
+    if (build->step == ASK)
+        snprintf(name, size, "asking node for its version");
+    else if (build->step == INSTALL)
+        snprintf(name, size, "installing packages");
+    else if (build->step == INDEX)
+        snprintf(name, size, "indexing");
+    else if (is_unpacking(build))
+        snprintf(name, size, "unpacking the archive");
+    else
+        snprintf(name, size, "the command '%.*s'",
+                 SLICE_ARG(text_clip(
+                     slice_of(build->texts.containerfile.commands[build->command - 1]))));
+}
+
+/* Adds a possible reason after the error of a child. */
+static void add_hint(struct version_build *build, struct slice lines)
+{
+    size_t len = strlen(build->message);
+    if (build->step == INSTALL && lines.len &&
+        (memmem(lines.ptr, lines.len, "E404", 4) ||
+         memmem(lines.ptr, lines.len, " 404", 4)))
+        snprintf(
+            build->message + len, MESSAGE_MAX - len,
+            "; a package was not found: the project's .npmrc is not used here; for a "
+            "private registry set NPM_CONFIG_USERCONFIG to a file of its own, and name "
+            "that variable in --builder-env");
+    else if (build->step == INDEX)
+        program_version_hint(&build->program_version, build->texts.manifest.runtime,
+                             build->message + len, MESSAGE_MAX - len);
+    else if (is_unpacking(build) && lines.len &&
+             memmem(lines.ptr, lines.len, "out of memory", 13))
+        snprintf(build->message + len, MESSAGE_MAX - len,
+                 "; the archive takes more memory than archives within the limits need "
+                 "(%llu MiB)",
+                 (unsigned long long)(unpack_memory(build->options->limits) / MIB));
+}
+
+static void fail_child(struct version_build *build, const char *reason)
+{
+    char name[160];
+    struct slice lines = build_output_errors(build->task.output);
+    bool full = lines.len && memmem(lines.ptr, lines.len, "ENOSPC", 6);
+    bool is_first = !build->failed;
+    name_step(build, name, sizeof(name));
+    build_output_clean(lines, &build->errors);
+    fail_build(build, "%s%s failed: %s", full ? "the disk is full: " : "", name, reason);
+    if (is_first && !full)
+        add_hint(build, lines);
+}
+
+/* The answer of READ is kept for JUDGE. */
+static void take_answer(struct version_build *build)
+{
+    struct failure why = { 0 };
+    enum err refused = unpack_answer_read(&build->answer, &why);
+    if (refused == ERR_INTERNAL)
+        fail_child(build, why.text);
+    else if (refused)
+        fail_step(build, refused, &why);
+}
+
+static void on_ended(struct process *process, const struct process_end *end)
+{
+    struct version_build *build = container_of(process, struct version_build, process);
+    struct failure why = { 0 };
+    build->runs = false;
+    build->options->on_child(build->options->owner, build->pid, false);
+    child_environment_finish(&build->environment);
+    if (end->cause != PROCESS_EXITED || end->status != 0)
+        fail_child(build, end->why);
+    else if (is_unpacking(build))
+        take_answer(build);
+    else if (build->step == ASK &&
+             program_version_check(&build->program_version, build->texts.manifest.runtime,
+                                   build->program, &why))
+        fail_build(build, "%s", why.text);
+    next_step(build);
+}
+
+static const struct process_events child_events = { on_output, on_ended };
+
+/* False: it was refused, and the build has failed. */
+static bool spawn(struct version_build *build, const char *const *arguments)
+{
+    struct failure why = { 0 };
+    struct process_options options = {
+        .program = is_unpacking(build) ? UNPACKER_PROGRAM : arguments[0],
+        .arguments = arguments,
+        .environment = child_environment_list(&build->environment),
+        .directory = build->folder.new_path,
+        .input_file = is_unpacking(build) ? bundle_file(build->bundle) : 0,
+        .user = build->task.user,
+        .limits = { .open_files = OPEN_FILES,
+                    .processes = build->task.user.uid ? PROCESSES : 0 },
+        .namespaces =
+            build->options->apart ? PROCESS_NAMESPACES_ON : PROCESS_NAMESPACES_AUTO,
+        .temporary = build->options->apart ? build->task.scratch : NULL,
+        .cgroup = build->group[0] ? build->group : NULL,
+        .oom_score_adj = BUILD_OOM_SCORE,
+    };
+    build_output_forget_errors(build->task.output);
+    build->runs = process_spawn(build->options->processes, &build->process, &options,
+                                &child_events, &why) == OK;
+    if (build->runs) {
+        build->pid = process_pid(&build->process);
+        build->options->on_child(build->options->owner, build->pid, true);
+    } else {
+        child_environment_finish(&build->environment);
+        fail_child(build, why.text);
+    }
+    return build->runs;
+}
+
+/* It gets nothing in its environment. */
+static bool unpack(struct version_build *build, enum unpack_extent extent)
+{
+    const struct bundle_limits *limits = build->options->limits;
+    struct unpack_order order = { extent, *limits, unpack_memory(limits) };
+    char text[UNPACK_ORDER_MAX];
+    const char *const arguments[] = { "runcast", UNPACKER_ROLE, text, NULL };
+    unpack_order_write(&order, text);
+    unpack_answer_finish(&build->answer);
+    return spawn(build, arguments);
+}
+
+static struct build_home home_of(const struct version_build *build)
+{
+    return (struct build_home){ .directory = build->task.scratch,
+                                .program = build->program,
+                                .outer = build->options->outer,
+                                .passed = build->options->passed };
+}
+
+static bool ask_program(struct version_build *build)
+{
+    const char *const arguments[] = { build->program, "--version", NULL };
+    struct build_home home = home_of(build);
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, arguments);
+}
+
+static bool install(struct version_build *build)
+{
+    const char *scripts = build->options->no_scripts ? "--ignore-scripts" : NULL;
+    const char *const npm[] = { "npm",       "i",         "--no-audit",
+                                "--no-fund", "--no-save", "--no-package-lock",
+                                scripts,     NULL };
+    const char *const bun[] = { build->program, "install", "--production",
+                                "--no-save",    scripts,   NULL };
+    struct build_home home = home_of(build);
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, build_texts_name_bun(&build->texts) ? bun : npm);
+}
+
+static bool execute_command(struct version_build *build)
+{
+    const char *command = build->texts.containerfile.commands[build->command++];
+    const char *const arguments[] = { "sh", "-c", command, NULL };
+    struct build_home home = home_of(build);
+    struct buf line = { 0 };
+    buf_print(&line, "$ %s\n", command);
+    build_output_add(build->task.output, buf_slice(&line));
+    buf_finish(&line);
+    build_environment_install(&build->environment, &home, build->task.job);
+    return spawn(build, arguments);
+}
+
+static bool index_tasks(struct version_build *build)
+{
+    struct build_home home = home_of(build);
+    char memory[64];
+    struct buf entry = { 0 };
+    uint64_t mebibytes = build->options->memory / MIB;
+    snprintf(memory, sizeof(memory), "--max_old_space_size=%u",
+             mebibytes && mebibytes < INDEX_MEMORY_MAX ? (unsigned)mebibytes
+                                                       : INDEX_MEMORY_MAX);
+    buf_print(&entry, "%s/%s", build->folder.new_path,
+              build->texts.manifest.index_controller);
+    buf_add_char(&entry, '\0');
+    const char *const node[] = { build->program, memory, entry.ptr, NULL };
+    const char *const bun[] = { build->program, "run", entry.ptr, NULL };
+    build_environment_index(&build->environment, &home, build->task.job);
+    bool begun = spawn(build, build_texts_name_bun(&build->texts) ? bun : node);
+    buf_finish(&entry);
+    return begun;
+}
+
+/* ---- the chain ---- */
+
+static void finish(struct version_build *build)
+{
+    bool stopped = is_stopped(build) && !build->placed;
+    struct version_outcome outcome = {
+        .ok = build->placed,
+        .canceled = stopped && build->canceled,
+        .index = buf_slice(&build->index),
+        .bytes = build->bytes,
+        .error = stopped ? "TimeoutError" : "BuildError",
+        .message = stopped ? "the build was not done in its time" : build->message,
+        .errors = buf_slice(&build->errors),
+    };
+    version_build_done_fn *done = build->done;
+    timers_clear(loop_timers(build->options->loop), &build->deadline);
+    done(build->owner, &outcome);
+    unpack_answer_finish(&build->answer);
+    build_texts_finish(&build->texts);
+    buf_finish(&build->index);
+    buf_finish(&build->errors);
+    free(build->program);
+    free(build);
+}
+
+static void run_pool_step(struct work *work)
+{
+    struct version_build *build = container_of(work, struct version_build, work);
+    build->status = pool_steps[build->step](build, &build->why);
+}
+
+static void on_worked(struct work *work)
+{
+    struct version_build *build = container_of(work, struct version_build, work);
+    if (build->step == CLEAN) {
+        finish(build);
+        return;
+    }
+    if (!build->status && build->step == JUDGE)
+        build->status = find_program(build, &build->why);
+    if (build->status)
+        fail_step(build, build->status, &build->why);
+    next_step(build);
+}
+
+/* False: there is nothing to do in this step. */
+static bool run_step(struct version_build *build)
+{
+    switch (build->step) {
+    case READ: return unpack(build, UNPACK_FIRST);
+    case UNPACK: return unpack(build, UNPACK_ALL);
+    case RENEW: return build->texts.containerfile.count && unpack(build, UNPACK_ALL);
+    case ASK: return !build_texts_name_bun(&build->texts) && ask_program(build);
+    case INSTALL: return build->texts.has_dependencies && install(build);
+    case COMMANDS:
+        return build->command < build->texts.containerfile.count && execute_command(build);
+    case INDEX: return !build->task.index.ptr && index_tasks(build);
+    default: break;
+    }
+    build->why = (struct failure){ 0 };
+    build->work.run = run_pool_step;
+    build->work.done = on_worked;
+    work_begin(loop_uv(build->options->loop), &build->work,
+               build->step == CLEAN ? WORK_REMOVAL : WORK_BUILD);
+    return true;
+}
+
+static void begin_step(struct version_build *build, enum build_part step)
+{
+    build->step = step;
+    while (!run_step(build)) {
+        if (build->failed)
+            build->step = CLEAN;
+        else
+            build->step++;
+    }
+}
+
+static void next_step(struct version_build *build)
+{
+    bool ends = build->failed || (is_stopped(build) && !build->placed);
+    if (ends)
+        begin_step(build, CLEAN);
+    else if (build->step == COMMANDS)
+        begin_step(build, COMMANDS); /* the next command, if there is one */
+    else
+        begin_step(build, build->step + 1);
+}
+
+static void stop(struct version_build *build)
+{
+    if (build->step == HASH)
+        bundle_cancel(build->bundle);
+    work_stop(&build->work);
+    if (build->runs)
+        process_kill(&build->process, SIGKILL);
+}
+
+static void on_deadline(struct timer *timer)
+{
+    struct version_build *build = container_of(timer, struct version_build, deadline);
+    build->overdue = true;
+    stop(build);
+}
+
+struct version_build *version_build_begin(const struct version_build_options *options,
+                                          const struct version_build_task *task,
+                                          version_build_done_fn *done, void *owner)
+{
+    struct version_build *build = mem_new(struct version_build);
+    build->options = options;
+    build->task = *task;
+    build->done = done;
+    build->owner = owner;
+    loop_set_timer(options->loop, &build->deadline,
+                   timers_kind(loop_timers(options->loop), on_deadline),
+                   task->job->deadline_ms);
+    begin_step(build, OPEN);
+    return build;
+}
+
+void version_build_cancel(struct version_build *build)
+{
+    build->canceled = true;
+    stop(build);
+}
+
+enum version_build_step version_build_step(const struct version_build *build)
+{
+    return build->step < COMMANDS ? VERSION_BUILD_INSTALLING : VERSION_BUILD_BUILDING;
+}

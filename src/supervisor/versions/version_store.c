@@ -1,0 +1,373 @@
+/* version_store.c - reads what a version says of itself, once, and keeps a line of those that are
+ * to be fetched. */
+#include "supervisor/versions/version_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/json/members.h"
+#include "base/json/scan.h"
+#include "base/mem.h"
+#include "base/table.h"
+#include "supervisor/versions/host.h"
+#include "supervisor/versions/version_fetch.h"
+
+enum {
+    FILE_MAX = 16 << 20,
+    AGAIN_MS = 30 * 1000, /* a version that could not be fetched is not tried before */
+};
+
+/* A version that is not here. It stays for a while after it failed. */
+struct missing_version {
+    char id[MESSAGE_ID_MAX];
+    char version[MESSAGE_VERSION_MAX];
+    char hash[MESSAGE_ID_MAX];
+    char organization[MESSAGE_ID_MAX];
+    struct list wishes; // version_wish::link
+    bool failed;
+    int64_t again_ms; /* monotonic, when it has failed */
+    struct failure why;
+    struct list link; // version_store::missing
+};
+
+struct version_store {
+    struct loop *loop;
+    char *path, *programs;
+    struct table versions; /* of struct ready_version */
+    struct version_fetch *fetch;
+    struct missing_version *fetched; /* that is being fetched; NULL: none */
+    bool stopped;
+    struct list missing; // missing_version::link; in the order in which they came
+};
+
+static struct slice version_key(const void *value)
+{
+    return slice_of(((const struct ready_version *)value)->id);
+}
+
+struct version_store *version_store_create(struct loop *loop, const char *path,
+                                           const char *programs)
+{
+    struct version_store *store = mem_new(struct version_store);
+    store->loop = loop;
+    store->path = mem_text(slice_of(path));
+    store->programs = mem_text(slice_of(programs));
+    table_init(&store->versions, version_key);
+    list_init(&store->missing);
+    return store;
+}
+
+static void version_free(struct ready_version *version)
+{
+    free(version->directory);
+    free(version->entry);
+    free(version->program);
+    free(version->content_hash);
+    free(version);
+}
+
+void version_store_destroy(struct version_store *store)
+{
+    size_t at = 0;
+    if (!store)
+        return;
+    for (struct ready_version *version; (version = table_next(&store->versions, &at));)
+        version_free(version);
+    table_finish(&store->versions);
+    while (!list_empty(&store->missing))
+        free(container_of(list_take(&store->missing), struct missing_version, link));
+    free(store->path);
+    free(store->programs);
+    free(store);
+}
+
+/* ERR_NOT_FOUND: there is none. An object of JSON, else ERR_INVALID. */
+static enum err read_object(const char *directory, const char *name, struct buf *out,
+                            struct failure *why)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", directory, name);
+    buf_add_char(&path, '\0');
+    int file = open(path.ptr, O_RDONLY | O_CLOEXEC);
+    int reason = errno;
+    buf_finish(&path);
+    if (file < 0)
+        return explain(why, reason == ENOENT ? ERR_NOT_FOUND : ERR_INVALID, "%s: %s", name,
+                       strerror(reason));
+    ssize_t got = 0;
+    do {
+        out->len += (size_t)got;
+        got = read(file, buf_reserve(out, 65536), 65536);
+    } while (got > 0 && out->len < FILE_MAX);
+    close(file);
+    if (got || !scan_is_json(buf_slice(out)) || scan_type(buf_slice(out)) != SCAN_OBJECT)
+        return explain(why, ERR_INVALID, "%s of this version cannot be read", name);
+    return OK;
+}
+
+static enum err take_text(struct slice object, const char *name, char **out,
+                          struct failure *why)
+{
+    struct bytes *text = members_text(object, name);
+    bool right = text && text->len && !memchr(text->data, 0, text->len);
+    if (right)
+        *out = mem_text(bytes_slice(text));
+    bytes_unref(text);
+    return right ? OK
+                 : explain(why, ERR_INVALID, "build.json of this version has no %s", name);
+}
+
+/* Absolute, and below the version's own folder. */
+static bool is_inside(const char *path, const char *directory)
+{
+    size_t len = strlen(directory);
+    return strncmp(path, directory, len) == 0 && path[len] == '/' && !strstr(path, "/../");
+}
+
+static enum err read_build(const struct version_store *store, struct ready_version *version,
+                           struct failure *why)
+{
+    struct buf text = { 0 };
+    char *runtime = NULL;
+    enum err refused = read_object(version->directory, "build.json", &text, why);
+    if (refused == ERR_NOT_FOUND)
+        explain(why, ERR_NOT_FOUND, "this version is not here");
+    if (!refused)
+        refused =
+            take_text(buf_slice(&text), "runControllerEntryPoint", &version->entry, why);
+    if (!refused && !is_inside(version->entry, version->directory))
+        refused = explain(why, ERR_INVALID,
+                          "build.json of this version names a controller outside of it");
+    if (!refused)
+        refused = take_text(buf_slice(&text), "contentHash", &version->content_hash, why);
+    if (!refused)
+        refused = take_text(buf_slice(&text), "runtime", &runtime, why);
+    if (!refused)
+        refused = host_program(store->programs, slice_of(runtime), &version->program, why);
+    free(runtime);
+    buf_finish(&text);
+    return refused;
+}
+
+static enum err compare(struct slice object, const char *name, const char *here,
+                        struct failure *why)
+{
+    struct bytes *text = members_text(object, name);
+    enum err refused = OK;
+    if (text && !slice_is(bytes_slice(text), here))
+        refused = explain(why, ERR_RULE,
+                          "this version was built for %s %.40s, and this machine has %s",
+                          name, text->data, here);
+    bytes_unref(text);
+    return refused;
+}
+
+/* A version without it was put here by hand. */
+static enum err read_origin(const struct ready_version *version,
+                            const struct run_message *message, struct failure *why)
+{
+    struct buf text = { 0 };
+    enum err refused = read_object(version->directory, "runcast.json", &text, why);
+    struct slice object = buf_slice(&text);
+    if (!refused)
+        refused = compare(object, "architecture", host_architecture(), why);
+    if (!refused)
+        refused = compare(object, "libc", host_libc(), why);
+    struct bytes *hash = refused ? NULL : members_text(object, "sha256");
+    if (hash && message->version_hash[0] &&
+        !slice_is(bytes_slice(hash), message->version_hash))
+        refused = explain(why, ERR_RULE, "what is here is not this version");
+    bytes_unref(hash);
+    buf_finish(&text);
+    return refused == ERR_NOT_FOUND ? OK : refused;
+}
+
+static enum err load(struct version_store *store, const struct run_message *message,
+                     const struct ready_version **out, struct failure *why)
+{
+    struct ready_version *version =
+        table_find(&store->versions, slice_of(message->deployment));
+    struct buf directory = { 0 };
+    if (version) {
+        *out = version;
+        return OK;
+    }
+    version = mem_new(struct ready_version);
+    memcpy(version->id, message->deployment, sizeof(version->id));
+    buf_print(&directory, "%s/%s", store->path, message->deployment);
+    version->directory = mem_text(buf_slice(&directory));
+    buf_finish(&directory);
+    enum err refused = read_build(store, version, why);
+    if (!refused)
+        refused = read_origin(version, message, why);
+    if (refused) {
+        version_free(version);
+        return refused;
+    }
+    table_insert(&store->versions, version);
+    *out = version;
+    return OK;
+}
+
+/* A folder may be gone since it was read. */
+static enum err find(struct version_store *store, const struct run_message *message,
+                     const struct ready_version **out, struct failure *why)
+{
+    enum err refused = load(store, message, out, why);
+    if (refused || access((*out)->entry, F_OK) == 0)
+        return refused;
+    return explain(why, ERR_NOT_FOUND, "this version is not here any more");
+}
+
+static void on_later(struct deferred *deferred)
+{
+    struct version_wish *wish = container_of(deferred, struct version_wish, later);
+    wish->done(wish, wish->status);
+}
+
+static void tell(struct version_store *store, struct version_wish *wish)
+{
+    wish->later = (struct deferred){ .fn = on_later };
+    loop_defer(store->loop, &wish->later);
+}
+
+/* ---- what is not here ---- */
+
+static struct missing_version *find_missing(const struct version_store *store,
+                                            const char *id)
+{
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        if (!strcmp(missing->id, id))
+            return missing;
+    }
+    return NULL;
+}
+
+static void on_fetched(void *owner, enum err status, const struct failure *why);
+
+static void fetch_next(struct version_store *store)
+{
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        if (store->fetched || store->stopped || missing->failed)
+            continue;
+        struct fetched_version wanted = { .deployment = missing->id,
+                                          .version = missing->version,
+                                          .archive_hash = missing->hash,
+                                          .organization = missing->organization };
+        store->fetched = missing;
+        version_fetch_begin(store->fetch, &wanted, on_fetched, store);
+    }
+}
+
+static void tell_all(struct version_store *store, struct missing_version *missing,
+                     const struct run_message *message)
+{
+    while (!list_empty(&missing->wishes)) {
+        struct version_wish *wish =
+            container_of(list_take(&missing->wishes), struct version_wish, link);
+        wish->why = missing->why;
+        wish->status =
+            missing->failed ? ERR_RULE : find(store, message, &wish->version, &wish->why);
+        tell(store, wish);
+    }
+}
+
+static void on_fetched(void *owner, enum err status, const struct failure *why)
+{
+    struct version_store *store = owner;
+    struct missing_version *missing = store->fetched;
+    struct run_message message = { 0 };
+    store->fetched = NULL;
+    missing->failed = status != OK;
+    missing->again_ms = loop_now_ms(store->loop) + AGAIN_MS;
+    missing->why = *why;
+    memcpy(message.deployment, missing->id, sizeof(missing->id));
+    memcpy(message.version_hash, missing->hash, sizeof(missing->hash));
+    tell_all(store, missing, &message);
+    if (!missing->failed) {
+        list_remove(&missing->link);
+        free(missing);
+    }
+    fetch_next(store);
+}
+
+static struct missing_version *note_missing(struct version_store *store,
+                                            const struct run_message *message)
+{
+    struct missing_version *missing = mem_new(struct missing_version);
+    memcpy(missing->id, message->deployment, sizeof(missing->id));
+    memcpy(missing->version, message->version, sizeof(missing->version));
+    memcpy(missing->hash, message->version_hash, sizeof(missing->hash));
+    memcpy(missing->organization, message->organization, sizeof(missing->organization));
+    list_init(&missing->wishes);
+    list_append(&store->missing, &missing->link);
+    return missing;
+}
+
+/* False: it was tried a moment ago, and the wish has the reason. */
+static bool await(struct version_store *store, const struct run_message *message,
+                  struct version_wish *wish)
+{
+    struct missing_version *missing = find_missing(store, message->deployment);
+    if (missing && missing->failed && missing->again_ms > loop_now_ms(store->loop)) {
+        wish->why = missing->why;
+        return false;
+    }
+    if (missing && missing->failed) {
+        list_remove(&missing->link);
+        free(missing);
+        missing = NULL;
+    }
+    if (!missing)
+        missing = note_missing(store, message);
+    list_append(&missing->wishes, &wish->link);
+    fetch_next(store);
+    return true;
+}
+
+/* ---- from outside ---- */
+
+void version_store_use(struct version_store *store, struct version_fetch *fetch)
+{
+    store->fetch = fetch;
+}
+
+void version_store_provide(struct version_store *store, const struct run_message *message,
+                           struct version_wish *wish)
+{
+    list_init(&wish->link);
+    wish->status = find(store, message, &wish->version, &wish->why);
+    bool is_missing = wish->status == ERR_NOT_FOUND || wish->status == ERR_INVALID;
+    if (is_missing && store->fetch && message->version_hash[0] &&
+        await(store, message, wish))
+        return;
+    tell(store, wish);
+}
+
+void version_store_stop(struct version_store *store)
+{
+    struct failure why = { 0 };
+    explain(&why, ERR_DRAINING, "the supervise role is ending");
+    store->stopped = true;
+    list_each (link, &store->missing) {
+        struct missing_version *missing = container_of(link, struct missing_version, link);
+        missing->why = why;
+        missing->failed = true;
+        tell_all(store, missing, NULL);
+    }
+    version_fetch_stop(store->fetch);
+}
+
+bool version_store_is_idle(const struct version_store *store)
+{
+    return !store->fetched;
+}
+
+void version_store_forget(struct version_wish *wish)
+{
+    list_remove(&wish->link);
+    loop_cancel_deferred(&wish->later);
+}

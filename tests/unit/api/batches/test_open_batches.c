@@ -1,0 +1,141 @@
+/* Batches whose items are still coming: found by environment and id, forgotten when old or
+ * in the way, however many there are. */
+#include "tests/support/world/unit.h"
+
+#include <stdio.h>
+
+#include "api/batches/open_batches.h"
+#include "api/request/rooms.h"
+#include "base/mem.h"
+#include "core/live/environment.h"
+
+enum { KB = 1000, LIMIT = 1000 * KB, MINUTE = 60 * 1000 };
+
+static struct {
+    struct loop *loop;
+    struct open_batches *open;
+    struct rooms rooms;
+    struct environment envs[3]; /* of each its number is used */
+    struct project projects[3]; /* one for each */
+} scene;
+
+static int open_scene(void **state)
+{
+    (void)state;
+    scene.loop = loop_create(NULL);
+    const struct api_options options = { .batch_memory = LIMIT + KB /* and of a batch */ };
+    rooms_init(&scene.rooms);
+    scene.open = open_batches_create(scene.loop, &scene.rooms);
+    for (uint32_t i = 0; i < 3; i++) {
+        scene.envs[i] = (struct environment){ .number = i };
+        scene.projects[i] = (struct project){ 0 };
+        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.projects[i], &options);
+    }
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    open_batches_destroy(scene.open);
+    rooms_finish(&scene.rooms);
+    loop_destroy(scene.loop);
+    return 0;
+}
+
+/* With one item of so many bytes, when it is new. */
+static struct open_batch *get(uint32_t env, const char *id, size_t bytes)
+{
+    struct open_batch *batch = open_batches_get(scene.open, &scene.envs[env], id, 2);
+    if (bytes && !batch->items[0]) {
+        assert_true(open_batches_take(scene.open, &scene.envs[env], bytes * KB));
+        batch->items[0] = mem_new(struct batch_item);
+        batch->items[0]->cost = bytes * KB;
+    }
+    return batch;
+}
+
+static bool is_open(uint32_t env, const char *id)
+{
+    return get(env, id, 0)->items[0] != NULL;
+}
+
+static void a_batch_is_found_by_its_environment_and_its_id(void **state)
+{
+    (void)state;
+    struct open_batch *one = get(1, "batch_a", 10), *two = get(2, "batch_a", 10);
+    assert_ptr_not_equal(one, two);
+    assert_ptr_equal(get(1, "batch_a", 0), one);
+    assert_ptr_equal(get(2, "batch_a", 0), two);
+    assert_false(is_open(1, "batch_b"));
+}
+
+static void room_is_made_by_the_oldest_of_the_same_environment(void **state)
+{
+    (void)state;
+    get(2, "batch_other", 900);
+    get(1, "batch_a", 400)->sealing = true;
+    get(1, "batch_b", 300);
+    get(1, "batch_c", 300);
+    assert_true(open_batches_take(scene.open, &scene.envs[1], 200 * KB));
+    assert_true(is_open(1, "batch_a")); /* its items are being committed */
+    assert_false(is_open(1, "batch_b"));
+    assert_true(is_open(1, "batch_c"));
+    assert_true(is_open(2, "batch_other"));
+    assert_false(open_batches_take(scene.open, &scene.envs[1], 700 * KB));
+    open_batches_give(scene.open, &scene.envs[1], 200 * KB);
+}
+
+/* Two with each call, so that they get fewer while one is added at most. */
+static void old_batches_are_forgotten_two_at_a_time(void **state)
+{
+    (void)state;
+    char id[ID_MAX];
+    for (int i = 0; i < 6; i++) {
+        snprintf(id, sizeof(id), "batch_%d", i);
+        get(1, id, 10);
+    }
+    loop_turn(scene.loop, 11 * MINUTE);
+    get(1, "batch_new", 10);
+    assert_true(is_open(1, "batch_5")); /* four went; used again, it is young */
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof(id), "batch_%d", i);
+        assert_false(is_open(1, id));
+    }
+    assert_true(is_open(1, "batch_new"));
+}
+
+/* An archived branch may have many, with hundreds of items each. */
+static void those_of_an_environment_are_forgotten_a_share_of_a_turn(void **state)
+{
+    char id[ID_MAX];
+    int turns = 0;
+    (void)state;
+    loop_set_budget(scene.loop, 3);
+    get(2, "batch_other", 10);
+    for (int i = 0; i < 20; i++) {
+        snprintf(id, sizeof(id), "batch_%d", i);
+        get(1, id, 10);
+    }
+    for (bool all = false; !all; turns++) {
+        loop_turn(scene.loop, 0);
+        struct stint stint = loop_stint(scene.loop);
+        all = open_batches_forget(scene.open, &scene.envs[1], &stint);
+    }
+    assert_int_equal(turns, 5);
+    assert_int_equal(rooms_of(&scene.rooms, &scene.envs[1])->batches.used, 0);
+    assert_true(is_open(2, "batch_other"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_batch_is_found_by_its_environment_and_its_id),
+        TEST(room_is_made_by_the_oldest_of_the_same_environment),
+        TEST(old_batches_are_forgotten_two_at_a_time),
+        TEST(those_of_an_environment_are_forgotten_a_share_of_a_turn),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,65 @@
+/* The table of routes: what strangers send is verified, or thrown away. */
+#include "tests/support/world/unit.h"
+
+#include "api/request/rooms.h"
+#include "api/router/dispatch.h"
+
+typedef bool rule_fn(const struct route *route);
+
+static void assert_every_route(rule_fn *rule, const char *broken)
+{
+    size_t count, wrong = 0;
+    const struct area *const *areas = api_areas(&count);
+    for (size_t i = 0; i < count; i++)
+        for (const struct route *route = areas[i]->routes; route->path; route++) {
+            if (rule(route))
+                continue;
+            print_message("%s %s\n", route->path, broken);
+            wrong++;
+        }
+    assert_int_equal(wrong, 0);
+}
+
+static bool is_verified_if_signed(const struct route *route)
+{
+    return !(route->auth & AUTH_SIGNED) == !route->signed_form;
+}
+
+/* A form without AUTH_SIGNED would verify nothing, AUTH_SIGNED without a form let nobody in. */
+static void every_signed_url_has_a_form_that_is_verified(void **state)
+{
+    (void)state;
+    assert_every_route(is_verified_if_signed, "is signed, and nobody verifies it");
+}
+
+static bool keeps_little_of_strangers(const struct route *route)
+{
+    return route->auth || route->body_limit <= STRANGER_BODY_MAX || !rooms_keep_body(route);
+}
+
+static void what_strangers_send_is_short_or_thrown_away(void **state)
+{
+    (void)state;
+    assert_every_route(keeps_little_of_strangers, "keeps what anybody sends");
+}
+
+static bool is_used_up_if_not_counted(const struct route *route)
+{
+    return !route->body_limit || rooms_keep_body(route) || route->on_body;
+}
+
+static void bodies_that_count_nowhere_are_taken_in_pieces(void **state)
+{
+    (void)state;
+    assert_every_route(is_used_up_if_not_counted, "has bodies that no room counts");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_signed_url_has_a_form_that_is_verified),
+        cmocka_unit_test(what_strangers_send_is_short_or_thrown_away),
+        cmocka_unit_test(bodies_that_count_nowhere_are_taken_in_pieces),
+    };
+    return cmocka_run_group_tests_name("signed urls", tests, NULL, NULL);
+}

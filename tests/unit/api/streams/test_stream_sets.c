@@ -1,0 +1,110 @@
+/* The streams of several environments share the room of their project, and those of an
+ * environment that goes leave memory a share of each turn. */
+#include "tests/support/world/unit.h"
+
+#include "api/request/rooms.h"
+#include "api/streams/stream_sets.h"
+#include "base/loop.h"
+
+enum { BUDGET = 1 << 20, FULL = 2000, CHUNK = 400, LONG_CHUNK = 200 * 1000 };
+
+static struct {
+    struct loop *loop;
+    struct streams *streams;
+    struct rooms rooms;
+    struct project project;     /* of all */
+    struct environment envs[4]; /* of each its number is used */
+    char text[LONG_CHUNK];
+} scene;
+
+static int open_scene(void **state)
+{
+    (void)state;
+    scene.loop = loop_create(NULL);
+    const struct api_options options = { .stream_memory = BUDGET };
+    rooms_init(&scene.rooms);
+    scene.streams = streams_create(scene.loop, &scene.rooms, BUDGET, BUDGET);
+    scene.project = (struct project){ 0 };
+    memset(scene.text, '1', sizeof(scene.text));
+    for (uint32_t i = 0; i < 4; i++) {
+        scene.envs[i] = (struct environment){ .number = i };
+        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.project, &options);
+    }
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    (void)state;
+    streams_destroy(scene.streams);
+    rooms_finish(&scene.rooms);
+    loop_destroy(scene.loop);
+    return 0;
+}
+
+static size_t bytes_of(int env)
+{
+    return streams_of(scene.streams, &scene.envs[env])->bytes;
+}
+
+static void write_chunks(int env, const char *key, int count, size_t len)
+{
+    struct stream_set *set = streams_of(scene.streams, &scene.envs[env]);
+    struct stream *stream = stream_use(set, STREAM_OUTPUT, SLICE("run_1"), slice_of(key));
+    for (int i = 0; i < count; i++)
+        streams_append(scene.streams, set, stream, STREAM_OUTPUT,
+                       (struct slice){ scene.text, len });
+    stream_release(set, stream);
+}
+
+/* Both keep their newest thousand, which is as much as the budget has room for. */
+static void fill(int env)
+{
+    write_chunks(env, "a", FULL, CHUNK);
+    write_chunks(env, "b", FULL, CHUNK);
+}
+
+static void the_largest_makes_room_for_the_others_of_its_project(void **state)
+{
+    (void)state;
+    fill(1);
+    fill(2);
+    size_t small = BUDGET / 8, before = bytes_of(1);
+    assert_true(scene.project.streams.used <= scene.project.streams.limit);
+    for (int i = 0; i < 10; i++)
+        write_chunks(3, "long", 1, LONG_CHUNK);
+    assert_true(scene.project.streams.used <= scene.project.streams.limit);
+    assert_true(bytes_of(3) > BUDGET / 2);
+    assert_true(bytes_of(1) < before);
+    assert_true(bytes_of(1) > bytes_of(2) - small && bytes_of(1) < bytes_of(2) + small);
+}
+
+static void those_of_an_environment_are_forgotten_a_share_of_a_turn(void **state)
+{
+    int turns = 0;
+    size_t before;
+    (void)state;
+    fill(1);
+    fill(2);
+    before = bytes_of(2);
+    loop_set_budget(scene.loop, 3);
+    for (bool all = false; !all; turns++) {
+        loop_turn(scene.loop, 0);
+        struct stint stint = loop_stint(scene.loop);
+        all = streams_forget(scene.streams, &scene.envs[1], &stint);
+    }
+    assert_true(turns > 5);
+    assert_int_equal(rooms_of(&scene.rooms, &scene.envs[1])->streams.used, 0);
+    assert_int_equal(scene.project.streams.used, before);
+    assert_int_equal(bytes_of(2), before);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+    const struct CMUnitTest tests[] = {
+        TEST(the_largest_makes_room_for_the_others_of_its_project),
+        TEST(those_of_an_environment_are_forgotten_a_share_of_a_turn),
+    };
+    return cmocka_run_group_tests_name("stream sets", tests, NULL, NULL);
+}

@@ -1,0 +1,102 @@
+/* What a worker's socket asks for waits in its order, and not without end. */
+#include "tests/support/world/unit.h"
+
+#include "api/worker_notices/notice_wishes.h"
+
+#define ID "run_aaaaaaaaaaaaaaaaaaaaa"
+
+static bool add(struct notice_wishes *wishes, const char *event, struct buf *ids)
+{
+    struct buf text = { 0 };
+    struct notice_packet packet;
+    buf_print(&text, "42/worker,[\"%s\",{\"version\":\"1\",\"runFriendlyIds\":[%.*s]}]",
+              event, SLICE_ARG(buf_slice(ids)));
+    assert_int_equal(notice_packet_read(buf_slice(&text), &packet), OK);
+    bool fits = notice_wishes_add(wishes, &packet);
+    buf_finish(&text);
+    buf_finish(ids);
+    return fits;
+}
+
+static void wishes_are_granted_in_their_order(void **state)
+{
+    (void)state;
+    struct notice_wishes wishes = { 0 };
+    struct notice_wish wish;
+    struct buf ids = { 0 };
+    buf_add_text(&ids, "\"" ID "\",\"" ID "b\"");
+    assert_true(add(&wishes, "run:subscribe", &ids));
+    buf_add_text(&ids, "\"" ID "\"");
+    assert_true(add(&wishes, "run:unsubscribe", &ids));
+    static const struct {
+        bool subscribe;
+        const char *id;
+    } expected[] = { { true, ID }, { true, ID "b" }, { false, ID } };
+    for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+        assert_true(notice_wishes_take(&wishes, &wish));
+        assert_int_equal(wish.subscribe, expected[i].subscribe);
+        assert_string_equal(wish.id, expected[i].id);
+    }
+    assert_false(notice_wishes_take(&wishes, &wish));
+    notice_wishes_finish(&wishes);
+}
+
+static void what_cannot_be_a_run_costs_no_look(void **state)
+{
+    (void)state;
+    struct notice_wishes wishes = { 0 };
+    struct buf ids = { 0 };
+    for (int i = 0; i < 15000; i++)
+        buf_add_text(&ids, i ? ",\"a\"" : "\"a\"");
+    assert_true(add(&wishes, "run:subscribe", &ids));
+    assert_true(notice_wishes_are_empty(&wishes));
+    notice_wishes_finish(&wishes);
+}
+
+static void who_asks_faster_than_is_looked_is_told_so(void **state)
+{
+    (void)state;
+    struct notice_wishes wishes = { 0 };
+    struct notice_wish wish;
+    for (int round = 0; round < 2; round++) { /* what was taken makes room */
+        struct buf ids = { 0 };
+        for (int i = 0; i < NOTICE_WISHES_MAX; i++)
+            buf_add_text(&ids, i ? ",\"" ID "\"" : "\"" ID "\"");
+        assert_true(add(&wishes, "run:subscribe", &ids));
+        buf_add_text(&ids, "\"" ID "\"");
+        assert_false(add(&wishes, "run:subscribe", &ids));
+        for (int i = 0; i < NOTICE_WISHES_MAX; i++)
+            assert_true(notice_wishes_take(&wishes, &wish));
+        assert_true(notice_wishes_are_empty(&wishes));
+    }
+    notice_wishes_finish(&wishes);
+}
+
+static void a_queue_that_never_becomes_empty_does_not_become_long(void **state)
+{
+    (void)state;
+    struct notice_wishes wishes = { 0 };
+    struct notice_wish wish;
+    struct buf ids = { 0 };
+    buf_add_text(&ids, "\"" ID "\"");
+    assert_true(add(&wishes, "run:subscribe", &ids));
+    for (int round = 0; round < 1000; round++) {
+        buf_add_text(&ids, "\"" ID "\"");
+        assert_true(add(&wishes, "run:subscribe", &ids));
+        assert_true(notice_wishes_take(&wishes, &wish));
+        assert_false(notice_wishes_are_empty(&wishes));
+    }
+    assert_in_range(wishes.queue.len, sizeof(wish), 4 * sizeof(wish));
+    notice_wishes_finish(&wishes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wishes_are_granted_in_their_order),
+        cmocka_unit_test(what_cannot_be_a_run_costs_no_look),
+        cmocka_unit_test(who_asks_faster_than_is_looked_is_told_so),
+        cmocka_unit_test(a_queue_that_never_becomes_empty_does_not_become_long),
+    };
+    return cmocka_run_group_tests_name("notice wishes", tests, NULL, NULL);
+}

@@ -1,0 +1,534 @@
+/* What a worker registers: read from its body, kept as a document, known to the engine. */
+#include "tests/support/world/unit.h"
+
+#include "accounts/bootstrap.h"
+#include "api/workers/registration.h"
+#include "base/json/scan.h"
+#include "base/mem.h"
+#include "core/fleet/fleet.h"
+
+/* As the route does, in pieces of that many bytes (0: whole). */
+static enum err read_in_pieces(struct slice body, size_t size, struct registration *all,
+                               struct failure *why)
+{
+    struct registration_reader reader;
+    enum err err = OK;
+    registration_reader_init(&reader);
+    while (!err && body.len) {
+        size_t len = size && size < body.len ? size : body.len;
+        err = registration_feed(&reader, (struct slice){ body.ptr, len }, why);
+        body = slice_from(body, len);
+    }
+    err = err ? err : registration_end(&reader, why);
+    while (!err && !all->worker)
+        err = registration_read_next(&reader, all, why);
+    registration_reader_finish(&reader);
+    return err;
+}
+
+static enum err registration_read(struct slice body, struct registration *all,
+                                  struct failure *why)
+{
+    return read_in_pieces(body, 0, all, why);
+}
+
+static struct registration read_body(const char *body)
+{
+    struct registration all = { 0 };
+    struct failure why = { 0 };
+    assert_true(scan_is_json(slice_of(body)));
+    if (registration_read(slice_of(body), &all, &why))
+        fail_msg("refused: %s", why.text);
+    return all;
+}
+
+#define TASK(members)                                                                      \
+    "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"" members "}]}}"
+
+static const char full[] =
+    "{\"localOnly\":true,\"engine\":\"V2\",\"metadata\":{\"packageVersion\":\"4.8.3\","
+    "\"contentHash\":\"hash-1\",\"tasks\":["
+    "{\"id\":\"plain\",\"filePath\":\"src/a.ts\",\"exportName\":\"plain\"},"
+    "{\"id\":\"full\",\"filePath\":\"src/b.ts\",\"ttl\":5400,\"maxDuration\":60,"
+    "\"queue\":{\"name\":\"mail\",\"concurrencyLimit\":2},"
+    "\"machine\":{\"preset\":\"large-1x\",\"cpu\":4},\"triggerSource\":\"schedule\","
+    "\"schedule\":{\"cron\":\"0 3 * * *\",\"timezone\":\"Asia/Tokyo\",\"window\":\"30m\","
+    "\"environments\":[\"STAGING\",\"PRODUCTION\"]},"
+    "\"retry\":{\"maxAttempts\":5,\"factor\":1.5,\"minTimeoutInMs\":300,"
+    "\"maxTimeoutInMs\":2000,\"randomize\":false,"
+    "\"outOfMemory\":{\"machine\":\"large-1x\"}}},"
+    "{\"id\":\"limited\",\"queue\":{\"concurrencyLimit\":1},\"ttl\":\"1h\",\"retry\":{}}],"
+    "\"queues\":[{\"name\":\"mail\",\"concurrencyLimit\":7},{\"name\":\"free\"}],"
+    "\"sourceFiles\":[{\"filePath\":\"src/a.ts\",\"contents\":\"eJw=\"}]}}";
+
+static void assert_text(const struct bytes *bytes, const char *expected)
+{
+    if (!expected)
+        assert_null(bytes);
+    else
+        assert_string_equal(bytes ? bytes->data : "(none)", expected);
+}
+
+static void check_full(const struct registration *all)
+{
+    const struct worker *worker = all->worker;
+    const struct worker_task *task = worker_task(worker, SLICE("full"));
+
+    assert_string_equal(worker->content_hash, "hash-1");
+    assert_int_equal(worker->task_count, 3);
+    assert_text(task->file_path, "src/b.ts");
+    assert_text(task->queue, "mail");
+    assert_text(task->ttl, "1h30m");
+    assert_int_equal(task->machine, MACHINE_LARGE_1X);
+    assert_int_equal(task->max_duration_s, 60);
+    assert_true(task->is_scheduled);
+    assert_text(task->cron, "0 3 * * *");
+    assert_text(task->timezone, "Asia/Tokyo");
+    assert_text(task->window, "30m");
+    assert_int_equal(task->schedule_in, 1u << ENVIRONMENT_STAGING | 1u << ENVIRONMENT_PROD);
+    assert_true(task->has_retry && !task->randomize);
+    assert_int_equal(task->big_machine, MACHINE_LARGE_1X);
+    assert_int_equal(task->max_attempts, 5);
+    assert_true(task->factor == 1.5);
+    assert_int_equal(task->min_timeout_ms, 300);
+    assert_int_equal(task->max_timeout_ms, 2000);
+
+    task = worker_task(worker, SLICE("plain"));
+    assert_text(task->export_name, "plain");
+    assert_text(task->queue, NULL);
+    assert_text(task->ttl, NULL);
+    assert_int_equal(task->machine, -1);
+    assert_false(task->has_retry || task->is_scheduled);
+}
+
+static void a_body_says_what_its_tasks_need(void **state)
+{
+    (void)state;
+    struct registration all = read_body(full);
+    check_full(&all);
+    registration_finish(&all);
+}
+
+static void a_partial_retry_has_the_defaults_of_the_sdk(void **state)
+{
+    (void)state;
+    struct registration all = read_body(full);
+    const struct worker_task *task = worker_task(all.worker, SLICE("limited"));
+    assert_true(task->has_retry && task->randomize);
+    assert_int_equal(task->max_attempts, 3);
+    assert_true(task->factor == 2);
+    assert_int_equal(task->min_timeout_ms, 1000);
+    assert_int_equal(task->max_timeout_ms, 60000);
+    registration_finish(&all);
+}
+
+static void a_version_comes_back_from_its_document(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct registration all = read_body(full), back = { 0 };
+    snprintf(all.worker->id, sizeof(all.worker->id), "worker_1");
+    snprintf(all.worker->version, sizeof(all.worker->version), "20261120.3");
+    all.worker->created_at = 1700000000123;
+
+    struct bytes *document = registration_write(&all);
+    assert_null(strstr(document->data, "eJw=")); /* sources are not kept */
+    assert_int_equal(registration_restore(bytes_slice(document), &back, &why), OK);
+    check_full(&back);
+    assert_string_equal(back.worker->id, "worker_1");
+    assert_string_equal(back.worker->version, "20261120.3");
+    assert_true(back.worker->created_at == 1700000000123);
+    bytes_unref(document);
+    registration_finish(&all);
+    registration_finish(&back);
+}
+
+static void the_deployment_of_a_version_comes_back_from_its_document(void **state)
+{
+    (void)state;
+    struct failure why = { 0 };
+    struct registration all = read_body(full), back = { 0 };
+    snprintf(all.worker->version, sizeof(all.worker->version), "20261120.3");
+    snprintf(all.worker->deployment, sizeof(all.worker->deployment), "deployment_1");
+    snprintf(all.worker->short_code, sizeof(all.worker->short_code), "abcd1234");
+    snprintf(all.worker->external_id, sizeof(all.worker->external_id), "ci \"7\"");
+    memset(all.worker->archive_hash, 'f', sizeof(all.worker->archive_hash) - 1);
+
+    struct bytes *document = registration_write(&all);
+    assert_int_equal(registration_restore(bytes_slice(document), &back, &why), OK);
+    check_full(&back);
+    assert_string_equal(back.worker->deployment, "deployment_1");
+    assert_string_equal(back.worker->short_code, "abcd1234");
+    assert_string_equal(back.worker->external_id, "ci \"7\"");
+    assert_string_equal(back.worker->archive_hash, all.worker->archive_hash);
+    bytes_unref(document);
+    registration_finish(&all);
+    registration_finish(&back);
+}
+
+static void a_stored_ttl_that_is_no_duration_is_none(void **state)
+{
+    (void)state;
+    static const char document[] =
+        "{\"id\":\"worker_1\",\"version\":\"20261120.3\",\"createdAt\":1700000000123,"
+        "\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\",\"ttl\":\"whenever\"},"
+        "{\"id\":\"b\",\"ttl\":\"1h\"},{\"id\":\"c\",\"ttl\":\"0s\"}]}";
+    struct registration back = { 0 };
+    struct failure why = { 0 };
+    assert_int_equal(registration_restore(slice_of(document), &back, &why), OK);
+    assert_text(back.worker->tasks[0].ttl, NULL);
+    assert_text(back.worker->tasks[1].ttl, "1h");
+    assert_text(back.worker->tasks[2].ttl, "0s");
+    registration_finish(&back);
+}
+
+static void a_damaged_document_is_refused(void **state)
+{
+    (void)state;
+    static const char *const damaged[] = {
+        "{\"id\":\"worker_1\"",
+        "{\"contentHash\":\"h\",\"tasks\":[]}",
+        "{\"id\":\"worker_1\",\"version\":\"1.1\",\"contentHash\":\"h\",\"tasks\":[]}",
+        ("{\"id\":\"w\",\"version\":\"1.1\",\"createdAt\":1,\"deployment\":{\"id\":5},"
+         "\"tasks\":[]}"),
+    };
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+        struct registration back = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(registration_restore(slice_of(damaged[i]), &back, &why),
+                         ERR_INVALID);
+        assert_null(back.worker);
+    }
+}
+
+static struct slice no_id(const struct queue_item *item)
+{
+    (void)item;
+    return SLICE("");
+}
+
+static void queues_have_the_limits_of_the_newest_version(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *queue;
+        uint32_t limit;
+    } cases[] = {
+        { "mail", 7 }, /* the queue's own entry wins over a task's */
+        { "free", UINT32_MAX },
+        { "task/limited", 1 },
+        { "task/plain", UINT32_MAX },
+    };
+    struct fleet fleet = { .workers = workers_create() };
+    struct environment env = { .fleet = &fleet };
+    struct registration all = read_body(full);
+    queues_init(&env.queues, 100, no_id);
+    queues_set_limit(&env.queues, SLICE("task/plain"), 3); /* of an older version */
+
+    registration_apply_stored(&all, &env);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(queues_figures(&env.queues, slice_of(cases[i].queue)).limit,
+                         cases[i].limit);
+    assert_string_equal(workers_current(env.fleet->workers)->content_hash, "hash-1");
+    registration_finish(&all);
+    workers_destroy(env.fleet->workers);
+    queues_finish(&env.queues);
+}
+
+static struct worker *version_with(size_t number, size_t tasks)
+{
+    struct worker *worker = mem_new(struct worker);
+    snprintf(worker->version, sizeof(worker->version), "20261120.%zu", number);
+    worker->created_at = (int64_t)number;
+    worker->tasks = mem_new_array(struct worker_task, tasks);
+    for (; worker->task_count < tasks; worker->task_count++) {
+        char id[32];
+        snprintf(id, sizeof(id), worker->task_count ? "of-%zu-%zu" : "common", number,
+                 worker->task_count);
+        worker->tasks[worker->task_count].id = bytes_create(slice_of(id));
+    }
+    worker_sort(worker);
+    return worker;
+}
+
+static void the_oldest_versions_go_when_there_are_too_many(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t versions, tasks, kept;
+    } cases[] = { { 1000, 2, 1000 }, { 1003, 2, 1000 }, { 30, 2000, 25 }, { 1, 60000, 1 } };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct workers *workers = workers_create();
+        struct worker *gone;
+        size_t oldest = 1, last = cases[i].versions;
+        char id[32];
+        for (size_t n = 1; n <= last; n++)
+            workers_add(workers, version_with(n, cases[i].tasks));
+        for (; (gone = workers_take_excess(workers, (struct workers_beside){ 0 }));
+             worker_destroy(gone))
+            assert_int_equal(gone->created_at, oldest++);
+        assert_int_equal(workers->count, cases[i].kept);
+
+        const struct worker *current = workers_current(workers);
+        assert_int_equal(current->created_at, last);
+        assert_ptr_equal(workers_task(workers, SLICE("common")),
+                         worker_task(current, SLICE("common")));
+        for (size_t n = 1; n <= last; n++) {
+            snprintf(id, sizeof(id), "of-%zu-1", n);
+            assert_int_equal(!workers_task(workers, slice_of(id)), n < oldest);
+        }
+        workers_destroy(workers);
+    }
+}
+
+static void more_tasks_or_queues_than_fit_a_turn_are_refused(void **state)
+{
+    (void)state;
+    static const char *const lists[] = { "tasks", "queues" };
+    for (size_t list = 0; list < 2; list++) {
+        for (int count = 1000; count <= 1001; count++) {
+            struct registration all = { 0 };
+            struct failure why = { 0 };
+            char wanted[64];
+            struct buf body = { 0 };
+            buf_print(&body, "{\"metadata\":{\"contentHash\":\"h\",%s\"%s\":[",
+                      list ? "\"tasks\":[]," : "", lists[list]);
+            for (int i = 0; i < count; i++)
+                buf_print(&body, "%s{\"id\":\"t%d\",\"name\":\"q%d\"}", i ? "," : "", i, i);
+            buf_add_text(&body, "]}}");
+            enum err err = registration_read(buf_slice(&body), &all, &why);
+            assert_int_equal(err, count == 1000 ? OK : ERR_INVALID);
+            snprintf(wanted, sizeof(wanted), "metadata.%s: at most 1000 are taken",
+                     lists[list]);
+            assert_string_equal(why.text, err ? wanted : "");
+            registration_finish(&all);
+            buf_finish(&body);
+        }
+    }
+}
+
+static void documents_sort_in_the_order_of_the_versions(void **state)
+{
+    (void)state;
+    static const char *const versions[] = { "20261120.1", "20261120.2", "20261120.10",
+                                            "20261121.1" };
+    struct bytes *before = NULL;
+    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
+        struct worker worker = { 0 };
+        snprintf(worker.version, sizeof(worker.version), "%s", versions[i]);
+        struct bytes *name = registration_document_name(&worker);
+        if (before)
+            assert_true(strcmp(before->data, name->data) < 0);
+        bytes_unref(before);
+        before = name;
+    }
+    bytes_unref(before);
+}
+
+static void a_mistake_is_named_with_its_place(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *body, *text;
+    } cases[] = {
+        { "{}", "metadata: must be an object" },
+        { "{\"metadata\":[]}", "metadata: must be an object" },
+        { "{\"metadata\":{\"contentHash\":\"h\"}}", "metadata.tasks: must be an array" },
+        { "{\"metadata\":{\"tasks\":[]}}",
+          "metadata.contentHash: must be a string of 1 to 127 bytes" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[1]}}",
+          "metadata.tasks[0]: must be an object" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"},{}]}}",
+          "metadata.tasks[1].id: must be a string of 1 to 256 bytes" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"},{\"id\":\"a\"}]}"
+          "}",
+          "metadata.tasks: two tasks have the id 'a': give each its own" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":{}}}",
+          "metadata.queues: must be an array" },
+        { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":[{}]}}",
+          "metadata.queues[0].name: must be a string of 1 to 256 bytes" },
+        { TASK(",\"queue\":3"), "metadata.tasks[0].queue: must be an object" },
+        { TASK(",\"queue\":{\"concurrencyLimit\":-1}"),
+          "metadata.tasks[0].concurrencyLimit: must be a number of 0 or more" },
+        { TASK(",\"retry\":[]"), "metadata.tasks[0].retry: must be an object" },
+        { TASK(",\"retry\":{\"factor\":\"2\"}"),
+          "metadata.tasks[0].factor: must be a number of 0 or more" },
+        { TASK(",\"ttl\":true"), "metadata.tasks[0].ttl: must be a number of 0 or more" },
+        { TASK(",\"ttl\":\"abc\""),
+          "metadata.tasks[0].ttl: must be a duration like \"1h42m\" or a number of "
+          "seconds" },
+        { TASK(",\"maxDuration\":-5"),
+          "metadata.tasks[0].maxDuration: must be a number of 0 or more" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct registration all = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(registration_read(slice_of(cases[i].body), &all, &why),
+                         ERR_INVALID);
+        assert_string_equal(why.text, cases[i].text);
+        assert_null(all.worker);
+    }
+}
+
+static int forget_names(void **state)
+{
+    (void)state;
+    bytes_forget_shared();
+    return 0;
+}
+
+/* ---- what is cut out of a body ---- */
+
+static void assert_slice_equal(struct slice slice, const char *expected)
+{
+    if (!slice_is(slice, expected))
+        fail_msg("%.*s, not %s", SLICE_ARG(slice), expected);
+}
+
+static const char sieved[] =
+    " { \"other\" : {\"metadata\":{\"tasks\":[{\"id\":\"no\"}]}} , "
+    "\"metadata\":{\"tasks\":3},"
+    "\"meta\\u0064ata\" : { \"sourceFiles\":[{\"id\":\"no\"},[\"}\\\"\"]], \"contentHash\" "
+    ": \"h\" ,"
+    "\"tasks\":[ {\"payloadSchema\":{\"id\":[1,{\"a\":\"]\"}]}, \"\\u0069d\":\"a\",\"x\":1,"
+    "\"retry\" : {\"maxAttempts\": 4 , \"id\":2}} ,{\"a key that is longer than any that "
+    "is used, "
+    "by so much that nobody keeps all of it, however it may be spelled: id id id id id id "
+    "id id\":"
+    "\"\",\"id\":\"b\\\\\"}],\"queues\":null,\"tail\":[]},\"last\":[{}] }";
+
+static void a_body_in_any_pieces_keeps_what_is_used(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < sizeof(sieved); size++) {
+        struct declaration declaration;
+        struct failure why = { 0 };
+        declaration_init(&declaration, 1000);
+        for (struct slice body = slice_of(sieved); body.len;) {
+            size_t len = size < body.len ? size : body.len;
+            struct slice piece = { body.ptr, len };
+            assert_int_equal(declaration_feed(&declaration, piece, &why), OK);
+            body = slice_from(body, len);
+        }
+        assert_int_equal(declaration_end(&declaration, &why), OK);
+        assert_slice_equal(declaration_part(&declaration, DECLARED_HASH), "\"h\"");
+        assert_slice_equal(declaration_part(&declaration, DECLARED_TASKS),
+                           "[{\"payloadSchema\":{\"id\":[1,{\"a\":\"]\"}]},\"id\":\"a\","
+                           "\"retry\":{\"maxAttempts\":4,\"id\":2}},"
+                           "{\"id\":\"b\\\\\"}]");
+        assert_slice_equal(declaration_part(&declaration, DECLARED_QUEUES), "null");
+        declaration_finish(&declaration);
+    }
+}
+
+static void a_body_in_pieces_is_read_like_a_whole_one(void **state)
+{
+    (void)state;
+    for (size_t size = 1; size < 100; size++) {
+        struct registration all = { 0 };
+        struct failure why = { 0 };
+        assert_int_equal(read_in_pieces(slice_of(full), size, &all, &why), OK);
+        check_full(&all);
+        registration_finish(&all);
+    }
+}
+
+/* A tree of all of it took the loop half a second. */
+static void what_is_not_used_of_a_task_is_not_kept(void **state)
+{
+    (void)state;
+    struct registration_reader reader;
+    struct failure why = { 0 };
+    registration_reader_init(&reader);
+    assert_int_equal(
+        registration_feed(&reader,
+                          SLICE("{\"metadata\":{\"contentHash\":\"h\","
+                                "\"tasks\":[{\"id\":\"a\",\"payloadSchema\":[0"),
+                          &why),
+        OK);
+    for (int i = 0; i < 10000; i++)
+        assert_int_equal(registration_feed(&reader, SLICE(",[[],{\"id\":\"\"}]"), &why),
+                         OK);
+    assert_int_equal(registration_feed(&reader, SLICE("]}]}}"), &why), OK);
+    assert_int_equal(registration_end(&reader, &why), OK);
+    assert_slice_equal(declaration_part(&reader.declaration, DECLARED_TASKS),
+                       "[{\"id\":\"a\"}]");
+    registration_reader_finish(&reader);
+}
+
+static void what_is_too_long_is_refused_as_soon_as_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *begin, *text;
+    } cases[] = {
+        { "{\"metadata\":{\"contentHash\":\"",
+          "metadata.contentHash: takes more than 16384 bytes" },
+        { "{\"metadata\":{\"tasks\":\"", "metadata.tasks: takes more than 16384 bytes" },
+        { "{\"metadata\":{\"tasks\":[{},{\"retry\":\"",
+          "metadata.tasks[1]: takes more than 16384 bytes, schemas not counted" },
+        { "{\"metadata\":{\"queues\":[\"",
+          "metadata.queues[0]: takes more than 16384 bytes, schemas not counted" },
+        { "{\"metadata\":{\"tasks\":[{\"payloadSchema\":\"", "" },
+        { "{\"metadata\":{\"", "" },
+        { "{\"", "" },
+    };
+    static char filling[16385];
+    memset(filling, 'x', sizeof(filling));
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct registration_reader reader;
+        struct failure why = { 0 };
+        struct slice more = { filling, sizeof(filling) };
+        registration_reader_init(&reader);
+        assert_int_equal(registration_feed(&reader, slice_of(cases[i].begin), &why), OK);
+        assert_int_equal(registration_feed(&reader, more, &why),
+                         cases[i].text[0] ? ERR_INVALID : OK);
+        assert_string_equal(why.text, cases[i].text);
+        registration_reader_finish(&reader);
+    }
+}
+
+/* How many turns it takes is the caller's: each step is one task or queue. */
+static void one_task_or_queue_is_read_at_a_time(void **state)
+{
+    (void)state;
+    struct registration_reader reader;
+    struct registration all = { 0 };
+    struct failure why = { 0 };
+    unsigned steps = 0;
+    registration_reader_init(&reader);
+    assert_int_equal(registration_feed(&reader, slice_of(full), &why), OK);
+    assert_int_equal(registration_end(&reader, &why), OK);
+    for (; !all.worker; steps++) {
+        size_t known = reader.worker->task_count + reader.worker->queue_count;
+        assert_int_equal(registration_read_next(&reader, &all, &why), OK);
+        struct worker *worker = all.worker ? all.worker : reader.worker;
+        assert_in_range(worker->task_count + worker->queue_count - known, 0, 2);
+    }
+    assert_in_range(steps, 5, 7);
+    registration_reader_finish(&reader);
+    registration_finish(&all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_body_says_what_its_tasks_need),
+        cmocka_unit_test(a_partial_retry_has_the_defaults_of_the_sdk),
+        cmocka_unit_test(a_version_comes_back_from_its_document),
+        cmocka_unit_test(the_deployment_of_a_version_comes_back_from_its_document),
+        cmocka_unit_test(a_stored_ttl_that_is_no_duration_is_none),
+        cmocka_unit_test(a_damaged_document_is_refused),
+        cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
+        cmocka_unit_test(the_oldest_versions_go_when_there_are_too_many),
+        cmocka_unit_test(more_tasks_or_queues_than_fit_a_turn_are_refused),
+        cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
+        cmocka_unit_test(a_mistake_is_named_with_its_place),
+        cmocka_unit_test(a_body_in_any_pieces_keeps_what_is_used),
+        cmocka_unit_test(a_body_in_pieces_is_read_like_a_whole_one),
+        cmocka_unit_test(what_is_not_used_of_a_task_is_not_kept),
+        cmocka_unit_test(what_is_too_long_is_refused_as_soon_as_it_is),
+        cmocka_unit_test(one_task_or_queue_is_read_at_a_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, forget_names);
+}

@@ -1,0 +1,86 @@
+/* What happens in an environment is counted for it and its branches, as long as there is a place. */
+#include "core/counters/figures.h"
+#include "tests/support/world/unit.h"
+
+static struct figures_table table;
+
+static int empty(void **state)
+{
+    (void)state;
+    table = (struct figures_table){ 0 };
+    return 0;
+}
+
+static void the_first_fifty_have_figures_of_their_own(void **state)
+{
+    (void)state;
+    for (uint32_t number = 1; number <= FIGURES_MAX; number++) {
+        struct figures *figures = figures_join(&table, number);
+        assert_int_equal(figures->number, number);
+        assert_int_equal(figures_place(&table, figures), number - 1);
+    }
+    struct figures *rest = figures_join(&table, FIGURES_MAX + 1);
+    assert_ptr_equal(rest, &table.rest);
+    assert_ptr_equal(figures_join(&table, FIGURES_MAX + 2), rest);
+    assert_int_equal(figures_place(&table, rest), FIGURES_MAX);
+    assert_int_equal(rest->number, 0);
+}
+
+static void branches_count_with_their_environment_as_long_as_any_is_there(void **state)
+{
+    (void)state;
+    struct figures *parent = figures_join(&table, 4), *branch = figures_join(&table, 4);
+    assert_ptr_equal(parent, branch);
+    figures_note_run(branch, -1, RUN_QUEUED);
+    figures_leave(branch);
+    assert_int_equal(figures_join(&table, 4)->triggers, 1);
+    figures_leave(parent);
+    assert_int_equal(parent->number, 4);
+    figures_leave(parent);
+    assert_int_equal(parent->number, 0);
+}
+
+/* Who counts with the rest stays there: its counts would be a burst in what was free. */
+static void a_place_that_is_free_again_is_the_next_comers(void **state)
+{
+    (void)state;
+    for (uint32_t number = 1; number <= FIGURES_MAX; number++)
+        figures_join(&table, number);
+    struct figures *rest = figures_join(&table, 60), *third = &table.first[2];
+    figures_note_run(third, -1, RUN_QUEUED);
+    figures_note_wait(third, 5);
+    figures_leave(rest);
+    assert_ptr_equal(figures_join(&table, 61), &table.rest);
+    figures_leave(third);
+    assert_ptr_equal(figures_join(&table, 62), third);
+    assert_int_equal(third->number, 62);
+    assert_int_equal(third->triggers, 0);
+    assert_int_equal(buckets_count(&third->queue_waits), 0);
+}
+
+static void a_run_counts_when_it_is_made_and_when_it_ends(void **state)
+{
+    (void)state;
+    struct figures *figures = figures_join(&table, 1);
+    figures_note_run(figures, -1, RUN_QUEUED);
+    figures_note_run(figures, RUN_QUEUED, RUN_EXECUTING);
+    figures_note_run(figures, RUN_EXECUTING, RUN_FAILED);
+    figures_note_run(figures, RUN_FAILED, RUN_FAILED); /* its metadata changed */
+    figures_note_run(figures, -1, RUN_COMPLETED);
+    assert_int_equal(figures->triggers, 2);
+    assert_int_equal(figures->ends[RUN_FAILED - RUN_CANCELED], 1);
+    assert_int_equal(figures->ends[RUN_COMPLETED - RUN_CANCELED], 1);
+    assert_int_equal(figures->ends[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(the_first_fifty_have_figures_of_their_own, empty),
+        cmocka_unit_test_setup(
+            branches_count_with_their_environment_as_long_as_any_is_there, empty),
+        cmocka_unit_test_setup(a_place_that_is_free_again_is_the_next_comers, empty),
+        cmocka_unit_test_setup(a_run_counts_when_it_is_made_and_when_it_ends, empty),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+/* Outside of dev a worker may say which runs it takes: of versions that were deployed, and of
+ * machines that it has room for; and why it will not start one that it got. */
+#include "core/engine/state.h"
+#include "core/fleet/versions.h"
+#include "core/fleet/waiting.h"
+#include "tests/support/world/calls.h"
+#include "tests/support/world/unit.h"
+
+/* A worker that waits. */
+struct waiter {
+    struct dequeue dequeue; /* first */
+    enum err status;
+    bool done;
+};
+
+static const struct dequeue_terms deployed = { .deployed_only = true };
+static const struct dequeue_terms small = { .has_room = true, .cores = 1, .gigabytes = 1 };
+
+static int create_world(void **state)
+{
+    struct world *world = world_create(&(struct world_options){ .is_prod = true });
+    register_worker(world, "20260101.1", "hello,other", 3);
+    *state = world;
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+static void on_dequeued(struct dequeue *dequeue, enum err status)
+{
+    struct waiter *waiter = container_of(dequeue, struct waiter, dequeue);
+    waiter->status = status;
+    waiter->done = true;
+}
+
+static void ask(struct world *world, struct waiter *waiter,
+                const struct dequeue_terms *terms)
+{
+    waiter->done = false;
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, terms, &waiter->dequeue,
+                                   60000, on_dequeued),
+                     OK);
+    world_settle(world);
+}
+
+static void assert_got(const struct waiter *waiter, const char *id)
+{
+    assert_true(waiter->done);
+    assert_int_equal(waiter->status, OK);
+    assert_string_equal(waiter->dequeue.command.run_id, id);
+}
+
+static void leave(struct world *world, struct waiter *waiter)
+{
+    assert_false(waiter->done);
+    dequeue_cancel(&waiter->dequeue);
+    world_settle(world);
+    assert_true(waiter->done);
+}
+
+static void assert_waits(struct world *world, const char *id, const char *reason,
+                         const char *words)
+{
+    const struct tracked *run = environment_find(world->env, slice_of(id));
+    struct waiting waiting;
+    struct buf text = { 0 };
+    waiting_look(run, NULL, &waiting);
+    assert_string_equal(waiting_name(waiting.reason), reason);
+    waiting_explain(run, &waiting, &text);
+    buf_add_char(&text, '\0');
+    assert_non_null(strstr(text.ptr, words));
+    buf_finish(&text);
+}
+
+/* A run that is queued for a machine. */
+static struct triggered trigger_for(struct world *world, enum machine machine)
+{
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    environment_find(world->env, slice_of(got.id))->run.machine = (uint8_t)machine;
+    world_pass(world, 10);
+    return got;
+}
+
+static void a_run_of_a_plain_registration_is_for_who_has_its_code(void **state)
+{
+    struct world *world = *state;
+    struct waiter supervisor, worker;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask(world, &supervisor, &deployed);
+    assert_false(supervisor.done);
+    assert_waits(world, got.id, "no_worker", "registered by a worker and not deployed");
+    ask(world, &worker, &any_run);
+    assert_got(&worker, got.id);
+    leave(world, &supervisor);
+}
+
+static void what_is_deployed_is_for_anybody_and_passes_by_what_is_not(void **state)
+{
+    struct world *world = *state;
+    struct waiter supervisor, worker;
+    struct triggered plain = trigger(world, (struct wish){ 0 });
+    world_pass(world, 10);
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci-1"));
+    struct triggered first = trigger(world, (struct wish){ .external = "ci-1" });
+    world_pass(world, 10);
+    struct triggered second = trigger(world, (struct wish){ .external = "ci-1" });
+    ask(world, &supervisor, &deployed);
+    assert_got(&supervisor, first.id);
+    ask(world, &worker, &any_run);
+    assert_got(&worker, plain.id); /* the oldest */
+    ask(world, &worker, &any_run);
+    assert_got(&worker, second.id);
+}
+
+static void a_promotion_makes_queued_runs_those_of_the_deployment(void **state)
+{
+    struct world *world = *state;
+    struct waiter supervisor;
+    struct workers *workers = world->env->fleet->workers;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask(world, &supervisor, &deployed);
+    assert_false(supervisor.done);
+    struct worker *worker = add_deployment(world, "20260101.2", "hello", "");
+    versions_deployed(world->env, worker);
+    workers_promote(workers, worker, 1);
+    fleet_changed(world->env);
+    world_settle(world);
+    assert_got(&supervisor, got.id);
+}
+
+static void a_run_is_not_given_to_who_has_no_room_for_its_machine(void **state)
+{
+    struct world *world = *state;
+    struct waiter narrow, roomy;
+    struct triggered large = trigger_for(world, MACHINE_LARGE_1X);
+    struct triggered behind = trigger_for(world, MACHINE_MICRO);
+    ask(world, &narrow, &small);
+    assert_false(narrow.done); /* and what is behind it does not overtake */
+    assert_waits(world, large.id, "room", "no room for a large-1x (4 cores, 8 GB)");
+    ask(world, &roomy, &any_run);
+    assert_got(&roomy, large.id);
+    assert_got(&narrow, behind.id);
+}
+
+static void a_machine_that_takes_all_the_room_fits(void **state)
+{
+    struct world *world = *state;
+    struct waiter exact;
+    struct triggered got = trigger_for(world, MACHINE_SMALL_2X);
+    ask(world, &exact, &small);
+    assert_got(&exact, got.id);
+}
+
+static void on_released(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+/* The one that gave it back last says why. */
+static void a_run_that_is_given_back_too_often_fails_for_that_reason(void **state)
+{
+    struct world *world = *state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    for (int i = 0; i < 12; i++) {
+        struct release op = { .reason = SLICE("this version was built for libc \"musl\"") };
+        char snapshot[64];
+        assert_string_equal(dequeue(world), got.id);
+        run_snapshot_id(run_now(world, got.id), snapshot);
+        op.snapshot = slice_of(snapshot);
+        attempt_release(world->engine, world->env, slice_of(got.id), &op, on_released);
+        world_settle(world);
+        world_pass(world, 3600 * 1000); /* the longest pause */
+    }
+    assert_status(world, got.id, RUN_SYSTEM_FAILURE);
+    assert_non_null(strstr(run_now(world, got.id)->error->data,
+                           "after it was dequeued; the last one said: this version was "
+                           "built for libc \\\"musl\\\""));
+}
+
+static void ask_as(struct world *world, struct waiter *waiter, const char *id)
+{
+    waiter->done = false;
+    assert_int_equal(dequeue_begin(world->engine, &world->env, 1, &any_run,
+                                   &waiter->dequeue, 60000, on_dequeued),
+                     OK);
+    dequeue_name_request(&waiter->dequeue, slice_of(id));
+}
+
+/* A proxy may keep the connection of a worker that has dropped its call. */
+static void who_asks_again_under_its_id_waits_once(void **state)
+{
+    struct world *world = *state;
+    static struct waiter dropped, other, again;
+    ask_as(world, &dropped, "a");
+    ask_as(world, &other, "b");
+    ask_as(world, &again, "a");
+    world_settle(world);
+    assert_true(dropped.done);
+    assert_int_equal(dropped.status, ERR_CANCELED);
+    struct triggered first = trigger(world, (struct wish){ 0 });
+    world_settle(world);
+    assert_got(&other, first.id);
+    struct triggered second = trigger(world, (struct wish){ 0 });
+    world_settle(world);
+    assert_got(&again, second.id);
+}
+
+static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **state)
+{
+    struct world *world = *state;
+    static struct waiter dropped, again;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask_as(world, &dropped, "a");
+    engine_match_now(&engine_share_of(world->env)->matching);
+    assert_true(dropped.dequeue.holding);
+    ask_as(world, &again, "a");
+    world_settle(world);
+    assert_int_equal(dropped.status, ERR_CANCELED);
+    assert_got(&again, got.id);
+}
+
+static void who_asks_twice_more_for_what_it_got_keeps_it(void **state)
+{
+    struct world *world = *state;
+    static struct waiter first, second, third, other;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    ask_as(world, &first, "a");
+    world_settle(world);
+    assert_got(&first, got.id);
+    ask_as(world, &second, "a");
+    ask_as(world, &third, "a");
+    world_settle(world);
+    assert_int_equal(second.status, ERR_CANCELED);
+    assert_got(&third, got.id);
+    ask_as(world, &other, "b");
+    world_settle(world);
+    assert_false(other.done);
+    dequeue_cancel(&other.dequeue);
+    world_settle(world);
+}
+
+/* A worker's token may serve branches alone, and the last one be archived. */
+static void who_serves_no_environment_waits_and_gets_nothing(void **state)
+{
+    struct world *world = *state;
+    static struct waiter waiter;
+    for (int named = 0; named < 2; named++) {
+        waiter.done = false;
+        assert_int_equal(dequeue_begin(world->engine, &world->env, 0, &any_run,
+                                       &waiter.dequeue, 1000, on_dequeued),
+                         OK);
+        if (named)
+            dequeue_name_request(&waiter.dequeue, slice_of("a"));
+        world_pass(world, 1001);
+        world_settle(world);
+        assert_true(waiter.done);
+        assert_int_equal(waiter.status, ERR_NOT_FOUND);
+    }
+}
+
+#define TEST(test) cmocka_unit_test_setup_teardown(test, create_world, destroy_world)
+
+enum { BRANCHES = 200, OWN_RUNS = 5 };
+
+/* The environment of the run that a worker of all of them gets. */
+static const struct environment *served(struct world *world,
+                                        struct environment *const *environments)
+{
+    struct waiter waiter = { 0 };
+    assert_int_equal(dequeue_begin(world->engine, environments, BRANCHES + 1, &any_run,
+                                   &waiter.dequeue, 5, on_dequeued),
+                     OK);
+    world_settle(world);
+    assert_true(waiter.done);
+    assert_int_equal(waiter.status, OK);
+    return waiter.dequeue.command.env;
+}
+
+static void branches_of_a_project_have_one_turn_together(void **state)
+{
+    struct world *world = *state;
+    struct environment *environments[BRANCHES + 1] = { world->env };
+    struct room project = { 0 };
+    for (uint32_t i = 1; i <= BRANCHES; i++) {
+        environments[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
+        engine_join_stored(world->engine, 10 + i, &project);
+        world->env = environments[i];
+        register_worker(world, "20260101.1", "hello,other", 3);
+        trigger(world, (struct wish){ 0 });
+    }
+    world->env = environments[0];
+    for (int i = 0; i < OWN_RUNS; i++)
+        trigger(world, (struct wish){ 0 });
+    int own = 0;
+    for (int i = 0; i < 2 * OWN_RUNS; i++)
+        own += served(world, environments) == world->env;
+    assert_int_equal(own, OWN_RUNS);
+    assert_ptr_not_equal(served(world, environments), world->env);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_run_of_a_plain_registration_is_for_who_has_its_code),
+        TEST(what_is_deployed_is_for_anybody_and_passes_by_what_is_not),
+        TEST(a_promotion_makes_queued_runs_those_of_the_deployment),
+        TEST(a_run_is_not_given_to_who_has_no_room_for_its_machine),
+        TEST(a_machine_that_takes_all_the_room_fits),
+        TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
+        TEST(who_asks_again_under_its_id_waits_once),
+        TEST(who_asks_twice_more_for_what_it_got_keeps_it),
+        TEST(who_serves_no_environment_waits_and_gets_nothing),
+        TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
+        TEST(branches_of_a_project_have_one_turn_together),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

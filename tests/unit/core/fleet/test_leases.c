@@ -1,0 +1,189 @@
+/* A request that is repeated finds the run that it was answered with, and nobody else's. */
+#include "core/fleet/leases.h"
+
+#include "base/mem.h"
+#include "tests/support/world/unit.h"
+#include "tests/support/world/world.h"
+
+enum { REMEMBERED = 512 };
+
+static uint64_t last_rev;
+
+static int create_world(void **state)
+{
+    last_rev = 0;
+    *state = world_create(NULL);
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+static struct environment *other_environment(struct world *world)
+{
+    return engine_add_environment(world->engine, WORLD_ENV + 1, "env_other", true);
+}
+
+/* A run in memory that was leased to this request; NULL: to one without an id. */
+static struct tracked *leased(struct environment *env, const char *id, const char *request)
+{
+    struct run run = { .status = RUN_DEQUEUED,
+                       .execution = EXECUTION_PENDING_EXECUTING,
+                       .rev = ++last_rev,
+                       .task = bytes_create(SLICE("hello")),
+                       .queue = bytes_create(SLICE("task/hello")),
+                       .worker_request = bytes_create(slice_of(request)) };
+    snprintf(run.id, sizeof(run.id), "%s", id);
+    return environment_load(env, &run);
+}
+
+static void lease(struct environment *env, const char *id, const char *request)
+{
+    leases_note(leased(env, id, request));
+}
+
+static const char *found(const struct environment *env, const char *request)
+{
+    const struct tracked *run = leases_find(env, slice_of(request));
+    return run ? run->run.id : "";
+}
+
+static void each_request_finds_its_run(void **state)
+{
+    struct world *world = *state;
+    lease(world->env, "run_a", "first");
+    lease(world->env, "run_b", "second");
+    assert_string_equal(found(world->env, "first"), "run_a");
+    assert_string_equal(found(world->env, "second"), "run_b");
+    assert_string_equal(found(world->env, "first"), "run_a"); /* as often as it asks */
+}
+
+static void nobody_else_finds_one(void **state)
+{
+    struct world *world = *state;
+    assert_string_equal(found(world->env, "first"), ""); /* nothing was leased at all */
+    lease(world->env, "run_a", "first");
+    assert_string_equal(found(world->env, "second"), "");
+    assert_string_equal(found(world->env, "fir"), "");
+    assert_string_equal(found(world->env, ""), "");
+    assert_string_equal(found(world->env, NULL), "");
+}
+
+/* Two environments may be asked under one id, by two workers. */
+static void one_environment_knows_nothing_of_another(void **state)
+{
+    struct world *world = *state;
+    struct environment *other = other_environment(world);
+    lease(world->env, "run_a", "same");
+    assert_string_equal(found(other, "same"), "");
+    lease(other, "run_b", "same");
+    assert_string_equal(found(world->env, "same"), "run_a");
+    assert_string_equal(found(other, "same"), "run_b");
+}
+
+static void what_is_not_leased_is_not_noted(void **state)
+{
+    struct world *world = *state;
+    struct tracked *run = leased(world->env, "run_a", "first");
+    run->run.execution = EXECUTION_QUEUED;
+    leases_note(run);
+    run->run.execution = EXECUTION_PENDING_EXECUTING;
+    assert_string_equal(found(world->env, "first"), "");
+}
+
+/* Nobody can ask for it again: it takes no place from those who can. */
+static void a_request_without_an_id_is_not_noted(void **state)
+{
+    struct world *world = *state;
+    lease(world->env, "run_a", "first");
+    struct tracked *run = leased(world->env, "run_b", NULL);
+    for (int i = 0; i < REMEMBERED; i++)
+        leases_note(run);
+    assert_string_equal(found(world->env, NULL), "");
+    assert_string_equal(found(world->env, ""), "");
+    assert_string_equal(found(world->env, "first"), "run_a");
+}
+
+static void a_run_that_was_started_is_not_found(void **state)
+{
+    struct world *world = *state;
+    struct tracked *run = leased(world->env, "run_a", "first");
+    leases_note(run);
+    run->run.execution = EXECUTION_EXECUTING;
+    assert_string_equal(found(world->env, "first"), "");
+}
+
+/* It went back to its queue, and another request got it. */
+static void a_run_that_another_request_got_is_found_by_that_one(void **state)
+{
+    struct world *world = *state;
+    struct tracked *run = leased(world->env, "run_a", "first");
+    leases_note(run);
+    bytes_unref(run->run.worker_request);
+    run->run.worker_request = bytes_create(SLICE("second"));
+    leases_note(run);
+    assert_string_equal(found(world->env, "first"), "");
+    assert_string_equal(found(world->env, "second"), "run_a");
+}
+
+/* The run that it got first was started; that it asks on under its id is its own business. */
+static void of_two_runs_of_one_request_the_one_that_still_is_leased_is_found(void **state)
+{
+    struct world *world = *state;
+    struct tracked *run = leased(world->env, "run_a", "first");
+    leases_note(run);
+    lease(world->env, "run_b", "first");
+    run->run.execution = EXECUTION_EXECUTING;
+    assert_string_equal(found(world->env, "first"), "run_b");
+}
+
+static void a_run_that_has_left_memory_is_not_found(void **state)
+{
+    struct world *world = *state;
+    struct tracked gone = { .env = world->env,
+                            .run = { .id = "run_gone",
+                                     .execution = EXECUTION_PENDING_EXECUTING,
+                                     .worker_request = bytes_create(SLICE("first")) } };
+    leases_note(&gone);
+    assert_string_equal(found(world->env, "first"), "");
+    bytes_unref(gone.run.worker_request);
+}
+
+static void the_newest_of_an_environment_are_remembered(void **state)
+{
+    struct world *world = *state;
+    struct environment *other = other_environment(world);
+    char id[RUN_ID_MAX], request[16];
+    lease(other, "run_other", "0");
+    for (int i = 0; i <= REMEMBERED; i++) {
+        snprintf(id, sizeof(id), "run_%d", i);
+        snprintf(request, sizeof(request), "%d", i);
+        lease(world->env, id, request);
+    }
+    assert_string_equal(found(world->env, "0"), "");
+    assert_string_equal(found(world->env, "1"), "run_1");
+    assert_string_equal(found(world->env, request), id);
+    assert_string_equal(found(other, "0"), "run_other");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(each_request_finds_its_run),
+        TEST(nobody_else_finds_one),
+        TEST(one_environment_knows_nothing_of_another),
+        TEST(what_is_not_leased_is_not_noted),
+        TEST(a_request_without_an_id_is_not_noted),
+        TEST(a_run_that_was_started_is_not_found),
+        TEST(a_run_that_another_request_got_is_found_by_that_one),
+        TEST(of_two_runs_of_one_request_the_one_that_still_is_leased_is_found),
+        TEST(a_run_that_has_left_memory_is_not_found),
+        TEST(the_newest_of_an_environment_are_remembered),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

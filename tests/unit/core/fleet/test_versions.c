@@ -1,0 +1,369 @@
+/* Which version of the worker a run gets, and when it waits for one. */
+#include "core/fleet/versions.h"
+
+#include "base/mem.h"
+#include "core/engine/attempts.h"
+#include "core/fleet/waiting.h"
+#include "tests/support/world/calls.h"
+#include "tests/support/world/unit.h"
+
+static struct world *prod_world(void)
+{
+    return world_create(&(struct world_options){ .is_prod = true });
+}
+
+static int64_t revision(struct world *world, const char *id)
+{
+    return run_now(world, id)->version;
+}
+
+static void a_run_waits_from_its_beginning_when_no_version_is_there(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct triggered got = trigger(world, (struct wish){ .ttl = "1h" });
+    const struct run *run = run_now(world, got.id);
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_int_equal(run->version, 1);
+    assert_int_equal(run->queued_at, loop_wall_ms(world->loop));
+    assert_int_equal(run->due_at, loop_wall_ms(world->loop) + 3600000);
+    assert_int_equal(versions_judge(world->env, run), VERSION_NONE);
+    assert_int_equal(world->env->queues.waiting, 0);
+    register_worker(world, "20260101.1", "other", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_int_equal(revision(world, got.id), 1);
+    assert_int_equal(versions_judge(world->env, run_now(world, got.id)),
+                     VERSION_LACKS_TASK);
+    register_worker(world, "20260101.2", "hello", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_string_equal(dequeue(world), got.id);
+    world_destroy(world);
+}
+
+static void a_task_that_only_an_older_version_has_waits(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    register_worker(world, "20260101.2", "other", 3);
+    struct triggered any = trigger(world, (struct wish){ 0 });
+    struct triggered locked = trigger(world, (struct wish){ .version = "20260101.1" });
+    struct triggered gone = trigger(world, (struct wish){ .version = "20250101.1" });
+    assert_status(world, any.id, RUN_PENDING_VERSION);
+    assert_status(world, locked.id, RUN_QUEUED);
+    assert_status(world, gone.id, RUN_PENDING_VERSION);
+    assert_int_equal(versions_judge(world->env, run_now(world, gone.id)), VERSION_NONE);
+    assert_string_equal(dequeue(world), locked.id);
+    world_destroy(world);
+}
+
+static void what_is_queued_waits_when_the_next_version_has_not_its_task(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello,other", 3);
+    struct triggered one = trigger(world, (struct wish){ 0 });
+    struct triggered two = trigger(world, (struct wish){ .task = "other" });
+    register_worker(world, "20260101.2", "other", 3);
+    world_settle(world);
+    assert_status(world, one.id, RUN_PENDING_VERSION);
+    assert_status(world, two.id, RUN_QUEUED);
+    assert_int_equal(world->env->queues.waiting, 1);
+    register_worker(world, "20260101.3", "hello", 3);
+    world_settle(world);
+    assert_status(world, one.id, RUN_QUEUED);
+    assert_status(world, two.id, RUN_PENDING_VERSION);
+    world_destroy(world);
+}
+
+static void a_delayed_run_is_judged_when_it_is_due(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct wish wish = { .delay_ms = 5000, .ttl = "10s" };
+    struct triggered late = trigger(world, wish), early = trigger(world, wish);
+    assert_status(world, late.id, RUN_DELAYED);
+    world_pass(world, 5000);
+    assert_status(world, late.id, RUN_PENDING_VERSION);
+    assert_int_equal(run_now(world, late.id)->queued_at, loop_wall_ms(world->loop));
+    assert_int_equal(run_now(world, late.id)->snapshot, 2);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    assert_string_equal(dequeue(world), late.id);
+    register_worker(world, "20260101.2", "other", 3);
+    world_settle(world);
+    assert_status(world, early.id, RUN_PENDING_VERSION);
+    world_pass(world, 10000);
+    assert_status(world, early.id, RUN_EXPIRED);
+    world_destroy(world);
+}
+
+/* The trigger decided by what it saw; the version came while it was written. */
+static void a_version_that_comes_during_the_trigger_is_noticed(void **state)
+{
+    struct world *world = prod_world();
+    struct triggering triggering = { 0 };
+    struct wish wish = { 0 };
+    (void)state;
+    fake_store_set_delay(world->fake, 20, 0);
+    assert_int_equal(trigger_all(world, &triggering, &wish, 1), OK);
+    loop_turn(world->loop, 1);
+    register_worker(world, "20260101.1", "hello", 3);
+    triggering_wait(world, &triggering);
+    assert_status(world, triggering.items[0].id, RUN_PENDING_VERSION);
+    world_pass(world, 100);
+    assert_status(world, triggering.items[0].id, RUN_QUEUED);
+    triggering_finish(&triggering);
+    world_destroy(world);
+}
+
+static void a_restart_judges_what_it_finds(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    struct triggered queued = trigger(world, (struct wish){ 0 });
+    struct triggered waits = trigger(world, (struct wish){ .task = "other" });
+    world_restart(world);
+    world_settle(world);
+    assert_status(world, queued.id, RUN_PENDING_VERSION); /* nothing is registered */
+    assert_status(world, waits.id, RUN_PENDING_VERSION);
+    register_worker(world, "20260101.1", "hello,other", 3);
+    world_settle(world);
+    assert_status(world, queued.id, RUN_QUEUED);
+    assert_status(world, waits.id, RUN_QUEUED);
+    world_destroy(world);
+}
+
+static void in_dev_a_run_is_queued_until_a_worker_asks(void **state)
+{
+    struct world *world = world_create(NULL);
+    (void)state;
+    struct triggered got = trigger(world, (struct wish){ 0 });
+    struct triggered late = trigger(world, (struct wish){ .delay_ms = 10 });
+    world_pass(world, 10);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_status(world, late.id, RUN_QUEUED);
+    assert_int_equal(versions_judge(world->env, run_now(world, got.id)), VERSION_UNDECIDED);
+    world_destroy(world);
+}
+
+/* The oldest versions are forgotten when there are too many. */
+static void forget_version(struct world *world, const char *version)
+{
+    struct workers *workers = world->env->fleet->workers;
+    size_t at = 0;
+    while (strcmp(workers->all[at]->version, version))
+        at++;
+    workers->all[at]->version[0] = 'x';
+}
+
+/* Nobody looks at the run again by itself: its timer does not fire turn after turn. */
+static void assert_rests(struct world *world, const char *id)
+{
+    int64_t changes = revision(world, id);
+    world_settle(world);
+    assert_int_equal(revision(world, id), changes);
+    assert_false(environment_find(world->env, slice_of(id))->timer.place);
+    assert_false(loop_turn(world->loop, 0));
+}
+
+static void a_retry_whose_version_is_gone_waits_for_it(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    register_worker(world, "20260101.2", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .version = "20260101.1" });
+    execute(world, got.id);
+    assert_int_equal(break_down(world, got.id, "{\"type\":\"STRING_ERROR\"}", 60000), OK);
+    assert_status(world, got.id, RUN_RETRYING);
+    world_settle(world);
+    forget_version(world, "20260101.1");
+    world_pass(world, 60000);
+    assert_string_equal(dequeue(world), "");
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_rests(world, got.id);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    assert_string_equal(dequeue(world), got.id);
+    assert_int_equal(start(world, got.id), OK);
+    assert_int_equal(run_now(world, got.id)->attempt, 2);
+    world_destroy(world);
+}
+
+static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    register_worker(world, "20260101.2", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .version = "20260101.1" });
+    assert_string_equal(dequeue(world), got.id);
+    world_pass(world, 60000); /* its lease is over, a pause begins */
+    world_pass(world, 3000);
+    assert_status(world, got.id, RUN_QUEUED);
+    forget_version(world, "20260101.1");
+    assert_string_equal(dequeue(world), "");
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_rests(world, got.id);
+    world_destroy(world);
+}
+
+/* ---- deployments by the ids of their users ---- */
+
+static void assert_version(struct world *world, const char *id, const char *version)
+{
+    const struct bytes *has = run_now(world, id)->worker_version;
+    assert_string_equal(has ? has->data : "", version);
+}
+
+static void assert_waits_for(struct world *world, const char *id, const char *words)
+{
+    const struct tracked *run = environment_find(world->env, slice_of(id));
+    struct waiting waiting;
+    struct buf text = { 0 };
+    waiting_look(run, NULL, &waiting);
+    assert_int_equal(waiting.reason, WAITING_VERSION);
+    waiting_explain(run, &waiting, &text);
+    buf_add_char(&text, '\0');
+    if (!strstr(text.ptr, words))
+        fail_msg("%s", text.ptr);
+    buf_finish(&text);
+}
+
+static void a_run_that_names_a_deployment_waits_for_it_alone(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    struct triggered got = trigger(world, (struct wish){ .external = "ci-1" });
+    struct triggered other = trigger(world, (struct wish){ .external = "ci-2" });
+    struct triggered plain = trigger(world, (struct wish){ 0 });
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_status(world, plain.id, RUN_QUEUED);
+    assert_waits_for(world, got.id, "No version is deployed with the external id ci-1");
+    struct worker *worker = add_deployment(world, "20260101.2", "hello", "ci-1");
+    world_settle(world);
+    assert_status(world, got.id, RUN_PENDING_VERSION); /* it is built still */
+    versions_deployed(world->env, worker);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    assert_version(world, plain.id, "");
+    assert_status(world, other.id, RUN_PENDING_VERSION);
+    assert_string_equal(workers_current(world->env->fleet->workers)->version, "20260101.1");
+    world_destroy(world);
+}
+
+static void a_run_is_locked_to_the_highest_version_of_the_deployment(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    versions_deployed(world->env, add_deployment(world, "20260101.10", "hello", "ci"));
+    versions_deployed(world->env, add_deployment(world, "20260101.9", "hello", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    struct triggered late =
+        trigger(world, (struct wish){ .external = "ci", .delay_ms = 5000 });
+    struct triggered locked =
+        trigger(world, (struct wish){ .external = "ci", .version = "20260101.9" });
+    versions_deployed(world->env, add_deployment(world, "20260101.11", "hello", "ci"));
+    world_pass(world, 5000);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.10");
+    assert_status(world, late.id, RUN_QUEUED);
+    assert_version(world, late.id, "20260101.10");
+    assert_version(world, locked.id, "20260101.9");
+    world_destroy(world);
+}
+
+static void a_deployment_without_the_task_releases_nothing(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    versions_deployed(world->env, add_deployment(world, "20260101.1", "other", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    assert_version(world, got.id, "");
+    assert_waits_for(world, got.id, "deployed with the external id ci has not its task");
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
+static void a_delayed_run_waits_for_its_deployment_when_it_is_due(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct triggered early =
+        trigger(world, (struct wish){ .external = "a", .delay_ms = 5000 });
+    struct triggered late =
+        trigger(world, (struct wish){ .external = "b", .delay_ms = 5000, .ttl = "10s" });
+    versions_deployed(world->env, add_deployment(world, "20260101.1", "hello", "a"));
+    world_pass(world, 5000);
+    assert_status(world, early.id, RUN_QUEUED);
+    assert_version(world, early.id, "20260101.1");
+    assert_status(world, late.id, RUN_PENDING_VERSION);
+    world_pass(world, 10000);
+    assert_status(world, late.id, RUN_EXPIRED);
+    world_destroy(world);
+}
+
+/* What it waits for is kept with the run: nothing else knows it after a restart. */
+static void a_restart_knows_what_a_run_waits_for(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    world_restart(world);
+    register_worker(world, "20260101.1", "hello", 3);
+    world_settle(world);
+    assert_status(world, got.id, RUN_PENDING_VERSION);
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    world_settle(world);
+    assert_string_equal(dequeue(world), got.id);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
+static void a_lease_that_goes_back_stays_with_its_deployment(void **state)
+{
+    struct world *world = prod_world();
+    (void)state;
+    register_worker(world, "20260101.1", "hello", 3);
+    versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
+    struct triggered got = trigger(world, (struct wish){ .external = "ci" });
+    assert_string_equal(dequeue(world), got.id);
+    dequeue_give_back(world->engine, world->env, slice_of(got.id),
+                      run_now(world, got.id)->snapshot, false);
+    world_settle(world);
+    assert_status(world, got.id, RUN_QUEUED);
+    assert_version(world, got.id, "20260101.2");
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_run_waits_from_its_beginning_when_no_version_is_there),
+        cmocka_unit_test(a_task_that_only_an_older_version_has_waits),
+        cmocka_unit_test(what_is_queued_waits_when_the_next_version_has_not_its_task),
+        cmocka_unit_test(a_delayed_run_is_judged_when_it_is_due),
+        cmocka_unit_test(a_version_that_comes_during_the_trigger_is_noticed),
+        cmocka_unit_test(a_restart_judges_what_it_finds),
+        cmocka_unit_test(in_dev_a_run_is_queued_until_a_worker_asks),
+        cmocka_unit_test(a_retry_whose_version_is_gone_waits_for_it),
+        cmocka_unit_test(a_run_that_went_back_rests_while_its_version_is_gone),
+        cmocka_unit_test(a_run_that_names_a_deployment_waits_for_it_alone),
+        cmocka_unit_test(a_run_is_locked_to_the_highest_version_of_the_deployment),
+        cmocka_unit_test(a_deployment_without_the_task_releases_nothing),
+        cmocka_unit_test(a_delayed_run_waits_for_its_deployment_when_it_is_due),
+        cmocka_unit_test(a_restart_knows_what_a_run_waits_for),
+        cmocka_unit_test(a_lease_that_goes_back_stays_with_its_deployment),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

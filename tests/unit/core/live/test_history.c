@@ -1,0 +1,87 @@
+/* The history leads from a change of a run to the one before it. */
+#include "tests/support/world/unit.h"
+
+#include "core/live/history.h"
+
+/* Changes of the run since a position, counted as a feed does. */
+static unsigned count_since(const struct history *history, uint64_t rev, uint64_t position)
+{
+    unsigned count = 0;
+    while (rev > position) {
+        count++;
+        rev = history_before(history, rev);
+    }
+    return count;
+}
+
+static void changes_of_one_run_are_counted_between_those_of_others(void **state)
+{
+    struct history history = { 0 };
+    (void)state;
+    history_note(&history, 1, 0); /* a */
+    history_note(&history, 2, 0); /* b */
+    history_note(&history, 3, 1); /* a */
+    history_note(&history, 4, 3); /* a */
+    history_note(&history, 5, 2); /* b */
+
+    assert_int_equal(history_before(&history, 4), 3);
+    assert_int_equal(history_before(&history, 1), 0);
+    assert_int_equal(count_since(&history, 4, 0), 3);
+    assert_int_equal(count_since(&history, 4, 1), 2);
+    assert_int_equal(count_since(&history, 4, 3), 1);
+    assert_int_equal(count_since(&history, 5, 4), 1);
+    history_finish(&history);
+}
+
+static void an_empty_history_knows_nothing(void **state)
+{
+    struct history history = { 0 };
+    (void)state;
+    assert_int_equal(history_before(&history, 1), 0);
+    history_finish(&history);
+}
+
+/* After a start it begins in the middle, and it forgets what is too old. */
+static void it_ends_where_it_began_or_forgot(void **state)
+{
+    enum { BEGIN = 1000, END = BEGIN + HISTORY_SIZE + 500 };
+    struct history history = { 0 };
+    (void)state;
+    for (uint64_t seq = BEGIN; seq <= END; seq++)
+        history_note(&history, seq, seq - 1);
+
+    assert_int_equal(history_before(&history, BEGIN - 1), 0);
+    assert_int_equal(history_before(&history, BEGIN + 500), 0); /* written over */
+    assert_int_equal(history_before(&history, BEGIN + 501), BEGIN + 500);
+    assert_int_equal(history_before(&history, END), END - 1);
+    assert_int_equal(history_before(&history, END + 1), 0);
+    assert_int_equal(count_since(&history, END, BEGIN), HISTORY_SIZE + 1);
+    history_finish(&history);
+}
+
+/* One of these for each of thousands of environments is nothing. */
+static void it_takes_memory_for_the_changes_that_there_were(void **state)
+{
+    struct history history = { 0 };
+    (void)state;
+    for (uint64_t seq = 1000; seq < 1010; seq++)
+        history_note(&history, seq, seq - 1);
+    assert_in_range(history.capacity, 10, 20);
+    for (uint64_t seq = 1010; seq < 1100; seq++)
+        history_note(&history, seq, seq - 1);
+    assert_in_range(history.capacity, 100, 200);
+    for (uint64_t seq = 1001; seq < 1100; seq++)
+        assert_int_equal(history_before(&history, seq), seq - 1);
+    history_finish(&history);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_of_one_run_are_counted_between_those_of_others),
+        cmocka_unit_test(an_empty_history_knows_nothing),
+        cmocka_unit_test(it_ends_where_it_began_or_forgot),
+        cmocka_unit_test(it_takes_memory_for_the_changes_that_there_were),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,582 @@
+/* Catching up: snapshots, resumes, long walks, and what only the store still has. */
+#include "tests/support/world/unit.h"
+
+#include <stdio.h>
+
+#include "base/json/scan.h"
+#include "base/mem.h"
+#include "base/metrics.h"
+#include "tests/support/world/calls.h"
+#include "tests/support/world/reader.h"
+
+enum { SMALL_MEMORY = 16 * 1024, OUTPUT = 1000 };
+
+static int create_world(void **state)
+{
+    *state = world_create(NULL);
+    metrics[M_CONFLATED] = 0;
+    return 0;
+}
+
+/* Of finished runs only the last few stay in memory. */
+static int create_small_world(void **state)
+{
+    *state = world_create(&(struct world_options){ .engine.memory = SMALL_MEMORY });
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* ---- snapshot, resume ---- */
+
+static void a_snapshot_is_the_newest_state_in_the_order_of_change(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "a");
+    create(world, "run_3", "b");
+    change(world, "run_1", 2);
+    struct reader *reader = reader_create(world);
+    follow(reader, 7, "tag:a", 0, 0);
+    world_settle(world);
+    assert_frames(reader, "rows 7: run_2 v1 whole, run_1 v2 whole");
+}
+
+static void a_snapshot_of_nothing_ends_at_once(void **state)
+{
+    static const char *const abouts[] = { "tag:x", "run:run_x", "batch:batch_x", "all" };
+    struct world *world = *state;
+    for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
+        struct reader *reader = reader_create(world);
+        follow(reader, 1, abouts[i], 0, 0);
+        world_settle(world);
+        assert_frames(reader, "rows 1: nothing");
+        reader_destroy(reader);
+    }
+}
+
+static void a_resume_brings_what_changed_since(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "a");
+    create(world, "run_3", "a");
+    uint64_t seq = world->env->applied;
+    change(world, "run_2", 2);
+    create(world, "run_4", "a");
+    change(world, "run_2", 3);
+
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", seq, seq);
+    world_settle(world);
+    assert_frames(reader, "rows 1: run_4 v1 whole, run_2 v3");
+    change(world, "run_1", 2);
+    assert_frames(reader, "run_1 v2");
+}
+
+/* Between base and seq the client saw only part of the changes: rows are judged by base. */
+static void a_resume_judges_rows_by_its_base(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    uint64_t base = world->env->applied;
+    set_metadata(world, "run_1", "{\"k\":1}");
+    create(world, "run_2", "a");
+    uint64_t seq = world->env->applied;
+    change(world, "run_1", 3);
+    change(world, "run_2", 2);
+
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", seq, base);
+    world_settle(world);
+    struct slice frame = bytes_slice(reader->frames[0]);
+    assert_non_null(memmem(frame.ptr, frame.len, "\"metadata\":{\"k\":1}", 18));
+    assert_frames(reader, "rows 1: run_1 v3, run_2 v2 whole");
+}
+
+static void positions_survive_a_restart(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "a");
+    uint64_t seq = world->env->applied;
+    change(world, "run_1", 2);
+    finish_run(world, "run_1", 10);
+    world_restart(world);
+
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", seq, seq);
+    world_settle(world);
+    struct slice frame = bytes_slice(reader->frames[0]);
+    assert_non_null(memmem(frame.ptr, frame.len, "\"output\"", 8));
+    assert_frames(reader, "rows 1: run_1 v3");
+}
+
+/* It joins in a visit in which the live ones are complete; a frame may do both. */
+static void a_second_subscription_catches_up_beside_the_first(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "b");
+    struct reader *reader = subscribe(world, "tag:a");
+    follow(reader, 2, "tag:b", 0, 0);
+    change(world, "run_1", 2);
+    change(world, "run_2", 2);
+    assert_frames(reader, "run_1 v2", "rows 2: run_2 v1 whole", "run_2 v2");
+}
+
+static void what_is_unsubscribed_while_it_catches_up_ends(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 3, "a");
+    struct reader *reader = subscribe(world, "tag:x");
+    follow(reader, 2, "tag:a", 0, 0);
+    unlisten(reader, 2);
+    world_settle(world);
+    assert_no_frames(reader);
+    assert_int_equal(reader->feed.subscriptions, 1);
+}
+
+/* ---- long walks ---- */
+
+/* Rows of a patch or of rows, added up; more of the last frame. */
+static unsigned count_rows(const struct reader *reader, bool *more)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < reader->count; i++) {
+        struct slice message = bytes_slice(reader->frames[i]), row;
+        struct scan_members rows = scan_members(scan_member(message, "rows"));
+        assert_true(message.len <= 64 * 1024);
+        *more = scan_member(message, "more").len > 0;
+        while (scan_next_element(&rows, &row))
+            count++;
+    }
+    return count;
+}
+
+static void a_long_snapshot_comes_in_frames_that_are_not_too_long(void **state)
+{
+    struct world *world = *state;
+    bool more = true;
+    create_many(world, 500, "a");
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", 0, 0);
+    for (int visits = 0; more; visits++) {
+        assert_true(visits < 100);
+        drain_some(reader, 1);
+        assert_int_equal(reader->count, visits + 1);
+        count_rows(reader, &more);
+    }
+    assert_true(reader->count > 2);
+    assert_int_equal(count_rows(reader, &more), 500);
+}
+
+static void a_single_run_larger_than_a_frame_goes_alone(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "a");
+    create(world, "run_3", "a");
+    finish_run(world, "run_2", 100 * 1024);
+    change(world, "run_3", 2);
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", 0, 0);
+    world_settle(world);
+    assert_frames(reader, "rows 1: run_1 v1 whole, more", "rows 1: run_2 v2 whole, more",
+                  "rows 1: run_3 v2 whole");
+}
+
+/* Reads one frame of a walk at a time while runs change; what the gaps sum up to. */
+struct walked {
+    uint32_t versions[1000]; /* the client's, by run number */
+    unsigned gaps, rows, frames;
+    bool more;
+};
+
+static void read_walk(struct reader *reader, struct walked *walked)
+{
+    for (size_t i = 0; i < reader->count; i++) {
+        struct slice message = bytes_slice(reader->frames[i]), row;
+        struct scan_members rows = scan_members(scan_member(message, "rows"));
+        walked->more = scan_member(message, "more").len > 0;
+        walked->frames++;
+        for (; scan_next_element(&rows, &row); walked->rows++) {
+            unsigned number, version;
+            assert_int_equal(sscanf(row.ptr, "[\"run_%u\",%u", &number, &version), 2);
+            assert_true(version > walked->versions[number]);
+            walked->gaps += version - walked->versions[number] - 1;
+            walked->versions[number] = version;
+        }
+    }
+    forget_frames(reader);
+}
+
+/* The next version of run_001 to run_<count>, with 1 KiB of metadata. */
+static void change_metadata(struct world *world, unsigned count, char letter)
+{
+    char metadata[1024] = "{\"x\":\"";
+    memset(metadata + 6, letter, sizeof(metadata) - 9);
+    memcpy(metadata + sizeof(metadata) - 3, "\"}", 3);
+    for (unsigned i = 1; i <= count; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "run_%03u", i);
+        set_metadata(world, id, metadata);
+    }
+}
+
+/* A live reader of the runs as they are, which then stops reading. */
+static struct reader *walker(struct world *world, unsigned count, struct walked *walked)
+{
+    create_many(world, count, "a");
+    struct reader *reader = subscribe(world, "tag:a");
+    feed_set_pace(&reader->feed, 1); /* walks, and does not take from the ring */
+    stall(reader);
+    *walked = (struct walked){ .more = true };
+    for (unsigned i = 1; i <= count; i++)
+        walked->versions[i] = 1;
+    return reader;
+}
+
+static void the_gaps_of_a_walk_are_what_is_counted_as_conflated(void **state)
+{
+    struct world *world = *state;
+    struct walked walked;
+    struct reader *reader = walker(world, 600, &walked);
+    uint32_t busy = 4;
+    for (char letter = 'a'; letter <= 'c'; letter++)
+        change_metadata(world, 600, letter);
+    while (walked.more) {
+        drain_some(reader, 1);
+        world_pass(world, 1);
+        read_walk(reader, &walked);
+        if (busy < 12) {
+            change(world, "run_001", ++busy); /* never rests while the walk goes on */
+            change(world, "run_300", busy);
+            change(world, "run_599", busy);
+        }
+        assert_true(walked.frames < 1000);
+    }
+    assert_int_equal(walked.versions[1], 12);
+    assert_int_equal(walked.versions[300], 12);
+    assert_int_equal(walked.versions[600], 4);
+    assert_true(walked.rows > 600); /* some came more than once */
+    assert_true(walked.gaps >= 600 * 2);
+    assert_int_equal(metrics[M_CONFLATED], walked.gaps);
+}
+
+/* Every eighth frame of a long walk brings the newest, so nothing starves behind it. */
+static void what_changes_last_does_not_wait_for_the_end_of_a_walk(void **state)
+{
+    struct world *world = *state;
+    struct walked walked;
+    unsigned seen_at = 0;
+    struct reader *reader = walker(world, 999, &walked);
+    change_metadata(world, 999, 'a');
+    while (walked.more) {
+        drain_some(reader, 1);
+        world_pass(world, 1);
+        read_walk(reader, &walked);
+        if (!seen_at && walked.versions[999] == 2)
+            seen_at = walked.frames;
+    }
+    assert_true(walked.frames > 16);
+    assert_int_equal(seen_at, 8);
+    assert_int_equal(walked.rows, 999); /* what was sent ahead is not repeated */
+    assert_int_equal(metrics[M_CONFLATED], 0);
+}
+
+/* 64 runs change while each frame is read, so each is sent ahead many times: it is remembered
+ * once, and every run still comes in order, and to its end. */
+static void a_walk_that_never_rests_remembers_only_so_much(void **state)
+{
+    enum { RUNS = 640, CHANGES = 64, FRAMES = 720 };
+    struct world *world = *state;
+    struct walked walked;
+    unsigned changed = 0;
+    struct reader *reader = walker(world, RUNS, &walked);
+    change_metadata(world, RUNS, 'a');
+    while (walked.more) {
+        char id[16];
+        drain_some(reader, 1);
+        world_pass(world, 1);
+        read_walk(reader, &walked);
+        assert_true(!reader->feed.ahead || reader->feed.ahead->count <= RUNS);
+        for (int i = 0; i < CHANGES && walked.frames < FRAMES; i++, changed++) {
+            snprintf(id, sizeof(id), "run_%03u", changed % RUNS + 1);
+            change(world, id, 3 + changed / RUNS);
+        }
+    }
+    for (unsigned i = 1; i <= RUNS; i++)
+        assert_int_equal(walked.versions[i], 2 + (changed + RUNS - i) / RUNS);
+}
+
+/* ---- below cold ---- */
+
+static void finish_many(struct world *world, unsigned count)
+{
+    for (unsigned i = 1; i <= count; i++) {
+        char id[16];
+        snprintf(id, sizeof(id), "run_%03u", i);
+        finish_run(world, id, OUTPUT);
+    }
+    world_settle(world);
+}
+
+static void finished_runs_leave_memory_and_unfinished_ones_stay(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_old", "a");
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    assert_true(world->env->final_bytes <= SMALL_MEMORY);
+    assert_true(world->env->cold > 0 && world->env->cold < world->env->applied);
+    assert_non_null(environment_find(world->env, SLICE("run_old")));
+    assert_null(environment_find(world->env, SLICE("run_001")));
+    assert_non_null(environment_find(world->env, SLICE("run_050")));
+    assert_int_equal(world->env->unfinished, 1);
+}
+
+static void a_snapshot_pages_the_store_and_goes_on_in_memory(void **state)
+{
+    static const char *const abouts[] = { "tag:a", "all", "all task:hello", "tag:a,a" };
+    struct world *world = *state;
+    bool more;
+    create_many(world, 300, "a");
+    create(world, "run_other", "b");
+    finish_many(world, 300);
+    fake_store_set_delay(world->fake, 0, 10);
+    for (size_t i = 0; i < sizeof(abouts) / sizeof(abouts[0]); i++) {
+        struct reader *reader = reader_create(world);
+        struct subscription *sub = follow(reader, 1, abouts[i], 0, 0);
+        for (int turn = 0; sub->own && turn < 1000; turn++)
+            loop_turn(world->loop, 1);
+        assert_int_equal(count_rows(reader, &more), strstr(abouts[i], "tag") ? 300 : 301);
+        assert_false(more);
+        forget_frames(reader);
+        finish_run(world, "run_other", 1); /* again: only memory has heard of it */
+        reader_destroy(reader);
+    }
+}
+
+static void one_run_is_read_from_the_store(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "run:run_001", 0, 0);
+    follow(reader, 2, "run:run_nobody", 0, 0);
+    world_pass(world, 10);
+    assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: nothing",
+                  "rows 2: nothing");
+    change(world, "run_001", 3);
+    assert_frames(reader, "run_001 v3 whole"); /* memory does not know what was before */
+}
+
+/* A page takes its time; changes of the live subscriptions do not wait for it. */
+static void live_changes_go_on_while_a_page_is_read(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    create(world, "run_x", "x");
+    finish_many(world, 50);
+    struct reader *reader = subscribe(world, "tag:x");
+    fake_store_set_delay(world->fake, 0, 1000);
+    follow(reader, 2, "tag:a", 0, 0);
+    world_settle(world);
+    change(world, "run_x", 2);
+    world_settle(world);
+    assert_frames(reader, "run_x v2");
+    for (int i = 0; i < 10; i++)
+        world_pass(world, 1000);
+    assert_null(feed_find(&reader->feed, 2)->own);
+}
+
+static void a_run_that_changes_while_its_page_is_read_comes_in_order(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 0, 100);
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "run:run_001", 0, 0);
+    world_settle(world);
+    world_pass(world, 60);
+    change(world, "run_001", 3); /* the page has the version before */
+    for (int i = 0; i < 20; i++)
+        world_pass(world, 100);
+    assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: run_001 v3 whole");
+}
+
+static void on_annotated(struct command *command, enum err status)
+{
+    (void)command;
+    assert_int_equal(status, OK);
+}
+
+/* The store is ahead of memory by a commit whose answer is on its way: its page does not
+ * have the run at its old place any more, and memory not at its new one. */
+static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
+{
+    struct world *world = *state;
+    struct change_metadata op = { .replacement = SLICE("{\"k\":1}") };
+    bool more;
+    create(world, "run_x", "a");
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 100, 0);
+    run_change_metadata(world->engine, world->env, SLICE("run_x"), &op, on_annotated);
+    world_settle(world);
+    world_pass(world, 60); /* written, not answered */
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "tag:a", 0, 0);
+    world_pass(world, 10);
+    assert_int_equal(count_rows(reader, &more), 51);
+    assert_false(more);
+    forget_frames(reader);
+    world_pass(world, 30);
+    assert_frames(reader, "run_x v2");
+}
+
+static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 0, 100);
+    struct reader *gone = reader_create(world);
+    struct reader *stays = reader_create(world);
+    follow(gone, 1, "tag:a", 0, 0);
+    follow(stays, 1, "tag:a", 0, 0);
+    world_settle(world);
+    reader_destroy(gone);
+    unlisten(stays, 1);
+    for (int i = 0; i < 10; i++)
+        world_pass(world, 100);
+    assert_no_frames(stays);
+}
+
+/* Nothing happens before everything is loaded: what expired meanwhile would leave memory
+ * again, and then `cold` would not say so. */
+static void nothing_is_due_while_runs_are_loaded(void **state)
+{
+    struct world *world = *state;
+    bool more;
+    struct triggered got = trigger(world, (struct wish){ .ttl = "1s" });
+    create_many(world, 250, "a");
+    finish_many(world, 250);
+    world_stop(world);
+    loop_turn(world->loop, 5000);
+    world->options.memory = 1;
+    fake_store_set_delay(world->fake, 0, 100);
+    world_start(world);
+    fake_store_set_delay(world->fake, 0, 0);
+    world_pass(world, 10);
+    assert_status(world, got.id, RUN_EXPIRED);
+
+    struct reader *reader = reader_create(world);
+    follow(reader, 1, "all", 0, 0);
+    world_pass(world, 10);
+    assert_int_equal(count_rows(reader, &more), 251);
+}
+
+/* Its position is older than what memory holds: pages of the store, as patches. */
+static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **state)
+{
+    struct world *world = *state;
+    bool more;
+    create_many(world, 50, "a");
+    struct reader *reader = subscribe(world, "tag:a");
+    feed_set_pace(&reader->feed, 1);
+    stall(reader);
+    finish_many(world, 50);
+    assert_true(reader->feed.seen < world->env->cold);
+    fake_store_set_delay(world->fake, 0, 10);
+    forget_frames(reader);
+    drain(reader);
+    for (int i = 0; i < 50; i++)
+        world_pass(world, 10);
+    assert_false(reader->lost);
+    assert_int_equal(count_rows(reader, &more), 50);
+    assert_false(more);
+    assert_int_equal(reader->feed.base, world->env->applied);
+}
+
+static void a_page_for_live_ones_is_dropped_when_they_leave(void **state)
+{
+    struct world *world = *state;
+    create_many(world, 50, "a");
+    struct reader *stays = subscribe(world, "tag:a"), *leaves = subscribe(world, "tag:a");
+    feed_set_pace(&stays->feed, 1);
+    feed_set_pace(&leaves->feed, 1);
+    stall(stays);
+    stall(leaves);
+    finish_many(world, 50);
+    fake_store_set_delay(world->fake, 0, 100);
+    drain(stays);
+    drain(leaves);
+    world_pass(world, 10);
+    reader_destroy(leaves);
+    unlisten(stays, 1);
+    forget_frames(stays);
+    for (int i = 0; i < 30; i++)
+        world_pass(world, 10);
+    assert_no_frames(stays);
+    assert_int_equal(stays->feed.seen, world->env->applied);
+    fake_store_set_delay(world->fake, 0, 0);
+}
+
+static void retention_takes_runs_out_of_memory_and_moves_the_floor(void **state)
+{
+    struct world *world = *state;
+    create(world, "run_1", "a");
+    create(world, "run_2", "a");
+    finish_run(world, "run_1", 1);
+    struct store_position position = { .env = WORLD_ENV,
+                                       .seq = world->env->applied,
+                                       .purged = world->env->applied,
+                                       .floor = loop_wall_ms(world->loop) + 1 };
+    uint64_t at = 0;
+    assert_false(environment_purge(world->env, &position, &at));
+    assert_null(environment_find(world->env, SLICE("run_1")));
+    assert_non_null(environment_find(world->env, SLICE("run_2")));
+    assert_int_equal(world->env->floor, position.floor);
+    assert_int_equal(world->env->purged, position.purged);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+#define SMALL(name) cmocka_unit_test_setup_teardown(name, create_small_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_snapshot_is_the_newest_state_in_the_order_of_change),
+        TEST(a_snapshot_of_nothing_ends_at_once),
+        TEST(a_resume_brings_what_changed_since),
+        TEST(a_resume_judges_rows_by_its_base),
+        TEST(positions_survive_a_restart),
+        TEST(a_second_subscription_catches_up_beside_the_first),
+        TEST(what_is_unsubscribed_while_it_catches_up_ends),
+        TEST(a_long_snapshot_comes_in_frames_that_are_not_too_long),
+        TEST(a_single_run_larger_than_a_frame_goes_alone),
+        TEST(the_gaps_of_a_walk_are_what_is_counted_as_conflated),
+        TEST(what_changes_last_does_not_wait_for_the_end_of_a_walk),
+        TEST(a_walk_that_never_rests_remembers_only_so_much),
+        SMALL(finished_runs_leave_memory_and_unfinished_ones_stay),
+        SMALL(a_snapshot_pages_the_store_and_goes_on_in_memory),
+        SMALL(one_run_is_read_from_the_store),
+        SMALL(live_changes_go_on_while_a_page_is_read),
+        SMALL(a_run_that_changes_while_its_page_is_read_comes_in_order),
+        SMALL(a_run_whose_change_is_on_its_way_is_not_missed),
+        SMALL(who_leaves_while_a_page_is_read_is_not_found_by_it),
+        SMALL(nothing_is_due_while_runs_are_loaded),
+        SMALL(a_live_reader_below_cold_reads_what_it_missed_from_the_store),
+        SMALL(a_page_for_live_ones_is_dropped_when_they_leave),
+        TEST(retention_takes_runs_out_of_memory_and_moves_the_floor),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

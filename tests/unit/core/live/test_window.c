@@ -1,0 +1,217 @@
+/* A window is what the newest runs of a filter are, and knows what they were at any step that it
+ * has not forgotten. */
+#include "tests/support/world/unit.h"
+
+#include "base/mem.h"
+#include "core/live/window.h"
+
+static struct window *make(void)
+{
+    const struct run_filter all = { .is_test = -1 };
+    struct window *window = window_create(NULL, watch_filter_create(&all, 0));
+    window->listed = true;
+    return window;
+}
+
+/* Ids sort by their number. */
+static struct run run_of(unsigned number, uint32_t version)
+{
+    struct run run = { .version = version, .rev = version, .created_at = number };
+    snprintf(run.id, sizeof(run.id), "run_%06u", number);
+    return run;
+}
+
+static bool judge(struct window *window, unsigned number, bool wanted)
+{
+    struct run run = run_of(number, 1);
+    return window_judge(window, &run, wanted);
+}
+
+/* "3 2 1", with an asterisk behind those that have left since. */
+static void assert_at(const struct window *window, uint64_t step, uint32_t limit,
+                      const char *expected)
+{
+    struct window_member members[WINDOW_LIMIT_MAX];
+    char text[256];
+    size_t len = 0;
+    uint32_t count = window_at(window, step, limit, members);
+    text[0] = '\0';
+    for (uint32_t i = 0; i < count; i++)
+        len += (size_t)snprintf(text + len, sizeof(text) - len, "%s%d%s", i ? " " : "",
+                                (int)strtol(members[i].id + 4, NULL, 10),
+                                members[i].entry ? "" : "*");
+    assert_string_equal(text, expected);
+}
+
+/* Runs come and leave anywhere in the set; a table of who is there says what it must be. */
+static void the_order_holds_whatever_comes_and_leaves(void **state)
+{
+    enum { RUNS = 600, STEPS = 20000 };
+    (void)state;
+    struct window *window = make();
+    bool there[RUNS] = { false };
+    uint32_t count = 0, seed = 7;
+    for (int step = 0; step < STEPS; step++) {
+        seed = seed * 1664525 + 1013904223;
+        unsigned number = (seed >> 8) % RUNS;
+        bool wanted = seed >> 24 & 1 && (count < WINDOW_KEPT || there[number]);
+        judge(window, number, wanted);
+        count += (unsigned)wanted - (unsigned)there[number];
+        there[number] = wanted;
+        assert_int_equal(window->count, count);
+        uint32_t at = 0;
+        for (unsigned i = RUNS; step % 100 == 0 && i-- > 0;)
+            if (there[i])
+                assert_int_equal(strtol(window_entry(window, at++)->id + 4, NULL, 10), i);
+    }
+    window_destroy(window);
+}
+
+static void the_newest_come_first_whatever_comes_when(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    assert_true(judge(window, 2, true));
+    assert_true(judge(window, 5, true));
+    assert_true(judge(window, 3, true));
+    assert_false(judge(window, 9, false));
+    assert_at(window, window->step, 10, "5 3 2");
+    assert_at(window, window->step, 2, "5 3");
+    assert_true(judge(window, 3, false));
+    assert_at(window, window->step, 2, "5 2");
+    window_destroy(window);
+}
+
+static void it_knows_what_it_was(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    for (unsigned i = 1; i <= 4; i++)
+        judge(window, i, true);
+    uint64_t four = window->step;
+    judge(window, 3, false);
+    judge(window, 5, true);
+    judge(window, 4, false);
+    uint64_t later = window->step;
+    judge(window, 4, true);
+    assert_at(window, four, 3, "4 3* 2");
+    assert_at(window, later, 3, "5 2 1");
+    assert_at(window, window->step, 3, "5 4 2");
+    assert_at(window, 1, 3, "");
+    window_destroy(window);
+}
+
+static void one_that_came_and_left_between_was_never_there(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    judge(window, 1, true);
+    uint64_t one = window->step;
+    judge(window, 2, true);
+    judge(window, 2, false);
+    judge(window, 2, true);
+    judge(window, 2, false);
+    assert_at(window, one, 10, "1");
+    window_destroy(window);
+}
+
+static void the_oldest_go_where_there_is_no_room(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    for (unsigned i = 1; i <= WINDOW_KEPT + 3; i++)
+        assert_true(judge(window, i, true));
+    assert_int_equal(window->count, WINDOW_KEPT);
+    assert_true(window->more);
+    assert_false(window_is_short(window, WINDOW_LIMIT_MAX));
+    assert_false(judge(window, 1, true)); /* older than all: only the store has it */
+    window_destroy(window);
+}
+
+static void it_forgets_what_left_long_ago(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    judge(window, 1, true);
+    uint64_t one = window->step;
+    for (unsigned i = 0; i < WINDOW_DEPARTED; i++) {
+        judge(window, 2 + i, true);
+        judge(window, 2 + i, false);
+    }
+    assert_int_equal(window->forgotten, 0);
+    assert_at(window, one, 10, "1");
+    judge(window, 9000, true);
+    judge(window, 9000, false);
+    assert_true(window->forgotten > one);
+    assert_at(window, window->forgotten, 2, "1");
+    window_destroy(window);
+}
+
+static void time_and_retention_cut_it(void **state)
+{
+    (void)state;
+    struct window *window = make();
+    for (unsigned i = 1; i <= 4; i++)
+        judge(window, i, true);
+    struct run ended = run_of(3, 2);
+    ended.status = RUN_COMPLETED;
+    ended.updated_at = 50;
+    window_judge(window, &ended, true);
+    assert_false(window_cut(window, 50, 1));
+    assert_true(window_cut(window, 51, 1));
+    assert_at(window, window->step, 10, "4 2 1");
+    assert_true(window_cut(window, 0, 2));
+    assert_at(window, window->step, 10, "4 2");
+    window_destroy(window);
+}
+
+static void equal_filters_have_one_key(void **state)
+{
+    (void)state;
+    struct slice ab[] = { SLICE("a"), SLICE("b") },
+                 bab[] = { SLICE("b"), SLICE("a"), SLICE("b") };
+    struct slice joined[] = { SLICE("ab") };
+    const struct run_filter filters[] = {
+        { .is_test = -1, .tags = ab, .tag_count = 2 },
+        { .is_test = -1, .tags = bab, .tag_count = 3 },
+        { .is_test = -1, .tasks = ab, .task_count = 2 },
+        { .is_test = -1, .tags = joined, .tag_count = 1 },
+        { .is_test = -1, .tags = ab, .tag_count = 2, .every_tag = true },
+        { .is_test = -1, .batch = SLICE("x") },
+        { .is_test = -1, .schedule = SLICE("x") },
+        { .is_test = -1 },
+        { .is_test = -1, .created_from = 5 },
+    };
+    struct watch_filter *made[9], *moves = watch_filter_create(&filters[8], 60000);
+    for (size_t i = 0; i < 9; i++)
+        made[i] = watch_filter_create(&filters[i], 0);
+    for (size_t i = 0; i < 9; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(
+                slice_equal(bytes_slice(made[i]->key), bytes_slice(made[k]->key)),
+                i == 1 && k == 0);
+    struct run_filter other = filters[8];
+    other.created_from = 7;
+    struct watch_filter *same = watch_filter_create(&other, 60000);
+    assert_true(slice_equal(bytes_slice(moves->key), bytes_slice(same->key)));
+    assert_int_equal(made[1]->run.tag_count, 2);
+    watch_filter_unref(moves);
+    watch_filter_unref(same);
+    for (size_t i = 0; i < 9; i++)
+        watch_filter_unref(made[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_newest_come_first_whatever_comes_when),
+        cmocka_unit_test(the_order_holds_whatever_comes_and_leaves),
+        cmocka_unit_test(it_knows_what_it_was),
+        cmocka_unit_test(one_that_came_and_left_between_was_never_there),
+        cmocka_unit_test(the_oldest_go_where_there_is_no_room),
+        cmocka_unit_test(it_forgets_what_left_long_ago),
+        cmocka_unit_test(time_and_retention_cut_it),
+        cmocka_unit_test(equal_filters_have_one_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

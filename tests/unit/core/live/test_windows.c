@@ -1,0 +1,91 @@
+/* A live list counts towards the limits of its environment and of its project by how many values
+ * its filter names. */
+#include "tests/support/world/unit.h"
+
+#include "core/live/environment.h"
+#include "tests/support/world/world.h"
+
+enum { VALUES_MAX = 500 };
+
+static int create_world(void **state)
+{
+    *state = world_create(NULL);
+    return 0;
+}
+
+static int destroy_world(void **state)
+{
+    world_destroy(*state);
+    return 0;
+}
+
+/* A filter of values that begin with the letter. */
+static struct watch_filter *filter_of(char letter, size_t versions, size_t tags)
+{
+    static char texts[VALUES_MAX][24];
+    static struct slice values[VALUES_MAX];
+    const struct run_filter filter = { .is_test = -1,
+                                       .versions = values,
+                                       .version_count = versions,
+                                       .tags = values + versions,
+                                       .tag_count = tags };
+    assert_in_range(versions + tags, 0, VALUES_MAX);
+    for (size_t i = 0; i < versions + tags; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "%c%zu", letter, i);
+        values[i] = slice_of(texts[i]);
+    }
+    return watch_filter_create(&filter, 0);
+}
+
+static size_t cost_of(size_t versions, size_t tags)
+{
+    struct watch_filter *filter = filter_of('a', versions, tags);
+    struct watch_cost cost = watch_filter_cost(filter);
+    assert_int_equal(cost.values, versions + tags);
+    watch_filter_unref(filter);
+    return cost.filters;
+}
+
+static void a_filter_counts_once_for_each_sixteen_values(void **state)
+{
+    (void)state;
+    assert_int_equal(cost_of(0, 0), 1);
+    assert_int_equal(cost_of(0, 1), 1);
+    assert_int_equal(cost_of(8, 8), 1);
+    assert_int_equal(cost_of(8, 9), 2);
+    assert_int_equal(cost_of(100, 0), 7);
+    assert_int_equal(cost_of(400, 100), 32);
+}
+
+static void long_filters_leave_less_room_for_others(void **state)
+{
+    struct world *world = *state;
+    struct windows *windows = &world->env->windows;
+    struct room project = { .limit = 10 };
+    windows->room.outer = &project;
+    struct window *window = windows_find(windows, filter_of('a', 100, 0));
+    assert_non_null(window);
+    assert_int_equal(windows->room.used, 7);
+    assert_ptr_equal(windows_find(windows, filter_of('a', 100, 0)), window);
+    assert_int_equal(windows->room.used, 7);
+    assert_null(windows_find(windows, filter_of('b', 0, 49)));
+    struct window *last = windows_find(windows, filter_of('b', 0, 48));
+    assert_non_null(last);
+    assert_null(windows_find(windows, filter_of('c', 0, 0)));
+    windows_release(windows, window);
+    windows_release(windows, last);
+    assert_int_equal(windows->room.used, 0);
+    assert_int_equal(project.used, 0);
+    windows->room.outer = NULL; /* the room ends here */
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_filter_counts_once_for_each_sixteen_values),
+        TEST(long_filters_leave_less_room_for_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

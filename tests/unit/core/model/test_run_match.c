@@ -1,0 +1,98 @@
+/* Which runs a live list wants, for lists of values as long as a client may send them. */
+#include "tests/support/world/unit.h"
+
+#include "core/model/run_match.h"
+#include "core/model/watch_filter.h"
+
+enum { VALUES = 2000 };
+
+static struct {
+    char texts[VALUES][16];
+    struct slice values[VALUES];
+} names;
+
+static int write_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < VALUES; i++) {
+        snprintf(names.texts[i], sizeof(names.texts[i]), "v%d", VALUES - i);
+        names.values[i] = slice_of(names.texts[i]);
+    }
+    return 0;
+}
+
+static bool matches(const struct run *run, const struct run_filter *wanted)
+{
+    struct watch_filter *filter = watch_filter_create(wanted, 0);
+    bool found = run_matches(run, &filter->run);
+    watch_filter_unref(filter);
+    return found;
+}
+
+static bool version_matches(const char *version, size_t count)
+{
+    struct run run = { .worker_version = version ? bytes_create(slice_of(version)) : NULL };
+    const struct run_filter wanted = { .is_test = -1,
+                                       .versions = names.values,
+                                       .version_count = count };
+    bool found = matches(&run, &wanted);
+    bytes_unref(run.worker_version);
+    return found;
+}
+
+static void each_value_of_a_list_matches_and_no_other(void **state)
+{
+    (void)state;
+    for (int i = 1; i <= VALUES; i++) {
+        char version[16];
+        snprintf(version, sizeof(version), "v%d", i);
+        assert_true(version_matches(version, VALUES));
+        assert_true(version_matches(version, 1) == (i == VALUES));
+    }
+    assert_false(version_matches("v", VALUES));
+    assert_false(version_matches("v0", VALUES));
+    assert_false(version_matches("v20000", VALUES));
+    assert_false(version_matches(NULL, VALUES));
+    assert_true(version_matches(NULL, 0));
+}
+
+static bool tags_match(const char *const *has, size_t has_count, const char *const *wants,
+                       size_t wants_count, bool every)
+{
+    struct slice had[4], wanted[4];
+    for (size_t i = 0; i < has_count; i++)
+        had[i] = slice_of(has[i]);
+    for (size_t i = 0; i < wants_count; i++)
+        wanted[i] = slice_of(wants[i]);
+    struct run run = { .tags = tag_list_create(had, has_count) };
+    const struct run_filter filter = {
+        .is_test = -1, .tags = wanted, .tag_count = wants_count, .every_tag = every
+    };
+    bool found = matches(&run, &filter);
+    tag_list_unref(run.tags);
+    return found;
+}
+
+static void a_run_needs_any_tag_or_every_one(void **state)
+{
+    (void)state;
+    const char *ab[] = { "a", "b" }, *ba[] = { "b", "a" }, *aa[] = { "a", "a" },
+               *c[] = { "c" };
+    assert_true(tags_match(ab, 2, ba, 2, true));
+    assert_true(tags_match(ab, 1, ba, 2, false));
+    assert_false(tags_match(ab, 1, ba, 2, true));
+    assert_false(tags_match(aa, 2, ab, 2, true)); /* the same tag twice is one */
+    assert_false(tags_match(ab, 2, c, 1, false));
+    assert_false(tags_match(NULL, 0, c, 1, false));
+    assert_true(tags_match(NULL, 0, NULL, 0, false));
+    assert_true(tags_match(NULL, 0, NULL, 0, true));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_value_of_a_list_matches_and_no_other),
+        cmocka_unit_test(a_run_needs_any_tag_or_every_one),
+    };
+    return cmocka_run_group_tests(tests, write_names, NULL);
+}

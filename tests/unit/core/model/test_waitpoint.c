@@ -1,0 +1,188 @@
+/* The document of a waitpoint says all of it, and since when retention may take it. */
+#include "core/model/waitpoint.h"
+#include "tests/support/world/unit.h"
+
+enum { ENV = 7 };
+
+static struct document document_of(const struct change *change)
+{
+    struct document document = change->document;
+    document.version = change->expected + 1;
+    return document;
+}
+
+static void assert_text(const struct bytes *text, const struct bytes *expected)
+{
+    assert_int_equal(text == NULL, expected == NULL);
+    assert_true(slice_equal(bytes_slice(text), bytes_slice(expected)));
+}
+
+static void assert_same(const struct waitpoint *one, const struct waitpoint *other)
+{
+    assert_string_equal(one->id, other->id);
+    assert_int_equal(one->is_time, other->is_time);
+    assert_int_equal(one->created_at, other->created_at);
+    assert_int_equal(one->completed_at, other->completed_at);
+    assert_int_equal(one->until, other->until);
+    assert_int_equal(one->key_expires_at, other->key_expires_at);
+    assert_int_equal(one->from, other->from);
+    assert_text(one->key, other->key);
+    assert_text(one->output_type, other->output_type);
+    assert_text(one->run, other->run);
+    assert_text(one->stream, other->stream);
+    uint32_t count = one->tags ? one->tags->count : 0;
+    assert_int_equal(count, other->tags ? other->tags->count : 0);
+    for (uint32_t i = 0; i < count; i++)
+        assert_text(one->tags->names[i], other->tags->names[i]);
+}
+
+/* Written and read, whole and without its output, it is the same. */
+static void assert_comes_back(const struct waitpoint *waitpoint)
+{
+    struct waitpoint read, head;
+    struct change change = waitpoint_change(waitpoint, ENV);
+    struct document document = document_of(&change);
+    assert_int_equal(change.env, ENV);
+    assert_int_equal(change.expected, waitpoint->version);
+    assert_int_equal(document.kind, DOC_WAITPOINT);
+    assert_string_equal(document.name->data, waitpoint->id);
+    assert_int_equal(waitpoint_read(&document, &read), OK);
+    assert_same(&read, waitpoint);
+    assert_text(read.output, waitpoint->output);
+    assert_int_equal(read.version, waitpoint->version + 1);
+    assert_int_equal(waitpoint_read_head(&document, &head), OK);
+    assert_same(&head, waitpoint);
+    assert_null(head.output);
+    assert_int_equal(waitpoint_is_completed(&document), waitpoint->completed_at > 0);
+    waitpoint_finish(&read);
+    waitpoint_finish(&head);
+    change_finish(&change);
+}
+
+static struct waitpoint pending(void)
+{
+    return (struct waitpoint){ .id = "waitpoint_a", .created_at = 1000 };
+}
+
+static void what_is_written_comes_back(void **state)
+{
+    static const struct slice tags[] = { SLICE("a"), SLICE("\"b\"") };
+    (void)state;
+    struct waitpoint plain = pending();
+    assert_comes_back(&plain);
+    struct waitpoint token = pending();
+    token.version = 3;
+    token.completed_at = INT64_C(1732000000000);
+    token.until = 2000;
+    token.key_expires_at = 3000;
+    token.key = bytes_create(SLICE("k \xC3\xA4"));
+    token.output_type = bytes_create(SLICE("application/store"));
+    token.tags = tag_list_create(tags, 2);
+    token.run = bytes_create(SLICE("run_a"));
+    token.stream = bytes_create(SLICE("s"));
+    token.from = INT64_C(9007199254740993);
+    waitpoint_set_output(&token, SLICE("{\"a\": \"\\n\"}"));
+    assert_comes_back(&token);
+    waitpoint_finish(&token);
+    struct waitpoint time = pending();
+    time.is_time = true;
+    time.until = INT64_MAX;
+    assert_comes_back(&time);
+}
+
+/* The output is found by its name, which no text can pretend to be. */
+static void a_key_that_looks_like_an_output_is_none(void **state)
+{
+    (void)state;
+    struct waitpoint token = pending();
+    token.key = bytes_create(SLICE("x,\"output\":\"y\"}"));
+    assert_comes_back(&token);
+    waitpoint_set_output(&token, SLICE(",\"output\":1"));
+    assert_comes_back(&token);
+    waitpoint_finish(&token);
+}
+
+static void an_output_is_kept_as_a_json_string_and_replaced(void **state)
+{
+    (void)state;
+    struct waitpoint token = pending();
+    waitpoint_set_output(&token, SLICE("1"));
+    waitpoint_set_output(&token, SLICE("\"a\""));
+    assert_string_equal(token.output->data, "\"\\\"a\\\"\"");
+    waitpoint_finish(&token);
+    assert_null(token.output);
+}
+
+/* Retention asks for stale_at; a run that waits keeps its token whatever that says. */
+static void it_is_stale_since_its_end_or_else_as_old_as_it_is(void **state)
+{
+    static const struct {
+        int64_t until, completed_at, stale_at;
+    } cases[] = {
+        { 0, 0, 1000 },
+        { 5000, 0, 5000 },
+        { 0, 3000, 3000 },
+        { 5000, 3000, 3000 },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct waitpoint token = pending();
+        token.until = cases[i].until;
+        token.completed_at = cases[i].completed_at;
+        struct change change = waitpoint_change(&token, ENV);
+        assert_int_equal(change.document.stale_at, cases[i].stale_at);
+        change_finish(&change);
+    }
+}
+
+static void it_is_over_when_it_was_completed_or_its_time_has_come(void **state)
+{
+    (void)state;
+    struct waitpoint token = pending();
+    assert_false(waitpoint_is_over(&token, INT64_MAX));
+    token.until = 5000;
+    assert_false(waitpoint_is_over(&token, 4999));
+    assert_true(waitpoint_is_over(&token, 5000));
+    token.completed_at = 3000;
+    assert_true(waitpoint_is_over(&token, 3000));
+}
+
+/* Nothing will complete it, so nobody waits for it. */
+static void what_is_no_document_of_ours_is_refused_and_counts_as_completed(void **state)
+{
+    static const char *const bodies[] = {
+        "",
+        "{",
+        "[]",
+        "{}",
+        "{\"createdAt\":1,\"completedAt\":0,\"until\":0,\"tags\":[]}",
+        "{\"createdAt\":1,\"completedAt\":0,\"until\":0,\"keyExpiresAt\":0}",
+        "{\"createdAt\":\"\",\"completedAt\":0,\"until\":0,\"keyExpiresAt\":0,\"tags\":[]}",
+        "{\"createdAt\":1,\"completedAt\":0,\"until\":0,\"keyExpiresAt\":0,\"tags\":{}}"
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+        struct waitpoint untouched = { .version = 42 };
+        struct document document = { .kind = DOC_WAITPOINT,
+                                     .name = bytes_create(SLICE("waitpoint_a")),
+                                     .body = bytes_create(slice_of(bodies[i])) };
+        assert_int_equal(waitpoint_read(&document, &untouched), ERR_INTERNAL);
+        assert_int_equal(waitpoint_read_head(&document, &untouched), ERR_INTERNAL);
+        assert_int_equal(untouched.version, 42);
+        assert_true(waitpoint_is_completed(&document));
+        document_finish(&document);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_written_comes_back),
+        cmocka_unit_test(a_key_that_looks_like_an_output_is_none),
+        cmocka_unit_test(an_output_is_kept_as_a_json_string_and_replaced),
+        cmocka_unit_test(it_is_stale_since_its_end_or_else_as_old_as_it_is),
+        cmocka_unit_test(it_is_over_when_it_was_completed_or_its_time_has_come),
+        cmocka_unit_test(what_is_no_document_of_ours_is_refused_and_counts_as_completed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,77 @@
+/* A row with long values: the same bytes, none of which is copied when it is made. */
+#include "tests/support/world/unit.h"
+
+#include "core/wire/render.h"
+
+static struct bytes *long_text(const char *before, const char *part, const char *behind)
+{
+    struct buf all = { 0 };
+    buf_add_text(&all, before);
+    while (all.len < ROPE_LONG + 1000)
+        buf_add_text(&all, part);
+    buf_add_text(&all, behind);
+    struct bytes *bytes = buf_to_bytes(&all);
+    buf_finish(&all);
+    return bytes;
+}
+
+static struct run run_with_long_values(bool payload_is_text)
+{
+    struct run run = { .id = "run_1", .version = 1, .task = bytes_create(SLICE("hello")) };
+    struct run_rare *rare = run_rare_edit(&run);
+    run.status = RUN_COMPLETED;
+    run.payload = long_text("\"", "\\\"\\n\xc3\xa9", "\"");
+    if (payload_is_text)
+        rare->payload_type = bytes_create(SLICE("text/plain"));
+    run.output = long_text(" {\"json\":[\"", "x\\\"", "\"],\"meta\":{}} ");
+    rare->output_type = bytes_create(SLICE("application/super+json"));
+    run.metadata = long_text("{\"a\":\"", "b\\\\", "\"}");
+    run.error = long_text("{\"type\":\"BUILT_IN_ERROR\",\"stackTrace\":\"", "at\\n", "\"}");
+    return run;
+}
+
+/* Whatever room there is for what has to be escaped. */
+static void read_rope(const struct rope *rope, size_t size, struct buf *out)
+{
+    struct bytes *bytes = rope_join((struct slice){ 0 }, rope, (struct slice){ 0 });
+    struct rope_place place = { 0 };
+    char room[1000];
+    assert_true(bytes_are_parts(bytes));
+    while (!rope_is_read(bytes, &place))
+        buf_add(out, rope_read(bytes, &place, room, size));
+    assert_int_equal(bytes->len, out->len);
+    bytes_unref(bytes);
+}
+
+/* The same row, of which the long values are neither copied nor escaped when it is made. */
+static void long_values_are_left_where_they_are(void **state)
+{
+    static const enum encoding encodings[] = { ENCODING_JSON, ENCODING_MSGPACK,
+                                               ENCODING_SHAPE };
+    (void)state;
+    for (unsigned i = 0; i < 6; i++) {
+        struct view view = { .encoding = encodings[i / 2], .fields = FIELDS_ALL };
+        struct run run = run_with_long_values(i % 2);
+        struct buf plain = { 0 }, read = { 0 };
+        struct rope rope = { 0 };
+        rope_clear(&rope);
+        render_whole(&view, &run, &plain);
+        render_whole(&view, &run, &rope.text);
+        assert_int_equal(rope.count, 4);
+        assert_true(rope.text.len < 4096);
+        read_rope(&rope, ROPE_ROOM_LEAST + 100 * i, &read);
+        assert_true(slice_equal(buf_slice(&plain), buf_slice(&read)));
+        rope_finish(&rope);
+        buf_finish(&plain);
+        buf_finish(&read);
+        run_finish(&run);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(long_values_are_left_where_they_are),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

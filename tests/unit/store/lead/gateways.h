@@ -1,0 +1,297 @@
+/* gateways.h - gateways on one database of this file: one of them leads, whatever stops, is cut off, or
+ * comes back. Each has a loop, and so a clock, of its own. */
+#pragma once
+
+#include "store/lead/leading.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+
+enum { GATEWAYS = 3, TURN_MS = 100 };
+
+/* A gateway, and its view of the database, which is its store. */
+struct process {
+    struct store store;
+    struct leading *leading;
+    struct loop *loop;
+    uint64_t id; /* 0: its row is gone */
+    char name[8];
+    uint64_t beat;
+    bool cut;         /* the database does not answer it, and gets nothing of it */
+    bool stopped;     /* its turns do not come */
+    bool draining;    /* as its last beat said */
+    bool refused;     /* the next take fails with nobody knowing */
+    int64_t ahead_ms; /* of its wall clock */
+    struct store_beat *beating;
+    struct store_lead *taking;
+    struct store_leave *leaving;
+    unsigned standby, taken, lost, beats, doubts, certain, left, others;
+    bool for_good;
+    const char *reason;
+};
+
+static struct {
+    struct process all[GATEWAYS];
+    size_t count;
+    uint64_t next_id, leader;
+    int64_t now_ms, dead_ms;
+} world;
+
+static const int64_t begun_ms = 1760000000000;
+
+static inline struct process *of_store(struct store *store)
+{
+    return container_of(store, struct process, store);
+}
+
+static inline struct process *of_id(uint64_t id)
+{
+    for (size_t i = 0; i < world.count; i++)
+        if (id && world.all[i].id == id)
+            return &world.all[i];
+    return NULL;
+}
+
+/* ---- the database ---- */
+
+static inline void begin_beat(struct store *store, struct store_beat *req)
+{
+    assert_null(of_store(store)->beating);
+    of_store(store)->beating = req;
+}
+
+static inline void begin_lead(struct store *store, struct store_lead *req)
+{
+    assert_null(of_store(store)->taking);
+    of_store(store)->taking = req;
+}
+
+static inline void answer_beat(struct process *process)
+{
+    struct store_beat *req = process->beating;
+    struct store_gateway gateways[GATEWAYS] = { 0 };
+    process->beating = NULL;
+    process->beats++;
+    if (process->cut) {
+        req->done(req, STORE_FAILED);
+        return;
+    }
+    process->beat++;
+    process->draining = req->draining;
+    for (size_t i = 0; i < world.count; i++) {
+        if (!world.all[i].id)
+            continue;
+        struct store_gateway *gateway = &gateways[req->gateway_count++];
+        *gateway = (struct store_gateway){ .id = world.all[i].id,
+                                           .beat = world.all[i].beat,
+                                           .draining = world.all[i].draining };
+        snprintf(gateway->name, sizeof(gateway->name), "%s", world.all[i].name);
+    }
+    req->gateways = gateways;
+    req->me = process->id;
+    req->leader = world.leader;
+    req->clock_ms = world.now_ms;
+    req->done(req, process->id ? STORE_OK : STORE_MOVED);
+}
+
+static inline bool may_take(const struct process *process, const struct store_lead *req,
+                            uint64_t leader)
+{
+    if (!leader || leader == process->id || !of_id(leader))
+        return true;
+    for (size_t i = 0; i < req->dead_count; i++)
+        if (req->dead[i].id == leader && req->dead[i].beat == of_id(leader)->beat)
+            return true;
+    return false;
+}
+
+static inline void answer_lead(struct process *process)
+{
+    struct store_lead *req = process->taking;
+    process->taking = NULL;
+    if (process->cut || process->refused) {
+        process->refused = false;
+        req->done(req, STORE_FAILED);
+    } else if (!process->id) {
+        req->done(req, STORE_MOVED);
+    } else if (may_take(process, req, world.leader)) {
+        world.leader = process->id;
+        req->done(req, STORE_OK);
+    } else {
+        req->done(req, STORE_TAKEN);
+    }
+}
+
+static inline void begin_leave(struct store *store, struct store_leave *req)
+{
+    of_store(store)->leaving = req;
+}
+
+/* Its row goes, and the others are told. */
+static inline void answer_leave(struct process *process)
+{
+    struct store_leave *req = process->leaving;
+    process->leaving = NULL;
+    if (process->cut) {
+        req->done(req, STORE_FAILED);
+        return;
+    }
+    process->id = 0;
+    for (size_t i = 0; i < world.count; i++)
+        if (&world.all[i] != process)
+            world.all[i].store.on_left(world.all[i].store.moved_owner);
+    req->done(req, STORE_OK);
+}
+
+static inline void forget(struct store *store, struct store_forget *req)
+{
+    (void)store;
+    for (size_t i = 0; i < req->dead_count; i++) {
+        struct process *dead = of_id(req->dead[i].id);
+        if (dead && dead->beat == req->dead[i].beat)
+            dead->id = 0;
+    }
+    req->done(req, STORE_OK);
+}
+
+static const struct store_ops several = {
+    .beat = begin_beat, .lead = begin_lead, .leave = begin_leave, .forget = forget
+};
+static const struct store_ops alone = { 0 };
+
+/* ---- processes ---- */
+
+static inline void on_standby(void *owner)
+{
+    ((struct process *)owner)->standby++;
+}
+
+static inline void on_taken(void *owner)
+{
+    ((struct process *)owner)->taken++;
+}
+
+static inline void on_lost(void *owner, const char *reason, bool for_good)
+{
+    struct process *process = owner;
+    process->lost++;
+    process->reason = reason;
+    process->for_good = for_good;
+}
+
+static inline void on_other_leads(void *owner)
+{
+    ((struct process *)owner)->others++;
+}
+
+static inline void on_doubt(void *owner)
+{
+    ((struct process *)owner)->doubts++;
+}
+
+static inline void on_certain(void *owner)
+{
+    ((struct process *)owner)->certain++;
+}
+
+static inline void on_left(void *owner)
+{
+    ((struct process *)owner)->left++;
+}
+
+static inline struct process *start(const char *name, const struct store_ops *ops)
+{
+    struct process *process = &world.all[world.count++];
+    *process = (struct process){ .store.ops = ops, .id = ++world.next_id };
+    snprintf(process->name, sizeof(process->name), "%s", name);
+    process->loop = loop_create(NULL);
+    loop_set_wall(process->loop, world.now_ms);
+    struct leading_options options = { .name = process->name,
+                                       .beat_ms = 1000,
+                                       .dead_ms = world.dead_ms,
+                                       .on_standby = on_standby,
+                                       .on_other_leads = on_other_leads,
+                                       .on_taken = on_taken,
+                                       .on_lost = on_lost,
+                                       .on_doubt = on_doubt,
+                                       .on_certain = on_certain,
+                                       .owner = process };
+    process->leading = leading_create(process->loop, &process->store, &options);
+    return process;
+}
+
+static inline void turn(struct process *process, int64_t ms)
+{
+    loop_set_wall(process->loop, world.now_ms - ms + process->ahead_ms);
+    loop_turn(process->loop, ms);
+    if (process->beating)
+        answer_beat(process);
+    if (process->leaving)
+        answer_leave(process);
+    if (process->taking)
+        answer_lead(process);
+    loop_turn(process->loop, 0);
+}
+
+/* Everybody's clocks go on. A process that is stopped finds that later. */
+static inline void pass(int64_t ms)
+{
+    static int64_t slept[GATEWAYS];
+    for (; ms > 0; ms -= TURN_MS) {
+        world.now_ms += TURN_MS;
+        for (size_t i = 0; i < world.count; i++) {
+            slept[i] += TURN_MS;
+            if (world.all[i].stopped)
+                continue;
+            turn(&world.all[i], slept[i]);
+            slept[i] = 0;
+        }
+    }
+}
+
+static inline bool leads(const struct process *process)
+{
+    return !leading_why_not(process->leading);
+}
+
+static inline struct process *start_and_lead(const char *name)
+{
+    struct process *process = start(name, &several);
+    pass(1000);
+    assert_int_equal(process->taken, 1);
+    leading_loaded(process->leading);
+    assert_true(leads(process));
+    return process;
+}
+
+static inline void assert_why_not(const struct process *process, const char *word)
+{
+    assert_string_equal(leading_why_not(process->leading), word);
+}
+
+static inline int open_world(void **state)
+{
+    (void)state;
+    memset(&world, 0, sizeof(world));
+    world.now_ms = begun_ms;
+    world.dead_ms = 5000;
+    return 0;
+}
+
+static inline int close_world(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < world.count; i++) {
+        leading_stop(world.all[i].leading);
+        leading_destroy(world.all[i].leading);
+        loop_destroy(world.all[i].loop);
+    }
+    return 0;
+}

@@ -1,0 +1,216 @@
+/* A leader that doubts, that hands the lead over, and that removes the rows of others. */
+#include "tests/unit/store/lead/gateways.h"
+
+/* ---- doubt ---- */
+
+static void
+one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    pass(60000);
+    assert_int_equal(a->doubts + a->certain, 0);
+    a->cut = true;
+    pass(4000 + TURN_MS);
+    assert_int_equal(a->doubts, 1);
+    assert_why_not(a, "no_beat");
+    pass(60000);
+    assert_int_equal(a->doubts, 1);
+    assert_int_equal(a->certain, 0);
+    a->cut = false;
+    pass(1000);
+    assert_int_equal(a->certain, 1);
+    assert_true(leads(a));
+    a->cut = true;
+    pass(5000);
+    assert_int_equal(a->doubts, 2);
+}
+
+static void a_commit_that_was_refused_is_a_doubt_at_once(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    a->store.on_moved(a->store.moved_owner);
+    assert_int_equal(a->doubts, 1);
+    pass(TURN_MS);
+    assert_int_equal(a->lost, 1);
+    assert_int_equal(a->certain, 0);
+}
+
+/* ---- a planned end ---- */
+
+static void a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    assert_false(leading_has_successor(a->leading));
+    struct process *b = start("b", &several);
+    pass(10000);
+    assert_true(leading_has_successor(a->leading));
+    assert_false(leading_has_successor(b->leading));
+    leading_hand_over(a->leading, on_left);
+    assert_false(leads(a));
+    assert_int_equal(a->left, 0); /* not from inside the call */
+    pass(3 * TURN_MS);
+    assert_int_equal(a->left, 1);
+    assert_int_equal(b->taken, 1);
+    a->store.on_moved(a->store.moved_owner); /* something of it was under way */
+    unsigned before = a->beats;
+    pass(10000);
+    assert_int_equal(a->lost + a->doubts, 0);
+    assert_int_equal(a->beats, before);
+}
+
+static void a_lead_that_cannot_be_handed_over_is_not_led_all_the_same(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    a->cut = true;
+    leading_hand_over(a->leading, on_left);
+    pass(TURN_MS);
+    assert_int_equal(a->left, 1);
+    assert_why_not(a, "standby");
+    pass(7000);
+    assert_int_equal(b->taken, 1);
+}
+
+static void one_that_is_dead_or_drains_is_no_successor(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    b->stopped = true;
+    pass(7000);
+    assert_false(leading_has_successor(a->leading));
+    struct process *c = start("c", &several);
+    pass(3000);
+    assert_true(leading_has_successor(a->leading));
+    leading_drain(c->leading);
+    pass(3000);
+    assert_false(leading_has_successor(a->leading));
+}
+
+static void pass_until_it_has_beaten(const struct process *process)
+{
+    unsigned before = process->beats;
+    while (process->beats == before)
+        pass(TURN_MS);
+}
+
+static void one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    pass_until_it_has_beaten(a);
+    start("b", &several);
+    pass(TURN_MS);
+    assert_false(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+    leading_drain(a->leading);
+    assert_true(leading_asks_successor(a->leading));
+    pass(TURN_MS);
+    assert_true(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void a_beat_that_was_in_flight_does_not_say_who_succeeds(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    loop_turn(a->loop, 1000); /* it beats */
+    leading_drain(a->leading);
+    answer_beat(a);
+    assert_true(leading_asks_successor(a->leading));
+    start("b", &several);
+    pass(TURN_MS);
+    assert_true(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_that_drains_alone_asks_for_a_successor_once(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    leading_drain(a->leading);
+    assert_false(leading_has_successor(a->leading)); /* while that beat is in flight */
+    pass(TURN_MS);
+    assert_false(leading_has_successor(a->leading));
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_that_is_cut_off_asks_for_a_successor_once(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a");
+    a->cut = true;
+    leading_drain(a->leading);
+    pass(TURN_MS);
+    assert_false(leading_asks_successor(a->leading));
+}
+
+static void one_with_a_database_of_its_own_asks_for_no_successor(void **state)
+{
+    (void)state;
+    struct process *only = start("a", &alone);
+    pass(TURN_MS);
+    leading_loaded(only->leading);
+    leading_drain(only->leading);
+    assert_false(leading_asks_successor(only->leading));
+    assert_false(leading_has_successor(only->leading));
+    assert_int_equal(only->beats, 0);
+    assert_true(leads(only));
+}
+
+static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several),
+                   *c = start("c", &several);
+    pass(10000);
+    leading_hand_over(a->leading, on_left);
+    pass(3000);
+    assert_int_equal(b->taken + c->taken, 1);
+    assert_int_equal(b->others + c->others, 1);
+    assert_int_equal((b->taken ? c : b)->others, 1);
+}
+
+/* ---- those that are gone ---- */
+
+static void
+rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again(void **state)
+{
+    (void)state;
+    struct process *a = start_and_lead("a"), *b = start("b", &several);
+    pass(10000);
+    b->stopped = true;
+    pass(3590 * 1000);
+    assert_int_not_equal(b->id, 0);
+    pass(20 * 1000);
+    assert_int_equal(b->id, 0);
+    assert_true(leads(a));
+    b->stopped = false;
+    pass(2000);
+    assert_int_equal(b->lost, 1);
+    assert_false(b->for_good);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
+    const struct CMUnitTest tests[] = {
+        TEST(one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer),
+        TEST(rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again),
+        TEST(a_commit_that_was_refused_is_a_doubt_at_once),
+        TEST(a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat),
+        TEST(a_lead_that_cannot_be_handed_over_is_not_led_all_the_same),
+        TEST(one_that_is_dead_or_drains_is_no_successor),
+        TEST(one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains),
+        TEST(a_beat_that_was_in_flight_does_not_say_who_succeeds),
+        TEST(one_that_drains_alone_asks_for_a_successor_once),
+        TEST(one_that_is_cut_off_asks_for_a_successor_once),
+        TEST(one_with_a_database_of_its_own_asks_for_no_successor),
+        TEST(gateway_that_does_not_get_the_lead_is_notified_of_the_leader),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* Who lives is known by what changes while I look, and by no clock but my own. */
+#include "store/lead/observation.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+enum { DEAD_MS = 5000, BEAT_MS = 1000, ME = 1, OTHER = 2 };
+
+struct scene {
+    struct observation observation;
+    int64_t now_ms;
+    uint64_t beats; /* of the other one */
+};
+
+static int open_scene(void **state)
+{
+    static struct scene scene;
+    scene = (struct scene){ .now_ms = 1000000 };
+    observation_init(&scene.observation, DEAD_MS, BEAT_MS, scene.now_ms);
+    *state = &scene;
+    return 0;
+}
+
+static int close_scene(void **state)
+{
+    struct scene *scene = *state;
+    observation_finish(&scene->observation);
+    return 0;
+}
+
+/* My beat is answered; it took no time. */
+static void hear(struct scene *scene)
+{
+    struct store_gateway gateways[] = { { .id = ME, .beat = (uint64_t)scene->now_ms },
+                                        { .id = OTHER, .beat = scene->beats } };
+    struct store_beat answer = { .gateways = gateways, .gateway_count = 2 };
+    observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &answer);
+}
+
+/* Seconds in which my beats are answered. */
+static void pass(struct scene *scene, int seconds, bool other_beats)
+{
+    for (int i = 0; i < seconds; i++) {
+        scene->now_ms += BEAT_MS;
+        scene->beats += other_beats;
+        hear(scene);
+    }
+}
+
+static bool other_is_dead(const struct scene *scene)
+{
+    return observation_dead_in(&scene->observation, OTHER, scene->now_ms) == 0;
+}
+
+static void who_beats_lives(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 100, true);
+    assert_false(other_is_dead(scene));
+}
+
+static void who_does_not_beat_for_five_seconds_is_dead(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    pass(scene, 4, false);
+    assert_false(other_is_dead(scene));
+    pass(scene, 1, false);
+    assert_true(other_is_dead(scene));
+    pass(scene, 1, true);
+    assert_false(other_is_dead(scene));
+}
+
+static void it_is_known_when_somebody_will_be_dead(void **state)
+{
+    struct scene *scene = *state;
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms),
+                     INT64_MAX);
+    pass(scene, 10, true);
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms),
+                     DEAD_MS);
+    pass(scene, 4, false);
+    assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms + 300),
+                     DEAD_MS - 4300);
+}
+
+static void who_was_never_seen_to_beat_has_five_seconds_too(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 1, false);
+    assert_false(other_is_dead(scene));
+    pass(scene, 4, false);
+    assert_false(other_is_dead(scene));
+    pass(scene, 1, false);
+    assert_true(other_is_dead(scene));
+}
+
+/* A crash of the database may lose the newest beats. */
+static void a_beat_that_goes_back_is_one(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    pass(scene, 4, false);
+    scene->beats -= 3;
+    pass(scene, 4, false);
+    assert_false(other_is_dead(scene));
+}
+
+static void nobody_is_dead_while_i_hear_nothing(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    pass(scene, 4, false);
+    scene->now_ms += 60000;
+    assert_false(other_is_dead(scene));
+}
+
+/* What stood still may have been the database, for everybody. */
+static void after_a_gap_everybody_has_all_the_time_again(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    pass(scene, 4, false);
+    scene->now_ms += 2500;
+    hear(scene);
+    pass(scene, 4, false);
+    assert_false(other_is_dead(scene));
+    pass(scene, 1, false);
+    assert_true(other_is_dead(scene));
+}
+
+/* A restart of the database shorter than a gap is seen by connections that end. */
+static void after_a_beat_without_an_answer_too(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 10, true);
+    pass(scene, 4, false);
+    observation_miss(&scene->observation);
+    pass(scene, 5, false);
+    assert_false(other_is_dead(scene));
+    pass(scene, 1, false);
+    assert_true(other_is_dead(scene));
+}
+
+static void who_is_gone_is_not_found_and_not_dead(void **state)
+{
+    struct scene *scene = *state;
+    pass(scene, 1, true);
+    assert_non_null(observation_find(&scene->observation, OTHER));
+    struct store_beat nobody = { 0 };
+    observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &nobody);
+    assert_null(observation_find(&scene->observation, OTHER));
+    assert_false(other_is_dead(scene));
+}
+
+static void i_doubt_four_seconds_after_i_sent_what_was_answered(void **state)
+{
+    struct scene *scene = *state;
+    struct store_beat nobody = { 0 };
+    int64_t sent_ms = scene->now_ms;
+    observation_answer(&scene->observation, sent_ms, sent_ms + 3000, &nobody);
+    assert_false(observation_doubts(&scene->observation, sent_ms + 4000));
+    assert_true(observation_doubts(&scene->observation, sent_ms + 4001));
+}
+
+/* The first one's clock runs a tenth slow, mine a tenth fast: in true time it has stopped to
+ * answer before I find it dead. */
+static void doubt_comes_before_death_where_clocks_run_wrong_by_a_tenth(void **state)
+{
+    struct scene *scene = *state;
+    struct store_beat nobody = { 0 };
+    observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &nobody);
+    int64_t doubt = 0;
+    while (!observation_doubts(&scene->observation, scene->now_ms + doubt * 9 / 10))
+        doubt++;
+    pass(scene, 10, true);
+    int64_t death = 0, heard = scene->now_ms;
+    while (!other_is_dead(scene)) {
+        scene->now_ms = heard + ++death * 11 / 10;
+        hear(scene);
+    }
+    assert_true(doubt < death);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
+    const struct CMUnitTest tests[] = {
+        TEST(who_beats_lives),
+        TEST(who_does_not_beat_for_five_seconds_is_dead),
+        TEST(it_is_known_when_somebody_will_be_dead),
+        TEST(who_was_never_seen_to_beat_has_five_seconds_too),
+        TEST(a_beat_that_goes_back_is_one),
+        TEST(nobody_is_dead_while_i_hear_nothing),
+        TEST(after_a_gap_everybody_has_all_the_time_again),
+        TEST(after_a_beat_without_an_answer_too),
+        TEST(who_is_gone_is_not_found_and_not_dead),
+        TEST(i_doubt_four_seconds_after_i_sent_what_was_answered),
+        TEST(doubt_comes_before_death_where_clocks_run_wrong_by_a_tenth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

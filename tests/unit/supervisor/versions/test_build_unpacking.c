@@ -1,0 +1,161 @@
+/* The steps of a build that unpack its archive, each in a child: refusals, deaths, its control group,
+ * and answers that nobody should believe. */
+#include "tests/support/world/unit.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "supervisor/versions/unpacker.h"
+#include "tests/support/world/build_scene.h"
+#include "tests/support/world/child_world.h"
+
+/* The first child of a build is the unpacker. */
+static void scene_start_unpacking(struct build_scene *scene)
+{
+    build_scene_start(scene);
+    for (int i = 0; !scene->begun && i < 3000; i++)
+        child_world_turn(10);
+    assert_int_equal(scene->begun, 1);
+    assert_false(scene->done);
+}
+
+static void archive_beyond_limits_fails_build_in_words(void **state)
+{
+    (void)state;
+    struct build_scene scene;
+    struct bundle_limits limits = bundle_limits_default;
+    limits.unpacked_max = 100;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    scene.options.limits = &limits;
+    build_scene_fails(
+        &scene, "the files are larger than 100 bytes together (setting deploy-unpacked)",
+        "");
+}
+
+static void canceled_build_kills_its_unpacker(void **state)
+{
+    (void)state;
+    struct build_scene scene;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    scene_start_unpacking(&scene);
+    version_build_cancel(scene.build);
+    build_scene_wait(&scene);
+    assert_true(scene.canceled);
+    assert_int_equal(scene.begun, 1);
+    assert_int_equal(child_count(UNPACKER_ROLE), 0);
+    assert_int_equal(build_scene_versions(&scene), 0);
+    build_scene_end(&scene);
+}
+
+static void killed_unpacker_fails_build_in_words(void **state)
+{
+    (void)state;
+    struct build_scene scene;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    scene_start_unpacking(&scene);
+    assert_int_equal(kill(scene.last, SIGKILL), 0);
+    build_scene_wait(&scene);
+    assert_false(scene.ok || scene.canceled);
+    assert_string_equal(scene.error, "BuildError");
+    assert_string_equal(scene.message,
+                        "unpacking the archive failed: it was ended by signal 9 (Killed)");
+    assert_int_equal(child_count(UNPACKER_ROLE), 0);
+    assert_int_equal(build_scene_versions(&scene), 0);
+    build_scene_end(&scene);
+}
+
+/* A plain folder stands for the control groups, and shows who entered. */
+static void unpacker_is_in_group_of_build(void **state)
+{
+    (void)state;
+    struct build_scene scene;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    build_scene_folder(&scene, "groups", 0755);
+    char *groups = build_scene_path(&scene, "groups");
+    scene.options.cgroup = groups;
+    scene_start_unpacking(&scene);
+    for (int i = 0;
+         !build_scene_has(&scene, "groups/build-deployment_a/cgroup.procs") && i < 3000;
+         i++)
+        child_world_turn(1);
+    struct buf entered = build_scene_read(&scene, "groups/build-deployment_a/cgroup.procs");
+    assert_int_equal(scene.begun, 1);
+    assert_int_equal(strtol(entered.ptr, NULL, 10), scene.last);
+    buf_finish(&entered);
+    version_build_cancel(scene.build);
+    build_scene_wait(&scene);
+    free(groups);
+    build_scene_end(&scene);
+}
+
+/* What a process answers that an archive has taken over, in the place of the unpacker. */
+static void assert_fails_by_answer(const char *answer, const char *message)
+{
+    struct build_scene scene;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    build_scene_write(&scene, "answer", answer, 0644);
+    build_scene_fails(&scene, message, "");
+}
+
+static void answers_of_unpacker_are_judged(void **state)
+{
+    (void)state;
+    assert_fails_by_answer("done 0\n", "the archive has no build.json");
+    assert_fails_by_answer("build.json 2\n[]done 0\n", "build.json is no JSON object");
+    assert_fails_by_answer("refused 10\nno archive", "no archive");
+    assert_fails_by_answer("full 9\ncannot ..", "the disk is full: cannot ..");
+    assert_fails_by_answer("", "unpacking the archive failed: its answer is not valid");
+    assert_fails_by_answer("root 0\ndone 0\n",
+                           "unpacking the archive failed: its answer is not valid");
+}
+
+/* Memory that the unpacker may not have ends it with these words (base/mem.h). */
+static void memory_of_unpacker_is_named_when_it_ends(void **state)
+{
+    (void)state;
+    struct build_scene scene;
+    build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
+    build_scene_write(&scene, "exhausted", "", 0644);
+    build_scene_fails(
+        &scene,
+        "unpacking the archive failed: it was ended by signal 6 (Aborted); the "
+        "archive takes more memory than archives within the limits need (88 MiB)",
+        "runcast: out of memory");
+}
+
+/* Plays the unpacker with the file "answer" of the scene. Returns false if there is none. */
+static bool plays_unpacker(int argc, char **argv)
+{
+    char text[256];
+    if (!unpacker_is_asked_for(argc, argv))
+        return false;
+    if (access("../../exhausted", F_OK) == 0)
+        mem_exhausted();
+    int file = open("../../answer", O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return false;
+    ssize_t len = read(file, text, sizeof(text));
+    return write(STDOUT_FILENO, text, (size_t)len) == len;
+}
+
+int main(int argc, char **argv)
+{
+    int status;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(archive_beyond_limits_fails_build_in_words),
+        cmocka_unit_test(canceled_build_kills_its_unpacker),
+        cmocka_unit_test(killed_unpacker_fails_build_in_words),
+        cmocka_unit_test(unpacker_is_in_group_of_build),
+        cmocka_unit_test(answers_of_unpacker_are_judged),
+        cmocka_unit_test(memory_of_unpacker_is_named_when_it_ends),
+    };
+    if (plays_unpacker(argc, argv))
+        return 0;
+    if (child_world_role(argc, argv, &status))
+        return status;
+    return cmocka_run_group_tests_name("unpacking of a build", tests, child_world_set_up,
+                                       child_world_tear_down);
+}
