@@ -98,10 +98,11 @@ test("bodies under way: one room for all environments of a project", async (t) =
   const length = 15 << 20, body = Buffer.alloc(length - 1, "x");
   body.write('{"completion":{"id":"run_x","ok":true,"output":"'); // an output: of all else 1 MiB is too much
   const send = async ({ key, headers }) => {
+    const { json: { id } } = await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key, headers });
     const connection = await RawConnection.open(gateway.port);
     t.after(() => connection.destroy());
     const lines = Object.entries({ host: "x", authorization: `Bearer ${key}`, ...headers, "content-type": "application/json", "content-length": length });
-    await connection.send(`POST /engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`);
+    await connection.send(`POST /engine/v1/dev/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`);
     await connection.send(body);
     return connection;
   };
