@@ -70,8 +70,8 @@ static bool is_cut(const struct aside *aside)
     return aside->text.len != aside->len;
 }
 
-/* There is no room for all of the text, of which before bytes have taken theirs: its
- * beginning stays, and the rest of its room is for others. */
+/* Keeps only the beginning of a text that does not fit, and returns the rest of its room to other
+ * texts. The first `before` bytes of the text have taken room already. */
 static void cut(struct body_fields *fields, struct aside *aside, size_t before)
 {
     struct slice text = buf_slice(&aside->text);

@@ -300,8 +300,8 @@ void api_stream_begin_sized(struct api_call *call, size_t len);
 /* Replies without a body, as to preflights. */
 void api_reply_empty(struct api_call *call, int status);
 
-/* The last reply of a call whose handler has released its state before the call was complete. The
- * client has left, and nobody sees the reply; or it is refused as ended_by says. */
+/* The last reply of a call whose handler has released its state before the call was complete. Either
+ * the client has left and the reply is discarded, or the call is refused as ended_by says. */
 void api_reply_gone(struct api_call *call);
 /* Answers a call that an operation will reply to, which goes on: its reply goes nowhere. */
 void api_reply_early(struct api_call *call, enum err error);
