@@ -304,7 +304,7 @@ if wanted conformance; then
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
         not_run+=("deploy (what is deployed needs Node 20)")
     else
-        begin deploy 700 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
+        begin deploy 900 env "HOME=$log/home" "${beside_a_gateway[@]}" --execute \
             node $conformance/deploy/deploy.mjs
     fi
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then

@@ -46,7 +46,7 @@ async function judge(page) {
 }
 
 const row = (page, id) => page.locator(`#row-${id}`);
-const shows = (locator, text) => until(async () => (await locator.textContent().catch(() => "")).includes(text), { timeoutMs: 20_000, everyMs: 50, what: `it shows ${text}` });
+const shows = (locator, text) => until(async () => (await locator.textContent().catch(() => "")).includes(text), { timeoutMs: 60_000, everyMs: 50, what: `it shows ${text}` });
 
 describe("signing in", () => {
   test("by a one-time link, whose code leaves the address bar; a new tab asks the one that is there; out is out everywhere", async (t) => {
