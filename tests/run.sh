@@ -310,7 +310,7 @@ if wanted conformance; then
     if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
         not_run+=("browser-dashboard (it deploys, which needs Node 20)")
     else
-        begin browser-dashboard 400 env "HOME=$log/home" \
+        begin browser-dashboard 600 env "HOME=$log/home" \
             node --test-reporter=tap $conformance/browser/dashboard.test.mjs
     fi
     begin browser 200 node --test-reporter=tap $conformance/browser/browser.test.mjs
