@@ -91,17 +91,20 @@ test("a doubt that ends without another leader closes nothing, and what was aske
 test("a leader that is told to end hands the lead over before its sockets leave, and is silent from then on", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t, { options: ["--drain-timeout", "20s"] });
   const watch = await SyncWatch.open(leader, t); // its sockets stay until they are closed
+  const closes = Promise.all(watch.sockets.map(async ({ socket }) => ({ ...await socket.closed, at: Date.now() })));
   leader.child.kill("SIGTERM");
   await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
   watch.mark();
   watch.ask();
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
-  for (const { socket } of watch.sockets) assert.match(`${(await socket.closed).code}`, /^42/);
+  const [, time] = leader.stderr.match(/"time":"([^"]+)"[^\n]*"event":"lead handed over"/), handedOver = Date.parse(time);
+  for (const { code, at } of await closes) {
+    assert.match(`${code}`, /^42/);
+    assert.ok(at >= handedOver, `closed ${handedOver - at} ms before the lead was handed over`);
+  }
   watch.assertSilent();
   assert.deepEqual(await leader.ended(), { code: 0, signal: null });
-  const moment = (event) => leader.stderr.indexOf(`"event":"${event}"`);
-  assert.ok(moment("lead handed over") < moment("stopped"), leader.stderr);
   await other.stop();
 });
 

@@ -93,23 +93,37 @@ test("requests a minute: branches behind one key have one share", async (t) => {
   await gateway.stop();
 });
 
-test("bodies under way: one room for all environments of a project", async (t) => {
-  const gateway = await start(t, []);
+/** Sends the head and all but the last byte of a completion of 15 MiB, and so holds room for it. */
+async function holdBody(t, gateway, { key, headers }) {
   const length = 15 << 20, body = Buffer.alloc(length - 1, "x");
   body.write('{"completion":{"id":"run_x","ok":true,"output":"'); // an output: of all else 1 MiB is too much
-  const send = async ({ key, headers }) => {
-    const { json: { id } } = await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key, headers });
-    const connection = await RawConnection.open(gateway.port);
-    t.after(() => connection.destroy());
-    const lines = Object.entries({ host: "x", authorization: `Bearer ${key}`, ...headers, "content-type": "application/json", "content-length": length });
-    await connection.send(`POST /engine/v1/dev/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`);
-    await connection.send(body);
-    return connection;
-  };
+  const { json: { id } } = await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key, headers });
+  const connection = await RawConnection.open(gateway.port);
+  t.after(() => connection.destroy());
+  const lines = Object.entries({ host: "x", authorization: `Bearer ${key}`, ...headers, "content-type": "application/json", "content-length": length });
+  await connection.send(`POST /engine/v1/dev/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete HTTP/1.1\r\n${lines.map(([name, value]) => `${name}: ${value}`).join("\r\n")}\r\n\r\n`);
+  await connection.send(body);
+  return connection;
+}
+
+/** The first answer that any of these connections gets. */
+const firstAnswer = (held) => Promise.race(held.map((connection) => connection.read((text) => text.includes("\r\n\r\n"), { timeoutMs: 30_000 })));
+
+test("bodies under way: branches share the half of the project's room that one environment may take", async (t) => {
+  const gateway = await start(t, []);
   const held = [];
-  for (const name of ["a", "b", "c"]) for (let i = 0; i < 3; i++) held.push(await send(branch(name)));
-  const answers = await Promise.race(held.map((connection) => connection.read((text) => text.includes("\r\n\r\n"), { timeoutMs: 30_000 })));
-  assert.match(answers, /^HTTP\/1.1 503/);
+  for (const name of ["a", "b", "c", "a", "b"]) held.push(await holdBody(t, gateway, branch(name)));
+  assert.match(await firstAnswer(held), /^HTTP\/1.1 503/);
+  assert.equal((await gateway.post("/api/v1/tasks/t/trigger", { payload: "x".repeat(1 << 20) }, { key: keys.prod })).status, 200);
+  for (const connection of held) connection.destroy();
+  await gateway.stop();
+});
+
+test("bodies under way: all environments of a project share one room", async (t) => {
+  const gateway = await start(t, []);
+  const held = []; // 48 of the 64 MiB that each environment may take, and more than the project's 128
+  for (const who of [branch("a"), branch("b"), branch("c"), ...Array(3).fill({ key: keys.dev }), ...Array(3).fill({ key: keys.prod })]) held.push(await holdBody(t, gateway, who));
+  assert.match(await firstAnswer(held), /^HTTP\/1.1 503/);
   assert.equal((await gateway.post("/api/v1/tasks/t/trigger", { payload: "x".repeat(1 << 20) }, other)).status, 200);
   for (const connection of held) connection.destroy();
   await gateway.stop();
