@@ -4,12 +4,12 @@
  *     ▲  │          │            │            │
  *     │  ├──────────┴────────────┴────────────┴─► FAILED, CANCELED, TIMED_OUT
  *     │  │          │            │            │
- *     └──┼──────────┴────────────┴────────────┘   begun anew, once: its build was cut off
+ *     └──┼──────────┴────────────┴────────────┘   once more, if its build was cut off
  *
  * PENDING waits for a builder; then its packages are installed, its commands and its index run;
  * DEPLOYING has its worker (api/workers/registering.h). The last four are final and never
- * left. A row is what the store has of one: a document of DOC_DEPLOYMENT, written anew with
- * each change. */
+ * left. The store keeps each deployment as one document of DOC_DEPLOYMENT; every change replaces the
+ * whole document. */
 #pragma once
 
 #include <stdbool.h>

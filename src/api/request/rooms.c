@@ -79,8 +79,8 @@ static struct project *served(const struct identity *who)
     return who && who->secret ? who->secret->project : NULL;
 }
 
-/* Of the environment whose keys open this one, so that branches share it: it leaves half of
- * its project's to others. */
+/* Returns the room of the environment whose key was used, so that all branches of preview share
+ * one. It may take half of the project's room; the rest stays free for other environments. */
 static struct room *environment_bodies(struct account *account)
 {
     struct room *room = &account_of_keys(account)->bodies;

@@ -9,9 +9,9 @@
  *   };
  *   const struct area queues_area = { .tag = "queues", .routes = routes };
  *
- * An area is named in api/router/areas.def. From the rows come the look-up, the checks
- * before a handler, /openapi.json, and what a caller is told that nobody reads. Types are
- * written briefly (type.h). */
+ * api/router/areas.def names each area. The rows are the source of the look-up, of the checks
+ * before a handler, of /openapi.json, and of the warning about members that no handler reads.
+ * Types have a short notation (type.h). */
 #pragma once
 
 #include "api/request/call.h"
@@ -28,9 +28,9 @@ enum route_auth {
     RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
     NEVER_STOPS = 1 << 10,  /* the official CLI asks on after any refusal: slow it down */
     ENDS_ATTEMPT =
-        1 << 13,          /* headers and query refuse nothing: whoever sends this once has a
-                                run that would hang */
-    AUTH_BUILD = 1 << 11, /* the key of a build; the handler finds its deployment */
+        1 << 13, /* no header and no query is refused: a worker sends this call once,
+                                and its run would hang */
+    AUTH_BUILD = 1 << 11,    /* the key of a build; the handler finds its deployment */
     AUTH_FOR_USER = 1 << 12, /* a public token that was signed for a user, if its scopes say
                                 read (GET) or write of the area's tag, with the id that is the
                                 first parameter of the path */
