@@ -43,8 +43,8 @@ function pauseQueues(data) {
   const branches = askStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
   assert.equal(branches.length, BRANCHES);
   const hex = (text) => Buffer.from(text).toString("hex"), rows = [];
-  for (let i = 0; i < QUEUES - LEFT; i++) rows.push(`(${DOC_QUEUE}, ${branches[i % BRANCHES].number}, $name(${hex(`paused-${i}`)}), 1, 0, $blob(${hex('{"paused":true}')}))`);
-  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, body) VALUES ${rows.join(", ")};`);
+  for (let i = 0; i < QUEUES - LEFT; i++) rows.push(`(${DOC_QUEUE}, ${branches[i % BRANCHES].number}, $name(${hex(`paused-${i}`)}), 1, 0, 0, 0, $blob(${hex('{"paused":true}')}))`);
+  changeStore(data, `INSERT INTO document (kind, env, name, version, seq, written_at, stale_at, body) VALUES ${rows.join(", ")};`);
 }
 
 /** Registers a version in a branch, and pauses the queue of its task. */
