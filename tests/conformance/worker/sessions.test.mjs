@@ -50,7 +50,7 @@ test("each of two CLIs executes what it has", async (t) => {
   const show = async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
   const ended = async (id) => {
     let run;
-    await until(async () => { run = await show(id); return run.isCompleted; }, { timeoutMs: 30_000, everyMs: 50, what: `${id} has ended` })
+    await until(async () => { run = await show(id); return run.isCompleted; }, { timeoutMs: 120_000, everyMs: 50, what: `${id} has ended` })
       .catch(() => assert.fail(JSON.stringify(run)));
     return run;
   };
@@ -78,7 +78,7 @@ test("each of two CLIs executes what it has", async (t) => {
     const alpha = await until(async () => {
       const run = await execute("alpha");
       return run.version !== version && run;
-    }, { timeoutMs: 30_000 });
+    }, { timeoutMs: 120_000 });
     assert.equal(alpha.output, "edited");
     assert.equal((await execute("both")).output, "edited"); // it is the newest now
     assert.equal((await execute("beta")).output, "second");
@@ -95,12 +95,12 @@ test("each of two CLIs executes what it has", async (t) => {
       return until(async () => {
         const { status, relatedRuns: { children: [child] } } = await show(id);
         return status === "FROZEN" && child?.status === childStatus && { id, child: child.id };
-      }, { timeoutMs: 30_000, what: `a parent waits for a child that is ${childStatus}` });
+      }, { timeoutMs: 120_000, what: `a parent waits for a child that is ${childStatus}` });
     };
     await pauseQuick("pause");
     const parents = [await begin({}, "QUEUED"), await begin({ token }, "FROZEN")];
     one.write(again);
-    await until(async () => (await execute("alpha")).output === "again", { timeoutMs: 30_000 });
+    await until(async () => (await execute("alpha")).output === "again", { timeoutMs: 120_000 });
     await pauseQuick("resume");
     assert.equal((await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {})).status, 200);
     for (const { id, child } of parents) {
@@ -122,7 +122,7 @@ test("each of two CLIs executes what it has", async (t) => {
   // A CLI is taken for gone after a minute; what both have goes to the other one within seconds.
   await t.test("one goes on when the other has gone, also with what went to that one", async () => {
     two.write(second.replaceAll('"second"', '"newest"'));
-    await until(async () => (await execute("both")).output === "newest", { timeoutMs: 30_000 });
+    await until(async () => (await execute("both")).output === "newest", { timeoutMs: 120_000 });
     await b.stop("SIGINT");
     assert.equal((await execute("both")).output, "again");
     assert.equal((await execute("alpha")).output, "again");
