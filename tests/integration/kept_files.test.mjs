@@ -72,7 +72,9 @@ test("a builder that asks again while its result is being kept does not touch it
   postgres.goOn();
   await until(async () => (await builder.complete(build, { index })).status === 200, { timeoutMs: 60_000, what: "it is deployed" });
   assert.equal((await bytesOf(gateway, builder, build.deployment.id, "index")).toString(), index);
-  assert.equal((await answer).status, 200);
+  const { status } = await answer; // 503 if the gateway was in doubt for longer than the call is held
+  assert.ok([200, 503].includes(status), `${status}`);
+  assert.equal((await cli.get(`/api/v1/deployments/${build.deployment.id}`)).json.status, "DEPLOYED");
   await gateway.stop();
 });
 
