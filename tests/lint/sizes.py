@@ -1,14 +1,14 @@
 #!/usr/bin/env -S python3 -B
 """Files and functions of a size that can be read.
 
-500 lines a file and 60 a function are the aim, and are said as a comment; 600 and 80 are
+500 lines a file and 60 a function are the aim, and are said as a comment; 800 and 80 are
 the limit. A function is what clang-format leaves between `{` and `}` in the first column,
 plus the lines of its signature. """
 import sys
 
 from common import Rules, files, root
 
-FILE_LIMIT, FUNCTION_AIM, FUNCTION_LIMIT = 600, 60, 80
+FILE_LIMIT, FUNCTION_AIM, FUNCTION_LIMIT = 800, 60, 80
 
 
 def functions(text):
