@@ -9,7 +9,7 @@
 #include "api/batches/batch.h"
 #include "api/bulk/bulk.h"
 #include "api/request/queue_settings.h"
-#include "api/router/restore.h"
+#include "api/router/services.h"
 #include "api/schedules/schedule_state.h"
 #include "api/workers/registration.h"
 #include "base/json/scan.h"

@@ -4,6 +4,8 @@
  * the deployment, and one that gets none has nothing. */
 #include "api/deployments/builds.h"
 
+#include <string.h>
+
 #include "accounts/auth/auth.h"
 #include "accounts/variables.h"
 #include "api/artifacts/kept_files.h"
@@ -13,7 +15,7 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
-enum { KEY_RANDOM_LEN = 24 };
+enum { KEY_RANDOM_LEN = 24, LOG_SLACK = BUILD_LOG_MAX / 4 };
 
 static const char *const prefixes[ENVIRONMENT_TYPES] = {
     [ENVIRONMENT_DEV] = "tr_dev_",
@@ -21,6 +23,42 @@ static const char *const prefixes[ENVIRONMENT_TYPES] = {
     [ENVIRONMENT_PROD] = "tr_prod_",
     [ENVIRONMENT_PREVIEW] = "tr_preview_",
 };
+
+/* ---- the log of a build ---- */
+
+struct slice build_log_text(const struct build_log *log)
+{
+    struct slice text = buf_slice(&log->text);
+    if (text.len <= BUILD_LOG_MAX)
+        return text;
+    text = slice_from(text, text.len - BUILD_LOG_MAX);
+    const char *line = memchr(text.ptr, '\n', text.len);
+    return line ? slice_from(text, (size_t)(line - text.ptr) + 1) : text;
+}
+
+static void cut_log(struct build_log *log)
+{
+    buf_drop(&log->text, log->text.len - build_log_text(log).len);
+}
+
+void build_log_add(struct build_log *log, const struct secret_filter *filter,
+                   struct slice piece)
+{
+    secret_scan_add(&log->scan, filter, piece, &log->text);
+    if (log->text.len > BUILD_LOG_MAX + LOG_SLACK) /* not with each piece */
+        cut_log(log);
+}
+
+void build_log_end(struct build_log *log)
+{
+    secret_scan_end(&log->scan, &log->text);
+    cut_log(log);
+}
+
+void build_log_finish(struct build_log *log)
+{
+    buf_finish(&log->text);
+}
 
 /* ---- builders ---- */
 

@@ -15,14 +15,15 @@
  * build lasts. It is in memory alone: a build that is begun anew gets another one. */
 #pragma once
 
-#include "api/deployments/build_log.h"
 #include "api/deployments/deployment_commands.h"
+#include "api/deployments/secret_filter.h"
 
 enum {
     BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for so long is not there */
     /* The gateway's own builder asks for the first time within this time after a start. */
     BUILDER_FIRST_MS = 10 * 1000,
     BUILD_KEY_MAX = 48,
+    BUILD_LOG_MAX = 1 << 20, /* bytes */
 };
 
 struct account;
@@ -35,6 +36,17 @@ struct builder {
     unsigned waiting;                                    /* calls that are held */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last one that asked */
     struct list link;                                    // deployments::heard
+};
+
+/* What a build says, without the secrets that it was given.
+ *
+ *   pieces ─► secret_filter ─► the last MiB
+ *
+ * Values of the build's own variables and of secret variables of the environment are replaced
+ * (secret_filter.h). */
+struct build_log {
+    struct buf text;
+    struct secret_scan scan;
 };
 
 /* One deployment in the hands of a builder. */
@@ -107,3 +119,16 @@ bool builds_are_served(const struct deployments *all, const struct account *acco
 const char *builds_platform(const struct deployments *all, const struct account *account);
 
 void builds_forget_builders(struct deployments *all);
+
+/* The filter is prepared, and the same each time. */
+void build_log_add(struct build_log *log, const struct secret_filter *filter,
+                   struct slice piece);
+
+/* The log is complete. */
+void build_log_end(struct build_log *log);
+
+/* What is told of it: whole lines, the last MiB of them. */
+struct slice build_log_text(const struct build_log *log);
+
+/* The log has ended. */
+void build_log_finish(struct build_log *log);

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "api/ops/descriptors.h"
 #include "api/ops/obstacles.h"
-#include "base/descriptors.h"
 #include "base/metrics.h"
 #include "net/certificates.h"
 

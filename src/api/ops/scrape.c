@@ -6,11 +6,11 @@
  * two turns an environment may come or go: that one is in the next answer. */
 #include "api/ops/scrape.h"
 
+#include "api/ops/descriptors.h"
 #include "api/ops/environment_metrics.h"
 #include "api/ops/process_metrics.h"
 #include "api/request/parts.h"
-#include "api/request/route_answers.h"
-#include "base/descriptors.h"
+#include "api/request/routes.h"
 #include "base/mem.h"
 #include "base/metrics.h"
 
@@ -23,6 +23,43 @@ struct scrape {
     struct buf text;
 };
 
+/* ---- routes ---- */
+
+static const char answers_name[] = "runcast_http_route_requests_total";
+
+static void print_answers(const char *method, const char *path,
+                          const struct http_answers *answers, struct buf *out)
+{
+    for (int class = 0; class < HTTP_CLASSES; class ++)
+        if (answers->by_class[class])
+            buf_print(out, "%s{method=\"%s\",route=\"%s\",code=\"%dxx\"} %lld\n",
+                      answers_name, method, path, class + 1,
+                      (long long)answers->by_class[class]);
+}
+
+/* A sample for each route and class that was answered. An exchange gets the count of its route with
+ * the route (exchange::answers), and http counts. Answers without a route are what is left of all
+ * answers; their route is "none". */
+static void print_route_answers(const struct routes *routes, struct buf *out)
+{
+    struct http_answers rest;
+    size_t count;
+    const struct routed *rows = routes_all(routes, &count);
+    for (int class = 0; class < HTTP_CLASSES; class ++)
+        rest.by_class[class] = metrics[M_HTTP_1XX + class];
+    metrics_print_head(out, answers_name, "counter",
+                       "HTTP requests answered, by route and class of the status");
+    for (size_t i = 0; i < count; i++) {
+        print_answers(http_method_name(rows[i].route->method), rows[i].route->path,
+                      &rows[i].answers, out);
+        for (int class = 0; class < HTTP_CLASSES; class ++)
+            rest.by_class[class] -= rows[i].answers.by_class[class];
+    }
+    print_answers("any", "none", &rest, out);
+}
+
+/* ---- one answer ---- */
+
 /* False: all of the text is written. */
 static bool print_part(struct scrape *scrape)
 {
@@ -30,7 +67,7 @@ static bool print_part(struct scrape *scrape)
     size_t part = scrape->part++;
     switch (part) {
     case 0: metrics_print(&scrape->text); return true;
-    case 1: route_answers_print(api->routes, &scrape->text); return true;
+    case 1: print_route_answers(api->routes, &scrape->text); return true;
     case 2:
         process_metrics_print(api, scrape->descriptors.count, &scrape->text);
         return true;

@@ -5,6 +5,7 @@
 #include "api/router/services.h"
 
 #include "accounts/auth/logins.h"
+#include "accounts/variables.h"
 #include "api/artifacts/artifacts.h"
 #include "api/batches/open_batches.h"
 #include "api/bulk/bulk.h"
@@ -14,6 +15,7 @@
 #include "api/realtime/long_polls.h"
 #include "api/realtime/sockets.h"
 #include "api/request/parts.h"
+#include "api/request/queue_settings.h"
 #include "api/request/routes.h"
 #include "api/router/dispatch.h"
 #include "api/router/early_calls.h"
@@ -28,6 +30,8 @@
 #include "api/telemetry/trace_shares.h"
 #include "api/telemetry/traces.h"
 #include "api/worker_notices/run_notifications.h"
+#include "api/workers/promotion.h"
+#include "api/workers/registration.h"
 #include "base/mem.h"
 
 enum { HELD_AT_ONCE = 8 };
@@ -320,4 +324,37 @@ void api_stand_by(struct api *api, const char *reason)
 {
     api->not_ready = reason;
     api->may_lead_soon = engine_store(api->engine)->ops->lead; /* of several processes */
+}
+
+/* ---- documents at start ---- */
+
+static enum err restore_queue(struct environment *env, const struct document *document,
+                              struct failure *why)
+{
+    struct queue_settings settings;
+    enum err err = queue_settings_read(bytes_slice(document->body), &settings, why);
+    if (err)
+        return err;
+    settings.version = document->version;
+    queues_configure(&env->queues, bytes_slice(document->name), &settings);
+    return OK;
+}
+
+enum err api_restore(struct api *api, const struct document *document, struct failure *why)
+{
+    struct environment *env = engine_environment(api_engine(api), document->env);
+    if (!env || !document->body)
+        return OK;
+    switch (document->kind) {
+    case DOC_WORKER: return registration_restore_document(env, document, why);
+    case DOC_CURRENT: return promotion_restore(env, document, why);
+    case DOC_DEPLOYMENT:
+    case DOC_BUILD_VARIABLES:
+        return deployments_restore(api_deployments(api), env, document, why);
+    case DOC_QUEUE: return restore_queue(env, document, why);
+    case DOC_VARIABLE: return variables_restore(api_accounts(api), document, why);
+    case DOC_SCHEDULE: return schedules_restore(api_schedules(api), document, why);
+    case DOC_BULK: return bulks_restore(api_bulks(api), env, document, why);
+    default: return OK;
+    }
 }

@@ -11,6 +11,11 @@ struct api *api_create(struct engine *engine, struct schedules *schedules,
  * directory cannot be used. */
 enum err api_start(struct api *api, struct failure *why);
 
+/* Brings a document of an environment back into memory. Takes documents of DOC_WORKER, DOC_CURRENT,
+ * DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE and DOC_BULK, in this
+ * order of kinds; ignores other kinds. After an error, why says what is wrong with the document. */
+enum err api_restore(struct api *api, const struct document *document, struct failure *why);
+
 /* Every call is answered: what the parts have begun by themselves ends. False: something is
  * still on its way, to be asked again. */
 bool api_may_end(struct api *api);

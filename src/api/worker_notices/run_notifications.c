@@ -14,7 +14,6 @@
 #include "api/request/connection_limit.h"
 #include "api/request/served.h"
 #include "api/worker_notices/notice_calls.h"
-#include "api/worker_notices/notice_client.h"
 #include "api/worker_notices/notice_wishes.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -487,11 +486,49 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the upgrade ---- */
 
+/* The environment of the key, or the first one that the worker's token serves: there it is
+ * counted. Not in a branch, which may be archived while the worker goes on. */
+static struct environment *home_of(const struct api_call *call,
+                                   const struct identity *identity)
+{
+    struct account *account = identity->account;
+    if (!account && (account = served_next(call->api, identity, NULL)))
+        account = account_of_keys(account);
+    return account ? served_runs(call->api, account) : NULL;
+}
+
+/* The identity of the caller, who has a secret key or the token of a worker, with a seat taken for
+ * it; both are the socket's. A refusal has neither. */
+static enum err identify_caller(struct api_call *call, struct seat *seat,
+                                struct identity **identity, struct failure *why)
+{
+    struct slice header = http_header(call->x, "authorization");
+    struct slice branch = http_header(call->x, "x-trigger-branch");
+    int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
+    struct identity *found = NULL;
+    enum err refused =
+        auth_identify(api_auth(call->api), header, call->x->peer, now, &found, why);
+
+    if (!refused && found->kind != CREDENTIAL_SECRET_KEY &&
+        found->kind != CREDENTIAL_WORKER_TOKEN)
+        refused = explain(why, ERR_UNAUTHORIZED, "Invalid API key");
+    if (!refused)
+        refused = api_choose_branch(call->api, branch, &found, why);
+    struct environment *home = refused ? NULL : home_of(call, found);
+    if (home)
+        refused = connection_limit_take(seat, call->api, home, why);
+    if (refused)
+        identity_unref(found);
+    else
+        *identity = found;
+    return refused;
+}
+
 /* A refusal is said in the namespace, where the client looks for it. */
 static void identify(struct api_call *call, struct notice_socket *socket)
 {
     struct identity *identity;
-    if (notice_client_identify(call, &socket->seat, &identity, &socket->refusal))
+    if (identify_caller(call, &socket->seat, &identity, &socket->refusal))
         return;
     socket->identity = identity;
     http_trust(call->x);

@@ -1,9 +1,8 @@
 /* dequeued_message.c - snapshots, runs and executions, written piece by piece into one buffer. */
 #include "api/workers/dequeued_message.h"
 
+#include "accounts/auth/signed_url.h"
 #include "accounts/variables.h"
-#include "api/telemetry/telemetry_path.h"
-#include "api/workers/image.h"
 #include "base/json/members.h"
 
 /* ---- members ---- */
@@ -109,6 +108,23 @@ static void add_worker(struct buf *out, const struct run *run, const struct work
     close_object(out);
 }
 
+/* "linux/amd64": of the machine that the gateway was built for. */
+#if defined(__aarch64__)
+static const char image_platform[] = "linux/arm64";
+#elif defined(__x86_64__)
+static const char image_platform[] = "linux/amd64";
+#else
+static const char image_platform[] = "linux/unknown";
+#endif
+
+/* A deployed version is a directory and has no image. The CLI, the official supervisor and tasks
+ * want a name and a platform all the same; nothing is pulled. */
+static void add_image_name(struct buf *out, const struct account *account,
+                           struct slice version)
+{
+    buf_print(out, "runcast/%s:%.*s", account->project->ref, SLICE_ARG(version));
+}
+
 /* What a supervisor needs to find the code of the version; nothing of a plain registration's. */
 static void add_image(struct buf *out, const struct dequeued *dequeued)
 {
@@ -122,7 +138,7 @@ static void add_image(struct buf *out, const struct dequeued *dequeued)
     add_ids(out, slice_of(worker->deployment));
     members_add_text(out, "imagePlatform", slice_of(image_platform));
     close_object(out);
-    image_add_name(&image, dequeued->account, slice_of(worker->version));
+    add_image_name(&image, dequeued->account, slice_of(worker->version));
     members_add_text(out, "image", buf_slice(&image));
     buf_finish(&image);
     open_object(out, "x-runcast");
@@ -225,6 +241,16 @@ static void add_telemetry(struct buf *out, const struct account *account)
         add_default(out, account, variables[i][0], slice_of(variables[i][1]));
 }
 
+/* Appends the path below the gateway's address where the environment's workers send spans and
+ * logs: /otel/<environment>/<signature>, for which otel.c has routes. Requests there carry no
+ * credential, so the path is signed and names the environment. */
+static void add_telemetry_path(struct buf *out, const struct account *account)
+{
+    char signature[URL_SIGNATURE_LEN + 1];
+    url_sign(account, "OTLP", SLICE("telemetry"), url_never_s, signature);
+    buf_print(out, "/otel/%s/%s", account->id, signature);
+}
+
 void message_add_variables(struct buf *out, const struct run *run,
                            const struct task_home *home)
 {
@@ -233,7 +259,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     struct buf otel = { 0 };
     struct variable_walk walk = { 0 };
     buf_add(&otel, base_url);
-    telemetry_path_add(&otel, account);
+    add_telemetry_path(&otel, account);
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
         if (!variable_name_is_reserved(slice_of(v->name))) /* an old one may be */

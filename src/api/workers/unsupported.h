@@ -34,7 +34,7 @@ struct bytes *unsupported_refusal(const struct unsupported *all);
 
 /* The warnings, [{"feature":…,"names":[…],"message":…},…], the caller's; NULL: there are none.
  * A feature is named as the error of a call that needs it names it
- * (api/router/absent.c). */
+ * (api/router/dispatch.c). */
 struct bytes *unsupported_warnings(const struct unsupported *all);
 
 void unsupported_finish(struct unsupported *all);

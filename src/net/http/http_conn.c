@@ -5,13 +5,15 @@
 #include "net/http/http_conn.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "net/http/http_reply.h"
 #include "net/http/origin.h"
-#include "net/http/proxied.h"
+#include "net/http/secure.h"
 #include "net/http/server_state.h"
+#include "net/proxy_header.h"
 
 enum {
     SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
@@ -386,11 +388,68 @@ static void turn_away(struct http_conn *conn)
     linger(conn);
 }
 
+/* ---- the header of the PROXY protocol ---- */
+
+/* The header is wrong: a proxy is set up otherwise, or a client found the address for it. */
+static void refuse_without_header(struct http_conn *conn)
+{
+    char reason[128], text[ADDRESS_TEXT];
+    address_print(&conn->address, text);
+    snprintf(reason, sizeof(reason), "%s sent none, and this listener has ,proxy", text);
+    metric_add(M_HTTP_REFUSED, 1);
+    server_complain(conn->c.server,
+                    "closing connections without a header of the PROXY protocol 2", reason);
+    connection_close(&conn->c);
+}
+
+/* What is missing beyond that is read behind it. */
+static uint16_t at_most(size_t missing)
+{
+    return missing < UINT16_MAX ? (uint16_t)missing : UINT16_MAX;
+}
+
+/* While the header is due, no more is read than is surely of it, where TLS is behind it. */
+static void await_header(struct http_conn *conn)
+{
+    if (conn->tls_due)
+        conn->c.most = at_most(proxy_header_missing(connection_kept(&conn->c)));
+}
+
+static void take_header(struct http_conn *conn, const struct proxy_header *header)
+{
+    conn->header_due = false;
+    conn->named = header->names_client;
+    if (header->names_client)
+        conn->address = header->client;
+    if (!conn->tls_due)
+        return;
+    conn->c.most = 0;
+    secure_begin(&conn->c);
+}
+
+/* Takes bytes of the header. Returns true when it is whole: the connection's address is that of the
+ * client that it names, and rest, which is the caller's, has the bytes after the header. */
+static bool read_header(struct http_conn *conn, struct slice bytes, struct buf *rest)
+{
+    struct connection *c = &conn->c;
+    struct proxy_header header;
+    connection_keep(c, bytes);
+    switch (proxy_header_read(connection_kept(c), &header)) {
+    case PROXY_MORE: await_header(conn); return false;
+    case PROXY_BAD: refuse_without_header(conn); return false;
+    case PROXY_DONE: break;
+    }
+    take_header(conn, &header);
+    *rest = connection_take_kept(c);
+    buf_drop(rest, header.len);
+    return true;
+}
+
 /* The beginning of a request may stand behind the header of the PROXY protocol. */
 static void on_header_bytes(struct http_conn *conn, struct slice bytes)
 {
     struct buf rest;
-    if (!proxied_take(conn, bytes, &rest))
+    if (!read_header(conn, bytes, &rest))
         return;
     if (!origin_note(conn, &conn->address))
         turn_away(conn);
@@ -584,7 +643,7 @@ void http_conn_begin(struct http_conn *conn, struct address peer)
 {
     if (conn->header_due) {
         conn->address = peer; /* counts whom the header names */
-        proxied_begin(conn);
+        await_header(conn);
         return;
     }
     if (!origin_note(conn, &peer))

@@ -9,9 +9,7 @@
 #include "net/http/http_conn.h"
 #include "net/http/http_reply.h"
 #include "net/http/server_state.h"
-#include "net/http/ws_handshake.h"
 #include "net/http/ws_key.h"
-#include "net/http/ws_pool.h"
 #include "runcast/protocol.h"
 
 enum {
@@ -21,6 +19,7 @@ enum {
                                   60 s of a stall */
     LUMP_BYTES = 64 * 1024,    /* a kernel tells of less room than that at the latest */
     REASON_MAX = WS_CONTROL_MAX - 2,
+    KEPT_MESSAGE = 16 * 1024, /* capacity that a pooled input keeps */
 };
 
 static const struct connection_ops connection_ops;
@@ -315,10 +314,35 @@ void ws_trust(struct ws *ws)
     hold(ws, held);
 }
 
+/* An input is lent from the first byte of a frame to the end of its message. */
+static struct ws_input *pool_take(struct server *server)
+{
+    if (!list_empty(&server->inputs)) {
+        server->input_count--;
+        return container_of(list_take(&server->inputs), struct ws_input, link);
+    }
+    struct ws_input *input = ws_input_create();
+    input->fragments_max = server->options.ws_fragments_max;
+    return input;
+}
+
+/* After a fault wslay may be anywhere in a frame: such a one is not lent again. */
+static void pool_give_back(struct server *server, struct ws_input *input)
+{
+    if (server->input_count == SERVER_POOL_MAX || !ws_input_idle(input)) {
+        ws_input_destroy(input);
+        return;
+    }
+    if (input->message.capacity > KEPT_MESSAGE)
+        buf_finish(&input->message);
+    list_append(&server->inputs, &input->link);
+    server->input_count++;
+}
+
 static void release_input(struct ws *ws)
 {
     if (ws->input)
-        ws_pool_give_back(ws->c.server, ws->input);
+        pool_give_back(ws->c.server, ws->input);
     ws->input = NULL;
 }
 
@@ -386,7 +410,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
     }
     struct stint stint = loop_stint(c->server->loop);
     if (!ws->input)
-        ws->input = ws_pool_take(c->server);
+        ws->input = pool_take(c->server);
     while (bytes.len && is_heard(c) && stint_goes_on(&stint)) {
         ws->input->message_max = message_max(ws);
         on_event(ws, ws_input_next(ws->input, &bytes));
@@ -510,6 +534,50 @@ static const struct connection_ops connection_ops = {
     .on_closed = on_closed,
 };
 
+/* ---- the upgrade ---- */
+
+#define FAULT(status, text) ((struct http_fault){ status, text })
+
+/* Counts how often a header comes; gives the value of the first one. */
+static unsigned count_headers(const struct exchange *x, const char *name,
+                              struct slice *value)
+{
+    unsigned found = 0;
+    *value = (struct slice){ 0 };
+    for (size_t i = 0; i < x->header_count; i++) {
+        if (!http_name_is(x->headers[i].name, name))
+            continue;
+        if (!found++)
+            *value = x->headers[i].value;
+    }
+    return found;
+}
+
+/* Why the request cannot become a WebSocket (RFC 6455 §4.2); status 0: it can. */
+static struct http_fault check_handshake(const struct exchange *x)
+{
+    struct slice key, version, upgrade, origin;
+    unsigned keys = count_headers(x, "sec-websocket-key", &key);
+    unsigned versions = count_headers(x, "sec-websocket-version", &version);
+    unsigned upgrades = count_headers(x, "upgrade", &upgrade);
+    if (x->method != HTTP_GET_)
+        return FAULT(405, "Open a WebSocket with GET");
+    if (!upgrades)
+        return FAULT(426, "This is a WebSocket: send 'Upgrade: websocket'");
+    if (!x->wants_upgrade)
+        return FAULT(400,
+                     "Send 'Upgrade: websocket' and 'Connection: Upgrade', in HTTP/1.1");
+    if (upgrades > 1 || keys > 1 || versions > 1 || count_headers(x, "origin", &origin) > 1)
+        return FAULT(400, "Send each header of the WebSocket handshake once");
+    if (x->chunked || x->body.len)
+        return FAULT(400, "Open a WebSocket without a body");
+    if (!slice_is(version, "13"))
+        return FAULT(426, "Send 'Sec-WebSocket-Version: 13'");
+    if (!keys || !ws_key_is_one(key))
+        return FAULT(400, "Send a Sec-WebSocket-Key of 16 bytes in base64");
+    return FAULT(0, NULL);
+}
+
 static void refuse(struct exchange *x, struct http_fault fault)
 {
     struct slice headers = { 0 };
@@ -548,7 +616,7 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
                      void *owner)
 {
     struct request *request = container_of(x, struct request, x);
-    struct http_fault fault = ws_handshake_check(x);
+    struct http_fault fault = check_handshake(x);
     if (!request->complete && !fault.status)
         fault = (struct http_fault){ 400, "Open a WebSocket without a body" };
     if (x->gone && !fault.status)

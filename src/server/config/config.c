@@ -24,7 +24,6 @@
 #include "server/config/config_tls.h"
 #include "server/config/config_value.h"
 #include "server/config/config_words.h"
-#include "server/config/edit_distance.h"
 
 struct config_reading {
     struct config config;
@@ -57,6 +56,31 @@ static int find_setting(struct slice name)
             return i;
     }
     return -1;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* How far two names are apart (Levenshtein, one row at a time): characters added, taken away or
+ * replaced; CONFIG_NAME_MAX for longer names. */
+static unsigned edit_distance(struct slice a, struct slice b)
+{
+    unsigned row[CONFIG_NAME_MAX + 1];
+    if (a.len > CONFIG_NAME_MAX || b.len > CONFIG_NAME_MAX)
+        return CONFIG_NAME_MAX;
+    for (size_t j = 0; j <= b.len; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 0; i < a.len; i++) {
+        unsigned diagonal = row[0]++;
+        for (size_t j = 0; j < b.len; j++) {
+            unsigned replaced = diagonal + (a.ptr[i] != b.ptr[j]);
+            diagonal = row[j + 1];
+            row[j + 1] = least(replaced, least(row[j], diagonal) + 1);
+        }
+    }
+    return row[b.len];
 }
 
 /* The setting that was probably meant, or NULL. */

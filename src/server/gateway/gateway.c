@@ -11,7 +11,9 @@
  * before sockets move. */
 #include "server/gateway/gateway.h"
 
+#include <string.h>
 #include <unistd.h>
+#include <uv.h>
 
 #include "accounts/account_writer.h"
 #include "api/request/request_log.h"
@@ -31,7 +33,6 @@
 #include "server/gateway/key_rotation.h"
 #include "server/gateway/listening.h"
 #include "server/gateway/load.h"
-#include "server/gateway/options.h"
 #include "server/gateway/retention.h"
 #include "server/gateway/supervise_token.h"
 #include "store/lead/leading.h"
@@ -195,6 +196,39 @@ static bool is_certain(void *owner)
     return !((struct gateway *)owner)->leading || !why_not(owner);
 }
 
+/* Sets the options that are settings; texts are borrowed from the config. */
+static void set_options(const struct config *config, struct api_options *options)
+{
+    options->public_url = config->public_url;
+    options->allow_origin = config->allow_origin;
+    options->data = config->data;
+    options->metrics_token = config->metrics_token;
+    options->dashboard = strcmp(config->dashboard, "off") != 0;
+    options->dashboard_is_admins = !strcmp(config->dashboard, "admin");
+    options->subscriptions_max = config->subscriptions;
+    options->batch_memory = config->batch_memory;
+    options->schedules_max = config->schedules;
+    options->branches_max = config->branches;
+    options->user_projects = config->user_projects;
+    options->user_organizations = config->user_organizations;
+    options->stream_memory = config->stream_memory;
+    options->trace_rows = config->run_log_rows;
+    options->trace_bytes = config->run_log_bytes;
+    options->trace_share = config->log_share;
+    options->project_trace_share = config->project_log_share;
+    options->stream_bytes = config->stream_bytes;
+    options->storage_quota = config->storage_quota;
+    options->dequeue_wait_ms = config->dequeue_wait_ms;
+    options->drain_timeout_ms = config->drain_timeout_ms;
+    options->deploy_bundle = config->deploy_bundle;
+    options->deploy_hold_ms = config->deploy_hold_ms;
+    options->deploy_timeout_ms = config->deploy_timeout_ms;
+    options->keep_versions = config->keep_versions;
+    options->executes = config->execute && config->builders;
+    options->rate_limit = config->rate_limit;
+    connection_shares_set(config, options);
+}
+
 static struct api_options api_options_of(const struct gateway *gateway)
 {
     struct api_options options = { .dashboard_url = gateway->urls.dashboard_url,
@@ -204,8 +238,16 @@ static struct api_options api_options_of(const struct gateway *gateway)
                                    .writer = gateway->writer,
                                    .request_log = gateway->request_log,
                                    .owner = (void *)gateway };
-    gateway_set_options(gateway->config, &options);
+    set_options(gateway->config, &options);
     return options;
+}
+
+/* How many runs execute at once for a developer: two for each core, as while one run reads
+ * or writes, another one computes. */
+static uint32_t dev_concurrency(const struct config *config)
+{
+    int64_t limit = config->dev_concurrency;
+    return limit ? (uint32_t)limit : 2 * uv_available_parallelism();
 }
 
 static void create_parts(struct gateway *gateway)
@@ -220,7 +262,7 @@ static void create_parts(struct gateway *gateway)
                                      .dev_ttl_ms = config->dev_ttl_ms,
                                      .queue_size = (uint32_t)config->queue_size,
                                      .concurrency = (uint32_t)config->env_concurrency,
-                                     .dev_concurrency = gateway_dev_concurrency(config),
+                                     .dev_concurrency = dev_concurrency(config),
                                      .memory = (size_t)config->memory,
                                      .prices = config_prices(config),
                                      .is_certain = is_certain,

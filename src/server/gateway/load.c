@@ -12,7 +12,6 @@
 #include "server/gateway/load.h"
 
 #include "accounts/bootstrap.h"
-#include "api/router/restore.h"
 #include "api/router/services.h"
 #include "base/mem.h"
 

@@ -23,9 +23,9 @@
 #include "base/mem.h"
 #include "base/metrics.h"
 #include "base/work.h"
-#include "store/pg/pg_start.h"
 #include "store/pg/sql/pg_answer.h"
 #include "store/pg/sql/pg_refusal.h"
+#include "store/pg/sql/pg_rows.h"
 
 enum {
     STOP_SEARCH_MS = 2000,
@@ -38,6 +38,13 @@ enum {
 };
 
 enum pg_read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
+
+/* A page of the runs that a start walks; zero is empty. */
+struct start_page {
+    struct buf rows; /* one behind the other, each after its length */
+    size_t count;
+    uint64_t last; /* the rev of its last row */
+};
 
 struct pg_read {
     struct work work;
@@ -54,7 +61,7 @@ struct pg_read {
     struct read_waiter waiter;
     struct list link; // pg_readers::reads
     PGresult *answer;
-    struct pg_start_page page; /* of a walk by COPY */
+    struct start_page page; /* of a walk by COPY */
     uint64_t begun_ms;
     uint64_t served_ms; /* when it had a connection first; 0: it has had none */
 };
@@ -76,6 +83,68 @@ static enum store_status *status_of(struct pg_read *read)
     }
 }
 
+/* ---- pages of a start ---- */
+
+/* Each page as a statement of its own would cost the server four times as much: so one COPY sends
+ * all runs, and stands still between two pages (pg_link.h). Rows wait for a worker: the loop looks
+ * at nothing in them but where the walk has come to, from where a COPY that was cut off is begun
+ * again. They are copied out of the memory that libpq gives each, so that this is freed where it
+ * was allocated, which costs the allocator least. */
+
+static bool page_is_full(const struct start_page *page, const struct store_walk *req)
+{
+    return page->count == req->limit ||
+           (req->byte_limit && page->rows.len > req->byte_limit);
+}
+
+/* What cannot be read, or does not come after what came before, is missing in the count. */
+static void page_keep(struct start_page *page, struct slice row)
+{
+    uint64_t rev;
+    if (!pg_rows_read_copied_rev(row, &rev) || rev <= page->last)
+        return;
+    page->last = rev;
+    pg_add_int4(&page->rows, (int32_t)row.len);
+    buf_add(&page->rows, row);
+    page->count++;
+}
+
+/* Takes rows that have come until the page is full, as req says it. Returns true when it is. */
+static bool page_take(struct start_page *page, struct pg_link *link,
+                      const struct store_walk *req)
+{
+    struct slice row;
+    while (!page_is_full(page, req) && (row = pg_link_take_row(link)).ptr) {
+        page_keep(page, row);
+        PQfreemem((void *)row.ptr);
+    }
+    return page_is_full(page, req);
+}
+
+static struct slice take_row(struct slice *rows)
+{
+    int32_t len = 0;
+    pg_take_int4(rows, &len);
+    struct slice row = { rows->ptr, (size_t)len };
+    *rows = slice_from(*rows, (size_t)len);
+    return row;
+}
+
+/* Makes runs of the rows; on a worker thread. */
+static void page_read(struct start_page *page, struct store_walk *req)
+{
+    struct slice rows = buf_slice(&page->rows);
+    req->runs = page->count ? mem_new_array(struct run, page->count) : NULL;
+    for (req->count = 0; req->count < page->count; req->count++)
+        pg_rows_read_copied(take_row(&rows), &req->runs[req->count]);
+}
+
+static void page_finish(struct start_page *page)
+{
+    buf_finish(&page->rows);
+    *page = (struct start_page){ 0 };
+}
+
 /* ---- worker threads: answers into what was asked for ---- */
 
 static bool is_copied(const struct pg_read *read)
@@ -88,7 +157,7 @@ static bool is_copied(const struct pg_read *read)
 static void copied_work(struct pg_read *read)
 {
     struct store_walk *req = read->req.walk;
-    pg_start_read(&read->page, req);
+    page_read(&read->page, req);
     req->more = !read->answer;
     req->seq = req->up_to;
     req->status = STORE_OK;
@@ -140,7 +209,7 @@ static void keep_memory(struct pg_read *read)
         read->page.rows = (struct buf){ 0 };
         buf_clear(kept);
     }
-    pg_start_finish(&read->page);
+    page_finish(&read->page);
 }
 
 static void finish(struct pg_read *read)
@@ -414,9 +483,9 @@ static void on_rows(struct pg_link *link)
 {
     struct pg_reader *reader = reader_of(link);
     struct pg_readers *readers = reader->all;
-    struct pg_start_page *page = &reader->read->page;
+    struct start_page *page = &reader->read->page;
     size_t before = page->count;
-    bool is_full = pg_start_take(page, link, reader->read->req.walk);
+    bool is_full = page_take(page, link, reader->read->req.walk);
     reader->copied += page->count - before;
     if (!is_full)
         return;

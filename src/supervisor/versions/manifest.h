@@ -1,6 +1,6 @@
-/* manifest.h - build.json: what a bundle says of itself.
+/* manifest.h - build.json and package.json: what a bundle says of itself, and what it installs.
  *
- * Its paths are those of an image, below /app. A version stands elsewhere: manifest_move writes
+ * The paths of build.json are those of an image, below /app. A version stands elsewhere: manifest_move writes
  * the same manifest with the paths that are right there, and index_move the index of its tasks. */
 #pragma once
 
@@ -42,3 +42,11 @@ void manifest_move(struct slice text, const char *folder, struct buf *out);
 /* A valid JSON text in which every text that is a path in one folder (or the folder) names the
  * other instead. */
 void index_move(struct slice text, const char *from, const char *to, struct buf *out);
+
+/* Sets has if package.json names packages to install. ERR_INVALID: it is not a JSON object. */
+enum err package_has_dependencies(struct slice text, bool *has, struct failure *why);
+
+/* Appends package.json without "workspaces". The CLI keeps that member, whose folders are not in a
+ * bundle, and bun installs nothing then ("Workspace not found"). Returns false if the text has no
+ * such member, and appends nothing. */
+bool package_without_workspaces(struct slice text, struct buf *out);

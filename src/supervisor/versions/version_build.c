@@ -19,6 +19,8 @@
 #include "supervisor/versions/version_build.h"
 
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "base/json/scan.h"
 #include "base/mem.h"
@@ -26,9 +28,8 @@
 #include "base/work.h"
 #include "os/process/cgroup.h"
 #include "supervisor/versions/build_environment.h"
-#include "supervisor/versions/build_texts.h"
-#include "supervisor/versions/package.h"
-#include "supervisor/versions/program_version.h"
+#include "supervisor/versions/containerfile.h"
+#include "supervisor/versions/manifest.h"
 #include "supervisor/versions/unpack_answer.h"
 #include "supervisor/versions/unpacker.h"
 #include "supervisor/versions/version_folder.h"
@@ -42,6 +43,7 @@ enum {
     PROCESSES = 8192, /* of a user, whose runs count, too */
     GROUP_PROCESSES = 1024,
     CPU_WEIGHT = 100, /* as one core */
+    NODE_LEAST = 20,
     TIMES_BUILT =
         10, /* a version by its archive, in files and bytes: packages were added */
 };
@@ -60,6 +62,19 @@ enum build_part {
     INDEX,
     SEAL,
     CLEAN
+};
+
+/* The files of an archive that say how its version is built. A zeroed one is empty. */
+struct build_texts {
+    struct buf manifest_text; /* build.json */
+    struct buf package_text;  /* package.json; empty: the archive has none */
+    struct manifest manifest;
+    struct containerfile containerfile;
+    bool has_dependencies;
+};
+
+struct program_version {
+    char text[32]; /* "v22.11.0", as the program prints it; "": it was not asked */
 };
 
 struct version_build {
@@ -126,6 +141,118 @@ static bool is_stopped(const struct version_build *build)
     return build->canceled || build->overdue;
 }
 
+/* ---- the texts ---- */
+
+static enum err read_manifest(struct build_texts *texts, struct slice file,
+                              struct failure *why)
+{
+    if (!file.ptr)
+        return explain(why, ERR_INVALID, "the archive has no build.json");
+    buf_add(&texts->manifest_text, file);
+    return manifest_read(buf_slice(&texts->manifest_text), &texts->manifest, why);
+}
+
+static enum err read_containerfile(struct build_texts *texts, struct slice file,
+                                   struct failure *why)
+{
+    if (!file.ptr)
+        return explain(why, ERR_INVALID, "the archive has no Containerfile");
+    return containerfile_read(file, &texts->containerfile, why);
+}
+
+static enum err read_package(struct build_texts *texts, struct slice file,
+                             struct failure *why)
+{
+    if (!file.ptr)
+        return OK;
+    buf_add(&texts->package_text, file);
+    return package_has_dependencies(buf_slice(&texts->package_text),
+                                    &texts->has_dependencies, why);
+}
+
+/* files: by enum unpack_file, as in struct unpack_answer; they are copied. Faults are reported in the
+ * order of the files. ERR_INVALID: the version cannot be built, and why. The texts have to be
+ * finished in any case. */
+static enum err read_texts(struct build_texts *texts, const struct slice *files,
+                           struct failure *why)
+{
+    enum err refused = read_manifest(texts, files[UNPACK_MANIFEST], why);
+    if (!refused)
+        refused = read_containerfile(texts, files[UNPACK_CONTAINERFILE], why);
+    return refused ? refused : read_package(texts, files[UNPACK_PACKAGE], why);
+}
+
+static void finish_texts(struct build_texts *texts)
+{
+    buf_finish(&texts->manifest_text);
+    buf_finish(&texts->package_text);
+    manifest_finish(&texts->manifest);
+    containerfile_finish(&texts->containerfile);
+}
+
+/* Returns true if bun executes the version and installs its packages; otherwise node and npm do. */
+static bool texts_name_bun(const struct build_texts *texts)
+{
+    return slice_starts(slice_of(texts->manifest.runtime), "bun");
+}
+
+/* ---- the version of node ---- */
+
+/* The CLI names a Node for every project, "node-24" unless its owner sets another one, and most
+ * versions work as well with another one. So a build refuses only a Node too old for the
+ * controllers, and a difference is a hint where something failed. */
+
+/* More of the output of the program that was asked for its version. */
+static void program_version_add(struct program_version *version, struct slice text)
+{
+    size_t len = strlen(version->text), room = sizeof(version->text) - 1 - len;
+    snprintf(version->text + len, room + 1, "%.*s",
+             (int)(text.len < room ? text.len : room), text.ptr);
+}
+
+/* 0: the version names no Node. */
+static long named_major(const char *runtime)
+{
+    return strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
+}
+
+/* 0: it was not asked, or prints no version. */
+static long said_major(const struct program_version *version)
+{
+    return version->text[0] == 'v' ? strtol(version->text + 1, NULL, 10) : 0;
+}
+
+/* ERR_RULE with the reason: too old. runtime: as the version names it, "node-24"; program: the path
+ * of the program that was asked. */
+static enum err program_version_check(struct program_version *version, const char *runtime,
+                                      const char *program, struct failure *why)
+{
+    long named = named_major(runtime);
+    version->text[strcspn(version->text, "\r\n")] = '\0';
+    if (said_major(version) >= NODE_LEAST)
+        return OK;
+    return explain(why, ERR_RULE,
+                   "versions need Node %d or newer, and %s is %s: install a newer "
+                   "one, and name it as in --node %ld=/opt/node/bin/node",
+                   NODE_LEAST, program, version->text, named ? named : NODE_LEAST + 2);
+}
+
+/* Writes what to add to the error of a child, "; …". Returns false if the program is the
+ * named one. */
+static bool program_version_hint(const struct program_version *version, const char *runtime,
+                                 char *out, size_t size)
+{
+    long named = named_major(runtime), said = said_major(version);
+    if (!named || !said || named == said)
+        return false;
+    snprintf(
+        out, size,
+        "; the version names Node %ld and %s executed it: --node %ld=PATH names another "
+        "one",
+        named, version->text, named);
+    return true;
+}
+
 /* ---- steps in the pool ---- */
 
 /* What limits were asked for are there, or nothing is executed. */
@@ -171,7 +298,7 @@ static enum err write_package_for_bun(struct version_build *build, struct failur
     const struct build_texts *texts = &build->texts;
     struct buf text = { 0 };
     enum err refused = OK;
-    if (build_texts_name_bun(texts) &&
+    if (texts_name_bun(texts) &&
         package_without_workspaces(buf_slice(&texts->package_text), &text))
         refused = version_folder_write_package(&build->folder, buf_slice(&text), why);
     buf_finish(&text);
@@ -180,7 +307,7 @@ static enum err write_package_for_bun(struct version_build *build, struct failur
 
 static enum err judge(struct version_build *build, struct failure *why)
 {
-    enum err refused = build_texts_read(&build->texts, build->answer.files, why);
+    enum err refused = read_texts(&build->texts, build->answer.files, why);
     unpack_answer_finish(&build->answer);
     return refused ? refused : write_package_for_bun(build, why);
 }
@@ -427,7 +554,7 @@ static bool install(struct version_build *build)
                                 "--no-save",    scripts,   NULL };
     struct build_home home = home_of(build);
     build_environment_install(&build->environment, &home, build->task.job);
-    return spawn(build, build_texts_name_bun(&build->texts) ? bun : npm);
+    return spawn(build, texts_name_bun(&build->texts) ? bun : npm);
 }
 
 static bool execute_command(struct version_build *build)
@@ -458,7 +585,7 @@ static bool index_tasks(struct version_build *build)
     const char *const node[] = { build->program, memory, entry.ptr, NULL };
     const char *const bun[] = { build->program, "run", entry.ptr, NULL };
     build_environment_index(&build->environment, &home, build->task.job);
-    bool begun = spawn(build, build_texts_name_bun(&build->texts) ? bun : node);
+    bool begun = spawn(build, texts_name_bun(&build->texts) ? bun : node);
     buf_finish(&entry);
     return begun;
 }
@@ -481,7 +608,7 @@ static void finish(struct version_build *build)
     timers_clear(loop_timers(build->options->loop), &build->deadline);
     done(build->owner, &outcome);
     unpack_answer_finish(&build->answer);
-    build_texts_finish(&build->texts);
+    finish_texts(&build->texts);
     buf_finish(&build->index);
     buf_finish(&build->errors);
     free(build->program);
@@ -515,7 +642,7 @@ static bool run_step(struct version_build *build)
     case READ: return unpack(build, UNPACK_FIRST);
     case UNPACK: return unpack(build, UNPACK_ALL);
     case RENEW: return build->texts.containerfile.count && unpack(build, UNPACK_ALL);
-    case ASK: return !build_texts_name_bun(&build->texts) && ask_program(build);
+    case ASK: return !texts_name_bun(&build->texts) && ask_program(build);
     case INSTALL: return build->texts.has_dependencies && install(build);
     case COMMANDS:
         return build->command < build->texts.containerfile.count && execute_command(build);

@@ -1,5 +1,5 @@
 /* Secrets leave no trace in what a build says, wherever its pieces are cut. */
-#include "api/deployments/build_log.h"
+#include "api/deployments/builds.h"
 
 #include <stdio.h>
 

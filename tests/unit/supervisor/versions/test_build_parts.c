@@ -10,7 +10,6 @@
 #include "supervisor/versions/containerfile.h"
 #include "supervisor/versions/image_needs.h"
 #include "supervisor/versions/manifest.h"
-#include "supervisor/versions/package.h"
 
 /* --- the job --------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* descriptors.c - looks into /proc/self/fd. */
-#include "base/descriptors.h"
+#include "api/ops/descriptors.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/descriptors.h"
+#include "api/ops/descriptors.h"
 #include "tests/support/world/unit.h"
 
 enum { MORE = 700, ASKS = 3 };
