@@ -6,23 +6,22 @@
  *
  * A visit happens only when the socket has taken everything. A complete feed takes its
  * updates after seen from the ring, as shared frames, every one. Any other walks the orders
- * of its topics, merged by rev (walk.c): the newest state of each run it missed, once. Then
+ * of its topics, merged by rev: the newest state of each run it missed, once. Then
  * one frame of one catching subscription, in turn. So a client costs its two numbers and
  * what its last write left over, the final state always arrives, and a run never goes
  * backwards.
  *
- *   hub.c ── feed_visit ──► feed.c ── walk_live ─────────► walk.c
- *     ▲                       │  ▲                           │ fell below cold
- *     │                       │  └── feed_has_room ◄─────────┤
- *     │                       └───── catch_up_visit ──► catch_up.c
- *     ├── hub_visit: go on, in a visit of its own ◄──────────┘
+ *   hub.c ── feed_visit ──► feed.c ── catch_up_visit, below cold ──► catch_up.c
+ *     ▲                       │  ▲                                       │
+ *     │                       │  └──────────── feed_has_room ◄───────────┤
+ *     ├── hub_visit: go on, in a visit of its own ◄──────────────────────┘
  *     │                       │
  *     │       watch_visit_all ▼   feed_has_room, feed_wait
  *     ├────────────────── watch.c: live lists, a difference each
  *     │                       │ ▲  windows_serve, windows_release
  *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
  *
- * One visit in six files. Who has more to send goes back into the line of the hub, so no
+ * One visit in five files. Who has more to send goes back into the line of the hub, so no
  * visit begins inside of another. */
 #include "core/live/feed.h"
 
@@ -31,7 +30,6 @@
 #include "base/metrics.h"
 #include "core/live/catch_up.h"
 #include "core/live/frame.h"
-#include "core/live/walk.h"
 #include "core/live/watch.h"
 
 enum {
@@ -306,6 +304,134 @@ static bool take_recent(struct feed *feed)
     metric_add(M_FRAMES_SHARED, count);
     metric_add(M_ROWS_SENT, count);
     return feed->ops->send(feed, frames, count) && all;
+}
+
+/* ---- a walk ---- */
+
+/* A walk goes through the order of changes, one frame at a time, when the ring does not reach back
+ * to the feed's position.
+ *
+ *   orders of the live topics:   tag a  … 41 ── 57 ── 60 ── 71
+ *                                tag b  … 44 ── 57 ────── 66          merged: 41 44 57 60 …
+ *   seen = 40 ───────────────────────────►  a frame's worth, then seen = 60, more
+ *
+ * A frame ends at 64 KiB of rows, or after a bounded number of places, so that one walk
+ * costs little of a turn. A run that stands in several lists has one rev and goes once.
+ * Some frames leave seen where it is and take from the end what never rests (ahead.c).
+ *
+ * Below cold only the store has every run: a feed that fell so far behind reads its pages first
+ * (catch_up.c). */
+
+struct lane_place {
+    const struct subscription *sub;
+    uint32_t at; /* in its topic's order */
+};
+
+static uint32_t open_lanes(struct feed *feed, struct lane_place *lanes)
+{
+    uint32_t count = 0;
+    list_each (link, &feed->live) {
+        const struct subscription *sub = container_of(link, struct subscription, link);
+        uint32_t at = order_after(&sub->topic->order, feed->seen);
+        lanes[count++] = (struct lane_place){ sub, at };
+    }
+    return count;
+}
+
+/* The place with the lowest rev above `after` of one lane; its run is NULL when cleared. */
+static bool lane_head(const struct lane_place *lane, uint64_t after, struct place *head)
+{
+    if (lane->sub->filter.kind == TOPIC_RUN) {
+        struct tracked *run = subscription_run(lane->sub);
+        if (!run || run->run.rev <= after)
+            return false;
+        *head = (struct place){ run->run.rev, run };
+        return true;
+    }
+    const struct order *order = &lane->sub->topic->order;
+    if (lane->at >= order->count)
+        return false;
+    *head = order_place(order, lane->at);
+    return true;
+}
+
+/* Steps every lane that stands at rev over it; true when one of them wants the run. */
+static bool step_lanes(struct lane_place *lanes, uint32_t count, uint64_t rev,
+                       struct tracked **found)
+{
+    bool wanted = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct place head;
+        if (!lane_head(&lanes[i], rev - 1, &head) || head.rev != rev)
+            continue;
+        lanes[i].at++;
+        if (head.run && !wanted && filter_wants(&lanes[i].sub->filter, &head.run->run)) {
+            wanted = true;
+            *found = head.run;
+        }
+    }
+    return wanted;
+}
+
+static bool lowest(const struct lane_place *lanes, uint32_t count, uint64_t after,
+                   uint64_t *rev)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < count; i++) {
+        struct place head;
+        if (lane_head(&lanes[i], after, &head) && (!any || head.rev < *rev)) {
+            *rev = head.rev;
+            any = true;
+        }
+    }
+    return any;
+}
+
+/* Sends one frame of the live subscriptions, merged by rev; some runs go ahead of the walk
+ * (ahead.h). Returns true when the subscriptions are complete after it. */
+static bool walk_live(struct feed *feed)
+{
+    struct environment *env = feed->env;
+    if (!catch_up_is_for_live(feed) && !feed_has_room(feed))
+        return false;
+    if (feed->seen < env->cold) {
+        catch_up_visit_live(feed);
+        return false;
+    }
+    if (ahead_visit_live(feed))
+        return false;
+    struct lane_place *lanes = mem_new_array(struct lane_place, feed->subscriptions);
+    uint32_t count = open_lanes(feed, lanes), looked = 0, most = frame_places(count);
+    uint64_t at = feed->seen, rev = 0;
+    bool more = false;
+
+    frame_start();
+    while (lowest(lanes, count, at, &rev)) {
+        struct tracked *run = NULL;
+        if (++looked > most) {
+            more = true;
+            break;
+        }
+        if (step_lanes(lanes, count, rev, &run) && !ahead_has(feed->ahead, rev)) {
+            if (!frame_add(feed->view, &run->run, feed->base)) {
+                more = true;
+                break;
+            }
+            ahead_count_conflated(feed, &run->run);
+        }
+        at = rev;
+    }
+    free(lanes);
+    feed->seen = more ? at : env->applied;
+    if (more) {
+        ahead_note_step(&feed->ahead, feed->seen, env->applied);
+    } else {
+        feed->base = feed->seen;
+        ahead_forget(&feed->ahead);
+    }
+    if (more && !frame_count())
+        return false; /* only cleared places so far */
+    return frame_send(feed, -1, feed->seen, more) && !more;
 }
 
 /* True when the live subscriptions have everything. */
