@@ -21,7 +21,7 @@ CIRCLES = {
     "core/engine": [("apply", {"again", "flight", "run_commands", "sweep", "waits"})],
     "net/http": [("http_reply", {"http_conn"})],
     "core/live": [("feed", {"catch_up", "hub", "watch", "windows"})],
-    "api/realtime": [("socket", {"socket_messages", "socket_openings"})],
+    "api/realtime": [("socket", {"socket_openings"})],
     "api/schedules": [("schedules", {"firing", "schedule_commands"})],
     "store/pg": [("pg_writer", {"pg_writers"})],
 }

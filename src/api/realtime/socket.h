@@ -53,8 +53,6 @@ struct socket {
     struct list link;         // sockets::all
 };
 
-void socket_message(struct socket *socket, struct slice text);
-
 /* A message asks for a subscription or a live list; its content may be taken over. */
 void socket_sub(struct socket *socket, struct wire_message *sub);
 void socket_watch(struct socket *socket, struct wire_message *watch);
@@ -77,7 +75,3 @@ void socket_answer(struct socket *socket, struct buf *message);
 
 /* An error about a message of the client's; id -1: about none of its subscriptions. */
 void socket_refuse(struct socket *socket, int64_t id, const char *code, const char *text);
-
-/* Sets the deadlines that the identity's expiry means, and the timer. */
-void socket_set_expiry(struct socket *socket);
-void socket_set_timer(struct socket *socket);
