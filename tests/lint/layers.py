@@ -38,6 +38,7 @@ ROOMS = {
     },
     "os": {
         "archive": set(),
+        "files": set(),
         "process": set(),
     },
     "store": {

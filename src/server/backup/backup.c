@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/backup/data_folder.h"
+#include "os/files/folder.h"
 #include "server/backup/sealed.h"
 #include "server/backup/stored_files.h"
 
@@ -73,8 +73,8 @@ static enum err judge_existing(const struct backup *backup, const struct stat *f
         return explain(why, ERR_INVALID,
                        "%s is there, and no folder: name one that is not there yet",
                        target);
-    int folder = data_folder_open(backup->above, backup->name);
-    bool empty = folder >= 0 && data_folder_is_empty(folder);
+    int folder = folder_open(backup->above, backup->name);
+    bool empty = folder >= 0 && folder_is_empty(folder);
     if (folder >= 0)
         close(folder);
     if (!empty)
@@ -111,7 +111,7 @@ static enum err refuse_foreign(const struct backup *backup, struct failure *why)
 static enum err check_target(struct backup *backup, struct failure *why)
 {
     struct stat found;
-    data_folder_split(backup->options->target, &backup->above_path, &backup->name);
+    folder_split(backup->options->target, &backup->above_path, &backup->name);
     if (!*backup->name || !strcmp(backup->name, ".") || !strcmp(backup->name, ".."))
         return explain(why, ERR_INVALID,
                        "'%s' is no name of a folder: name one that is not there yet",
@@ -149,7 +149,7 @@ static enum err make_partial(struct backup *backup, struct failure *why)
     backup->database_path = join(text, database);
     backup->partial = open(text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (backup->partial < 0 || mkdirat(backup->partial, deployments, 0700) ||
-        (backup->partial_deployments = data_folder_open(backup->partial, deployments)) < 0)
+        (backup->partial_deployments = folder_open(backup->partial, deployments)) < 0)
         return not_made(backup, why);
     return OK;
 }
@@ -169,7 +169,7 @@ static enum err open_data(struct backup *backup, struct failure *why)
     if (!S_ISREG(found.st_mode))
         return explain(why, ERR_INVALID, "%s/%s is no file: put the database there", data,
                        database);
-    backup->data_deployments = data_folder_open(backup->data, deployments);
+    backup->data_deployments = folder_open(backup->data, deployments);
     if (backup->data_deployments < 0 && errno != ENOENT)
         return explain(why, ERR_INVALID, "cannot open %s/%s: %s", data, deployments,
                        strerror(errno));
@@ -469,8 +469,7 @@ static enum err sync_files(const struct backup *backup, struct failure *why)
 static enum err put_in_place(struct backup *backup, struct failure *why)
 {
     const char *partial = strrchr(backup->partial_path, '/') + 1;
-    if (!data_folder_sync(backup->partial_deployments) ||
-        !data_folder_sync(backup->partial))
+    if (!folder_sync(backup->partial_deployments) || !folder_sync(backup->partial))
         return explain(why, ERR_STORE, "cannot sync the copy: %s", strerror(errno));
     if (*backup->options->stopped)
         return explain(why, ERR_CANCELED, "stopped");
@@ -479,9 +478,9 @@ static enum err put_in_place(struct backup *backup, struct failure *why)
                        backup->options->target, strerror(errno));
     free(backup->partial_path);
     backup->partial_path = NULL; /* it is whole: nothing is to be removed */
-    return data_folder_sync(backup->above) ? OK
-                                           : explain(why, ERR_STORE, "cannot sync %s: %s",
-                                                     backup->above_path, strerror(errno));
+    return folder_sync(backup->above) ? OK
+                                      : explain(why, ERR_STORE, "cannot sync %s: %s",
+                                                backup->above_path, strerror(errno));
 }
 
 static enum err make(struct backup *backup, struct failure *why)
@@ -528,7 +527,7 @@ enum err backup_make(const struct backup_options *options, struct backup_manifes
     close_if_open(backup.partial);
     close_if_open(backup.partial_deployments);
     if (backup.partial_path)
-        data_folder_remove(backup.above, strrchr(backup.partial_path, '/') + 1);
+        folder_remove(backup.above, strrchr(backup.partial_path, '/') + 1, NULL);
     close_if_open(backup.above);
     stored_files_finish(&backup.named);
     free(backup.partial_path);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "server/backup/data_folder.h"
+#include "os/files/folder.h"
 
 static const char folder_name[] = "deployments";
 
@@ -93,7 +93,7 @@ enum err copied_files_open(struct copied_files *files, const char *data,
     int above = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (above < 0)
         return explain(why, ERR_STORE, "cannot open %s: %s", data, strerror(errno));
-    files->folder = data_folder_open(above, folder_name);
+    files->folder = folder_open(above, folder_name);
     int error = errno;
     close(above);
     if (files->folder < 0 && error != ENOENT)

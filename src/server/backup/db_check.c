@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "server/backup/data_folder.h"
+#include "os/files/folder.h"
 #include "server/backup/sealed.h"
 #include "server/backup/stored_files.h"
 
@@ -143,7 +143,7 @@ enum err db_check(const struct db_check_options *options, struct failure *why)
     buf_print(&path, "%s/runcast.db", options->data);
     checking.database = mem_text(buf_slice(&path));
     int data = open(options->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    checking.folder = data < 0 ? -1 : data_folder_open(data, deployments);
+    checking.folder = data < 0 ? -1 : folder_open(data, deployments);
     enum err err = check_database(&checking, why);
     if (!err)
         err = check_files(&checking, why);

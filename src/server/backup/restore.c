@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "server/backup/data_folder.h"
+#include "os/files/folder.h"
 #include "server/backup/sealed.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -82,7 +82,7 @@ static enum err open_source(struct restore *restore, struct failure *why)
     if (restore->source < 0)
         return explain(why, ERR_INVALID, "cannot open the backup %s: %s", source,
                        strerror(errno));
-    restore->source_deployments = data_folder_open(restore->source, deployments);
+    restore->source_deployments = folder_open(restore->source, deployments);
     if (restore->source_deployments < 0 && errno != ENOENT)
         return explain(why, ERR_INVALID, "%s/%s is no folder", source, deployments);
     return read_manifest(restore, why);
@@ -229,12 +229,12 @@ static enum err open_data(struct restore *restore, struct failure *why)
 static enum err make_partial(struct restore *restore, struct failure *why)
 {
     char *path = join(restore->options->data, partial_name);
-    data_folder_remove(restore->data, partial_name);
-    bool made = !mkdirat(restore->data, partial_name, 0700) &&
-                (restore->partial = data_folder_open(restore->data, partial_name)) >= 0 &&
-                !mkdirat(restore->partial, deployments, 0700) &&
-                (restore->partial_deployments =
-                     data_folder_open(restore->partial, deployments)) >= 0;
+    folder_remove(restore->data, partial_name, NULL);
+    bool made =
+        !mkdirat(restore->data, partial_name, 0700) &&
+        (restore->partial = folder_open(restore->data, partial_name)) >= 0 &&
+        !mkdirat(restore->partial, deployments, 0700) &&
+        (restore->partial_deployments = folder_open(restore->partial, deployments)) >= 0;
     restore->partial_database = join(path, database);
     free(path);
     return made ? OK
@@ -298,8 +298,8 @@ static bool move_all(const struct restore *restore)
         if (!strchr(name, '/') && strcmp(name, database) != 0)
             moved = move(restore, name);
     }
-    return moved && data_folder_sync(restore->data) && move(restore, database) &&
-           data_folder_sync(restore->data);
+    return moved && folder_sync(restore->data) && move(restore, database) &&
+           folder_sync(restore->data);
 }
 
 /* The data directory was empty, and is locked: what is in it came from here. */
@@ -308,15 +308,15 @@ static void take_back(const struct restore *restore)
     for (size_t i = 0; i < restore->manifest->count; i++)
         if (!strchr(restore->manifest->files[i].name, '/'))
             unlinkat(restore->data, restore->manifest->files[i].name, 0);
-    data_folder_remove(restore->data, deployments);
+    folder_remove(restore->data, deployments, NULL);
 }
 
 static enum err put_in_place(const struct restore *restore, struct failure *why)
 {
     if (*restore->options->stopped)
         return explain(why, ERR_CANCELED, "stopped");
-    if (data_folder_sync(restore->partial_deployments) &&
-        data_folder_sync(restore->partial) && move_all(restore))
+    if (folder_sync(restore->partial_deployments) && folder_sync(restore->partial) &&
+        move_all(restore))
         return OK;
     explain(why, ERR_STORE, "cannot move the files into %s: %s", restore->options->data,
             strerror(errno));
@@ -355,12 +355,12 @@ static void close_if_open(int fd)
 static void settle_data(const struct restore *restore, bool keep)
 {
     char *above, *name;
-    data_folder_split(restore->options->data, &above, &name);
+    folder_split(restore->options->data, &above, &name);
     int folder = open(above, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (folder >= 0 && !keep)
-        data_folder_remove(folder, name);
+        folder_remove(folder, name, NULL);
     if (folder >= 0) {
-        data_folder_sync(folder);
+        folder_sync(folder);
         close(folder);
     }
     free(above);
@@ -384,7 +384,7 @@ enum err restore_make(const struct restore_options *options,
     close_if_open(restore.partial);
     close_if_open(restore.partial_deployments);
     if (restore.partial_database)
-        data_folder_remove(restore.data, partial_name);
+        folder_remove(restore.data, partial_name, NULL);
     if (restore.made_data)
         settle_data(&restore, !err);
     close_if_open(restore.data);

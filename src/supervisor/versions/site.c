@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/work.h"
-#include "supervisor/versions/tree.h"
+#include "os/files/folder.h"
 
 enum { GONE_LEN = 24, PIDS_MAX = 1 << 20, STAT_MAX = 1024, START_TIME_FIELD = 22 };
 
@@ -194,7 +194,7 @@ static void remove_off_loop(struct work *work)
 {
     struct removal *op = container_of(work, struct removal, work);
     int runners = open(op->site->runners, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    op->finished = runners < 0 || tree_remove(runners, op->gone, work);
+    op->finished = runners < 0 || folder_remove(runners, op->gone, work);
     if (runners >= 0)
         close(runners);
 }

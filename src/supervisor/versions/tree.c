@@ -1,8 +1,7 @@
 /* tree.c - walks folders by descriptors, from one to what is in it.
  *
  * How deep folders are nested was decided by whoever wrote them. So a walk goes TREE_DEPTH_MAX
- * down and no further: what is to be sealed is refused there, and what is to be removed is moved up,
- * to be met there in the next round. */
+ * down and no further: a version that is nested deeper is refused. */
 #include "supervisor/versions/tree.h"
 
 #include <dirent.h>
@@ -14,20 +13,14 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "os/files/folder.h"
 
-enum { TREE_DEPTH_MAX = 100, MOVED_NAME = 32, ROUNDS_MAX = 10000 };
+enum { TREE_DEPTH_MAX = 100 };
 
 static bool is_dots(const char *name)
 {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
-
-static int open_folder(int above, const char *name)
-{
-    return openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
-/* ---- sealing ---- */
 
 struct sealing {
     uid_t uid, builder;
@@ -112,7 +105,7 @@ static enum err seal_below(struct sealing *sealing, int folder, const char *name
         return explain(sealing->why, ERR_INVALID,
                        "the folders of this version are nested deeper than %d",
                        TREE_DEPTH_MAX);
-    int inner = open_folder(folder, name);
+    int inner = folder_open(folder, name);
     return inner < 0 ? not_sealed(sealing, name) : seal_folder(sealing, inner, depth + 1);
 }
 
@@ -166,7 +159,7 @@ enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
                                .limits = limits,
                                .work = work,
                                .why = why };
-    int again = open_folder(folder, ".");
+    int again = folder_open(folder, ".");
     if (again < 0)
         return not_sealed(&sealing, ".");
     enum err refused = seal_folder(&sealing, again, 0);
@@ -174,66 +167,4 @@ enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
         refused = not_sealed(&sealing, "the version");
     *bytes = sealing.bytes;
     return refused;
-}
-
-/* ---- removal ---- */
-
-struct removing {
-    const struct work *work;
-    int top;
-    unsigned moved; /* to the top, in this round */
-};
-
-static void remove_entries(struct removing *removing, int folder, unsigned depth);
-
-static void remove_folder(struct removing *removing, int folder, const char *name,
-                          unsigned depth)
-{
-    char moved[MOVED_NAME + 1] = "";
-    if (depth == TREE_DEPTH_MAX) {
-        text_random(moved, MOVED_NAME, "abcdefghijklmnopqrstuvwxyz");
-        if (renameat(folder, name, removing->top, moved) == 0)
-            removing->moved++;
-        return;
-    }
-    int inner = open_folder(folder, name);
-    if (inner < 0)
-        return;
-    fchmod(inner, 0700); /* its owner may have taken the right to write from itself */
-    remove_entries(removing, inner, depth + 1);
-    unlinkat(folder, name, AT_REMOVEDIR);
-}
-
-/* Takes over the descriptor. */
-static void remove_entries(struct removing *removing, int folder, unsigned depth)
-{
-    DIR *all = fdopendir(folder);
-    if (!all) {
-        close(folder);
-        return;
-    }
-    for (struct dirent *entry; work_goes_on(removing->work) && (entry = readdir(all));)
-        if (!is_dots(entry->d_name) && unlinkat(dirfd(all), entry->d_name, 0))
-            remove_folder(removing, dirfd(all), entry->d_name, depth);
-    closedir(all);
-}
-
-bool tree_remove(int above, const char *name, const struct work *work)
-{
-    struct removing removing = { .work = work };
-    if (unlinkat(above, name, 0) == 0)
-        return true;
-    removing.top = open_folder(above, name);
-    if (removing.top < 0)
-        return true;
-    fchmod(removing.top, 0700);
-    for (unsigned i = 0;
-         work_goes_on(work) && (i == 0 || (removing.moved && i < ROUNDS_MAX)); i++) {
-        int again = open_folder(removing.top, ".");
-        removing.moved = 0;
-        if (again >= 0)
-            remove_entries(&removing, again, 1);
-    }
-    close(removing.top);
-    return unlinkat(above, name, AT_REMOVEDIR) == 0 || work_goes_on(work);
 }

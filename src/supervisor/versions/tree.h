@@ -1,10 +1,7 @@
 /* tree.h - the folder of a version, in which a stranger's programs have written: what is in it is
- * never followed, and its end is one of two.
+ * never followed. A sealed one belongs to this process, and nobody else can write in it.
  *
- *   tree_seal      it belongs to this process, and nobody else can write in it
- *   tree_remove    nothing of it is left
- *
- * Both block: for a thread of the pool, whose job (work.h) they look at after each entry. */
+ * Sealing blocks: for a thread of the pool, whose job (work.h) is looked at after each entry. */
 #pragma once
 
 #include <stdint.h>
@@ -25,7 +22,3 @@ struct tree_limits {
  * its owner and mode: it may be one of the machine's. ERR_TOO_LARGE: a limit; ERR_CANCELED. */
 enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
                    const struct work *work, uint64_t *bytes, struct failure *why);
-
-/* Removes a name in the folder above, whatever it is; also when its owner works against it.
- * Returns false if something is left because the job must end. work NULL: removes all. */
-bool tree_remove(int above, const char *name, const struct work *work);

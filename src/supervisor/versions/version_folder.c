@@ -12,6 +12,7 @@
 #include "base/json/scan.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "os/files/folder.h"
 #include "supervisor/versions/manifest.h"
 
 enum { READ_BYTES = 65536, GIVEN_MODE = 0750, ASIDE_LEN = 24 };
@@ -293,7 +294,7 @@ bool version_folder_remove_old(const char *versions, const struct work *work)
     bool done = true;
     for (struct dirent *entry; done && all && (entry = readdir(all));)
         if (ends_with(entry->d_name, old))
-            done = tree_remove(dirfd(all), entry->d_name, work);
+            done = folder_remove(dirfd(all), entry->d_name, work);
     if (all)
         closedir(all);
     return done;

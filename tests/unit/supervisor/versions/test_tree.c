@@ -1,4 +1,4 @@
-/* The end of a folder that strangers have written in: sealed, or gone. */
+/* A folder that strangers have written in is sealed. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/files/folder.h"
 #include "supervisor/versions/tree.h"
 
 /* A folder "version" with a file, and beside it a file of the machine's. */
@@ -39,7 +40,7 @@ static void scene_begin(struct scene *scene)
 static void scene_end(struct scene *scene)
 {
     close(scene->folder);
-    assert_true(tree_remove(scene->above, "version", NULL));
+    assert_true(folder_remove(scene->above, "version", NULL));
     assert_int_equal(unlinkat(scene->above, "secret", 0), 0);
     close(scene->above);
     assert_int_equal(rmdir(scene->top), 0); /* nothing of the version is left */
@@ -127,26 +128,11 @@ static void sealing_ends_at_the_next_entry_when_its_job_is_stopped(void **state)
     scene_end(&scene);
 }
 
-/* A job of its kind may go on for a second from when it began, which is long ago. */
-static void removal_ends_at_its_time_limit_and_is_continued(void **state)
-{
-    (void)state;
-    struct scene scene;
-    struct work late = { .kind = WORK_REMOVAL };
-    scene_begin(&scene);
-    assert_false(tree_remove(scene.above, "version", &late));
-    assert_int_equal(mode_of(scene.folder, "task.mjs"), 0666);
-    assert_true(tree_remove(scene.above, "version", NULL));
-    assert_true(tree_remove(scene.above, "version", &late)); /* nothing is left */
-    scene_end(&scene);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_that_is_too_large_is_not_sealed),
         cmocka_unit_test(sealing_ends_at_the_next_entry_when_its_job_is_stopped),
-        cmocka_unit_test(removal_ends_at_its_time_limit_and_is_continued),
         cmocka_unit_test(what_is_sealed_nobody_else_writes),
         cmocka_unit_test(only_files_of_the_builder_have_other_names),
     };
