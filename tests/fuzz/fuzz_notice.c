@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdint.h>
 
-#include "api/worker_notices/notice_packet.h"
+#include "api/worker_notices/notice_wishes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -13,17 +13,23 @@ static void check_inside(struct slice span, struct slice text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct slice text = { (const char *)data, size }, id;
-    struct notice_packet packet;
-    if (notice_packet_read(text, &packet))
+    struct slice text = { (const char *)data, size };
+    struct socket_packet packet;
+    struct notice_wishes wishes = { 0 };
+    struct notice_wish wish;
+    if (socket_packet_read(text, &packet))
         return 0;
     check_inside(packet.data, text);
-    if (packet.kind == NOTICE_CONNECT && packet.space.len > 1)
+    if (packet.kind == SOCKET_CONNECT && packet.space.len > 1)
         check_inside(packet.space, text);
-    assert(packet.kind != NOTICE_SUBSCRIBE || packet.space.len > 0);
-    while (notice_packet_next(&packet, &id)) {
-        check_inside(id, text);
-        assert(id.len > 0 && !memchr(id.ptr, '\\', id.len));
-    }
+    assert(packet.kind != SOCKET_EVENT || packet.space.len > 0);
+    if (packet.kind == SOCKET_EVENT)
+        check_inside(packet.name, text);
+    if (packet.body.ptr)
+        check_inside(packet.body, text);
+    notice_wishes_add(&wishes, &packet);
+    while (notice_wishes_take(&wishes, &wish))
+        assert(text_is_id(slice_of(wish.id), "run"));
+    notice_wishes_finish(&wishes);
     return 0;
 }

@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "base/json/scan.h"
+
 static size_t waiting(const struct notice_wishes *wishes)
 {
     return wishes->queue.len / sizeof(struct notice_wish) - wishes->taken;
@@ -23,12 +25,43 @@ static void drop_taken(struct notice_wishes *wishes)
     wishes->taken = 0;
 }
 
-bool notice_wishes_add(struct notice_wishes *wishes, struct notice_packet *packet)
+/* Returns false if the event is another one. */
+static bool read_event(const struct socket_packet *event, bool *subscribe,
+                       struct scan_members *ids)
 {
-    struct notice_wish wish = { .subscribe = packet->kind == NOTICE_SUBSCRIBE };
+    *subscribe = scan_key_is(event->name, SLICE("run:subscribe"));
+    if (!*subscribe && !scan_key_is(event->name, SLICE("run:unsubscribe")))
+        return false;
+    if (scan_type(event->body) != SCAN_OBJECT)
+        return false;
+    struct slice list = scan_member(event->body, "runFriendlyIds");
+    if (scan_type(list) != SCAN_ARRAY)
+        return false;
+    *ids = scan_members(list);
+    return true;
+}
+
+/* Ids need no escapes. */
+static bool next_id(struct scan_members *ids, struct slice *id)
+{
+    while (scan_next_element(ids, id)) {
+        if (scan_type(*id) != SCAN_STRING || memchr(id->ptr, '\\', id->len))
+            continue;
+        *id = scan_unquoted(*id);
+        return true;
+    }
+    return false;
+}
+
+bool notice_wishes_add(struct notice_wishes *wishes, const struct socket_packet *event)
+{
+    struct notice_wish wish = { 0 };
+    struct scan_members ids;
     struct slice id;
+    if (!read_event(event, &wish.subscribe, &ids))
+        return true;
     drop_taken(wishes);
-    while (notice_packet_next(packet, &id)) {
+    while (next_id(&ids, &id)) {
         if (!text_is_id(id, "run"))
             continue;
         if (waiting(wishes) == NOTICE_WISHES_MAX)

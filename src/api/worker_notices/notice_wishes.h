@@ -6,9 +6,9 @@
  * worker's token: so they wait here, and are granted a share a turn. The zero value is empty. */
 #pragma once
 
-#include "api/worker_notices/notice_packet.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "net/http/socket_packet.h"
 
 enum { NOTICE_WISHES_MAX = 10000 };
 
@@ -22,9 +22,10 @@ struct notice_wishes {
     size_t taken;
 };
 
-/* The runs of a packet that subscribes or unsubscribes; what cannot be the id of a run is
- * passed over. False: more than NOTICE_WISHES_MAX are waiting. */
-bool notice_wishes_add(struct notice_wishes *wishes, struct notice_packet *packet);
+/* Adds the runs of an event that subscribes or unsubscribes: ["run:subscribe",{"runFriendlyIds":[…]}].
+ * Passes over what cannot be the id of a run, and other events. Returns false if more than
+ * NOTICE_WISHES_MAX are waiting. */
+bool notice_wishes_add(struct notice_wishes *wishes, const struct socket_packet *event);
 
 /* False: there is none. */
 bool notice_wishes_take(struct notice_wishes *wishes, struct notice_wish *wish);

@@ -28,7 +28,6 @@ enum {
     UNSENT_MAX = 64 * 1024,
     WATCHES_MAX = 10000,
     WATCHES_EXTRA = 256, /* beyond what the environment executes at once */
-    SID_LEN = 20,
     LEAVE_EVERY_MS = 2,
     SPACE_MAX = 64, /* of a namespace that a refusal repeats */
 };
@@ -112,33 +111,21 @@ static void send(struct notice_socket *socket, struct buf *text)
         ws_close(socket->ws, CLOSE_OVERLOAD, "more answers asked for than read");
 }
 
-static void make_sid(char sid[SID_LEN + 1])
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    text_random(sid, SID_LEN, alphabet);
-    sid[SID_LEN] = '\0';
-}
-
 static void send_open(struct notice_socket *socket)
 {
     struct buf text = { 0 };
-    char sid[SID_LEN + 1];
-    make_sid(sid);
-    buf_print(&text,
-              "0{\"sid\":\"%s\",\"upgrades\":[],\"pingInterval\":%d,\"pingTimeout\":%d,"
-              "\"maxPayload\":%d}",
-              sid, PING_MS, PONG_TIMEOUT_MS, PROTOCOL_MESSAGE_BYTES);
+    socket_packet_add_open(&text, PING_MS, PONG_TIMEOUT_MS, PROTOCOL_MESSAGE_BYTES);
     send(socket, &text);
 }
 
 static void send_notice(struct notice_socket *socket, struct slice id)
 {
     struct buf text = { 0 };
-    buf_print(&text, "42%s,[\"run:notify\",{\"version\":\"1\",\"run\":{\"friendlyId\":",
-              socket->space);
+    socket_packet_begin_event(&text, socket->space, "run:notify");
+    buf_add_text(&text, "{\"version\":\"1\",\"run\":{\"friendlyId\":");
     buf_add_json(&text, id);
-    buf_add_text(&text, "}}]");
+    buf_add_text(&text, "}}");
+    socket_packet_end_event(&text);
     send(socket, &text);
     metric_add(M_NOTICES, 1);
 }
@@ -292,9 +279,9 @@ static bool flush(struct flusher *flusher)
     return !list_empty(&all->ready) || !list_empty(&all->wishing);
 }
 
-static void add_wishes(struct notice_socket *socket, struct notice_packet *packet)
+static void add_wishes(struct notice_socket *socket, const struct socket_packet *event)
 {
-    if (!notice_wishes_add(&socket->wishes, packet))
+    if (!notice_wishes_add(&socket->wishes, event))
         ws_close(socket->ws, CLOSE_OVERLOAD, "more runs asked for than looked for");
     if (notice_wishes_are_empty(&socket->wishes) || !list_empty(&socket->wishing))
         return;
@@ -373,12 +360,9 @@ static void on_time(struct timer *timer)
 static void refuse(struct notice_socket *socket, struct slice space, const char *text)
 {
     struct buf out = { 0 };
-    buf_add_text(&out, "44");
-    if (space.len > 1 && space.len <= SPACE_MAX)
-        buf_print(&out, "%.*s,", SLICE_ARG(space));
-    buf_add_text(&out, "{\"message\":");
-    buf_add_json(&out, slice_of(text));
-    buf_add_char(&out, '}');
+    if (space.len > SPACE_MAX)
+        space = (struct slice){ 0 };
+    socket_packet_add_refused(&out, space, text);
     send(socket, &out);
     ws_close(socket->ws, CLOSE_FORBIDDEN, text);
 }
@@ -386,7 +370,6 @@ static void refuse(struct notice_socket *socket, struct slice space, const char 
 static void enter(struct notice_socket *socket, struct slice space)
 {
     struct buf out = { 0 };
-    char sid[SID_LEN + 1];
     const char *known = NULL;
     if (socket->space)
         return;                        /* once is enough */
@@ -406,44 +389,43 @@ static void enter(struct notice_socket *socket, struct slice space)
     socket->connect_by = 0;
     if (socket->env && known == spaces[0])
         dev_sessions_connect(socket->env, SESSION_SOCKET);
-    make_sid(sid);
-    buf_print(&out, "40%s,{\"sid\":\"%s\"}", known, sid);
+    socket_packet_add_granted(&out, known);
     send(socket, &out);
     set_timer(socket);
 }
 
-static void on_packet(struct notice_socket *socket, struct notice_packet *packet)
+static void on_packet(struct notice_socket *socket, const struct socket_packet *packet)
 {
     bool inside = socket->space && slice_is(packet->space, socket->space);
     struct buf out = { 0 };
     switch (packet->kind) {
-    case NOTICE_CONNECT: enter(socket, packet->space); break;
-    case NOTICE_CLOSE: ws_close(socket->ws, 1000, ""); break;
-    case NOTICE_PONG: socket->pong_by = 0; break;
-    case NOTICE_PING:
-        buf_add_char(&out, '3');
-        buf_add(&out, packet->data);
+    case SOCKET_CONNECT: enter(socket, packet->space); break;
+    case SOCKET_CLOSE: ws_close(socket->ws, 1000, ""); break;
+    case SOCKET_PONG: socket->pong_by = 0; break;
+    case SOCKET_PING:
+        socket_packet_add_pong(&out, packet->data);
         send(socket, &out);
         break;
-    case NOTICE_DISCONNECT:
+    case SOCKET_DISCONNECT:
         if (inside)
             ws_close(socket->ws, 1000, "");
         break;
-    case NOTICE_SUBSCRIBE:
-    case NOTICE_UNSUBSCRIBE:
+    case SOCKET_EVENT:
         if (inside)
             add_wishes(socket, packet);
         break;
-    case NOTICE_IGNORED: break;
+    case SOCKET_OPEN:
+    case SOCKET_REFUSED:
+    case SOCKET_IGNORED: break;
     }
 }
 
 static void on_message(struct ws *ws, struct slice text)
 {
-    struct notice_packet packet;
+    struct socket_packet packet;
     if (ws_closing(ws))
         return;
-    if (notice_packet_read(text, &packet))
+    if (socket_packet_read(text, &packet) || socket_packet_is_servers(&packet))
         ws_close(ws, CLOSE_BAD_MESSAGE, "not a packet of Engine.IO 4 and Socket.IO 5");
     else
         on_packet(ws_owner(ws), &packet);

@@ -5,13 +5,14 @@
 #include "supervisor/runners/workload_sockets.h"
 
 #include "base/mem.h"
+#include "net/http/socket_packet.h"
 #include "net/http/ws.h"
-#include "supervisor/runners/socket_packet.h"
 
 enum {
     PING_MS = 25 * 1000,
     PONG_TIMEOUT_MS = 20 * 1000,
     UNSENT_MAX = 64 * 1024,
+    MESSAGE_MAX = 1000000, /* bytes, as controllers are told */
     SOCKETS_MAX = 4, /* of one runner: a controller has one, and maybe those that broke */
 };
 
@@ -56,8 +57,7 @@ static void on_packet(struct workload_socket *socket, const struct socket_packet
         send(socket, &text);
         break;
     case SOCKET_PING:
-        buf_add_char(&text, '3');
-        buf_add(&text, packet->data);
+        socket_packet_add_pong(&text, packet->data);
         send(socket, &text);
         break;
     case SOCKET_CLOSE:
@@ -124,7 +124,7 @@ void workload_sockets_accept(struct workload_sockets *sockets, struct exchange *
     }
     list_append(&sockets->all, &socket->link);
     ws_trust(socket->ws);
-    socket_packet_add_open(&text, PING_MS, PONG_TIMEOUT_MS);
+    socket_packet_add_open(&text, PING_MS, PONG_TIMEOUT_MS, MESSAGE_MAX);
     send(socket, &text);
     if (!sockets->timer.place)
         loop_set_timer(sockets->loop, &sockets->timer, sockets->kind, PING_MS / 2);
@@ -137,6 +137,15 @@ static bool has_run(const struct workload_sockets *sockets,
     return runner && runner->has_run && slice_is(run, runner->message.run);
 }
 
+static void add_notice(struct buf *out, struct slice run)
+{
+    socket_packet_begin_event(out, space, "run:notify");
+    buf_add_text(out, "{\"version\":\"1\",\"run\":{\"friendlyId\":");
+    buf_add_json(out, run);
+    buf_add_text(out, "}}");
+    socket_packet_end_event(out);
+}
+
 void workload_sockets_notify(struct workload_sockets *sockets, struct slice run)
 {
     list_each (link, &sockets->all) {
@@ -144,7 +153,7 @@ void workload_sockets_notify(struct workload_sockets *sockets, struct slice run)
         struct buf text = { 0 };
         if (!socket->inside || ws_closing(socket->ws) || !has_run(sockets, socket, run))
             continue;
-        socket_packet_add_notice(&text, space, run);
+        add_notice(&text, run);
         send(socket, &text);
     }
 }

@@ -1,9 +1,10 @@
 /* gateway_notices.c - keeps one socket open. */
 #include "supervisor/supervise/gateway_notices.h"
 
+#include "base/json/scan.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "supervisor/runners/socket_packet.h"
+#include "net/http/socket_packet.h"
 
 enum { PAUSE_MS = 500, PAUSE_MAX_MS = 10 * 1000 };
 
@@ -34,7 +35,11 @@ static void wish(struct gateway_notices *notices, const char *name, const char *
     struct buf text = { 0 };
     if (!notices->inside)
         return;
-    socket_packet_add_wish(&text, space, name, slice_of(run));
+    socket_packet_begin_event(&text, space, name);
+    buf_add_text(&text, "{\"version\":\"1\",\"runFriendlyIds\":[");
+    buf_add_json(&text, slice_of(run));
+    buf_add_text(&text, "]}");
+    socket_packet_end_event(&text);
     send(notices, &text);
 }
 
@@ -56,14 +61,28 @@ static void on_open(struct websocket *ws)
     send(notices, &text);
 }
 
+/* {"run":{"friendlyId":"run_…"}}; an id needs no escapes. */
+static void take_notice(struct gateway_notices *notices, struct slice body)
+{
+    if (scan_type(body) != SCAN_OBJECT)
+        return;
+    struct slice run = scan_member(body, "run");
+    struct slice id = scan_type(run) == SCAN_OBJECT ? scan_member(run, "friendlyId")
+                                                    : (struct slice){ 0 };
+    if (scan_type(id) != SCAN_STRING || memchr(id.ptr, '\\', id.len))
+        return;
+    id = scan_unquoted(id);
+    if (id.len)
+        notices->events->on_notice(notices->owner, id);
+}
+
 static void on_packet(struct gateway_notices *notices, const struct socket_packet *packet)
 {
     struct buf text = { 0 };
     bool is_here = slice_is(packet->space, space);
     switch (packet->kind) {
     case SOCKET_PING:
-        buf_add_char(&text, '3');
-        buf_add(&text, packet->data);
+        socket_packet_add_pong(&text, packet->data);
         send(notices, &text);
         break;
     case SOCKET_CONNECT:
@@ -74,8 +93,8 @@ static void on_packet(struct gateway_notices *notices, const struct socket_packe
         notices->events->on_open(notices->owner);
         break;
     case SOCKET_EVENT:
-        if (is_here && slice_is(packet->name, "run:notify") && packet->run.len)
-            notices->events->on_notice(notices->owner, packet->run);
+        if (is_here && slice_is(packet->name, "run:notify"))
+            take_notice(notices, packet->body);
         break;
     case SOCKET_CLOSE:
     case SOCKET_DISCONNECT:

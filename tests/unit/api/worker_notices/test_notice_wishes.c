@@ -8,10 +8,10 @@
 static bool add(struct notice_wishes *wishes, const char *event, struct buf *ids)
 {
     struct buf text = { 0 };
-    struct notice_packet packet;
+    struct socket_packet packet;
     buf_print(&text, "42/worker,[\"%s\",{\"version\":\"1\",\"runFriendlyIds\":[%.*s]}]",
               event, SLICE_ARG(buf_slice(ids)));
-    assert_int_equal(notice_packet_read(buf_slice(&text), &packet), OK);
+    assert_int_equal(socket_packet_read(buf_slice(&text), &packet), OK);
     bool fits = notice_wishes_add(wishes, &packet);
     buf_finish(&text);
     buf_finish(ids);
@@ -51,6 +51,39 @@ static void what_cannot_be_a_run_costs_no_look(void **state)
     assert_true(add(&wishes, "run:subscribe", &ids));
     assert_true(notice_wishes_are_empty(&wishes));
     notice_wishes_finish(&wishes);
+}
+
+static void only_ids_of_runs_are_taken_from_an_event(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *id; /* the one that is taken; NULL: none */
+    } cases[] = {
+        { "42/w,7[\"run:unsubscribe\",{\"runFriendlyIds\":[\"" ID "\"]}]", ID },
+        { "42[\"run:subscr\\u0069be\",{\"runFriendlyIds\":[\"" ID "\"]}]", ID },
+        { "42[\"run:subscribe\",{\"runFriendlyIds\":[1,null,\"\",[\"" ID
+          "\"],\"\\u0072un_aaaaaaaaaaaaaaaaaaaaa\",\"" ID "c\"]}]",
+          ID "c" },
+        { "42[\"run:subscribe\",{\"runFriendlyIds\":[]}]", NULL },
+        { "42[\"run:subscribe\",{\"runFriendlyIds\":\"" ID "\"}]", NULL },
+        { "42[\"run:subscribe\",[\"" ID "\"]]", NULL },
+        { "42[\"run:subscribe\"]", NULL },
+        { "42[\"run:sing\",{\"runFriendlyIds\":[\"" ID "\"]}]", NULL },
+        { "40/w,{\"runFriendlyIds\":[\"" ID "\"]}", NULL },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct notice_wishes wishes = { 0 };
+        struct notice_wish wish;
+        struct socket_packet packet;
+        assert_int_equal(socket_packet_read(slice_of(cases[i].text), &packet), OK);
+        assert_true(notice_wishes_add(&wishes, &packet));
+        assert_int_equal(notice_wishes_take(&wishes, &wish), cases[i].id != NULL);
+        if (cases[i].id)
+            assert_string_equal(wish.id, cases[i].id);
+        assert_false(notice_wishes_take(&wishes, &wish));
+        notice_wishes_finish(&wishes);
+    }
 }
 
 static void who_asks_faster_than_is_looked_is_told_so(void **state)
@@ -95,6 +128,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wishes_are_granted_in_their_order),
         cmocka_unit_test(what_cannot_be_a_run_costs_no_look),
+        cmocka_unit_test(only_ids_of_runs_are_taken_from_an_event),
         cmocka_unit_test(who_asks_faster_than_is_looked_is_told_so),
         cmocka_unit_test(a_queue_that_never_becomes_empty_does_not_become_long),
     };

@@ -1,17 +1,17 @@
-/* socket_packet.c - reads one packet, front to back, and writes those that are ours. */
-#include "supervisor/runners/socket_packet.h"
+/* socket_packet.c - reads one packet, front to back, and writes packets. */
+#include "net/http/socket_packet.h"
 
 #include "base/json/scan.h"
 #include "base/text.h"
 
-enum { SID_LEN = 20, MESSAGE_MAX = 1000000 };
+enum { SID_LEN = 20 };
 
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
-/* "/workload?x=1," at the front; without one it is "/". */
+/* Takes the namespace off the front: "/dev-worker?x=1,"; without one it is "/". */
 static struct slice take_space(struct slice *rest)
 {
     struct slice space, name;
@@ -24,29 +24,18 @@ static struct slice take_space(struct slice *rest)
     return name;
 }
 
-/* Ids and names of events need no escapes. Absent: it is no string. */
-static struct slice plain_text(struct slice value)
-{
-    if (scan_type(value) != SCAN_STRING || memchr(value.ptr, '\\', value.len))
-        return (struct slice){ 0 };
-    return (struct slice){ value.ptr + 1, value.len - 2 };
-}
-
 static enum err read_event(struct slice data, struct socket_packet *packet)
 {
-    struct slice name, body, run;
+    struct slice name;
     if (scan_type(data) != SCAN_ARRAY)
         return ERR_INVALID;
     struct scan_members all = scan_members(data);
     if (!scan_next_element(&all, &name) || scan_type(name) != SCAN_STRING)
         return ERR_INVALID;
     packet->kind = SOCKET_EVENT;
-    packet->name = plain_text(name);
-    if (!scan_next_element(&all, &body) || scan_type(body) != SCAN_OBJECT)
-        return OK;
-    run = scan_member(body, "run");
-    if (scan_type(run) == SCAN_OBJECT)
-        packet->run = plain_text(scan_member(run, "friendlyId"));
+    packet->name = scan_unquoted(name);
+    if (!scan_next_element(&all, &packet->body))
+        packet->body = (struct slice){ 0 };
     return OK;
 }
 
@@ -90,22 +79,6 @@ enum err socket_packet_read(struct slice text, struct socket_packet *packet)
     }
 }
 
-void socket_packet_add_notice(struct buf *out, const char *space, struct slice run)
-{
-    buf_print(out,
-              "42%s,[\"run:notify\",{\"version\":\"1\",\"run\":{\"friendlyId\":", space);
-    buf_add_json(out, run);
-    buf_add_text(out, "}}]");
-}
-
-void socket_packet_add_wish(struct buf *out, const char *space, const char *name,
-                            struct slice run)
-{
-    buf_print(out, "42%s,[\"%s\",{\"version\":\"1\",\"runFriendlyIds\":[", space, name);
-    buf_add_json(out, run);
-    buf_add_text(out, "]}]");
-}
-
 static void add_sid(struct buf *out)
 {
     static const char alphabet[] =
@@ -115,13 +88,20 @@ static void add_sid(struct buf *out)
     buf_print(out, "{\"sid\":\"%s\"", sid);
 }
 
-void socket_packet_add_open(struct buf *out, int ping_ms, int pong_timeout_ms)
+void socket_packet_add_open(struct buf *out, int ping_ms, int pong_timeout_ms,
+                            int message_max)
 {
     buf_add_char(out, '0');
     add_sid(out);
     buf_print(out,
               ",\"upgrades\":[],\"pingInterval\":%d,\"pingTimeout\":%d,\"maxPayload\":%d}",
-              ping_ms, pong_timeout_ms, MESSAGE_MAX);
+              ping_ms, pong_timeout_ms, message_max);
+}
+
+void socket_packet_add_pong(struct buf *out, struct slice data)
+{
+    buf_add_char(out, '3');
+    buf_add(out, data);
 }
 
 void socket_packet_add_granted(struct buf *out, const char *space)
@@ -129,4 +109,24 @@ void socket_packet_add_granted(struct buf *out, const char *space)
     buf_print(out, "40%s,", space);
     add_sid(out);
     buf_add_char(out, '}');
+}
+
+void socket_packet_add_refused(struct buf *out, struct slice space, const char *reason)
+{
+    buf_add_text(out, "44");
+    if (space.len > 1)
+        buf_print(out, "%.*s,", SLICE_ARG(space));
+    buf_add_text(out, "{\"message\":");
+    buf_add_json(out, slice_of(reason));
+    buf_add_char(out, '}');
+}
+
+void socket_packet_begin_event(struct buf *out, const char *space, const char *name)
+{
+    buf_print(out, "42%s,[\"%s\",", space, name);
+}
+
+void socket_packet_end_event(struct buf *out)
+{
+    buf_add_char(out, ']');
 }
