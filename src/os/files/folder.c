@@ -1,12 +1,12 @@
 /* folder.c - opens, lists and empties folders, from one to what is in it. */
 #include "os/files/folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -22,13 +22,19 @@ static bool is_dots(const char *name)
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-bool folder_is_empty(int folder)
+DIR *folder_list(int folder)
 {
     int again = folder_open(folder, "."); /* closed with the stream */
     DIR *all = again < 0 ? NULL : fdopendir(again);
-    bool empty = all != NULL;
     if (!all && again >= 0)
         close(again);
+    return all;
+}
+
+bool folder_is_empty(int folder)
+{
+    DIR *all = folder_list(folder);
+    bool empty = all != NULL;
     for (const struct dirent *entry; empty && (entry = readdir(all));)
         empty = is_dots(entry->d_name);
     if (all)
@@ -106,6 +112,15 @@ bool folder_remove(int above, const char *name, const struct work *work)
 }
 
 /* ---- paths ---- */
+
+char *folder_path(const char *folder, const char *name)
+{
+    struct buf path = { 0 };
+    buf_print(&path, "%s/%s", folder, name);
+    char *text = mem_text(buf_slice(&path));
+    buf_finish(&path);
+    return text;
+}
 
 void folder_split(const char *path, char **above, char **name)
 {

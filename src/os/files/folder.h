@@ -3,6 +3,7 @@
  * A symbolic link is never followed. All of this blocks. */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 
 #include "base/error.h"
@@ -10,6 +11,10 @@
 
 /* Opens the folder of that name in another one, which may be no link. -1: errno says why. */
 int folder_open(int above, const char *name);
+
+/* Returns the names in the folder, for closedir; the descriptor stays the caller's. NULL: errno says
+ * why. */
+DIR *folder_list(int folder);
 
 /* Returns false also when the folder cannot be listed. */
 bool folder_is_empty(int folder);
@@ -21,6 +26,9 @@ bool folder_sync(int folder);
  * works against that. Returns false if something is left because the job must end, which is looked
  * at after each entry (work.h). work NULL: removes all. */
 bool folder_remove(int above, const char *name, const struct work *work);
+
+/* Returns "folder/name", to be freed. */
+char *folder_path(const char *folder, const char *name);
 
 /* Splits the path without slashes at its end into the folder above and the name. Both are the
  * caller's. */

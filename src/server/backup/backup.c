@@ -8,7 +8,6 @@
  * while the others are copied; between the look and the last files is no time to speak of. */
 #include "server/backup/backup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,32 +19,21 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "os/files/folder.h"
+#include "server/backup/data_files.h"
 #include "server/backup/sealed.h"
 #include "server/backup/stored_files.h"
 
 enum { TRIES = 5, KEY_TRIES = 3, KEY_WAIT_MS = 100 };
-
-static const char database[] = "runcast.db", deployments[] = "deployments";
 
 struct backup {
     const struct backup_options *options;
     struct backup_manifest *manifest;
     char *above_path, *name; /* of the target */
     int above;
-    int data, data_deployments; /* -1: there is no such folder, and nothing was deployed */
+    struct data_files data, partial;
     char *partial_path, *database_path; /* of the copy */
-    int partial, partial_deployments;
     struct stored_files named; /* by the database, at the moment of which it is the copy */
 };
-
-static char *join(const char *folder, const char *name)
-{
-    struct buf path = { 0 };
-    buf_print(&path, "%s/%s", folder, name);
-    char *text = mem_text(buf_slice(&path));
-    buf_finish(&path);
-    return text;
-}
 
 /* ---- the target ---- */
 
@@ -134,6 +122,11 @@ static enum err not_made(const struct backup *backup, struct failure *why)
                    strerror(errno));
 }
 
+static const char *partial_name(const struct backup *backup)
+{
+    return strrchr(backup->partial_path, '/') + 1;
+}
+
 static enum err make_partial(struct backup *backup, struct failure *why)
 {
     struct buf path = { 0 };
@@ -146,12 +139,10 @@ static enum err make_partial(struct backup *backup, struct failure *why)
         return ERR_STORE;
     }
     backup->partial_path = text;
-    backup->database_path = join(text, database);
-    backup->partial = open(text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (backup->partial < 0 || mkdirat(backup->partial, deployments, 0700) ||
-        (backup->partial_deployments = folder_open(backup->partial, deployments)) < 0)
-        return not_made(backup, why);
-    return OK;
+    backup->database_path = folder_path(text, DATA_DATABASE);
+    return data_files_begin(&backup->partial, backup->above, partial_name(backup))
+               ? OK
+               : not_made(backup, why);
 }
 
 /* ---- the data directory ---- */
@@ -160,19 +151,19 @@ static enum err open_data(struct backup *backup, struct failure *why)
 {
     const char *data = backup->options->data;
     struct stat found;
-    backup->data = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (backup->data < 0)
+    bool opened = data_files_open(&backup->data, data);
+    int error = errno;
+    if (backup->data.top < 0)
         return explain(why, ERR_INVALID, "cannot open the data directory %s: %s", data,
-                       strerror(errno));
-    if (fstatat(backup->data, database, &found, AT_SYMLINK_NOFOLLOW))
+                       strerror(error));
+    if (fstatat(backup->data.top, DATA_DATABASE, &found, AT_SYMLINK_NOFOLLOW))
         return explain(why, ERR_INVALID, "there is no runcast data in %s", data);
     if (!S_ISREG(found.st_mode))
         return explain(why, ERR_INVALID, "%s/%s is no file: put the database there", data,
-                       database);
-    backup->data_deployments = folder_open(backup->data, deployments);
-    if (backup->data_deployments < 0 && errno != ENOENT)
-        return explain(why, ERR_INVALID, "cannot open %s/%s: %s", data, deployments,
-                       strerror(errno));
+                       DATA_DATABASE);
+    if (!opened)
+        return explain(why, ERR_INVALID, "cannot open %s/%s: %s", data, DATA_DEPLOYMENTS,
+                       strerror(error));
     return OK;
 }
 
@@ -183,10 +174,10 @@ static enum err copy_deployed(struct backup *backup, const char *name, struct fa
     const char *file = strrchr(name, '/') + 1;
     if (backup_manifest_find(backup->manifest, name))
         return OK; /* of the try before */
-    if (backup->data_deployments < 0)
+    if (backup->data.deployments < 0)
         return explain(why, ERR_NOT_FOUND, "%s is not there", name);
     enum err err =
-        file_pass_copy(backup->data_deployments, file, backup->partial_deployments, file,
+        file_pass_copy(backup->data.deployments, file, backup->partial.deployments, file,
                        backup->options->stopped, &facts, why);
     if (!err)
         backup_manifest_add(backup->manifest, name, &facts);
@@ -203,15 +194,15 @@ static bool is_archive(const char *name)
 static enum err copy_archives(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
-    if (backup->data_deployments < 0)
+    if (backup->data.deployments < 0)
         return OK;
-    int fd = openat(backup->data_deployments, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names = folder_list(backup->data.deployments);
     if (!names)
-        return explain(why, ERR_STORE, "cannot list %s: %s", deployments, strerror(errno));
+        return explain(why, ERR_STORE, "cannot list %s: %s", DATA_DEPLOYMENTS,
+                       strerror(errno));
     for (const struct dirent *entry; !err && (entry = readdir(names));) {
-        char name[sizeof(deployments) + NAME_MAX + 1];
-        snprintf(name, sizeof(name), "%s/%s", deployments, entry->d_name);
+        char name[sizeof(DATA_DEPLOYMENTS) + NAME_MAX + 1];
+        snprintf(name, sizeof(name), "%s/%s", DATA_DEPLOYMENTS, entry->d_name);
         if (is_archive(entry->d_name) && backup_name_is_right(slice_of(name)))
             err = copy_deployed(backup, name, why);
         err = err == ERR_NOT_FOUND ? OK : err;
@@ -235,7 +226,7 @@ static enum err is_named_now(const struct backup *backup, const char *name, bool
 {
     struct sqlite_look *look = NULL;
     struct stored_files files = { 0 };
-    char *path = join(backup->options->data, database);
+    char *path = folder_path(backup->options->data, DATA_DATABASE);
     enum err err = sqlite_look_open(path, false, &look, why);
     if (!err)
         err = stored_files_read(look, &files, why);
@@ -278,7 +269,7 @@ static void drop_unnamed(struct backup *backup)
         if (stored_files_find(&backup->named, manifest->files[i].name))
             manifest->files[kept++] = manifest->files[i];
         else
-            unlinkat(backup->partial, manifest->files[i].name, 0);
+            unlinkat(backup->partial.top, manifest->files[i].name, 0);
     }
     manifest->count = kept;
 }
@@ -287,7 +278,7 @@ static void drop_unnamed(struct backup *backup)
 static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
                                     bool *gone, struct failure *why)
 {
-    char *path = join(backup->options->data, database);
+    char *path = folder_path(backup->options->data, DATA_DATABASE);
     enum err err = copy_archives(backup, why);
     backup->manifest->made_at = now_ms();
     if (!err)
@@ -329,8 +320,8 @@ static enum err copy_consistently(struct backup *backup, struct failure *why)
 static enum err copy_key(struct backup *backup, const char *name, struct failure *why)
 {
     struct file_facts facts;
-    unlinkat(backup->partial, name, 0); /* of the try before */
-    enum err err = file_pass_copy(backup->data, name, backup->partial, name,
+    unlinkat(backup->partial.top, name, 0); /* of the try before */
+    enum err err = file_pass_copy(backup->data.top, name, backup->partial.top, name,
                                   backup->options->stopped, &facts, why);
     return err == ERR_NOT_FOUND ? OK : err;
 }
@@ -339,46 +330,25 @@ static enum err copy_key(struct backup *backup, const char *name, struct failure
 static enum err copy_keys(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
-    int fd = openat(backup->data, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names = folder_list(backup->data.top);
     if (!names)
         return explain(why, ERR_STORE, "cannot list the data directory: %s",
                        strerror(errno));
     for (const struct dirent *entry; !err && (entry = readdir(names));)
         if (backup_name_is_right(slice_of(entry->d_name)) &&
-            strcmp(entry->d_name, database) != 0)
+            strcmp(entry->d_name, DATA_DATABASE) != 0)
             err = copy_key(backup, entry->d_name, why);
     closedir(names);
     return err;
 }
 
-static void note_first(void *owner, const char *text)
-{
-    struct failure *first = owner;
-    if (!first->code)
-        explain(first, ERR_INVALID, "%s", text);
-}
-
 /* Whether the key opens the copy. key "": the one that was copied. */
 static bool opens(const struct backup *backup, const char *key, struct failure *why)
 {
-    struct sqlite_look *look = NULL;
-    struct vault *vault = NULL;
-    struct failure first = { 0 };
-    char *path = join(backup->partial_path, "encryption.key");
-    enum err err = sqlite_look_open(backup->database_path, true, &look, why);
-    if (!err)
-        err = vault_open(slice_of(key), path, &vault, why);
-    if (!err)
-        err = sealed_check(look, vault, note_first, &first, why);
-    if (!err && first.code)
-        *why = first;
-    if (!err && !first.code)
-        vault_opened_id(vault, backup->manifest->key);
-    vault_close(vault);
-    sqlite_look_close(look);
+    char *path = folder_path(backup->partial_path, DATA_KEY);
+    enum err err = sealed_try(backup->database_path, key, path, backup->manifest->key, why);
     free(path);
-    return !err && !first.code;
+    return !err;
 }
 
 static void wait_a_little(void)
@@ -399,7 +369,7 @@ static enum err take_keys(struct backup *backup, struct failure *why)
         enum err err = copy_keys(backup, why);
         if (err)
             return err;
-        bool has_file = faccessat(backup->partial, "encryption.key", F_OK, 0) == 0;
+        bool has_file = faccessat(backup->partial.top, DATA_KEY, F_OK, 0) == 0;
         backup->manifest->holds_key = has_file && opens(backup, "", &unopened);
         if (!has_file || backup->manifest->holds_key)
             break;
@@ -421,7 +391,7 @@ static enum err note_file(struct backup *backup, const char *name, struct failur
 {
     struct file_facts facts;
     enum err err =
-        file_pass_hash(backup->partial, name, backup->options->stopped, &facts, why);
+        file_pass_hash(backup->partial.top, name, backup->options->stopped, &facts, why);
     if (!err)
         backup_manifest_add(backup->manifest, name, &facts);
     return err;
@@ -431,8 +401,7 @@ static enum err note_file(struct backup *backup, const char *name, struct failur
 static enum err note_rest(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
-    int fd = openat(backup->partial, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names = folder_list(backup->partial.top);
     if (!names)
         return explain(why, ERR_STORE, "cannot list the copy: %s", strerror(errno));
     for (const struct dirent *entry; !err && (entry = readdir(names));)
@@ -449,7 +418,7 @@ static enum err write_manifest(struct backup *backup, struct failure *why)
              RUNCAST_VERSION);
     backup_manifest_write(backup->manifest, &text);
     enum err err =
-        file_pass_write(backup->partial, "manifest.json", text.ptr, text.len, why);
+        file_pass_write(backup->partial.top, "manifest.json", text.ptr, text.len, why);
     buf_finish(&text);
     return err;
 }
@@ -460,20 +429,20 @@ static enum err sync_files(const struct backup *backup, struct failure *why)
 {
     enum err err = OK;
     for (size_t i = 0; !err && i < backup->manifest->count; i++)
-        err = *backup->options->stopped
-                  ? explain(why, ERR_CANCELED, "stopped")
-                  : file_pass_sync(backup->partial, backup->manifest->files[i].name, why);
+        err =
+            *backup->options->stopped
+                ? explain(why, ERR_CANCELED, "stopped")
+                : file_pass_sync(backup->partial.top, backup->manifest->files[i].name, why);
     return err;
 }
 
 static enum err put_in_place(struct backup *backup, struct failure *why)
 {
-    const char *partial = strrchr(backup->partial_path, '/') + 1;
-    if (!folder_sync(backup->partial_deployments) || !folder_sync(backup->partial))
+    if (!data_files_sync(&backup->partial))
         return explain(why, ERR_STORE, "cannot sync the copy: %s", strerror(errno));
     if (*backup->options->stopped)
         return explain(why, ERR_CANCELED, "stopped");
-    if (renameat(backup->above, partial, backup->above, backup->name))
+    if (renameat(backup->above, partial_name(backup), backup->above, backup->name))
         return explain(why, ERR_STORE, "cannot name the copy %s: %s",
                        backup->options->target, strerror(errno));
     free(backup->partial_path);
@@ -505,30 +474,19 @@ static enum err make(struct backup *backup, struct failure *why)
     return err ? err : put_in_place(backup, why);
 }
 
-static void close_if_open(int fd)
-{
-    if (fd >= 0)
-        close(fd);
-}
-
 enum err backup_make(const struct backup_options *options, struct backup_manifest *manifest,
                      struct failure *why)
 {
-    struct backup backup = { .options = options,
-                             .manifest = manifest,
-                             .above = -1,
-                             .data = -1,
-                             .data_deployments = -1,
-                             .partial = -1,
-                             .partial_deployments = -1 };
+    struct backup backup = { .options = options, .manifest = manifest, .above = -1 };
+    data_files_init(&backup.data);
+    data_files_init(&backup.partial);
     enum err err = make(&backup, why);
-    close_if_open(backup.data);
-    close_if_open(backup.data_deployments);
-    close_if_open(backup.partial);
-    close_if_open(backup.partial_deployments);
+    data_files_close(&backup.data);
+    data_files_close(&backup.partial);
     if (backup.partial_path)
-        folder_remove(backup.above, strrchr(backup.partial_path, '/') + 1, NULL);
-    close_if_open(backup.above);
+        folder_remove(backup.above, partial_name(&backup), NULL);
+    if (backup.above >= 0)
+        close(backup.above);
     stored_files_finish(&backup.named);
     free(backup.partial_path);
     free(backup.database_path);

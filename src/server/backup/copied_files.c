@@ -9,8 +9,7 @@
 
 #include "base/list.h"
 #include "os/files/folder.h"
-
-static const char folder_name[] = "deployments";
+#include "server/backup/data_files.h"
 
 static struct copied_files *files_of(struct pg_copy_files *source)
 {
@@ -20,7 +19,7 @@ static struct copied_files *files_of(struct pg_copy_files *source)
 /* Their names have the folder before them. */
 static const char *name_in_folder(const struct stored_file *file)
 {
-    return file->name + sizeof(folder_name);
+    return file->name + sizeof(DATA_DEPLOYMENTS);
 }
 
 static void close_file(struct copied_files *files)
@@ -38,10 +37,10 @@ static enum err open_file(struct copied_files *files, const char *name, int64_t 
     if (files->fd < 0 && errno == ENOENT)
         return ERR_NOT_FOUND;
     if (files->fd < 0 || fstat(files->fd, &found))
-        return explain(why, ERR_STORE, "cannot read %s/%s: %s", folder_name, name,
+        return explain(why, ERR_STORE, "cannot read %s/%s: %s", DATA_DEPLOYMENTS, name,
                        strerror(errno));
     if (!S_ISREG(found.st_mode))
-        return explain(why, ERR_INVALID, "%s/%s is no file", folder_name, name);
+        return explain(why, ERR_INVALID, "%s/%s is no file", DATA_DEPLOYMENTS, name);
     *size = found.st_size;
     return OK;
 }
@@ -93,11 +92,11 @@ enum err copied_files_open(struct copied_files *files, const char *data,
     int above = open(data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (above < 0)
         return explain(why, ERR_STORE, "cannot open %s: %s", data, strerror(errno));
-    files->folder = folder_open(above, folder_name);
+    files->folder = folder_open(above, DATA_DEPLOYMENTS);
     int error = errno;
     close(above);
     if (files->folder < 0 && error != ENOENT)
-        return explain(why, ERR_STORE, "cannot open %s/%s: %s", data, folder_name,
+        return explain(why, ERR_STORE, "cannot open %s/%s: %s", data, DATA_DEPLOYMENTS,
                        strerror(error));
     enum err err = stored_files_read(look, &files->named, why);
     return err || !files->named.damaged.code

@@ -5,25 +5,22 @@
  * it is named still. */
 #include "server/backup/db_check.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "os/files/folder.h"
+#include "server/backup/data_files.h"
 #include "server/backup/sealed.h"
 #include "server/backup/stored_files.h"
 
 enum { SETTLED_MS = 60 * 1000 };
 
-static const char deployments[] = "deployments";
-
 struct db_checking {
     const struct db_check_options *options;
     char *database; /* its path */
-    int folder;     /* of deployments; -1: there is none */
+    struct data_files files;
     struct stored_files named;
 };
 
@@ -68,10 +65,11 @@ static enum err check_file(const struct db_checking *checking,
     static const volatile sig_atomic_t never;
     struct file_facts facts;
     struct failure trouble = { 0 };
-    enum err err = checking->folder < 0
-                       ? ERR_NOT_FOUND
-                       : file_pass_hash(checking->folder, strrchr(file->name, '/') + 1,
-                                        &never, &facts, &trouble);
+    enum err err =
+        checking->files.deployments < 0
+            ? ERR_NOT_FOUND
+            : file_pass_hash(checking->files.deployments, strrchr(file->name, '/') + 1,
+                             &never, &facts, &trouble);
     if (err == ERR_NOT_FOUND)
         return file->may_be_missing ? OK : check_missing(checking, file, why);
     if (err)
@@ -86,19 +84,17 @@ static enum err check_file(const struct db_checking *checking,
 static bool is_settled(const struct db_checking *checking, const char *name)
 {
     struct stat found;
-    return !fstatat(checking->folder, name, &found, AT_SYMLINK_NOFOLLOW) &&
+    return !fstatat(checking->files.deployments, name, &found, AT_SYMLINK_NOFOLLOW) &&
            found.st_ctime * INT64_C(1000) < checking->options->now_ms - SETTLED_MS;
 }
 
 static void check_unnamed(const struct db_checking *checking)
 {
-    int fd = checking->folder < 0
-                 ? -1
-                 : openat(checking->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names =
+        checking->files.deployments < 0 ? NULL : folder_list(checking->files.deployments);
     for (const struct dirent *entry; names && (entry = readdir(names));) {
-        char name[sizeof(deployments) + NAME_MAX + 1];
-        snprintf(name, sizeof(name), "%s/%s", deployments, entry->d_name);
+        char name[sizeof(DATA_DEPLOYMENTS) + NAME_MAX + 1];
+        snprintf(name, sizeof(name), "%s/%s", DATA_DEPLOYMENTS, entry->d_name);
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
             !stored_files_find(&checking->named, name) &&
             is_settled(checking, entry->d_name))
@@ -139,20 +135,14 @@ static enum err check_database(const struct db_checking *checking, struct failur
 enum err db_check(const struct db_check_options *options, struct failure *why)
 {
     struct db_checking checking = { .options = options };
-    struct buf path = { 0 };
-    buf_print(&path, "%s/runcast.db", options->data);
-    checking.database = mem_text(buf_slice(&path));
-    int data = open(options->data, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    checking.folder = data < 0 ? -1 : folder_open(data, deployments);
+    checking.database = folder_path(options->data, DATA_DATABASE);
+    data_files_init(&checking.files);
+    data_files_open(&checking.files, options->data);
     enum err err = check_database(&checking, why);
     if (!err)
         err = check_files(&checking, why);
-    if (data >= 0)
-        close(data);
-    if (checking.folder >= 0)
-        close(checking.folder);
+    data_files_close(&checking.files);
     stored_files_finish(&checking.named);
     free(checking.database);
-    buf_finish(&path);
     return err;
 }

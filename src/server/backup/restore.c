@@ -2,7 +2,6 @@
  * without runcast.db has nothing that a gateway would start on. */
 #include "server/backup/restore.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,30 +10,20 @@
 
 #include "base/mem.h"
 #include "os/files/folder.h"
+#include "server/backup/data_files.h"
 #include "server/backup/sealed.h"
 #include "store/sqlite/sqlite_store.h"
 
-static const char database[] = "runcast.db", deployments[] = "deployments",
-                  partial_name[] = "restore.partial", manifest_name[] = "manifest.json";
+static const char partial_name[] = "restore.partial", manifest_name[] = "manifest.json";
 
 struct restore {
     const struct restore_options *options;
     struct backup_manifest *manifest;
-    int source, source_deployments; /* -1: the backup has none */
+    struct data_files source, partial;
     int data, lock;
     bool made_data;
-    int partial, partial_deployments;
     char *partial_database; /* path */
 };
-
-static char *join(const char *folder, const char *name)
-{
-    struct buf path = { 0 };
-    buf_print(&path, "%s/%s", folder, name);
-    char *text = mem_text(buf_slice(&path));
-    buf_finish(&path);
-    return text;
-}
 
 /* ---- the backup ---- */
 
@@ -56,7 +45,7 @@ static enum err read_manifest(struct restore *restore, struct failure *why)
 {
     struct buf text = { 0 };
     struct stat found;
-    int fd = openat(restore->source, manifest_name,
+    int fd = openat(restore->source.top, manifest_name,
                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return explain(why, ERR_INVALID,
@@ -78,22 +67,13 @@ static enum err read_manifest(struct restore *restore, struct failure *why)
 static enum err open_source(struct restore *restore, struct failure *why)
 {
     const char *source = restore->options->source;
-    restore->source = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (restore->source < 0)
+    bool opened = data_files_open(&restore->source, source);
+    if (restore->source.top < 0)
         return explain(why, ERR_INVALID, "cannot open the backup %s: %s", source,
                        strerror(errno));
-    restore->source_deployments = folder_open(restore->source, deployments);
-    if (restore->source_deployments < 0 && errno != ENOENT)
-        return explain(why, ERR_INVALID, "%s/%s is no folder", source, deployments);
+    if (!opened)
+        return explain(why, ERR_INVALID, "%s/%s is no folder", source, DATA_DEPLOYMENTS);
     return read_manifest(restore, why);
-}
-
-/* Where a file of the manifest lies: its folder among two, and its name in it. */
-static const char *place(const char *name, int top, int inner, int *folder)
-{
-    const char *slash = strchr(name, '/');
-    *folder = slash ? inner : top;
-    return slash ? slash + 1 : name;
 }
 
 static enum err compare(const struct backup_file *file, const struct file_facts *found,
@@ -127,8 +107,7 @@ static enum err check_hashes(const struct restore *restore, struct failure *why)
         const struct backup_file *file = &restore->manifest->files[i];
         struct file_facts found;
         int folder;
-        const char *name =
-            place(file->name, restore->source, restore->source_deployments, &folder);
+        const char *name = data_files_place(&restore->source, file->name, &folder);
         err = folder < 0
                   ? ERR_NOT_FOUND
                   : file_pass_hash(folder, name, restore->options->stopped, &found, why);
@@ -139,38 +118,20 @@ static enum err check_hashes(const struct restore *restore, struct failure *why)
     return err;
 }
 
-static void note_first(void *owner, const char *text)
-{
-    struct failure *first = owner;
-    if (!first->code)
-        explain(first, ERR_INVALID, "%s", text);
-}
-
 static enum err check_key(const struct restore *restore, struct failure *why)
 {
     const struct restore_options *options = restore->options;
     const struct backup_manifest *manifest = restore->manifest;
-    struct sqlite_look *look = NULL;
-    struct vault *vault = NULL;
-    struct failure first = { 0 };
     if (!*options->key && !manifest->holds_key)
         return explain(why, ERR_INVALID,
                        "the backup holds no encryption key: set RUNCAST_ENCRYPTION_KEY (or "
                        "…_FILE) to the one that sealed it%s%s",
                        manifest->key[0] ? ", which is " : "", manifest->key);
-    char *path = join(options->source, database);
-    char *key_file = join(options->source, "encryption.key");
-    enum err err = sqlite_look_open(path, true, &look, why);
-    if (!err)
-        err = vault_open(slice_of(options->key), key_file, &vault, why);
-    if (!err)
-        err = sealed_check(look, vault, note_first, &first, why);
-    if (!err && first.code)
-        err = explain(why, ERR_INVALID, "%s", first.text);
-    vault_close(vault);
-    sqlite_look_close(look);
+    char *path = folder_path(options->source, DATA_DATABASE);
+    char *key_path = folder_path(options->source, DATA_KEY);
+    enum err err = sealed_try(path, options->key, key_path, NULL, why);
     free(path);
-    free(key_file);
+    free(key_path);
     return err;
 }
 
@@ -191,8 +152,7 @@ static bool may_stay(const char *name)
 static enum err check_empty(const struct restore *restore, struct failure *why)
 {
     enum err err = OK;
-    int fd = openat(restore->data, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *names = fd < 0 ? NULL : fdopendir(fd);
+    DIR *names = folder_list(restore->data);
     if (!names)
         return explain(why, ERR_STORE, "cannot list %s: %s", restore->options->data,
                        strerror(errno));
@@ -220,7 +180,7 @@ static enum err open_data(struct restore *restore, struct failure *why)
     enum err err = check_empty(restore, why);
     if (err)
         return err;
-    char *path = join(data, database);
+    char *path = folder_path(data, DATA_DATABASE);
     err = sqlite_lock_file(path, &restore->lock, why);
     free(path);
     return err ? err : check_empty(restore, why); /* a gateway may have started just now */
@@ -228,14 +188,11 @@ static enum err open_data(struct restore *restore, struct failure *why)
 
 static enum err make_partial(struct restore *restore, struct failure *why)
 {
-    char *path = join(restore->options->data, partial_name);
+    char *path = folder_path(restore->options->data, partial_name);
     folder_remove(restore->data, partial_name, NULL);
-    bool made =
-        !mkdirat(restore->data, partial_name, 0700) &&
-        (restore->partial = folder_open(restore->data, partial_name)) >= 0 &&
-        !mkdirat(restore->partial, deployments, 0700) &&
-        (restore->partial_deployments = folder_open(restore->partial, deployments)) >= 0;
-    restore->partial_database = join(path, database);
+    bool made = !mkdirat(restore->data, partial_name, 0700) &&
+                data_files_begin(&restore->partial, restore->data, partial_name);
+    restore->partial_database = folder_path(path, DATA_DATABASE);
     free(path);
     return made ? OK
                 : explain(why, ERR_STORE, "cannot make a folder in %s: %s",
@@ -250,9 +207,8 @@ static enum err copy_files(struct restore *restore, struct failure *why)
         const struct backup_file *file = &restore->manifest->files[i];
         struct file_facts found;
         int from, to;
-        const char *name =
-            place(file->name, restore->source, restore->source_deployments, &from);
-        place(file->name, restore->partial, restore->partial_deployments, &to);
+        const char *name = data_files_place(&restore->source, file->name, &from);
+        data_files_place(&restore->partial, file->name, &to);
         err = file_pass_copy(from, name, to, name, restore->options->stopped, &found, why);
         err = err == ERR_NOT_FOUND ? missing(file, why)
               : err                ? err
@@ -272,11 +228,11 @@ static enum err give_to_owner(const struct restore *restore, struct failure *why
         return OK;
     for (size_t i = 0; given && i < restore->manifest->count; i++) {
         int folder;
-        const char *name = place(restore->manifest->files[i].name, restore->partial,
-                                 restore->partial_deployments, &folder);
+        const char *name =
+            data_files_place(&restore->partial, restore->manifest->files[i].name, &folder);
         given = !fchownat(folder, name, owner.st_uid, owner.st_gid, AT_SYMLINK_NOFOLLOW);
     }
-    given = given && !fchown(restore->partial_deployments, owner.st_uid, owner.st_gid) &&
+    given = given && !fchown(restore->partial.deployments, owner.st_uid, owner.st_gid) &&
             !fchown(restore->lock, owner.st_uid, owner.st_gid);
     return given ? OK
                  : explain(why, ERR_STORE, "cannot give the files to the owner of %s: %s",
@@ -287,18 +243,18 @@ static enum err give_to_owner(const struct restore *restore, struct failure *why
 
 static bool move(const struct restore *restore, const char *name)
 {
-    return renameat(restore->partial, name, restore->data, name) == 0;
+    return renameat(restore->partial.top, name, restore->data, name) == 0;
 }
 
 static bool move_all(const struct restore *restore)
 {
-    bool moved = move(restore, deployments);
+    bool moved = move(restore, DATA_DEPLOYMENTS);
     for (size_t i = 0; moved && i < restore->manifest->count; i++) {
         const char *name = restore->manifest->files[i].name;
-        if (!strchr(name, '/') && strcmp(name, database) != 0)
+        if (!strchr(name, '/') && strcmp(name, DATA_DATABASE) != 0)
             moved = move(restore, name);
     }
-    return moved && folder_sync(restore->data) && move(restore, database) &&
+    return moved && folder_sync(restore->data) && move(restore, DATA_DATABASE) &&
            folder_sync(restore->data);
 }
 
@@ -308,15 +264,14 @@ static void take_back(const struct restore *restore)
     for (size_t i = 0; i < restore->manifest->count; i++)
         if (!strchr(restore->manifest->files[i].name, '/'))
             unlinkat(restore->data, restore->manifest->files[i].name, 0);
-    folder_remove(restore->data, deployments, NULL);
+    folder_remove(restore->data, DATA_DEPLOYMENTS, NULL);
 }
 
 static enum err put_in_place(const struct restore *restore, struct failure *why)
 {
     if (*restore->options->stopped)
         return explain(why, ERR_CANCELED, "stopped");
-    if (folder_sync(restore->partial_deployments) && folder_sync(restore->partial) &&
-        move_all(restore))
+    if (data_files_sync(&restore->partial) && move_all(restore))
         return OK;
     explain(why, ERR_STORE, "cannot move the files into %s: %s", restore->options->data,
             strerror(errno));
@@ -370,19 +325,14 @@ static void settle_data(const struct restore *restore, bool keep)
 enum err restore_make(const struct restore_options *options,
                       struct backup_manifest *manifest, struct failure *why)
 {
-    struct restore restore = { .options = options,
-                               .manifest = manifest,
-                               .source = -1,
-                               .source_deployments = -1,
-                               .data = -1,
-                               .lock = -1,
-                               .partial = -1,
-                               .partial_deployments = -1 };
+    struct restore restore = {
+        .options = options, .manifest = manifest, .data = -1, .lock = -1
+    };
+    data_files_init(&restore.source);
+    data_files_init(&restore.partial);
     enum err err = make(&restore, why);
-    close_if_open(restore.source);
-    close_if_open(restore.source_deployments);
-    close_if_open(restore.partial);
-    close_if_open(restore.partial_deployments);
+    data_files_close(&restore.source);
+    data_files_close(&restore.partial);
     if (restore.partial_database)
         folder_remove(restore.data, partial_name, NULL);
     if (restore.made_data)

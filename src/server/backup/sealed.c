@@ -126,3 +126,32 @@ enum err sealed_check(struct sqlite_look *look, struct vault *vault, sqlite_foun
     accounts_destroy(sealed.accounts);
     return err;
 }
+
+static void note_first(void *owner, const char *text)
+{
+    struct failure *first = owner;
+    if (!first->code)
+        explain(first, ERR_INVALID, "%s", text);
+}
+
+enum err sealed_try(const char *database_path, const char *key, const char *key_path,
+                    char id[KEY_ID_TEXT_MAX], struct failure *why)
+{
+    struct sqlite_look *look = NULL;
+    struct vault *vault = NULL;
+    struct failure first = { 0 };
+    enum err err = sqlite_look_open(database_path, true, &look, why);
+    if (!err)
+        err = vault_open(slice_of(key), key_path, &vault, why);
+    if (!err)
+        err = sealed_check(look, vault, note_first, &first, why);
+    if (!err && first.code) {
+        *why = first;
+        err = first.code;
+    }
+    if (!err && id)
+        vault_opened_id(vault, id);
+    vault_close(vault);
+    sqlite_look_close(look);
+    return err;
+}

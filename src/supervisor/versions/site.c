@@ -39,15 +39,6 @@ struct site {
     bool stopping;
 };
 
-static char *below(const char *path, const char *name)
-{
-    struct buf text = { 0 };
-    buf_print(&text, "%s/%s", path, name);
-    char *joined = mem_text(buf_slice(&text));
-    buf_finish(&text);
-    return joined;
-}
-
 /* ---- the lock ---- */
 
 static struct flock whole_file(void)
@@ -58,7 +49,7 @@ static struct flock whole_file(void)
 pid_t site_holder(const char *path)
 {
     struct flock lock = whole_file();
-    char *name = below(path, lock_name);
+    char *name = folder_path(path, lock_name);
     int file = open(name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     free(name);
     if (file < 0)
@@ -214,10 +205,10 @@ static void on_removed(struct work *work)
 void site_remove_scratch(struct site *site, const char *runner)
 {
     struct removal *op = mem_new(struct removal);
-    char *from = below(site->runners, runner);
+    char *from = folder_path(site->runners, runner);
     memcpy(op->gone, gone_prefix, sizeof(gone_prefix) - 1);
     text_random(op->gone + sizeof(gone_prefix) - 1, GONE_LEN, "abcdefghijklmnopqrstuvwxyz");
-    char *to = below(site->runners, op->gone);
+    char *to = folder_path(site->runners, op->gone);
     bool is_there = rename(from, to) == 0;
     free(from);
     free(to);
@@ -245,7 +236,7 @@ void site_remove_left(struct site *site)
 enum err site_make_scratch(struct site *site, const char *runner, struct process_user user,
                            char **path, struct failure *why)
 {
-    char *name = below(site->runners, runner);
+    char *name = folder_path(site->runners, runner);
     bool made =
         mkdir(name, 0700) == 0 && (!user.uid || lchown(name, user.uid, user.gid) == 0);
     if (made) {
@@ -289,8 +280,8 @@ static enum err name_folders(struct site *site, const char *path, struct failure
         return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
     site->path = mem_text(slice_of(whole));
     free(whole);
-    site->versions = below(site->path, "versions");
-    site->runners = below(site->path, "runners");
+    site->versions = folder_path(site->path, "versions");
+    site->runners = folder_path(site->path, "runners");
     return OK;
 }
 

@@ -165,6 +165,9 @@ static void splits_a_path_before_its_last_name(void **state)
     assert_split("/var/lib/runcast//", "/var/lib/", "runcast");
     assert_split("runcast", ".", "runcast");
     assert_split("/runcast", "/", "runcast");
+    char *path = folder_path("/var/lib", "runcast");
+    assert_string_equal(path, "/var/lib/runcast");
+    free(path);
 }
 
 int main(void)
