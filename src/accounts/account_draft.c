@@ -25,8 +25,8 @@ static void add(struct draft *draft, enum document_kind kind, const char *name,
         buf_finish(body);
 }
 
-static void begin(struct draft *draft, struct buf *body, const char *prefix,
-                  char id[ID_MAX])
+static void draft_begin_body(struct draft *draft, struct buf *body, const char *prefix,
+                             char id[ID_MAX])
 {
     text_make_id(prefix, draft->now_ms, id);
     buf_print(body, "{\"id\":\"%s\",\"createdAt\":%lld", id, (long long)draft->now_ms);
@@ -82,7 +82,7 @@ void draft_organization(struct draft *draft, struct slice name, struct slice slu
                         char id[ID_MAX])
 {
     struct buf body = { 0 };
-    begin(draft, &body, "org", id);
+    draft_begin_body(draft, &body, "org", id);
     add_member(&body, "name", name);
     add_member(&body, "slug", slug);
     buf_add_char(&body, '}');
@@ -93,7 +93,7 @@ void draft_project(struct draft *draft, const char *organization_id, const char 
                    struct slice name, struct slice slug, char id[ID_MAX])
 {
     struct buf body = { 0 };
-    begin(draft, &body, "project", id);
+    draft_begin_body(draft, &body, "project", id);
     add_member(&body, "ref", slice_of(ref));
     add_member(&body, "name", name);
     add_member(&body, "slug", slug);
@@ -159,7 +159,7 @@ void draft_environment(struct draft *draft, uint32_t number, const char *project
 {
     char id[ID_MAX], key_name[DOCUMENT_NAME_MAX];
     struct buf body = { 0 };
-    begin(draft, &body, "env", id);
+    draft_begin_body(draft, &body, "env", id);
     buf_print(&body, ",\"number\":%u,\"type\":\"%s\",\"project\":\"%s\"}", number,
               environment_slug(type), project_id);
     add(draft, DOC_ENVIRONMENT, id, 0, &body);
@@ -194,7 +194,7 @@ void draft_branch(struct draft *draft, uint32_t number, const struct account *pr
                   struct slice name, char id[ID_MAX])
 {
     struct buf body = { 0 };
-    begin(draft, &body, "env", id);
+    draft_begin_body(draft, &body, "env", id);
     add_branch(&body, number, preview->project_id, preview->id, name);
     buf_add_char(&body, '}');
     add(draft, DOC_ENVIRONMENT, id, 0, &body);
@@ -217,7 +217,7 @@ void draft_user(struct draft *draft, const char *organization_id, struct slice n
                 struct slice email, char id[ID_MAX])
 {
     struct buf body = { 0 };
-    begin(draft, &body, "user", id);
+    draft_begin_body(draft, &body, "user", id);
     add_member(&body, "name", name);
     add_member(&body, "email", email);
     add_member(&body, "organization", slice_of(organization_id));

@@ -66,7 +66,7 @@ void account_writer_on_environment(struct account_writer *writer,
     writer->owner = owner;
 }
 
-static void finish(struct account_writer *writer, enum err status)
+static void account_writer_finish(struct account_writer *writer, enum err status)
 {
     struct account_write *write = writer->current;
     writer->current = NULL;
@@ -130,7 +130,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
         writer->in_doubt = commit->change_count;
     else
         give_back(writer, commit->change_count);
-    finish(writer, err);
+    account_writer_finish(writer, err);
 }
 
 static void decide(struct account_writer *writer)
@@ -142,7 +142,7 @@ static void decide(struct account_writer *writer)
     enum err err = write->decide(write, writer->accounts, &draft);
     if (err || !draft.count) {
         give_back(writer, draft.count);
-        finish(writer, err);
+        account_writer_finish(writer, err);
         return;
     }
     writer->commit = (struct store_commit){ .changes = writer->changes,
@@ -171,7 +171,7 @@ static void on_looked(struct store_load *load, enum store_status status)
 
     load->status = status;
     if (status != STORE_OK && status != STORE_MISSING) {
-        finish(writer, not_written(why, status));
+        account_writer_finish(writer, not_written(why, status));
         return;
     }
     if (is_written(&writer->changes[0], load)) {
@@ -184,7 +184,7 @@ static void on_looked(struct store_load *load, enum store_status status)
     give_back(writer, writer->in_doubt);
     writer->in_doubt = 0;
     if (err)
-        finish(writer, err);
+        account_writer_finish(writer, err);
     else
         decide(writer);
 }

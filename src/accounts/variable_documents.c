@@ -67,8 +67,9 @@ static enum err damaged(const struct document *document, struct failure *why)
                    SLICE_ARG(bytes_slice(document->name)));
 }
 
-static enum err refuse(struct accounts *accounts, const struct account *account,
-                       struct slice name, struct slice sealed, struct failure *why)
+static enum err variable_refuse_sealed(struct accounts *accounts,
+                                       const struct account *account, struct slice name,
+                                       struct slice sealed, struct failure *why)
 {
     char what[128];
     snprintf(what, sizeof(what), "variable %.*s of environment %s",
@@ -91,7 +92,7 @@ static enum err open_body(struct accounts *accounts, struct account *account,
     enum err err = vault_unseal(accounts_vault(accounts), buf_slice(&context),
                                 slice_of(sealed), &value);
     if (err)
-        err = refuse(accounts, account, name, slice_of(sealed), why);
+        err = variable_refuse_sealed(accounts, account, name, slice_of(sealed), why);
     else
         variables_put(account, name, buf_slice(&value), json_is_true(secret),
                       document->version);

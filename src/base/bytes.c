@@ -16,7 +16,7 @@ enum {
 /* Two names of one slot push each other out; whoever holds the old one keeps it. */
 static struct bytes *shared[SHARED_SLOTS];
 
-static struct bytes *begin(struct bytes *bytes, size_t len)
+static struct bytes *bytes_begin(struct bytes *bytes, size_t len)
 {
     bytes->refs = 1;
     bytes->json = BYTES_UNKNOWN;
@@ -34,14 +34,14 @@ static struct bytes *resize(char *memory, size_t len)
 
 struct bytes *bytes_create_empty(size_t len)
 {
-    return begin(resize(NULL, len), len);
+    return bytes_begin(resize(NULL, len), len);
 }
 
 struct bytes *bytes_take(char *memory, size_t len)
 {
     struct bytes *bytes = resize(memory, len);
     memmove(bytes->data, bytes, len);
-    return begin(bytes, len);
+    return bytes_begin(bytes, len);
 }
 
 struct bytes *bytes_create(struct slice content)

@@ -94,7 +94,7 @@ static const char *advice(int trouble)
     }
 }
 
-static enum err refuse(struct failure *why, const char *call, int trouble)
+static enum err ring_refuse(struct failure *why, const char *call, int trouble)
 {
     return explain(why, ERR_INVALID, "%s: %s: %s", call, strerror(-trouble),
                    advice(trouble));
@@ -109,13 +109,13 @@ enum err ring_create(struct ring **ring, struct failure *why)
                                 IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN);
     if (trouble) {
         free(made);
-        return refuse(why, "io_uring_setup", trouble);
+        return ring_refuse(why, "io_uring_setup", trouble);
     }
     trouble = restrict_ring(&made->uring);
     if (trouble) {
         io_uring_queue_exit(&made->uring);
         free(made);
-        return refuse(why, "io_uring_register", trouble);
+        return ring_refuse(why, "io_uring_register", trouble);
     }
     *ring = made;
     metric_add(M_IO_URING, 1);
@@ -306,7 +306,7 @@ static void submit(struct ring *ring)
     }
 }
 
-static void finish(struct ring *ring, struct ring_place *place)
+static void ring_finish_place(struct ring *ring, struct ring_place *place)
 {
     const struct piece *pieces = &ring->pieces[place->first];
     if (!place->done)
@@ -325,7 +325,7 @@ void ring_flush(struct ring *ring)
     if (ring->place_count > 1 && !ring->broken)
         submit(ring); /* for one it is dearer than a send */
     for (uint32_t i = 0; i < ring->place_count; i++)
-        finish(ring, &ring->places[i]);
+        ring_finish_place(ring, &ring->places[i]);
     explicit_bzero(ring->copied, ring->copied_len); /* answers may have secrets in them */
     ring->place_count = ring->piece_count = 0;
     ring->bytes = ring->copied_len = 0;

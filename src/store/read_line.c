@@ -30,7 +30,7 @@ static void init(struct read_parties *parties)
     list_init(&parties->waiting);
 }
 
-static void finish(struct read_parties *parties)
+static void read_parties_finish(struct read_parties *parties)
 {
     assert(list_empty(&parties->waiting));
     table_finish(&parties->by_number);
@@ -45,8 +45,8 @@ void read_line_init(struct read_line *waiting)
 
 void read_line_finish(struct read_line *waiting)
 {
-    finish(&waiting->quick);
-    finish(&waiting->slow);
+    read_parties_finish(&waiting->quick);
+    read_parties_finish(&waiting->slow);
 }
 
 static struct read_party *party_of(struct read_parties *parties, uint64_t number)
@@ -83,7 +83,7 @@ static void end_turn(struct read_parties *parties, struct read_party *party, boo
         return;
     }
     table_remove(&parties->by_number, slice_of_number(&party->number));
-    finish(&party->environments);
+    read_parties_finish(&party->environments);
     free(party);
 }
 

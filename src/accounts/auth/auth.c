@@ -407,8 +407,8 @@ static struct slice without_bearer(struct slice header)
 }
 
 /* identity: what is known of it; NULL: nothing. */
-static enum err refuse(const struct identity *identity, const char *client,
-                       struct failure *why)
+static enum err auth_refuse(const struct identity *identity, const char *client,
+                            struct failure *why)
 {
     const struct account *account = identity ? identity->account : NULL;
     log_decision("credential refused", account ? account->id : NULL, NULL, why->text,
@@ -428,7 +428,7 @@ static enum err identify(struct auth *auth, struct slice text, const char *clien
     if (!found) {
         found = identity_create(CREDENTIAL_NONE, hash);
         if (identify_new(auth, text, now_ms, found, why)) {
-            enum err refused = refuse(found, client, why);
+            enum err refused = auth_refuse(found, client, why);
             identity_unref(found);
             return refused;
         }
@@ -451,7 +451,7 @@ enum err auth_identify(struct auth *auth, struct slice header, const char *clien
         explain(why, ERR_UNAUTHORIZED, "Invalid API key");
     else
         return identify(auth, text, client, now_ms, identity, why);
-    return refuse(NULL, client, why);
+    return auth_refuse(NULL, client, why);
 }
 
 /* ---- signing ---- */

@@ -292,7 +292,7 @@ static void write_pending(struct artifact_writer *writer)
 }
 
 /* All of the body is written. */
-static void finish(struct artifact_writer *writer)
+static void artifact_upload_finish(struct artifact_writer *writer)
 {
     if (writer->has_file && writer->received == writer->artifact->length) {
         begin_job(writer, name_work, on_named);
@@ -311,14 +311,14 @@ static void go_on(struct artifact_writer *writer)
     if (writer->pending.len)
         write_pending(writer);
     else if (writer->whole)
-        finish(writer);
+        artifact_upload_finish(writer);
     else
         http_body_resume(writer->call->x);
 }
 
 /* ---- the call ---- */
 
-static enum err begin(struct api_call *call, struct artifact_writer **out)
+static enum err artifact_upload_begin(struct api_call *call, struct artifact_writer **out)
 {
     struct artifacts *artifacts = api_artifacts(call->api);
     struct artifact *artifact =
@@ -354,7 +354,7 @@ static enum err begin(struct api_call *call, struct artifact_writer **out)
 enum err artifact_upload_piece(struct api_call *call, struct slice piece)
 {
     struct artifact_writer *writer = call->state;
-    enum err err = writer ? OK : begin(call, &writer);
+    enum err err = writer ? OK : artifact_upload_begin(call, &writer);
     if (err)
         return err;
     if (writer->failed)
@@ -377,7 +377,7 @@ enum err artifact_upload_piece(struct api_call *call, struct slice piece)
 enum err artifact_upload(struct api_call *call)
 {
     struct artifact_writer *writer = call->state;
-    enum err err = writer ? OK : begin(call, &writer);
+    enum err err = writer ? OK : artifact_upload_begin(call, &writer);
     if (err)
         return err;
     call->busy = true;

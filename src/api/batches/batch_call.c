@@ -30,7 +30,7 @@ static void destroy(struct batch_call *op)
     free(op);
 }
 
-static void refuse(struct batch_call *op, enum err err)
+static void batch_call_refuse(struct batch_call *op, enum err err)
 {
     api_reply_error(op->call, err);
     destroy(op);
@@ -97,7 +97,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
     struct batch_commit *commit = container_of(blocking, struct batch_commit, blocking);
     struct batch_call *op = container_of(commit, struct batch_call, commit);
     if (status)
-        refuse(op, status);
+        batch_call_refuse(op, status);
     else
         reply(op, &op->old.batch, commit->op.batch_cached);
 }
@@ -106,7 +106,7 @@ static void on_old(struct batch_load *load, enum err status)
 {
     struct batch_call *op = container_of(load, struct batch_call, old);
     if (status)
-        refuse(op, status);
+        batch_call_refuse(op, status);
     else if (batch_blocks(&load->batch))
         blocking_begin_batch(&op->commit.blocking, op->call, &load->batch, on_old_blocked);
     else
@@ -117,7 +117,7 @@ static void on_committed(struct batch_commit *commit, enum err status)
 {
     struct batch_call *op = container_of(commit, struct batch_call, commit);
     if (status)
-        refuse(op, status);
+        batch_call_refuse(op, status);
     else if (commit->op.batch_cached || commit->op.repeated)
         batch_load_begin(op->call, slice_of(commit->op.batch_id), &op->old, on_old);
     else
@@ -298,7 +298,7 @@ static enum err read_rest(struct batch_call *op)
     return err;
 }
 
-static enum err begin(struct api_call *call, bool v1)
+static enum err batch_call_begin(struct api_call *call, bool v1)
 {
     struct batch_call *op = state_of(call);
     op->v1 = v1;
@@ -320,10 +320,10 @@ static enum err begin(struct api_call *call, bool v1)
 
 enum err batch_call_v1(struct api_call *call)
 {
-    return begin(call, true);
+    return batch_call_begin(call, true);
 }
 
 enum err batch_call_v2(struct api_call *call)
 {
-    return begin(call, false);
+    return batch_call_begin(call, false);
 }

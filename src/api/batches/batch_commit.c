@@ -81,14 +81,14 @@ static void prepare(struct trigger_op *op)
 
 /* ---- the operation ---- */
 
-static void finish(struct batch_commit *commit, enum err status)
+static void batch_commit_report(struct batch_commit *commit, enum err status)
 {
     commit->done(commit, status);
 }
 
 static void on_blocked(struct blocking *blocking, enum err status)
 {
-    finish(container_of(blocking, struct batch_commit, blocking), status);
+    batch_commit_report(container_of(blocking, struct batch_commit, blocking), status);
 }
 
 static void on_triggered(struct trigger_op *op, enum err status)
@@ -111,10 +111,10 @@ static void on_triggered(struct trigger_op *op, enum err status)
         explain(&commit->call->why, status,
                 "Cannot trigger a batch with a one-time use token as it has already been "
                 "used.");
-    finish(commit, status);
+    batch_commit_report(commit, status);
 }
 
-static void begin(struct batch_commit *commit)
+static void batch_commit_start(struct batch_commit *commit)
 {
     struct api_call *call = commit->call;
     struct trigger_op *op = &commit->op;
@@ -138,12 +138,12 @@ static void on_parent(struct parent_lookup *lookup, enum err status)
 {
     struct batch_commit *commit = container_of(lookup, struct batch_commit, parent);
     if (status) {
-        finish(commit, status);
+        batch_commit_report(commit, status);
         return;
     }
     for (size_t i = 0; i < commit->count; i++)
         parent_lookup_adopt(lookup, commit->batch.resume, &commit->items[i].run);
-    begin(commit);
+    batch_commit_start(commit);
 }
 
 void batch_commit_begin(struct batch_commit *commit)
@@ -158,5 +158,5 @@ void batch_commit_begin(struct batch_commit *commit)
         parent_lookup_begin(&commit->parent, commit->call,
                             bytes_slice(commit->batch.parent), on_parent);
     else
-        begin(commit);
+        batch_commit_start(commit);
 }

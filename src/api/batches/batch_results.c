@@ -26,7 +26,7 @@ static void results_destroy(struct results *results)
     free(results);
 }
 
-static void refuse(struct results *results, enum err err)
+static void batch_results_refuse(struct results *results, enum err err)
 {
     api_reply_error(results->call, err);
     results_destroy(results);
@@ -42,7 +42,7 @@ static void on_run(struct run_read *read, enum err status)
     if (!status)
         status = rooms_check_answer(results->call);
     if (status && status != ERR_NOT_FOUND) {
-        refuse(results, status);
+        batch_results_refuse(results, status);
         return;
     }
     if (!status && run_is_final(read->run)) {
@@ -56,7 +56,7 @@ static void on_run(struct run_read *read, enum err status)
         explain(&results->call->why, ERR_RULE,
                 "The results are larger than %d bytes together: read them run by run",
                 RESULTS_BYTES_MAX);
-        refuse(results, ERR_RULE);
+        batch_results_refuse(results, ERR_RULE);
         return;
     }
     read_next(results);
@@ -73,7 +73,7 @@ static void read_next(struct results *results)
     }
     enum err full = rooms_let_go(call);
     if (full) {
-        refuse(results, full);
+        batch_results_refuse(results, full);
         return;
     }
     buf_add_text(&results->out.text, "]}");
@@ -86,7 +86,7 @@ static void on_loaded(struct batch_load *load, enum err status)
     struct results *results = container_of(load, struct results, load);
     if (status) {
         explain(&results->call->why, ERR_NOT_FOUND, "Batch not found");
-        refuse(results, status);
+        batch_results_refuse(results, status);
         return;
     }
     buf_print(&results->out.text, "{\"id\":\"%s\",\"items\":[", load->batch.id);

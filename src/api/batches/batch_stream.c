@@ -34,7 +34,7 @@ static void destroy(struct item_stream *stream)
     free(stream);
 }
 
-static void refuse(struct item_stream *stream, enum err err)
+static void item_stream_refuse(struct item_stream *stream, enum err err)
 {
     api_reply_error(stream->call, err);
     destroy(stream);
@@ -48,7 +48,7 @@ static void on_gone(struct api_call *call)
     api_reply_gone(call);
 }
 
-static enum err begin(struct api_call *call, struct item_stream **stream)
+static enum err item_stream_begin(struct api_call *call, struct item_stream **stream)
 {
     struct slice type = http_header(call->x, "content-type");
     if (!slice_starts(type, "application/x-ndjson") &&
@@ -70,7 +70,7 @@ static enum err begin(struct api_call *call, struct item_stream **stream)
 enum err batch_items_piece(struct api_call *call, struct slice piece)
 {
     struct item_stream *stream = call->state;
-    enum err err = stream ? OK : begin(call, &stream);
+    enum err err = stream ? OK : item_stream_begin(call, &stream);
     if (err)
         return err;
     err = batch_lines_take(&stream->lines, piece);
@@ -121,7 +121,7 @@ static void on_sealed(struct batch_commit *commit, enum err status)
     open_batches_drop(open_of(stream), stream->batch);
     stream->batch = NULL;
     if (status)
-        refuse(stream, status);
+        item_stream_refuse(stream, status);
     else
         reply(stream, &commit->batch, commit->batch.run_count);
 }
@@ -213,7 +213,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
     struct item_stream *stream = container_of(commit, struct item_stream, commit);
     const struct batch *batch = &stream->load.batch;
     if (status)
-        refuse(stream, status);
+        item_stream_refuse(stream, status);
     else
         reply(stream, batch, batch->run_count);
 }
@@ -233,7 +233,7 @@ static void on_loaded(struct batch_load *load, enum err status)
     const struct batch *batch = &load->batch;
     enum err err = check_batch(stream, status);
     if (err) {
-        refuse(stream, err);
+        item_stream_refuse(stream, err);
         return;
     }
     if (batch->sealed_at) {
@@ -243,11 +243,11 @@ static void on_loaded(struct batch_load *load, enum err status)
     struct open_batch *open =
         open_batches_get(open_of(stream), stream->call->env, batch->id, batch->run_count);
     if (!open) {
-        refuse(stream, batch_lines_no_room(stream->call));
+        item_stream_refuse(stream, batch_lines_no_room(stream->call));
         return;
     }
     if (open->sealing) {
-        refuse(stream, being_sealed(stream->call));
+        item_stream_refuse(stream, being_sealed(stream->call));
         return;
     }
     join(stream, open);
@@ -262,7 +262,7 @@ static void on_loaded(struct batch_load *load, enum err status)
 enum err batch_items(struct api_call *call)
 {
     struct item_stream *stream = call->state;
-    enum err err = stream ? OK : begin(call, &stream);
+    enum err err = stream ? OK : item_stream_begin(call, &stream);
     if (err)
         return err;
     err = batch_lines_end(&stream->lines);

@@ -127,7 +127,7 @@ static void count_runs(struct retrieve *op)
 
 static void load(struct retrieve *op);
 
-static void refuse(struct retrieve *op, enum err status)
+static void batches_refuse(struct retrieve *op, enum err status)
 {
     held_call_refuse(&op->held, status);
     free(op);
@@ -137,7 +137,7 @@ static void on_over(struct held_call *held, enum err status)
 {
     struct retrieve *op = container_of(held, struct retrieve, held);
     if (status)
-        refuse(op, status);
+        batches_refuse(op, status);
     else
         load(op);
 }
@@ -169,7 +169,7 @@ static void on_loaded(struct batch_load *load, enum err status)
     }
     batch_finish(&load->batch);
     if (status)
-        refuse(op, status);
+        batches_refuse(op, status);
 }
 
 static void load(struct retrieve *op)

@@ -161,7 +161,7 @@ static struct signing *signing_create(struct api_call *call)
     return op;
 }
 
-static void begin(struct signing *op)
+static void sign_in_begin(struct signing *op)
 {
     op->call->busy = true;
     account_write_begin(api_options(op->call->api)->writer, &op->write);
@@ -206,7 +206,7 @@ static enum err sign_in(struct api_call *call)
         snprintf(op->link, sizeof(op->link), "%.*s", SLICE_ARG(code));
         snprintf(op->name, sizeof(op->name), "dashboard");
         op->ends_at = wall_of(call) + SIGNED_IN_MS;
-        begin(op);
+        sign_in_begin(op);
     }
     json_decref(body);
     return refused;
@@ -378,7 +378,7 @@ static enum err prove(struct api_call *call, const json_t *body)
     snprintf(op->name, sizeof(op->name), "trigger.dev login from %s",
              *login->client ? login->client : "behind a proxy");
     logins_end(api_logins(call->api), login);
-    begin(op);
+    sign_in_begin(op);
     return OK;
 }
 

@@ -52,7 +52,7 @@ static void completing_free(struct completing *op)
     free(op);
 }
 
-static void refuse(struct completing *op, enum err err)
+static void build_completing_refuse(struct completing *op, enum err err)
 {
     struct api_call *call = op->call;
     if (op->command.why.code)
@@ -129,7 +129,7 @@ static void on_decided(struct deployment_command *command, struct deployment *de
 {
     struct completing *op = container_of(command, struct completing, command);
     if (status) {
-        refuse(op, status);
+        build_completing_refuse(op, status);
         return;
     }
     deployment_watch(deployment, &op->watcher);
@@ -149,7 +149,7 @@ static void on_index(struct kept_writing *writing, enum err status)
     struct completing *op = container_of(writing, struct completing, writing);
     op->deployment->all->busy--;
     if (status)
-        refuse(op, status);
+        build_completing_refuse(op, status);
     else
         decide(op);
 }
@@ -227,7 +227,7 @@ static enum err read_complete(struct completing *op, struct body_fields *fields,
     return op->ok ? read_made(op, fields, body) : read_failed(op, body);
 }
 
-static void begin(struct completing *op)
+static void build_completing_begin(struct completing *op)
 {
     struct deployments *all = op->deployment->all;
     op->call->busy = true;
@@ -255,7 +255,7 @@ static enum err complete(struct api_call *call, struct deployment *deployment,
     if (refused)
         completing_free(op);
     else
-        begin(op);
+        build_completing_begin(op);
     return refused;
 }
 

@@ -65,7 +65,7 @@ static void on_decided(struct deployment_command *command, struct deployment *de
     free(op);
 }
 
-static void begin(struct deployment *deployment, struct due_command *op)
+static void deployment_due_begin(struct deployment *deployment, struct due_command *op)
 {
     op->command.decide = decide;
     op->command.done = on_decided;
@@ -79,7 +79,7 @@ void deployment_end(struct deployment *deployment, enum deployment_status status
     op->status = status;
     op->error = error;
     op->reason = reason;
-    begin(deployment, op);
+    deployment_due_begin(deployment, op);
 }
 
 void deployment_begin_anew(struct deployment *deployment, const char *reason)
@@ -88,7 +88,7 @@ void deployment_begin_anew(struct deployment *deployment, const char *reason)
     op->status = DEPLOYMENT_FAILED;
     op->build = deployment->row.builds;
     op->error = write_error("BuildError", reason);
-    begin(deployment, op);
+    deployment_due_begin(deployment, op);
 }
 
 /* ---- time ---- */

@@ -32,7 +32,8 @@ struct ending {
     struct bytes *error, *reason;
 };
 
-static void finish(struct ending *op, enum err status, int ok, struct slice body)
+static void deployment_ending_finish(struct ending *op, enum err status, int ok,
+                                     struct slice body)
 {
     struct api_call *call = op->call;
     call->why = op->command.why;
@@ -47,9 +48,11 @@ static void finish(struct ending *op, enum err status, int ok, struct slice body
         api_reply_empty(call, ok);
 }
 
-static void begin(struct api_call *call, struct deployment *deployment, struct ending *op,
-                  void (*done)(struct deployment_command *command,
-                               struct deployment *deployment, enum err status))
+static void deployment_ending_begin(struct api_call *call, struct deployment *deployment,
+                                    struct ending *op,
+                                    void (*done)(struct deployment_command *command,
+                                                 struct deployment *deployment,
+                                                 enum err status))
 {
     op->call = call;
     op->command.done = done;
@@ -93,7 +96,8 @@ static void on_failed(struct deployment_command *command, struct deployment *dep
 {
     struct buf out = { 0 };
     buf_print(&out, "{\"id\":\"%s\"}", deployment->row.id);
-    finish(container_of(command, struct ending, command), status, 200, buf_slice(&out));
+    deployment_ending_finish(container_of(command, struct ending, command), status, 200,
+                             buf_slice(&out));
     buf_finish(&out);
 }
 
@@ -151,7 +155,7 @@ enum err deployment_fail(struct api_call *call)
     struct ending *op = mem_new(struct ending);
     op->error = error;
     op->command.decide = decide_fail;
-    begin(call, deployment, op, on_failed);
+    deployment_ending_begin(call, deployment, op, on_failed);
     return OK;
 }
 
@@ -173,7 +177,8 @@ static void on_ended(struct deployment_command *command, struct deployment *depl
                      enum err status)
 {
     (void)deployment;
-    finish(container_of(command, struct ending, command), status, 204, (struct slice){ 0 });
+    deployment_ending_finish(container_of(command, struct ending, command), status, 204,
+                             (struct slice){ 0 });
 }
 
 static enum err read_reason(struct api_call *call, struct bytes **reason)
@@ -205,7 +210,7 @@ enum err deployment_cancel(struct api_call *call)
     op->reason = reason;
     op->command.decide = decide_cancel;
     audit(call, "deployment cancel", deployment);
-    begin(call, deployment, op, on_ended);
+    deployment_ending_begin(call, deployment, op, on_ended);
     return OK;
 }
 
@@ -237,7 +242,7 @@ enum err deployment_progress(struct api_call *call)
     }
     struct ending *op = mem_new(struct ending);
     op->command.decide = decide_progress;
-    begin(call, deployment, op, on_ended);
+    deployment_ending_begin(call, deployment, op, on_ended);
     return OK;
 }
 

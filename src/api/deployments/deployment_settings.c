@@ -17,7 +17,7 @@ struct settings_wait {
     struct timer timer;
 };
 
-static enum err refuse(struct api_call *call)
+static enum err deployment_settings_refuse(struct api_call *call)
 {
     return explain(&call->why, ERR_NOT_FOUND,
                    "Not found: nobody builds deployments of this environment");
@@ -49,7 +49,7 @@ static void on_builder(struct builder_watch *watch)
 static void on_time(struct timer *timer)
 {
     struct api_call *call = end(container_of(timer, struct settings_wait, timer));
-    api_reply_error(call, refuse(call));
+    api_reply_error(call, deployment_settings_refuse(call));
 }
 
 static void on_gone(struct api_call *call)
@@ -91,9 +91,9 @@ enum err deployment_settings(struct api_call *call)
     bool own = slice_is(call->params[0], account->project->ref) &&
                !environment_type_from_slug(call->params[1], &type) && type == account->type;
     if (!own || account->type == ENVIRONMENT_DEV)
-        return refuse(call);
+        return deployment_settings_refuse(call);
     if (!builds_are_served(all, account))
-        return builds_await_ms(all) ? hold(call, all) : refuse(call);
+        return builds_await_ms(all) ? hold(call, all) : deployment_settings_refuse(call);
     reply(call);
     return OK;
 }

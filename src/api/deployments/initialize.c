@@ -42,7 +42,7 @@ struct initialize_body {
     bool force;
 };
 
-static enum err refuse(struct api_call *call, const char *text)
+static enum err initialize_refuse(struct api_call *call, const char *text)
 {
     return explain(&call->why, ERR_INVALID, "%s", text);
 }
@@ -87,28 +87,31 @@ static enum err check_way(struct api_call *call, struct slice body)
     bool is_local, is_native, is_bundle;
     bytes_unref(type);
     if (call->account->type == ENVIRONMENT_DEV)
-        return refuse(call,
-                      "Nothing is deployed to a development environment: use trigger dev");
+        return initialize_refuse(
+            call, "Nothing is deployed to a development environment: use trigger dev");
     if (!has_type)
-        return refuse(call, "This CLI is too old for this gateway: upgrade the CLI to 4.x "
-                            "and deploy again");
+        return initialize_refuse(
+            call, "This CLI is too old for this gateway: upgrade the CLI to 4.x "
+                  "and deploy again");
     if (!is_managed)
-        return refuse(call, "Validation error: type must be \"MANAGED\"");
+        return initialize_refuse(call, "Validation error: type must be \"MANAGED\"");
     if (read_flag(call, body, "isLocalBuild", &is_local) ||
         read_flag(call, body, "isNativeBuild", &is_native) ||
         read_flag(call, body, "fromBundle", &is_bundle))
         return ERR_INVALID;
     if ((is_local || !is_native) &&
         !builds_are_served(api_deployments(call->api), call->account))
-        return refuse(call, "This gateway does not execute deployments: start it with "
-                            "--execute or start a supervise role, and deploy again");
+        return initialize_refuse(call,
+                                 "This gateway does not execute deployments: start it with "
+                                 "--execute or start a supervise role, and deploy again");
     if (is_local || !is_native)
-        return refuse(call,
-                      "This gateway builds deployments itself and has no registry for "
-                      "images: deploy without --local-build and --depot-build");
+        return initialize_refuse(
+            call, "This gateway builds deployments itself and has no registry for "
+                  "images: deploy without --local-build and --depot-build");
     if (!is_bundle)
-        return refuse(call, "this gateway takes bundles: deploy without --native-build, or "
-                            "with --native-build --local-bundle");
+        return initialize_refuse(
+            call, "this gateway takes bundles: deploy without --native-build, or "
+                  "with --native-build --local-bundle");
     return OK;
 }
 
@@ -121,7 +124,7 @@ static enum err read_hash(struct api_call *call, struct slice body,
     enum err err =
         read_text(call, body, "contentHash", sizeof(row->content_hash) - 1, &hash);
     if (!err && (!hash || !hash->len))
-        err = refuse(call, "Validation error: contentHash is missing");
+        err = initialize_refuse(call, "Validation error: contentHash is missing");
     if (!err)
         snprintf(row->content_hash, sizeof(row->content_hash), "%s", hash->data);
     bytes_unref(hash);
@@ -142,7 +145,7 @@ static enum err read_external_id(struct api_call *call, struct slice body,
     if (!err && id.len)
         read->row.external_id = bytes_create(id);
     if (!err && read->force && !id.len)
-        err = refuse(call, "Validation error: force requires externalId");
+        err = initialize_refuse(call, "Validation error: force requires externalId");
     bytes_unref(given);
     return err;
 }
@@ -176,8 +179,9 @@ static enum err check_variable(struct api_call *call, struct slice key, struct s
     buf_finish(&name);
     *bytes += key.len + value.len;
     if (!right)
-        return refuse(call, "Validation error: buildEnvVars must be names of variables and "
-                            "strings");
+        return initialize_refuse(
+            call, "Validation error: buildEnvVars must be names of variables and "
+                  "strings");
     return *bytes <= VARIABLES_BYTES_MAX
                ? OK
                : explain(&call->why, ERR_INVALID,
@@ -213,8 +217,9 @@ static enum err read_key(struct api_call *call, struct slice body,
     enum err err =
         read_text(call, body, "artifactKey", SHORT_TEXT_MAX, &read->artifact_key);
     if (!err && !read->artifact_key)
-        err = refuse(call, "Validation error: artifactKey is missing: upload the bundle "
-                           "first (POST /api/v1/artifacts)");
+        err = initialize_refuse(
+            call, "Validation error: artifactKey is missing: upload the bundle "
+                  "first (POST /api/v1/artifacts)");
     return err;
 }
 
@@ -498,7 +503,7 @@ static void make(struct api_call *call, struct initialize_body *body,
     holding_begin(call, deployment, extras);
 }
 
-static enum err begin(struct api_call *call, struct initialize_body *body)
+static enum err initialize_begin(struct api_call *call, struct initialize_body *body)
 {
     const struct bytes *id = body->row.external_id;
     struct deployment *known = same_call(call, body);
@@ -530,7 +535,7 @@ enum err deployment_initialize(struct api_call *call)
     enum err refused = read_body(call, &body);
     if (refused)
         return refused;
-    refused = begin(call, &body);
+    refused = initialize_begin(call, &body);
     finish_body(&body);
     return refused;
 }

@@ -23,7 +23,8 @@ void wishes_finish(struct envvar_wishes *wishes)
 }
 
 /* Nothing decoded is longer than its JSON, so what is in the buffer never moves. */
-static void begin(struct envvar_wishes *wishes, struct slice body, size_t more)
+static void envvar_wishes_begin(struct envvar_wishes *wishes, struct slice body,
+                                size_t more)
 {
     *wishes = (struct envvar_wishes){ .is_secret = -1 };
     buf_reserve(&wishes->text, body.len + more);
@@ -58,7 +59,7 @@ bool wishes_read_one(struct slice body, struct slice name, struct envvar_wishes 
                      struct complaint *wrong)
 {
     (void)name;
-    begin(wishes, body, 0);
+    envvar_wishes_begin(wishes, body, 0);
     struct wish *wish = one_wish(wishes);
     wishes->override = true;
     if (!read_text(wishes, scan_member(body, "name"), &wish->name))
@@ -73,7 +74,7 @@ bool wishes_read_one(struct slice body, struct slice name, struct envvar_wishes 
 bool wishes_read_value(struct slice body, struct slice name, struct envvar_wishes *wishes,
                        struct complaint *wrong)
 {
-    begin(wishes, body, name.len);
+    envvar_wishes_begin(wishes, body, name.len);
     struct wish *wish = one_wish(wishes);
     wishes->override = true;
     buf_add(&wishes->text, name);
@@ -138,7 +139,7 @@ bool wishes_read_many(struct slice body, struct slice name, struct envvar_wishes
     (void)name;
     int override = 0;
     struct slice parents = scan_member(body, "parentVariables");
-    begin(wishes, body, 0);
+    envvar_wishes_begin(wishes, body, 0);
     if (!read_flag(body, "override", &override))
         return complain(wrong, "override", "Expected boolean");
     if (!read_flag(body, "isSecret", &wishes->is_secret))

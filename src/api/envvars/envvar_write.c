@@ -348,7 +348,7 @@ static void reply_refused(struct envvar_write *op)
 }
 
 /* Answers, and lets the project's next write begin. */
-static void finish(struct envvar_write *op, enum err status)
+static void envvar_write_finish(struct envvar_write *op, enum err status)
 {
     struct envvars *envvars = api_envvars(op->call->api);
     if (status && op->refused)
@@ -385,7 +385,7 @@ static void on_written(struct document_write *write, enum err status)
     }
     for (size_t i = 0; !status && i < op->count; i++)
         remember(&op->plans[i], &op->changes[i]);
-    finish(op, status);
+    envvar_write_finish(op, status);
 }
 
 /* Sealing takes long: a slice a turn. Nothing else of the project is decided meanwhile. */
@@ -413,7 +413,7 @@ static void proceed(struct envvar_write *op)
     buf_clear(&op->errors);
     enum err refused = decide(op);
     if (refused || !op->count)
-        finish(op, refused);
+        envvar_write_finish(op, refused);
     else
         seal_some(&op->deferred);
 }
@@ -449,7 +449,7 @@ static void on_scanned(struct store_scan *scan, enum store_status status)
     struct account *parent = op->reading->parent;
     enum err err = status ? err_of_store(status) : take_again(op);
     if (err)
-        finish(op, err);
+        envvar_write_finish(op, err);
     else if (parent)
         read_again(op, parent);
     else

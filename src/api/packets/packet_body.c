@@ -48,7 +48,7 @@ static void packet_destroy(struct packet *packet)
     free(packet);
 }
 
-static void refuse(struct packet *packet, enum err err)
+static void packet_body_refuse(struct packet *packet, enum err err)
 {
     api_reply_error(packet->call, err);
     packet_destroy(packet);
@@ -140,7 +140,7 @@ static void on_written(struct document_write *write, enum err status)
         return;
     }
     if (status) {
-        refuse(packet, status);
+        packet_body_refuse(packet, status);
         return;
     }
     api_reply_json(packet->call, 200, SLICE("{}"));
@@ -173,7 +173,7 @@ static void on_version(struct store_load *load, enum store_status status)
     if (status == STORE_OK)
         document_finish(&load->document);
     if (status != STORE_OK && status != STORE_MISSING)
-        refuse(packet, err_of_store(status));
+        packet_body_refuse(packet, err_of_store(status));
     else
         begin_commit(packet, status == STORE_OK ? version : 0);
 }
@@ -215,7 +215,7 @@ static void send(struct packet *packet, struct bytes *content, struct slice type
 static void refuse_missing(struct packet *packet, enum err err)
 {
     explain(&packet->call->why, ERR_NOT_FOUND, "Packet not found");
-    refuse(packet, err);
+    packet_body_refuse(packet, err);
 }
 
 static size_t type_len(const struct bytes *end)
@@ -308,7 +308,7 @@ static void on_end(struct store_piece *piece, enum store_status status)
     if (status)
         refuse_missing(packet, refused);
     else if (refused || end->len < type_len(end) + 1)
-        refuse(packet, refused ? refused : ERR_INTERNAL);
+        packet_body_refuse(packet, refused ? refused : ERR_INTERNAL);
     else if (end->len == piece->total)
         send_content(packet, end);
     else

@@ -80,10 +80,10 @@ static enum err check_body(struct api_call *call, const json_t *body, char *name
     return OK;
 }
 
-static enum err begin(struct api_call *call,
-                      enum err (*decide)(struct account_write *, struct accounts *,
-                                         struct draft *),
-                      void (*done)(struct account_write *, enum err))
+static enum err branching_begin(struct api_call *call,
+                                enum err (*decide)(struct account_write *,
+                                                   struct accounts *, struct draft *),
+                                void (*done)(struct account_write *, enum err))
 {
     const struct project *project;
     char name[BRANCH_NAME_MAX + 1];
@@ -108,7 +108,7 @@ static enum err begin(struct api_call *call,
     return OK;
 }
 
-static void finish(struct branching *op, enum err status, json_t *body)
+static void branching_finish(struct branching *op, enum err status, json_t *body)
 {
     struct api_call *call = op->call;
     char actor[ACTOR_TEXT];
@@ -177,12 +177,12 @@ static void on_created(struct account_write *write, enum err status)
             accounts, preview_of(accounts, op->project), slice_of(op->name));
         body = json_pack("{s:s}", "id", branch->id);
     }
-    finish(op, status, body);
+    branching_finish(op, status, body);
 }
 
 enum err branch_create(struct api_call *call)
 {
-    return begin(call, decide_create, on_created);
+    return branching_begin(call, decide_create, on_created);
 }
 
 /* ---- archive ---- */
@@ -207,10 +207,10 @@ static void on_archived(struct account_write *write, enum err status)
     json_t *body = status ? NULL
                           : json_pack("{s:b, s:{s:s, s:s}}", "success", 1, "branch", "id",
                                       op->id, "name", op->name);
-    finish(op, status, body);
+    branching_finish(op, status, body);
 }
 
 enum err branch_archive(struct api_call *call)
 {
-    return begin(call, decide_archive, on_archived);
+    return branching_begin(call, decide_archive, on_archived);
 }

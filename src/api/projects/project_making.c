@@ -68,10 +68,10 @@ static struct making *making_create(struct api_call *call, const char *name)
     return op;
 }
 
-static void begin(struct making *op,
-                  enum err (*decide)(struct account_write *, struct accounts *,
-                                     struct draft *),
-                  void (*done)(struct account_write *, enum err))
+static void project_making_begin(struct making *op,
+                                 enum err (*decide)(struct account_write *,
+                                                    struct accounts *, struct draft *),
+                                 void (*done)(struct account_write *, enum err))
 {
     op->write.decide = decide;
     op->write.done = done;
@@ -97,7 +97,7 @@ static void claim_request(struct making *op, const char *kind, const char *insid
 }
 
 /* Takes over the body, which is shown if the status is OK. */
-static void finish(struct making *op, enum err status, json_t *body)
+static void project_making_finish(struct making *op, enum err status, json_t *body)
 {
     struct api_call *call = op->call;
     char actor[ACTOR_TEXT];
@@ -176,7 +176,7 @@ static void on_project(struct account_write *write, enum err status)
         accounts_project(accounts_of(op), slice_of(op->claim.owner));
     if (op->claim.taken)
         status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Project not found");
-    finish(op, status, status ? NULL : project_show(made));
+    project_making_finish(op, status, status ? NULL : project_show(made));
 }
 
 enum err project_create(struct api_call *call)
@@ -190,7 +190,7 @@ enum err project_create(struct api_call *call)
     struct making *op = making_create(call, name);
     memcpy(op->organization, organization->id, ID_MAX);
     claim_request(op, "project", op->organization);
-    begin(op, decide_project, on_project);
+    project_making_begin(op, decide_project, on_project);
     return OK;
 }
 
@@ -217,7 +217,7 @@ static void on_renamed(struct account_write *write, enum err status)
         status ? NULL : accounts_project(accounts_of(op), slice_of(op->ref));
     json_t *body =
         project ? json_pack("{s:s, s:s}", "id", project->id, "name", op->name) : NULL;
-    finish(op, status, body);
+    project_making_finish(op, status, body);
 }
 
 enum err project_rename(struct api_call *call)
@@ -230,7 +230,7 @@ enum err project_rename(struct api_call *call)
         return refused;
     struct making *op = making_create(call, name);
     memcpy(op->ref, project->ref, PROJECT_REF_MAX);
-    begin(op, decide_rename, on_renamed);
+    project_making_begin(op, decide_rename, on_renamed);
     return OK;
 }
 
@@ -289,7 +289,7 @@ static void on_organization(struct account_write *write, enum err status)
         accounts_organization(accounts_of(op), slice_of(op->claim.owner));
     if (op->claim.taken)
         status = made ? OK : explain(&write->why, ERR_NOT_FOUND, "Organization not found");
-    finish(op, status, status ? NULL : organization_show(made));
+    project_making_finish(op, status, status ? NULL : organization_show(made));
 }
 
 /* Where nobody makes any it is 422, whose sentence the CLI prints: of 404 it says less. */
@@ -305,6 +305,6 @@ enum err organization_create(struct api_call *call)
         return refused;
     struct making *op = making_create(call, name);
     claim_request(op, "organization", "");
-    begin(op, decide_organization, on_organization);
+    project_making_begin(op, decide_organization, on_organization);
     return OK;
 }

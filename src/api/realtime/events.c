@@ -404,7 +404,7 @@ static enum err read_query(struct event_stream *stream)
     return watch.ptr ? read_watch_query(stream) : read_sub_query(stream);
 }
 
-static void refuse(struct event_stream *stream, enum err error)
+static void event_stream_refuse(struct event_stream *stream, enum err error)
 {
     struct api_call *call = stream->call;
     call->state = NULL;
@@ -463,7 +463,7 @@ static void start(struct event_stream *stream)
         refused =
             explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
     if (refused) {
-        refuse(stream, refused);
+        event_stream_refuse(stream, refused);
         return;
     }
     bool resumed = subscribing_may_resume(env, &stream->sub);
@@ -502,7 +502,7 @@ static void on_run(struct run_read *read, enum err status)
     if (call->x->gone)
         status = ERR_CANCELED;
     if (status)
-        refuse(stream, status);
+        event_stream_refuse(stream, status);
     else
         start(stream);
 }

@@ -156,7 +156,7 @@ static void answer_idle(struct poll *poll)
            true);
 }
 
-static void refuse(struct poll *poll, enum err error)
+static void long_poll_refuse(struct poll *poll, enum err error)
 {
     struct api_call *call = poll->call;
     leave_count(poll);
@@ -211,7 +211,7 @@ static void poll_lost(struct feed *feed)
     if (!poll->call)
         return;
     explain(&poll->call->why, ERR_STORE, "The store did not answer: try again");
-    refuse(poll, ERR_STORE);
+    long_poll_refuse(poll, ERR_STORE);
 }
 
 static const struct feed_ops feed_ops = {
@@ -356,7 +356,7 @@ static void start(struct poll *poll)
     if (!refused && (refused = take_place(poll)))
         view_release(view);
     if (refused) {
-        refuse(poll, refused);
+        long_poll_refuse(poll, refused);
         return;
     }
     feed_init(&poll->feed, &feed_ops, call->env, view);
@@ -382,7 +382,7 @@ static void on_run(struct run_read *read, enum err status)
     if (!status && !api_identity_may_run(call->identity, "read", read->run))
         status = ERR_FORBIDDEN;
     if (status)
-        refuse(poll, status);
+        long_poll_refuse(poll, status);
     else
         start(poll);
 }
@@ -398,11 +398,11 @@ static void on_batch(struct batch_load *load, enum err status)
     if (!status)
         start(poll);
     else
-        refuse(poll, status);
+        long_poll_refuse(poll, status);
     batch_finish(&load->batch);
 }
 
-static enum err begin(struct api_call *call, char kind)
+static enum err long_poll_begin(struct api_call *call, char kind)
 {
     struct poll *poll = mem_new(struct poll);
     poll->call = call;
@@ -434,15 +434,15 @@ static enum err begin(struct api_call *call, char kind)
 
 enum err long_poll_run(struct api_call *call)
 {
-    return begin(call, 'r');
+    return long_poll_begin(call, 'r');
 }
 
 enum err long_poll_tags(struct api_call *call)
 {
-    return begin(call, 't');
+    return long_poll_begin(call, 't');
 }
 
 enum err long_poll_batch(struct api_call *call)
 {
-    return begin(call, 'b');
+    return long_poll_begin(call, 'b');
 }

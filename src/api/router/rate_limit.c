@@ -120,8 +120,8 @@ static void add_number(struct api_call *call, const char *name, int64_t number)
     api_add_header(call, name, slice_of(text));
 }
 
-static void refuse(struct rate_limit *limit, struct api_call *call,
-                   const struct rate_limit_answer *answer)
+static void rate_limit_refuse(struct rate_limit *limit, struct api_call *call,
+                              const struct rate_limit_answer *answer)
 {
     static const char text[] = "Rate limit exceeded";
     int64_t ms = answer->reset_ms - loop_wall_ms(limit->loop);
@@ -155,6 +155,6 @@ bool rate_limit_let_in(struct rate_limit *limit, struct api_call *call)
     add_number(call, "x-ratelimit-remaining", answer.remaining);
     add_number(call, "x-ratelimit-reset", answer.reset_ms);
     if (!taken)
-        refuse(limit, call, &answer);
+        rate_limit_refuse(limit, call, &answer);
     return taken;
 }

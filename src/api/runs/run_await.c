@@ -4,7 +4,7 @@
 
 static void look(struct run_await *await);
 
-static void finish(struct run_await *await, enum err status)
+static void run_await_finish(struct run_await *await, enum err status)
 {
     if (!status)
         held_call_finish(&await->held);
@@ -15,7 +15,7 @@ static void on_over(struct held_call *held, enum err status)
 {
     struct run_await *await = container_of(held, struct run_await, held);
     if (status)
-        finish(await, status);
+        run_await_finish(await, status);
     else
         look(await);
 }
@@ -30,7 +30,7 @@ static void on_read(struct run_read *read, enum err status)
         if (!status)
             return;
     }
-    finish(await, status);
+    run_await_finish(await, status);
 }
 
 static void look(struct run_await *await)

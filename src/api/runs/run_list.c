@@ -53,7 +53,7 @@ struct run_listing {
     struct deferred deferred;
 };
 
-static void finish(struct run_listing *listing)
+static void run_listing_finish(struct run_listing *listing)
 {
     for (size_t i = 0; i < listing->part_count; i++) {
         struct store_list *list = &listing->parts[i].list;
@@ -110,7 +110,7 @@ static void send(struct run_listing *listing)
     } else {
         api_reply_json(listing->call, 200, buf_slice(body));
     }
-    finish(listing);
+    run_listing_finish(listing);
 }
 
 static void write_rows(struct deferred *deferred)
@@ -178,10 +178,10 @@ void run_list_refuse(struct api_call *call, enum store_status status)
     }
 }
 
-static void refuse(struct run_listing *listing)
+static void run_listing_refuse(struct run_listing *listing)
 {
     run_list_refuse(listing->call, listing->status);
-    finish(listing);
+    run_listing_finish(listing);
 }
 
 /* A run that was loaded takes room as the answer will that is made of it. */
@@ -201,11 +201,11 @@ static void complete(struct run_listing *listing)
     enum err full = listing->status ? OK : rooms_check_answer(listing->call);
     if (full) {
         api_reply_error(listing->call, full);
-        finish(listing);
+        run_listing_finish(listing);
         return;
     }
     if (listing->status) {
-        refuse(listing);
+        run_listing_refuse(listing);
         return;
     }
     hold_rows(listing);
@@ -286,7 +286,7 @@ static struct run_listing *listing_create(struct api_call *call, bool any_time)
     list_init(&listing->deferred.link);
     if (run_query_read(call, any_time, now, &listing->query, &why)) {
         api_reply_details(call, "Query Error", "details", listing->query.wrong, why.text);
-        finish(listing);
+        run_listing_finish(listing);
         return NULL;
     }
     run_list_tell_times(call);
@@ -299,7 +299,7 @@ enum err run_list(struct api_call *call)
     if (!listing)
         return OK;
     if (!api_identity_may_list(call->identity, &listing->query.filter)) {
-        finish(listing);
+        run_listing_finish(listing);
         return ERR_FORBIDDEN;
     }
     add_part(listing, call->account);
@@ -334,7 +334,7 @@ enum err run_list_project(struct api_call *call)
     for (int type = 0; !refused && type < ENVIRONMENT_TYPES; type++)
         refused = add_environment(listing, project, (enum environment_type)type);
     if (refused)
-        finish(listing);
+        run_listing_finish(listing);
     else
         read_parts(listing);
     return refused;
@@ -349,7 +349,7 @@ static void on_parent(struct run_read *read, enum err status)
         status = api_check_run_scope(call, "read", read->run);
     if (status) {
         api_reply_error(call, status);
-        finish(listing);
+        run_listing_finish(listing);
         return;
     }
     add_part(listing, call->account);

@@ -35,7 +35,7 @@ struct metadata_op {
     struct run_read read;
 };
 
-static void finish(struct metadata_op *op)
+static void run_metadata_finish(struct metadata_op *op)
 {
     body_fields_free(op->fields);
     free(op);
@@ -55,13 +55,14 @@ static void reply(struct metadata_op *op, const struct run *run)
     api_add_seq(call, seq);
     api_reply_json(call, 200, buf_slice(&body));
     buf_finish(&body);
-    finish(op);
+    run_metadata_finish(op);
 }
 
-static void refuse(struct metadata_op *op, enum err status, const struct failure *why)
+static void run_metadata_refuse(struct metadata_op *op, enum err status,
+                                const struct failure *why)
 {
     api_reply_refused(op->call, status, why, no_run);
-    finish(op);
+    run_metadata_finish(op);
 }
 
 /* ---- the changes ---- */
@@ -71,7 +72,7 @@ static void on_changed(struct command *command, enum err status)
     struct metadata_op *op =
         container_of(command, struct metadata_op, changes[TARGET_SELF].command);
     if (status)
-        refuse(op, status, &command->why);
+        run_metadata_refuse(op, status, &command->why);
     else
         reply(op, command->run);
 }
@@ -110,7 +111,7 @@ static void on_read(struct run_read *read, enum err status)
 {
     struct metadata_op *op = container_of(read, struct metadata_op, read);
     if (status)
-        refuse(op, status, NULL);
+        run_metadata_refuse(op, status, NULL);
     else if (changes_something(op))
         change_all(op, read->run);
     else
@@ -173,7 +174,7 @@ enum err run_metadata_put(struct api_call *call)
     if (!refused)
         refused = engine_check_quota(call->env, body.len, &call->why);
     if (refused) {
-        finish(op);
+        run_metadata_finish(op);
         return refused;
     }
     call->busy = true;

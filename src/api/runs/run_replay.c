@@ -45,7 +45,7 @@ enum { OVERRIDE_COUNT = sizeof(overrides) / sizeof(overrides[0]) };
 
 /* ---- the body ---- */
 
-static void finish(struct replay *replay)
+static void run_replay_finish(struct replay *replay)
 {
     if (replay->trigger.items)
         trigger_op_finish(&replay->trigger);
@@ -77,7 +77,7 @@ static struct replay *take_out(struct api_call *call)
 /* The peer left in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
-    finish(take_out(call));
+    run_replay_finish(take_out(call));
     api_reply_gone(call);
 }
 
@@ -88,7 +88,7 @@ enum err run_replay_take(struct api_call *call, struct slice piece)
     if (!envelope_feed(&replay->body, piece))
         return OK;
     scan_explain(&replay->body.scan, &call->why);
-    finish(take_out(call));
+    run_replay_finish(take_out(call));
     return ERR_INVALID;
 }
 
@@ -266,7 +266,7 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);
-    finish(replay);
+    run_replay_finish(replay);
 }
 
 /* A repeated request is answered with the run that the first one has made. */
@@ -296,7 +296,7 @@ static void on_read(struct run_read *read, enum err status)
         why = replay->trigger.why;
     }
     api_reply_refused(call, status, &why, "Run not found");
-    finish(replay);
+    run_replay_finish(replay);
 }
 
 enum err run_replay(struct api_call *call)
@@ -306,7 +306,7 @@ enum err run_replay(struct api_call *call)
     if (!refused)
         refused = check_values(replay, &call->why);
     if (refused) {
-        finish(replay);
+        run_replay_finish(replay);
         return refused;
     }
     call->busy = true;

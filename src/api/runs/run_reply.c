@@ -28,7 +28,7 @@ struct run_reply {
     struct store_list children;
 };
 
-static void finish(struct run_reply *reply)
+static void run_reply_finish(struct run_reply *reply)
 {
     run_finish(&reply->run);
     run_finish(&reply->root);
@@ -65,7 +65,7 @@ static void hide(struct run_reply *reply)
 static void give_up(struct run_reply *reply, enum err status)
 {
     api_reply_error(reply->call, status);
-    finish(reply);
+    run_reply_finish(reply);
 }
 
 static void send(struct run_reply *reply)
@@ -103,7 +103,7 @@ static void send(struct run_reply *reply)
     buf_finish(&payload_url);
     buf_finish(&output_url);
     buf_finish(&schedule);
-    finish(reply);
+    run_reply_finish(reply);
 }
 
 /* ---- children ---- */

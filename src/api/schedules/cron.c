@@ -30,8 +30,8 @@ static const struct cron_field fields[FIELDS] = {
     [WEEKDAY] = { "day of week", 0, 7, "SUNMONTUEWEDTHUFRISAT" },
 };
 
-static enum err refuse(struct failure *why, const struct cron_field *field,
-                       struct slice part, const char *problem)
+static enum err cron_refuse(struct failure *why, const struct cron_field *field,
+                            struct slice part, const char *problem)
 {
     if (part.len > 40)
         part.len = 40;
@@ -112,10 +112,10 @@ static enum err read_part(const struct cron_field *field, struct slice part,
     bool any = take_char(&rest, '*') || take_char(&rest, '?');
     if (!any) {
         if (!take_value(field, &rest, &from))
-            return refuse(why, field, part, "is not a number, a range, a step or *");
+            return cron_refuse(why, field, part, "is not a number, a range, a step or *");
         to = from;
         if (take_char(&rest, '-') && !take_value(field, &rest, &to))
-            return refuse(why, field, part, "is a range without an end");
+            return cron_refuse(why, field, part, "is a range without an end");
     }
     if (from < field->min || to > field->max || from > field->max || from > to)
         return explain(why, ERR_INVALID,
@@ -124,17 +124,17 @@ static enum err read_part(const struct cron_field *field, struct slice part,
                        field->min, field->max);
     if (!any && field == &fields[WEEKDAY] && from == to &&
         take_weekday_rule(&rest, from, cron, &good))
-        return good ? OK : refuse(why, field, part, "is neither like 5L nor like 5#2");
+        return good ? OK : cron_refuse(why, field, part, "is neither like 5L nor like 5#2");
     if (take_char(&rest, '/')) {
         if (!take_digits(&rest, &step) || step < 1)
-            return refuse(why, field, part, "needs a step of 1 or more behind the /");
+            return cron_refuse(why, field, part, "needs a step of 1 or more behind the /");
         if (step > field->max - field->min + 1 && !cron->overstepped)
             cron->overstepped = field->name;
         if (!any && from == to)
             to = field->max;
     }
     if (rest.len)
-        return refuse(why, field, part, "is not a number, a range, a step or *");
+        return cron_refuse(why, field, part, "is not a number, a range, a step or *");
     for (int i = from; i <= to; i += step)
         *set |= UINT64_C(1) << i;
     return OK;

@@ -11,7 +11,8 @@ enum { KEY_BYTES_MAX = 1024, WINDOW_HOURS_MAX = 24 };
 
 /* ---- reading ---- */
 
-static enum err refuse(struct api_call *call, const char *member, const char *message)
+static enum err schedule_body_refuse(struct api_call *call, const char *member,
+                                     const char *message)
 {
     api_reply_details(call, "Invalid request body", "issues", member, message);
     return ERR_INVALID;
@@ -30,15 +31,15 @@ static enum err read_member(struct api_call *call, struct slice body,
     struct slice value = scan_member(body, member->name);
     struct buf text = { 0 };
     if (!value.ptr)
-        return member->required ? refuse(call, member->name, "Required") : OK;
+        return member->required ? schedule_body_refuse(call, member->name, "Required") : OK;
     bool is_text = scan_string(value, &text);
     bool fits = text.len <= member->max;
     if (is_text && fits)
         *out = bytes_create(buf_slice(&text));
     buf_finish(&text);
     if (!is_text)
-        return refuse(call, member->name, "Expected string");
-    return fits ? OK : refuse(call, member->name, member->too_long);
+        return schedule_body_refuse(call, member->name, "Expected string");
+    return fits ? OK : schedule_body_refuse(call, member->name, member->too_long);
 }
 
 enum err schedule_body_read(struct api_call *call, bool with_key,

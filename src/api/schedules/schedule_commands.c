@@ -10,8 +10,8 @@
 
 static void go(struct schedule_command *command);
 
-static void finish(struct schedule_command *command, struct schedule *schedule,
-                   enum err status)
+static void schedule_command_finish(struct schedule_command *command,
+                                    struct schedule *schedule, enum err status)
 {
     environment_release(command->env);
     command->all->under_way--;
@@ -52,7 +52,7 @@ static void vanish(struct schedule_command *command, enum err status)
     list_init(&parked);
     list_move_all(&parked, &schedule->parked);
     bool was_there = schedule->version > 0;
-    finish(command, was_there ? schedule : NULL, status);
+    schedule_command_finish(command, was_there ? schedule : NULL, status);
     schedule_remove(all, schedule);
     schedule_commands_go(&parked);
 }
@@ -72,7 +72,7 @@ static void on_written(struct document_write *write, enum err status)
         schedule->failing = false;
         schedule_adopt(all, schedule, &command->next);
     }
-    finish(command, schedule, status); /* who asked may free the command */
+    schedule_command_finish(command, schedule, status); /* who asked may free the command */
     schedule_release(all, schedule);
 }
 
@@ -114,8 +114,10 @@ static void go(struct schedule_command *command)
         schedule_facts_copy(&command->next, &schedule->facts);
     switch (command->decide(command, schedule, &command->next)) {
     case DECISION_COMMIT: commit(command, schedule); return;
-    case DECISION_REFUSE: finish(command, schedule, command->why.code); return;
-    case DECISION_NOTHING: finish(command, schedule, OK); return;
+    case DECISION_REFUSE:
+        schedule_command_finish(command, schedule, command->why.code);
+        return;
+    case DECISION_NOTHING: schedule_command_finish(command, schedule, OK); return;
     }
 }
 

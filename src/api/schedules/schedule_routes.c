@@ -63,8 +63,8 @@ static struct schedule *find_by_key(struct schedule_command *command)
 
 /* ---- deciding ---- */
 
-static enum decision refuse(struct schedule_command *command, enum err code,
-                            const char *text)
+static enum decision schedule_call_refuse(struct schedule_command *command, enum err code,
+                                          const char *text)
 {
     explain(&command->why, code, "%s", text);
     return DECISION_REFUSE;
@@ -125,9 +125,10 @@ static enum decision decide_update(struct schedule_command *command,
 {
     struct schedule_call *op = call_of(command);
     if (!now)
-        return refuse(command, ERR_NOT_FOUND, no_schedule);
+        return schedule_call_refuse(command, ERR_NOT_FOUND, no_schedule);
     if (now->facts.is_declarative)
-        return refuse(command, ERR_RULE, "Cannot update a declarative schedule");
+        return schedule_call_refuse(command, ERR_RULE,
+                                    "Cannot update a declarative schedule");
     if (schedule_body_check(op->call, &op->wish, &command->why))
         return DECISION_REFUSE;
     apply_wish(command, next);
@@ -139,7 +140,7 @@ static enum decision decide_switch(struct schedule_command *command,
 {
     bool active = call_of(command)->active;
     if (!now)
-        return refuse(command, ERR_NOT_FOUND, no_schedule);
+        return schedule_call_refuse(command, ERR_NOT_FOUND, no_schedule);
     if (now->facts.is_active == active)
         return DECISION_NOTHING;
     next->is_active = active;
@@ -153,9 +154,10 @@ static enum decision decide_remove(struct schedule_command *command,
 {
     (void)next;
     if (!now)
-        return refuse(command, ERR_NOT_FOUND, no_schedule);
+        return schedule_call_refuse(command, ERR_NOT_FOUND, no_schedule);
     if (now->facts.is_declarative)
-        return refuse(command, ERR_RULE, "Cannot delete a declarative schedule");
+        return schedule_call_refuse(command, ERR_RULE,
+                                    "Cannot delete a declarative schedule");
     command->removes = true;
     return DECISION_COMMIT;
 }
@@ -183,8 +185,8 @@ static void on_done(struct schedule_command *command, enum err status)
     free(op);
 }
 
-static void begin(struct schedule_call *op, schedule_find_fn *find,
-                  schedule_decide_fn *decide)
+static void schedule_call_begin(struct schedule_call *op, schedule_find_fn *find,
+                                schedule_decide_fn *decide)
 {
     struct api_call *call = op->call;
     call->busy = true;
@@ -212,7 +214,7 @@ static enum err begin_with_wish(struct api_call *call, bool with_key,
         return OK;
     struct schedule_call *op = op_create(call, NEXT_ALWAYS);
     op->wish = wish;
-    begin(op, find, decide);
+    schedule_call_begin(op, find, decide);
     return OK;
 }
 
@@ -230,7 +232,7 @@ static enum err switch_to(struct api_call *call, bool active)
 {
     struct schedule_call *op = op_create(call, NEXT_IF_ACTIVE);
     op->active = active;
-    begin(op, find_named, decide_switch);
+    schedule_call_begin(op, find_named, decide_switch);
     return OK;
 }
 
@@ -246,7 +248,7 @@ static enum err deactivate(struct api_call *call)
 
 static enum err remove_one(struct api_call *call)
 {
-    begin(op_create(call, NEXT_ALWAYS), find_named, decide_remove);
+    schedule_call_begin(op_create(call, NEXT_ALWAYS), find_named, decide_remove);
     return OK;
 }
 

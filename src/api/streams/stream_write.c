@@ -83,7 +83,7 @@ static struct api_call *take_call(struct stream_writer *writer)
     return call;
 }
 
-static void refuse(struct stream_writer *writer, enum err err)
+static void stream_writer_refuse(struct stream_writer *writer, enum err err)
 {
     api_reply_error(take_call(writer), err);
     if (!writer->in_flight)
@@ -111,7 +111,7 @@ static void on_gone(struct api_call *call)
 /* The gateway drains: the SDK asks for the last chunk that came, and goes on behind it. */
 static void on_drain(struct api_call *call)
 {
-    refuse(call->state, ERR_DRAINING);
+    stream_writer_refuse(call->state, ERR_DRAINING);
 }
 
 /* ---- a pipe ---- */
@@ -200,7 +200,7 @@ static bool hold_unread(struct stream_writer *writer)
 {
     enum err full = rooms_hold_piece(writer->call, writer->unread.capacity);
     if (full)
-        refuse(writer, full);
+        stream_writer_refuse(writer, full);
     return !full;
 }
 
@@ -208,7 +208,7 @@ static void go_on(struct stream_writer *writer)
 {
     struct exchange *x = writer->call->x;
     if (!take_lines(writer)) {
-        refuse(writer, writer->call->why.code);
+        stream_writer_refuse(writer, writer->call->why.code);
         return;
     }
     if (writer->looked_at < writer->unread.len) {
@@ -224,7 +224,7 @@ static void go_on(struct stream_writer *writer)
     if (!writer->whole)
         return;
     if (!take_line(writer, buf_slice(&writer->unread)))
-        refuse(writer, writer->call->why.code);
+        stream_writer_refuse(writer, writer->call->why.code);
     else
         answer(writer, 200, (struct slice){ 0 });
 }
@@ -294,7 +294,7 @@ static void on_ended(struct waitpoint_end *end, enum err status)
     if (is_abandoned(writer))
         return;
     if (status && status != ERR_NOT_FOUND)
-        refuse(writer, status);
+        stream_writer_refuse(writer, status);
     else
         answer(writer, 200, SLICE("{\"ok\":true}"));
 }
@@ -332,7 +332,7 @@ static void append_input(struct stream_writer *writer, const struct run *run)
         data = SLICE("null");
     if (waits && waitpoint_end_check(writer->env, data, &writer->call->why)) {
         stream_release(set, stream);
-        refuse(writer, ERR_QUOTA);
+        stream_writer_refuse(writer, ERR_QUOTA);
         return;
     }
     if (waits)
@@ -365,7 +365,7 @@ static void refuse_status(struct stream_writer *writer, enum err status)
 {
     if (status == ERR_NOT_FOUND)
         streams_unknown(&writer->call->why);
-    refuse(writer, status);
+    stream_writer_refuse(writer, status);
 }
 
 static void on_listed(struct command *command, enum err status)
@@ -389,7 +389,7 @@ static void use_run(struct stream_writer *writer, const struct run *run)
         explain(&writer->call->why, ERR_INVALID,
                 output ? "Cannot initialize a realtime stream on a completed run"
                        : "Cannot send to input stream on a completed run");
-        refuse(writer, ERR_INVALID);
+        stream_writer_refuse(writer, ERR_INVALID);
         return;
     }
     if (!output || run_has_stream(run, bytes_slice(writer->key))) {
@@ -397,7 +397,7 @@ static void use_run(struct stream_writer *writer, const struct run *run)
         return;
     }
     if (engine_check_quota(writer->env, writer->key->len, &writer->call->why)) {
-        refuse(writer, ERR_QUOTA);
+        stream_writer_refuse(writer, ERR_QUOTA);
         return;
     }
     writer->in_flight = true;
@@ -469,7 +469,8 @@ static enum err check(struct api_call *call, enum act act, struct slice name)
     return streams_check_key(call->params[act == ACT_SEND ? 1 : 2], &call->why);
 }
 
-static enum err begin(struct api_call *call, enum act act, struct stream_writer **out)
+static enum err stream_writer_begin(struct api_call *call, enum act act,
+                                    struct stream_writer **out)
 {
     struct slice key = call->params[act == ACT_SEND ? 1 : 2];
     struct slice name = http_header(call->x, name_header(act));
@@ -501,7 +502,7 @@ static enum err begin(struct api_call *call, enum act act, struct stream_writer 
 
 enum err stream_create(struct api_call *call)
 {
-    return begin(call, ACT_CREATE, NULL);
+    return stream_writer_begin(call, ACT_CREATE, NULL);
 }
 
 enum err stream_append_part(struct api_call *call)
@@ -510,12 +511,13 @@ enum err stream_append_part(struct api_call *call)
         return explain(&call->why, ERR_INVALID, "No body provided");
     if (!text_is_utf8(call->x->body))
         return explain(&call->why, ERR_INVALID, "The part is not UTF-8");
-    return begin(call, ACT_PART, NULL);
+    return stream_writer_begin(call, ACT_PART, NULL);
 }
 
 enum err stream_probe(struct api_call *call)
 {
-    return call->x->method == HTTP_HEAD_ ? begin(call, ACT_PROBE, NULL) : ERR_METHOD;
+    return call->x->method == HTTP_HEAD_ ? stream_writer_begin(call, ACT_PROBE, NULL)
+                                         : ERR_METHOD;
 }
 
 enum err stream_send(struct api_call *call)
@@ -524,7 +526,7 @@ enum err stream_send(struct api_call *call)
     enum err refused = api_check_scope(call, "write", "inputStreams", call->params[0]);
     if (!refused)
         refused = api_read_object(call, &body);
-    return refused ? refused : begin(call, ACT_SEND, NULL);
+    return refused ? refused : stream_writer_begin(call, ACT_SEND, NULL);
 }
 
 static enum err begin_pipe(struct api_call *call, struct stream_writer **writer)
@@ -536,7 +538,7 @@ static enum err begin_pipe(struct api_call *call, struct stream_writer **writer)
                        "X-Resume-From-Chunk must be the number of a chunk");
     struct seat seat = { 0 };
     enum err refused = connection_limit_take(&seat, call->api, call->env, &call->why);
-    if (!refused && (refused = begin(call, ACT_PIPE, writer)))
+    if (!refused && (refused = stream_writer_begin(call, ACT_PIPE, writer)))
         connection_limit_leave(&seat);
     if (refused)
         return refused;

@@ -19,7 +19,7 @@ static void sort(struct deferred *deferred)
     look->done(look, OK);
 }
 
-static void finish(struct trace_look *look, enum err status)
+static void trace_look_finish(struct trace_look *look, enum err status)
 {
     struct spans *pending = &look->now.events;
     struct loop *loop = engine_loop(look->env->engine);
@@ -62,7 +62,7 @@ static void on_page(struct store_scan *scan, enum store_status status)
     if (more)
         read_page(look);
     else
-        finish(look, err_of_store(status));
+        trace_look_finish(look, err_of_store(status));
 }
 
 static void read_page(struct trace_look *look)
@@ -86,7 +86,7 @@ static void on_now(struct trace_now *now, enum err status)
     if (!status && look->left)
         read_page(look);
     else
-        finish(look, status);
+        trace_look_finish(look, status);
 }
 
 void trace_look_begin(struct traces *traces, struct environment *env, struct slice run_id,

@@ -448,7 +448,7 @@ static void reply(struct showing *op, enum err status)
     free_op(op);
 }
 
-static enum err begin(struct showing *op)
+static enum err trace_show_begin(struct showing *op)
 {
     enum err refused = op->what == WHAT_TRACE ? read_page(op) : OK;
     op->begun = true;
@@ -466,7 +466,7 @@ static bool go_on(struct showing *op, enum err *status)
         return true;
     }
     if (!op->begun) {
-        *status = begin(op);
+        *status = trace_show_begin(op);
         op->is_written = op->what == WHAT_SPAN;
         return !*status;
     }

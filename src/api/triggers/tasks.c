@@ -172,7 +172,7 @@ static void on_triggered(struct trigger_op *op, enum err status)
     task_call_destroy(trigger);
 }
 
-static void begin(struct task_call *trigger)
+static void task_call_begin(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
     trigger->op.items = &trigger->item;
@@ -192,7 +192,7 @@ static void on_parent(struct parent_lookup *lookup, enum err status)
         return;
     }
     parent_lookup_adopt(lookup, trigger->wish.resume, &trigger->item.run);
-    begin(trigger);
+    task_call_begin(trigger);
 }
 
 static enum err prepare(struct task_call *trigger)
@@ -222,7 +222,7 @@ static enum err trigger_task(struct api_call *call)
         parent_lookup_begin(&trigger->parent, call, bytes_slice(trigger->wish.run_id),
                             on_parent);
     else
-        begin(trigger);
+        task_call_begin(trigger);
     return OK;
 }
 

@@ -17,7 +17,7 @@ bool trigger_asks_nothing(struct slice value)
     return type == SCAN_NULL || (type == SCAN_STRING && text.len == 2);
 }
 
-static enum err refuse(struct trigger_reading *r, struct slice value)
+static enum err trigger_undone_refuse(struct trigger_reading *r, struct slice value)
 {
     if (trigger_asks_nothing(value))
         return OK;
@@ -43,9 +43,9 @@ static enum err read_metadata_type(struct trigger_reading *r, struct slice value
 }
 
 const struct option trigger_undone[] = {
-    { "debounce", refuse, false },
-    { "gates", refuse, false },
-    { "concurrency", refuse, false },
+    { "debounce", trigger_undone_refuse, false },
+    { "gates", trigger_undone_refuse, false },
+    { "concurrency", trigger_undone_refuse, false },
     { "parentAttempt", skip_text, false },
     { "dependentAttempt", skip_text, true },
     { "parentBatch", skip_text, true },

@@ -23,7 +23,7 @@ static void destroy(struct input_wait *op)
     free(op);
 }
 
-static void refuse(struct input_wait *op, enum err status)
+static void input_wait_refuse(struct input_wait *op, enum err status)
 {
     api_reply_error(op->make.call, status);
     destroy(op);
@@ -34,7 +34,7 @@ static void on_made(struct waitpoint_make *make, enum err status)
     struct input_wait *op = container_of(make, struct input_wait, make);
     struct buf out = { 0 };
     if (status) {
-        refuse(op, status);
+        input_wait_refuse(op, status);
         return;
     }
     buf_print(&out, "{\"waitpointId\":\"%s\",\"isCached\":%s}", make->made->id,
@@ -80,7 +80,7 @@ static void on_run(struct run_read *read, enum err status)
     if (!status)
         status = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (status) {
-        refuse(op, status);
+        input_wait_refuse(op, status);
         return;
     }
     op->make.waitpoint.run = bytes_create(slice_of(read->run->id));

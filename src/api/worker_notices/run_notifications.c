@@ -357,7 +357,8 @@ static void on_time(struct timer *timer)
 
 /* ---- in ---- */
 
-static void refuse(struct notice_socket *socket, struct slice space, const char *text)
+static void notice_socket_refuse(struct notice_socket *socket, struct slice space,
+                                 const char *text)
 {
     struct buf out = { 0 };
     if (space.len > SPACE_MAX)
@@ -382,7 +383,8 @@ static void enter(struct notice_socket *socket, struct slice space)
         if (slice_is(space, spaces[i]))
             known = spaces[i];
     if (!known || !socket->identity) {
-        refuse(socket, space, known ? socket->refusal.text : "Invalid namespace");
+        notice_socket_refuse(socket, space,
+                             known ? socket->refusal.text : "Invalid namespace");
         return;
     }
     socket->space = known;

@@ -25,7 +25,7 @@ static struct loop *loop_of(const struct starting *op)
     return engine_loop(api_engine(op->call->api));
 }
 
-static void finish(struct starting *op)
+static void attempt_start_finish(struct starting *op)
 {
     bytes_unref(op->payload);
     buf_finish(&op->answer);
@@ -62,7 +62,7 @@ static void go_on(struct deferred *deferred)
     }
     buf_add(&op->answer, buf_slice(&op->rest));
     api_reply_json(op->call, 200, buf_slice(&op->answer));
-    finish(op);
+    attempt_start_finish(op);
 }
 
 static void write_answer(struct starting *op, const struct run *run)
@@ -95,7 +95,7 @@ static void on_started(struct command *command, enum err status)
         status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
     if (status) {
         api_reply_refused(op->call, status, &command->why, "Run not found");
-        finish(op);
+        attempt_start_finish(op);
         return;
     }
     if (command->seq)

@@ -25,7 +25,7 @@ static struct worker *worker_of(const struct promotion *op)
     return (struct worker *)workers_by_version(workers_of(op), slice_of(op->version));
 }
 
-static void finish(struct promotion *op, enum err status)
+static void promotion_finish(struct promotion *op, enum err status)
 {
     if (op->env)
         environment_release(op->env);
@@ -36,7 +36,7 @@ static void finish(struct promotion *op, enum err status)
 
 static void on_synced(struct schedule_sync *sync, enum err status)
 {
-    finish(container_of(sync, struct promotion, sync), status);
+    promotion_finish(container_of(sync, struct promotion, sync), status);
 }
 
 static void sync_schedules(struct promotion *op)
@@ -75,7 +75,7 @@ static void on_written(struct document_write *write, enum err status)
     if (status == ERR_CONFLICT)
         explain(&op->why, status,
                 "Too many versions are being promoted at once: try again");
-    finish(op, status);
+    promotion_finish(op, status);
 }
 
 /* Until the answer the version is not forgotten. */
@@ -110,16 +110,16 @@ static void decide(struct promotion *op)
 
     if (!worker) {
         bool was_there = workers_knows_gone(workers, slice_of(op->version));
-        finish(op, explain(&op->why, ERR_NOT_FOUND,
-                           was_there ? "Version %s is no longer kept"
-                                     : "There is no version %s that is deployed",
-                           op->version));
+        promotion_finish(op, explain(&op->why, ERR_NOT_FOUND,
+                                     was_there ? "Version %s is no longer kept"
+                                               : "There is no version %s that is deployed",
+                                     op->version));
     } else if (workers->pointer && worker == current) {
         op->outcome = PROMOTION_WAS_CURRENT;
         sync_schedules(op);
     } else if (op->rule == PROMOTION_NEWER && current && is_older(worker, current)) {
         op->outcome = PROMOTION_OLDER;
-        finish(op, OK);
+        promotion_finish(op, OK);
     } else {
         write_pointer(op, worker);
     }
@@ -130,7 +130,7 @@ static void on_begun(struct deferred *deferred)
 {
     struct promotion *op = container_of(deferred, struct promotion, deferred);
     if (!op->env || engine_is_retired(op->env))
-        finish(op, explain(&op->why, ERR_NOT_FOUND, "The branch was archived"));
+        promotion_finish(op, explain(&op->why, ERR_NOT_FOUND, "The branch was archived"));
     else
         decide(op);
 }

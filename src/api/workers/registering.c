@@ -47,7 +47,7 @@ static void destroy(struct registering *op)
     free(op);
 }
 
-static void finish(struct registering *op, enum err status)
+static void registering_finish(struct registering *op, enum err status)
 {
     struct api_call *call = op->call;
     registering_done_fn *done = op->done;
@@ -70,7 +70,7 @@ static void note_made(struct registering *op, const struct worker *worker)
 
 static void on_synced(struct schedule_sync *sync, enum err status)
 {
-    finish(container_of(sync, struct registering, sync), status);
+    registering_finish(container_of(sync, struct registering, sync), status);
 }
 
 static void on_promoted(struct promotion *promotion, enum err status)
@@ -78,7 +78,7 @@ static void on_promoted(struct promotion *promotion, enum err status)
     struct registering *op = container_of(promotion, struct registering, promotion);
     if (promotion->why.code)
         op->call->why = promotion->why;
-    finish(op, status);
+    registering_finish(op, status);
 }
 
 /* A version that was made current after it stays current. */
@@ -150,7 +150,7 @@ static void write_worker(struct registering *op)
     enum err over =
         engine_check_quota(op->call->env, op->registration.tasks.len, &op->call->why);
     if (over) {
-        finish(op, over);
+        registering_finish(op, over);
         return;
     }
     name_worker(op, op->registration.worker);
@@ -173,7 +173,7 @@ static void on_taken(struct registering *op)
     if (known)
         note_made(op, known);
     if (known && is_of_deployment(op)) {
-        finish(op, OK);
+        registering_finish(op, OK);
     } else if (known) {
         follow(op);
     } else if (!is_of_deployment(op) && ++op->tries < VERSION_TRIES_MAX) {
@@ -181,7 +181,7 @@ static void on_taken(struct registering *op)
     } else {
         explain(&op->call->why, ERR_CONFLICT,
                 "Too many versions are being registered at once: try again");
-        finish(op, ERR_CONFLICT);
+        registering_finish(op, ERR_CONFLICT);
     }
 }
 
@@ -205,14 +205,14 @@ static void on_written(struct document_write *write, enum err status)
     if (status == ERR_CONFLICT) {
         on_taken(op);
     } else if (status) {
-        finish(op, status);
+        registering_finish(op, status);
     } else {
         note_made(op, op->registration.worker);
         log_warnings(env, op->registration.worker);
         registration_apply(&op->registration, env);
         registration_forget_oldest(api_engine(op->call->api), env);
         if (is_of_deployment(op))
-            finish(op, OK);
+            registering_finish(op, OK);
         else
             follow(op);
     }
@@ -221,13 +221,13 @@ static void on_written(struct document_write *write, enum err status)
 /* ---- its body ---- */
 
 /* The whole registration is read: it is the current version again, or a new one. */
-static void begin(struct registering *op)
+static void registering_begin_version(struct registering *op)
 {
     struct bytes *refusal = unsupported_refusal(&op->reader.unsupported);
     if (refusal) {
         explain(&op->call->why, ERR_INVALID, "%s", refusal->data);
         op->call->why_full = refusal;
-        finish(op, ERR_INVALID);
+        registering_finish(op, ERR_INVALID);
         return;
     }
     op->registration.worker->warnings = unsupported_warnings(&op->reader.unsupported);
@@ -271,11 +271,11 @@ static void read_some(struct deferred *deferred)
     while (!err && !is_read(op) && stint_goes_on(&stint))
         err = read_one(op);
     if (err)
-        finish(op, err);
+        registering_finish(op, err);
     else if (!is_read(op))
         loop_defer(loop, deferred);
     else
-        begin(op);
+        registering_begin_version(op);
 }
 
 /* The peer left in the middle of its body. */

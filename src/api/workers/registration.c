@@ -36,8 +36,8 @@ struct registration_spot {
     struct failure *why;
 };
 
-static enum err refuse(const struct registration_spot *spot, const char *member,
-                       const char *rule)
+static enum err registration_refuse(const struct registration_spot *spot,
+                                    const char *member, const char *rule)
 {
     return explain(spot->why, ERR_INVALID, "metadata.%s[%zu].%s: %s", spot->list,
                    spot->index, member, rule);
@@ -56,7 +56,7 @@ static enum err read_name(const struct registration_spot *spot, const json_t *va
         return OK;
     size_t len = json_string_length(value);
     if (!json_is_string(value) || !len || len > NAME_BYTES_MAX)
-        return refuse(spot, member, "must be a string of 1 to 256 bytes");
+        return registration_refuse(spot, member, "must be a string of 1 to 256 bytes");
     *name = bytes_create_shared((struct slice){ json_string_value(value), len });
     return OK;
 }
@@ -68,7 +68,7 @@ static enum err read_path(const struct registration_spot *spot, const json_t *va
     if (!json_is_string(value))
         return OK;
     if (json_string_length(value) > PATH_BYTES_MAX)
-        return refuse(spot, member, "must be a string of at most 1024 bytes");
+        return registration_refuse(spot, member, "must be a string of at most 1024 bytes");
     *path = bytes_create_shared(
         (struct slice){ json_string_value(value), json_string_length(value) });
     return OK;
@@ -82,7 +82,7 @@ static enum err read_number(const struct registration_spot *spot, const json_t *
         return OK;
     double given = json_number_value(value);
     if (!json_is_number(value) || !isfinite(given) || given < 0)
-        return refuse(spot, member, "must be a number of 0 or more");
+        return registration_refuse(spot, member, "must be a number of 0 or more");
     *number = given > max ? max : given;
     return OK;
 }
@@ -126,7 +126,7 @@ static enum err read_task_queue(const struct registration_spot *spot, const json
     uint32_t limit = UINT32_MAX;
     enum err err = OK;
     if (is_set(queue) && !json_is_object(queue))
-        return refuse(spot, "queue", "must be an object");
+        return registration_refuse(spot, "queue", "must be an object");
     if (is_set(queue)) {
         err = read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue);
         err = err ? err : read_limit(spot, queue, &limit);
@@ -146,7 +146,7 @@ static enum err read_queue(const struct registration_spot *spot, const json_t *j
     uint32_t limit;
     enum err err = read_name(spot, json_object_get(json, "name"), "name", &name);
     if (!err && !name)
-        err = refuse(spot, "name", "must be a string of 1 to 256 bytes");
+        err = registration_refuse(spot, "name", "must be a string of 1 to 256 bytes");
     err = err ? err : read_limit(spot, json, &limit);
     if (err)
         bytes_unref(name);
@@ -166,7 +166,7 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
     if (!is_set(retry))
         return OK;
     if (!json_is_object(retry))
-        return refuse(spot, "retry", "must be an object");
+        return registration_refuse(spot, "retry", "must be an object");
     const struct {
         const char *name;
         double max;
@@ -204,8 +204,8 @@ static enum err read_ttl_text(const struct registration_spot *spot, const json_t
     if (text_to_duration_ms(text, &ms) == OK)
         task->ttl = bytes_create_shared(text);
     else if (!spot->is_stored)
-        return refuse(spot, "ttl",
-                      "must be a duration like \"1h42m\" or a number of seconds");
+        return registration_refuse(
+            spot, "ttl", "must be a duration like \"1h42m\" or a number of seconds");
     return OK;
 }
 
@@ -242,13 +242,14 @@ static enum err read_places(const struct registration_spot *spot, const json_t *
     json_t *name;
     *places = 0;
     if (is_set(list) && !json_is_array(list))
-        return refuse(spot, "schedule.environments", "must be an array");
+        return registration_refuse(spot, "schedule.environments", "must be an array");
     json_array_foreach(list, i, name)
     {
         unsigned place = place_of(json_string_value(name));
         if (!place)
-            return refuse(spot, "schedule.environments",
-                          "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
+            return registration_refuse(
+                spot, "schedule.environments",
+                "must be names like DEVELOPMENT, STAGING, PRODUCTION, PREVIEW");
         *places |= place;
     }
     if (!json_array_size(list))
@@ -264,11 +265,12 @@ static enum err read_schedule(const struct registration_spot *spot, const json_t
     if (!is_set(schedule))
         return OK;
     if (!json_is_object(schedule))
-        return refuse(spot, "schedule", "must be an object");
+        return registration_refuse(spot, "schedule", "must be an object");
     enum err err =
         read_name(spot, json_object_get(schedule, "cron"), "schedule.cron", &task->cron);
     if (!err && !task->cron)
-        err = refuse(spot, "schedule.cron", "must be a string of 1 to 256 bytes");
+        err = registration_refuse(spot, "schedule.cron",
+                                  "must be a string of 1 to 256 bytes");
     if (!err)
         err = read_name(spot, json_object_get(schedule, "timezone"), "schedule.timezone",
                         &task->timezone);
@@ -299,7 +301,7 @@ static enum err read_task(const struct registration_spot *spot, const json_t *js
 
     enum err err = read_name(spot, json_object_get(json, "id"), "id", &task->id);
     if (!err && !task->id)
-        err = refuse(spot, "id", "must be a string of 1 to 256 bytes");
+        err = registration_refuse(spot, "id", "must be a string of 1 to 256 bytes");
     err = err ? err
               : read_path(spot, json_object_get(json, "filePath"), "filePath",
                           &task->file_path);

@@ -19,7 +19,7 @@ static bool has_zero(const struct buf *text)
     return text->len && memchr(text->ptr, '\0', text->len);
 }
 
-static json_t *refuse(const struct tree_reader *reader, const char *what)
+static json_t *json_tree_refuse(const struct tree_reader *reader, const char *what)
 {
     if (reader->why)
         explain(reader->why, ERR_INVALID, "Invalid JSON: %s", what);
@@ -31,7 +31,7 @@ static json_t *read_string(struct tree_reader *reader, struct slice value)
     buf_clear(&reader->text);
     scan_string(value, &reader->text);
     if (reader->options & TREE_NO_ZERO && has_zero(&reader->text))
-        return refuse(reader, "a text has a zero byte");
+        return json_tree_refuse(reader, "a text has a zero byte");
     return json_stringn_nocheck(reader->text.len ? reader->text.ptr : "", reader->text.len);
 }
 
@@ -42,7 +42,8 @@ static json_t *read_number(const struct tree_reader *reader, struct slice value)
     if (!(reader->options & TREE_REALS) && !text_to_i64(value, &integer))
         return json_integer(integer);
     scan_number(value, &real);
-    return isfinite(real) ? json_real(real) : refuse(reader, "a number is too large");
+    return isfinite(real) ? json_real(real)
+                          : json_tree_refuse(reader, "a number is too large");
 }
 
 static json_t *read_array(struct tree_reader *reader, struct slice value)
@@ -72,7 +73,7 @@ static char *read_name(struct tree_reader *reader, const json_t *object, struct 
         wrong = "an object names a member twice";
     if (!wrong)
         return name.ptr;
-    refuse(reader, wrong);
+    json_tree_refuse(reader, wrong);
     buf_finish(&name);
     return NULL;
 }
@@ -113,9 +114,9 @@ json_t *json_tree_read(struct slice text, unsigned options, struct failure *why)
 {
     struct tree_reader reader = { options, why, { 0 } };
     if (!scan_is_json(text))
-        return refuse(&reader, "the text is not JSON");
+        return json_tree_refuse(&reader, "the text is not JSON");
     if (scan_deeper_than(text, TREE_DEPTH_MAX))
-        return refuse(&reader, "the text is nested too deeply");
+        return json_tree_refuse(&reader, "the text is nested too deeply");
     json_t *tree = read_value(&reader, slice_trim(text));
     buf_finish(&reader.text);
     return tree;

@@ -41,7 +41,7 @@ static const bool is_escape[256] = {
     ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true
 };
 
-static const unsigned char *refuse(struct scan *scan, const unsigned char *at)
+static const unsigned char *scan_refuse(struct scan *scan, const unsigned char *at)
 {
     scan->state = REFUSED;
     return at;
@@ -134,7 +134,7 @@ static const unsigned char *step_utf8(struct scan *scan, const unsigned char *at
 {
     for (; scan->pending && at < end; at++, scan->pending--) {
         if (*at < scan->low || *at > scan->high)
-            return refuse(scan, at);
+            return scan_refuse(scan, at);
         scan->low = 0x80;
         scan->high = 0xBF;
     }
@@ -162,7 +162,7 @@ static const unsigned char *step_string(struct scan *scan, const unsigned char *
         }
         scan->pending = utf8_lead(c, &scan->low, &scan->high);
         if (!scan->pending)
-            return refuse(scan, at);
+            return scan_refuse(scan, at);
         at = step_utf8(scan, at + 1, end);
     }
     return at;
@@ -173,7 +173,7 @@ static const unsigned char *step_hex(struct scan *scan, const unsigned char *at,
 {
     for (; scan->pending && at < end; at++, scan->pending--)
         if (hex_value(*at) < 0)
-            return refuse(scan, at);
+            return scan_refuse(scan, at);
     scan->state = scan->pending ? IN_HEX : IN_STRING;
     return at;
 }
@@ -181,7 +181,7 @@ static const unsigned char *step_hex(struct scan *scan, const unsigned char *at,
 static const unsigned char *step_escape(struct scan *scan, const unsigned char *at)
 {
     if (*at != 'u' && !is_escape[*at])
-        return refuse(scan, at);
+        return scan_refuse(scan, at);
     scan->pending = *at == 'u' ? 4 : 0;
     scan->state = *at == 'u' ? IN_HEX : IN_STRING;
     return at + 1;
@@ -194,7 +194,7 @@ static const unsigned char *step_word(struct scan *scan, const unsigned char *at
 {
     for (; *scan->word && at < end; at++, scan->word++)
         if (*at != (unsigned char)*scan->word)
-            return refuse(scan, at);
+            return scan_refuse(scan, at);
     if (!*scan->word)
         scan->state = AFTER_VALUE;
     return at;
@@ -350,7 +350,7 @@ static const unsigned char *step_structure(struct scan *scan, const unsigned cha
 {
     for (; at < end && scan->state <= AFTER_VALUE; at++)
         if (!is_space(*at) && !take_structure(scan, *at))
-            return refuse(scan, at);
+            return scan_refuse(scan, at);
     return at;
 }
 

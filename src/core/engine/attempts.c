@@ -31,7 +31,8 @@ enum {
     ENDING_SMALL = 4096, /* bytes of an output or error that a full project takes, too */
 };
 
-static enum decision refuse(struct command *command, enum err code, const char *text)
+static enum decision attempt_refuse(struct command *command, enum err code,
+                                    const char *text)
 {
     explain(&command->why, code, "%s", text);
     return DECISION_REFUSE;
@@ -64,17 +65,20 @@ static enum decision decide_start(struct command *command, const struct run *now
     if (run_was_asked_by(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
         return DECISION_NOTHING;
     if (run_is_final(now))
-        return refuse(command, ERR_INVALID, "The run is finished or being canceled");
+        return attempt_refuse(command, ERR_INVALID,
+                              "The run is finished or being canceled");
     if (!run_is_newest(now, op->snapshot))
-        return refuse(command, ERR_CONFLICT, "The snapshot is not the newest of the run");
+        return attempt_refuse(command, ERR_CONFLICT,
+                              "The snapshot is not the newest of the run");
     if (!begin_attempt(command, next, time))
-        return refuse(command, ERR_INVALID, "The run cannot be started in this state");
+        return attempt_refuse(command, ERR_INVALID,
+                              "The run cannot be started in this state");
     if (next->attempt > RUN_ATTEMPTS_MAX) {
         run_finish(next);
         run_copy(next, now);
         run_end_with(next, error_internal("TASK_RUN_CRASHED", "Too many attempts"), marks);
         return run_advance(next, EVENT_CRASHED, time)
-                   ? refuse(command, ERR_INVALID, "Too many attempts")
+                   ? attempt_refuse(command, ERR_INVALID, "Too many attempts")
                    : DECISION_COMMIT;
     }
     run_remember_request(next, op->request_id);
@@ -222,7 +226,8 @@ static enum decision finish_failed(struct complete_attempt *op, struct run *next
                                    int64_t time, unsigned *marks)
 {
     if (run_advance(next, run_event_of_error(op->error, op->command.env->is_dev), time))
-        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+        return attempt_refuse(&op->command, ERR_INVALID,
+                              "The run has no attempt to complete");
     run_end_with(next,
                  may_keep(op, op->error) ? bytes_create(op->error)
                                          : error_of_quota(op, "error", op->error),
@@ -241,7 +246,8 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
         return finish_failed(op, next, time, marks);
     bool soon = by_worker && !op->force_requeue && at - time < RETRY_SOON_MS;
     if (run_advance(next, soon ? EVENT_RETRY_SOON : EVENT_RETRY_QUEUED, time))
-        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+        return attempt_refuse(&op->command, ERR_INVALID,
+                              "The run has no attempt to complete");
     next->due_at = at;
     log_decision("retry planned", op->command.env->id, next->id,
                  by_worker ? "its worker asked for it" : "by the settings of its task",
@@ -268,7 +274,8 @@ static enum decision fail_for_quota(struct complete_attempt *op, struct run *nex
                                     int64_t time, unsigned *marks)
 {
     if (run_advance(next, EVENT_FAILED, time))
-        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+        return attempt_refuse(&op->command, ERR_INVALID,
+                              "The run has no attempt to complete");
     run_end_with(next, error_of_quota(op, "output", bytes_slice(op->output)), marks);
     op->result = ATTEMPT_RUN_FINISHED;
     return DECISION_COMMIT;
@@ -280,7 +287,8 @@ static enum decision complete_ok(struct complete_attempt *op, struct run *next,
     if (!may_keep(op, bytes_slice(op->output)))
         return fail_for_quota(op, next, time, marks);
     if (run_advance(next, EVENT_SUCCEEDED, time))
-        return refuse(&op->command, ERR_INVALID, "The run has no attempt to complete");
+        return attempt_refuse(&op->command, ERR_INVALID,
+                              "The run has no attempt to complete");
     bytes_set(&next->output, op->output);
     set_output_type(next, op->output_type);
     bytes_clear(&next->error);
@@ -363,9 +371,10 @@ static enum decision decide_complete(struct command *command, const struct run *
         return DECISION_NOTHING;
     }
     if (run_is_settled(now))
-        return refuse(command, ERR_INVALID, "The run is already finished");
+        return attempt_refuse(command, ERR_INVALID, "The run is already finished");
     if (!run_is_newest(now, op->snapshot))
-        return refuse(command, ERR_INVALID, "The snapshot is not the newest of the run");
+        return attempt_refuse(command, ERR_INVALID,
+                              "The snapshot is not the newest of the run");
     if (now->execution == EXECUTION_PENDING_CANCEL) {
         run_advance(next, EVENT_CANCEL_CONFIRMED, time);
         next->due_at = 0;

@@ -471,10 +471,11 @@ void dequeue_timed_out(struct timer *timer)
     finish_dequeue(dequeue, ERR_NOT_FOUND);
 }
 
-static enum err begin(struct engine *engine, struct environment *const *environments,
-                      size_t count, const struct dequeue_terms *terms,
-                      struct dequeue *dequeue,
-                      void (*done)(struct dequeue *dequeue, enum err status))
+static enum err dequeue_begin_among(struct engine *engine,
+                                    struct environment *const *environments, size_t count,
+                                    const struct dequeue_terms *terms,
+                                    struct dequeue *dequeue,
+                                    void (*done)(struct dequeue *dequeue, enum err status))
 {
     if (engine->draining)
         return ERR_DRAINING;
@@ -502,7 +503,7 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
     static const struct dequeue_terms any;
     if (worker.len >= sizeof(dequeue->worker))
         worker = SLICE("-"); /* nobody's */
-    enum err refused = begin(engine, &env, 1, &any, dequeue, done);
+    enum err refused = dequeue_begin_among(engine, &env, 1, &any, dequeue, done);
     if (refused)
         return refused;
     snprintf(dequeue->worker, sizeof(dequeue->worker), "%.*s", SLICE_ARG(worker));
@@ -519,7 +520,8 @@ enum err dequeue_begin(struct engine *engine, struct environment *const *environ
     if (count == 1 && environments[0]->is_dev)
         return dequeue_begin_for(engine, environments[0], (struct slice){ 0 }, dequeue,
                                  wait_ms, done);
-    enum err refused = begin(engine, environments, count, terms, dequeue, done);
+    enum err refused =
+        dequeue_begin_among(engine, environments, count, terms, dequeue, done);
     if (refused)
         return refused;
     loop_set_timer(engine->loop, &dequeue->timer, engine->wait_kind, wait_ms);

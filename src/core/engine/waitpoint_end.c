@@ -19,7 +19,7 @@ enum err waitpoint_end_check(const struct environment *env, struct slice output,
                                                : OK;
 }
 
-static void finish(struct waitpoint_end *op, enum err status)
+static void waitpoint_end_finish(struct waitpoint_end *op, enum err status)
 {
     environment_release(op->env);
     bytes_clear(&op->load.name);
@@ -37,7 +37,7 @@ static void on_written(struct document_write *write, enum err status)
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
     }
     op->was_over = status == ERR_CONFLICT; /* somebody else has completed it meanwhile */
-    finish(op, op->was_over ? OK : status);
+    waitpoint_end_finish(op, op->was_over ? OK : status);
 }
 
 static void complete(struct waitpoint_end *op)
@@ -109,7 +109,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
         op->was_over = is_over;
         if (is_over) /* by a write that was reported as failed, and nobody was told of */
             waits_end(op->engine, op->env, bytes_slice(load->name));
-        finish(op, err);
+        waitpoint_end_finish(op, err);
     } else if (op->output) {
         bytes_unref(op->waitpoint.output);
         op->waitpoint.output = begin_string(op->output);

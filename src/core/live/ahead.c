@@ -33,7 +33,7 @@ void ahead_forget(struct ahead **place)
     *place = NULL;
 }
 
-static struct ahead *begin(struct ahead **place)
+static struct ahead *ahead_begin(struct ahead **place)
 {
     if (!*place)
         *place = mem_new(struct ahead);
@@ -43,7 +43,7 @@ static struct ahead *begin(struct ahead **place)
 /* A walk that never ends has many steps: only the newer half of them is kept. */
 void ahead_note_step(struct ahead **place, uint64_t seen, uint64_t applied)
 {
-    struct ahead *ahead = begin(place);
+    struct ahead *ahead = ahead_begin(place);
     if (ahead->step_count == STEPS_MAX) {
         ahead->step_count /= 2;
         memmove(ahead->steps, ahead->steps + ahead->step_count,
@@ -316,7 +316,7 @@ static bool send_ahead(struct walk *walk)
 
 static bool is_due(struct ahead **place)
 {
-    struct ahead *ahead = begin(place);
+    struct ahead *ahead = ahead_begin(place);
     ahead->frames++;
     return ahead->frames % (ahead->crowded ? EVERY_CROWDED : EVERY) == 0;
 }

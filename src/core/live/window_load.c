@@ -113,7 +113,7 @@ static void complete(struct window_load *load)
     loaded(window, STORE_OK);
 }
 
-static void refuse(struct window_load *load)
+static void window_load_refuse(struct window_load *load)
 {
     struct window *window = load->window;
     void (*loaded)(struct window *, enum store_status) = load->loaded;
@@ -134,7 +134,7 @@ static void on_time(struct timer *timer)
 {
     struct window_load *load = container_of(timer, struct window_load, timer);
     if (load->list.status == STORE_SLOW)
-        refuse(load);
+        window_load_refuse(load);
     else if (load->list.status)
         read_page(load);
     else if (load->env->applied < load->list.seq)

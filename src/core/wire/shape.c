@@ -88,7 +88,7 @@ enum { SCRATCH_MOST = 1 << 20 };
 static struct rope scratch;
 
 /* True when the column belongs into the row; its name is written then. */
-static bool begin(struct writer *w, uint32_t bit, const char *name)
+static bool shape_begin_member(struct writer *w, uint32_t bit, const char *name)
 {
     if (!(w->wanted & bit))
         return false;
@@ -99,7 +99,7 @@ static bool begin(struct writer *w, uint32_t bit, const char *name)
 
 static void add_text(struct writer *w, uint32_t bit, const char *name, struct slice text)
 {
-    if (!begin(w, bit, name))
+    if (!shape_begin_member(w, bit, name))
         return;
     if (text.ptr)
         buf_add_json(w->out, text);
@@ -109,7 +109,7 @@ static void add_text(struct writer *w, uint32_t bit, const char *name, struct sl
 
 static void add_bytes(struct writer *w, uint32_t bit, const char *name, struct bytes *text)
 {
-    if (!begin(w, bit, name))
+    if (!shape_begin_member(w, bit, name))
         return;
     if (text)
         rope_add_json(w->out, text, bytes_slice(text));
@@ -128,13 +128,13 @@ static void add_time(struct writer *w, uint32_t bit, const char *name, int64_t u
 
 static void add_number(struct writer *w, uint32_t bit, const char *name, int64_t number)
 {
-    if (begin(w, bit, name))
+    if (shape_begin_member(w, bit, name))
         buf_print(w->out, "\"%lld\"", (long long)number);
 }
 
 static void add_real(struct writer *w, uint32_t bit, const char *name, double number)
 {
-    if (!begin(w, bit, name))
+    if (!shape_begin_member(w, bit, name))
         return;
     buf_add_char(w->out, '"');
     buf_add_json_double(w->out, number);
@@ -164,7 +164,7 @@ static struct slice type_of(struct bytes *content, struct slice type)
 static void add_tags(struct writer *w)
 {
     const struct tag_list *tags = w->run->tags;
-    if (!begin(w, 1 << FIELD_TAGS, "runTags"))
+    if (!shape_begin_member(w, 1 << FIELD_TAGS, "runTags"))
         return;
     struct buf *json = &scratch.text;
     rope_clear(&scratch);
@@ -285,7 +285,7 @@ static void render_stored_error(struct bytes *error, bool old)
 
 static void add_error(struct writer *w)
 {
-    if (!begin(w, 1 << FIELD_ERROR, "error"))
+    if (!shape_begin_member(w, 1 << FIELD_ERROR, "error"))
         return;
     if (!w->run->error) {
         buf_add_text(w->out, "null");

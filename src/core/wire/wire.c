@@ -45,7 +45,8 @@ static struct message message_of(const char *op)
     return message;
 }
 
-static void finish(enum encoding encoding, const struct message *message, struct buf *out)
+static void wire_finish(enum encoding encoding, const struct message *message,
+                        struct buf *out)
 {
     encode_map(encoding, message->members, message->count, out);
 }
@@ -74,7 +75,7 @@ void wire_welcome(const struct view *view, const char *epoch, uint64_t seq,
     add(&message, "limits",
         (struct value){ VALUE_MAP, .map = { inner.members, inner.count } });
     add_ignored(&message, ignored);
-    finish(view->encoding, &message, out);
+    wire_finish(view->encoding, &message, out);
 }
 
 void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, int64_t since,
@@ -88,7 +89,7 @@ void wire_ok(enum encoding encoding, int64_t id, bool resumed, int64_t count, in
     if (since)
         add_time(&message, "since", since);
     add_ignored(&message, ignored);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, bool more,
@@ -103,7 +104,7 @@ const struct rope *wire_rows(enum encoding encoding, int64_t id, uint64_t seq, b
     if (more)
         add(&message, "more", (struct value){ VALUE_BOOL, .truth = true });
     add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
-    finish(encoding, &message, &out->text);
+    wire_finish(encoding, &message, &out->text);
     return out;
 }
 
@@ -119,7 +120,7 @@ const struct rope *wire_list(enum encoding encoding, int64_t id, uint64_t seq, b
     if (more)
         add(&message, "more", (struct value){ VALUE_BOOL, .truth = true });
     add(&message, "rows", (struct value){ VALUE_ROWS, .rows = { rows, rows_count } });
-    finish(encoding, &message, &out->text);
+    wire_finish(encoding, &message, &out->text);
     return out;
 }
 
@@ -140,7 +141,7 @@ void wire_counts(const struct view *view, int64_t id, uint64_t seq, const uint64
     add_number(&message, "seq", (int64_t)seq);
     add(&message, "byStatus", (struct value){ VALUE_MAP, .map = { members, used } });
     add_number(&message, "total", total);
-    finish(view->encoding, &message, out);
+    wire_finish(view->encoding, &message, out);
 }
 
 void wire_end(enum encoding encoding, int64_t id, const char *code,
@@ -151,14 +152,14 @@ void wire_end(enum encoding encoding, int64_t id, const char *code,
     if (code)
         add_text(&message, "code", slice_of(code));
     add_ignored(&message, ignored);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 void wire_floor(enum encoding encoding, int64_t updated_at, struct buf *out)
 {
     struct message message = message_of("floor");
     add_time(&message, "updatedAt", updated_at);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 void wire_error(enum encoding encoding, int64_t id, const char *code, const char *text,
@@ -169,26 +170,26 @@ void wire_error(enum encoding encoding, int64_t id, const char *code, const char
         add_number(&message, "id", id);
     add_text(&message, "code", slice_of(code));
     add_text(&message, "message", slice_of(text));
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 void wire_ping(enum encoding encoding, uint64_t seq, struct buf *out)
 {
     struct message message = message_of("ping");
     add_number(&message, "seq", (int64_t)seq);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 void wire_expiring(enum encoding encoding, int64_t in_ms, struct buf *out)
 {
     struct message message = message_of("expiring");
     add_number(&message, "in", in_ms);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }
 
 void wire_drain(enum encoding encoding, int64_t in_ms, struct buf *out)
 {
     struct message message = message_of("drain");
     add_number(&message, "in", in_ms);
-    finish(encoding, &message, out);
+    wire_finish(encoding, &message, out);
 }

@@ -17,7 +17,7 @@ static struct answer *of(llhttp_t *parser)
     return container_of(parser, struct answer, parser);
 }
 
-static enum answer_event refuse(struct answer *answer, const char *fault)
+static enum answer_event answer_refuse(struct answer *answer, const char *fault)
 {
     answer->fault = fault;
     return ANSWER_FAULT;
@@ -200,10 +200,10 @@ static void clear_head(struct answer *answer)
 static enum answer_event judge_interim(struct answer *answer)
 {
     if (answer->status == 101)
-        return refuse(answer,
-                      "the answer changes the protocol, which nobody has asked for");
+        return answer_refuse(answer,
+                             "the answer changes the protocol, which nobody has asked for");
     if (++answer->interims > INTERIMS_MAX)
-        return refuse(answer, "too many answers 1xx before the one that counts");
+        return answer_refuse(answer, "too many answers 1xx before the one that counts");
     clear_head(answer);
     return ANSWER_MORE;
 }
@@ -215,12 +215,12 @@ static enum answer_event read_head(struct answer *answer)
     int error = llhttp_execute(&answer->parser, answer->head.ptr, answer->head.len);
     if (!answer->head_done ||
         (error != HPE_OK && error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE))
-        return refuse(answer, "the head of the answer is not well-formed");
+        return answer_refuse(answer, "the head of the answer is not well-formed");
     if (answer->status < 100 || answer->status > 599)
-        return refuse(answer, "the answer has a status that there is not");
+        return answer_refuse(answer, "the answer has a status that there is not");
     const char *fault = doubt(answer);
     if (fault)
-        return refuse(answer, fault);
+        return answer_refuse(answer, fault);
     if (answer->status / 100 == 1 && !(answer->status == 101 && answer->may_upgrade))
         return judge_interim(answer);
     if (answer->status == 101)
@@ -240,10 +240,10 @@ static enum answer_event read_body(struct answer *answer, struct slice *bytes)
     if (answer->whole)
         end = llhttp_get_error_pos(&answer->parser);
     else if (error != HPE_OK)
-        return refuse(answer, bad_chunks);
+        return answer_refuse(answer, bad_chunks);
     answer->gap += (size_t)(end - answer->gap_from);
     if (answer->gap > GAP_MAX)
-        return refuse(answer, bad_chunks);
+        return answer_refuse(answer, bad_chunks);
     *bytes = slice_from(*bytes, (size_t)(end - bytes->ptr));
     return answer->whole ? ANSWER_WHOLE : ANSWER_MORE;
 }

@@ -94,7 +94,7 @@ static void on_writable(struct channel *channel)
         send_some(carrier);
 }
 
-static void begin(struct carrier *carrier)
+static void carrier_begin(struct carrier *carrier)
 {
     carrier->is_sent = false;
     await(carrier);
@@ -103,14 +103,14 @@ static void begin(struct carrier *carrier)
 
 static void on_open(struct channel *channel)
 {
-    begin(of(channel));
+    carrier_begin(of(channel));
 }
 
 void carrier_carry(struct carrier *carrier, struct job *job)
 {
     carrier->job = job;
     job->carrier = carrier;
-    begin(carrier);
+    carrier_begin(carrier);
 }
 
 /* ---- hearing ---- */

@@ -84,7 +84,7 @@ void channel_close(struct channel *channel)
 }
 
 /* Behind the turn: events that the kernel has reported name the channel until then. */
-static void finish(struct channel *channel)
+static void channel_finish(struct channel *channel)
 {
     tls_destroy(channel->tls);
     uv_freeaddrinfo(channel->addresses);
@@ -256,7 +256,7 @@ static void on_later(struct deferred *deferred)
 {
     struct channel *channel = container_of(deferred, struct channel, later);
     if (channel->told) {
-        finish(channel);
+        channel_finish(channel);
         return;
     }
     if (channel->lost) {

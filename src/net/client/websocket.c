@@ -198,7 +198,7 @@ static void await_life(struct websocket *ws)
 }
 
 /* The peer has broken the protocol, or a limit of ours. */
-static void refuse(struct websocket *ws, int code, const char *reason)
+static void websocket_refuse(struct websocket *ws, int code, const char *reason)
 {
     if (ws->state == WS_OPEN)
         send_close(ws, code, slice_of(reason));
@@ -209,7 +209,7 @@ static void on_close_frame(struct websocket *ws)
 {
     struct ws_input *input = ws->input;
     if (ws_input_close_code(input, &ws->code) == WS_FAULT) {
-        refuse(ws, input->code, input->reason);
+        websocket_refuse(ws, input->code, input->reason);
         return;
     }
     ws->reason_len = input->control_len > 2 ? input->control_len - 2u : 0;
@@ -234,7 +234,7 @@ static void on_event(struct websocket *ws, enum ws_event event)
                        (struct slice){ (const char *)input->control, input->control_len });
         break;
     case WS_CLOSE: on_close_frame(ws); break;
-    case WS_FAULT: refuse(ws, input->code, input->reason); break;
+    case WS_FAULT: websocket_refuse(ws, input->code, input->reason); break;
     }
 }
 

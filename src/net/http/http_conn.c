@@ -167,7 +167,7 @@ static void linger(struct http_conn *conn)
     connection_linger(c);
 }
 
-static void refuse(struct http_conn *conn, struct http_fault fault)
+static void http_conn_refuse(struct http_conn *conn, struct http_fault fault)
 {
     struct request *request = conn->request;
     metric_add(M_HTTP_REFUSED, 1);
@@ -278,7 +278,7 @@ static void offer(struct http_conn *conn)
         fault = (struct http_fault){ 429, "Too many connections of this address: try again "
                                           "later" };
     if (fault.status) {
-        refuse(conn, fault);
+        http_conn_refuse(conn, fault);
         return;
     }
     x->admin = conn->c.admin;
@@ -295,8 +295,9 @@ static void offer(struct http_conn *conn)
     if (request->complete)
         complete(conn);
     else if (!x->replied && request->length > x->body_limit)
-        refuse(conn, (struct http_fault){
-                         413, "The body is too large: send less, or in several requests" });
+        http_conn_refuse(
+            conn, (struct http_fault){
+                      413, "The body is too large: send less, or in several requests" });
     else if (!x->replied && request->expects_continue)
         http_reply_write_continue(request);
 }
@@ -306,7 +307,7 @@ static size_t take_head(struct http_conn *conn, struct slice bytes)
     struct request *request = conn->request;
     size_t used = request_feed_head(request, bytes);
     if (request->fault.status)
-        refuse(conn, request->fault);
+        http_conn_refuse(conn, request->fault);
     else if (request->head_done)
         offer(conn);
     else if (!request->head.len)
@@ -323,7 +324,7 @@ static size_t take_body(struct http_conn *conn, struct slice bytes)
     if (!is_ours(&conn->c))
         return used;
     if (request->fault.status)
-        refuse(conn, request->fault);
+        http_conn_refuse(conn, request->fault);
     else if (request->complete)
         complete(conn);
     return used;
@@ -554,7 +555,8 @@ static void on_body_deadline(struct http_conn *conn)
     int64_t least = slow ? 1 : window_ms * options_of(conn)->least_bytes_per_s / 1000;
     size_t came = request->x.body_len - request->window_len;
     if ((int64_t)came < least) {
-        refuse(conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
+        http_conn_refuse(
+            conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
         settle(conn);
         return;
     }
@@ -570,8 +572,8 @@ static void on_deadline(struct connection *c)
     } else if (c->lingering || !request) {
         connection_close(c);
     } else if (!request->head_done) {
-        refuse(conn,
-               (struct http_fault){ 408, "The request came too slowly: send it again" });
+        http_conn_refuse(
+            conn, (struct http_fault){ 408, "The request came too slowly: send it again" });
         settle(conn);
     } else if (!request->complete) {
         on_body_deadline(conn);

@@ -73,7 +73,7 @@ static void close_oldest(struct server *server)
 }
 
 /* False: it is over already. */
-static bool begin(struct secure *secure)
+static bool secure_begin_session(struct secure *secure)
 {
     struct connection *conn = secure->conn;
     struct server *server = conn->server;
@@ -106,7 +106,7 @@ static bool begin(struct secure *secure)
 
 static void step(struct secure *secure)
 {
-    if (!secure->tls && !begin(secure))
+    if (!secure->tls && !secure_begin_session(secure))
         return;
     enum tls_result result = tls_shake_hands(secure->tls);
     secure->waits_to_write = result == TLS_WANTS_WRITE;

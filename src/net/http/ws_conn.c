@@ -578,7 +578,7 @@ static struct http_fault check_handshake(const struct exchange *x)
     return FAULT(0, NULL);
 }
 
-static void refuse(struct exchange *x, struct http_fault fault)
+static void ws_refuse_upgrade(struct exchange *x, struct http_fault fault)
 {
     struct slice headers = { 0 };
     if (fault.status == 405)
@@ -622,7 +622,7 @@ struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_o
     if (x->gone && !fault.status)
         fault = (struct http_fault){ 400, "The peer has left" };
     if (fault.status) {
-        refuse(x, fault);
+        ws_refuse_upgrade(x, fault);
         return NULL;
     }
     struct server *server = request->conn->c.server;

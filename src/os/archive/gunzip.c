@@ -33,7 +33,7 @@ void gunzip_finish(struct gunzip *gunzip)
 
 /* ---- packed bytes ---- */
 
-static enum err refuse(const char *reason, struct failure *why)
+static enum err gunzip_refuse(const char *reason, struct failure *why)
 {
     return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
 }
@@ -66,7 +66,7 @@ static enum err take_byte(struct gunzip *gunzip, unsigned *byte, struct failure 
     bool ended;
     enum err err = fill(gunzip, &ended, why);
     if (err || ended)
-        return err ? err : refuse("it ends too early", why);
+        return err ? err : gunzip_refuse("it ends too early", why);
     *byte = *gunzip->stream.next_in++;
     gunzip->stream.avail_in--;
     return OK;
@@ -164,7 +164,7 @@ static enum err end_member(struct gunzip *gunzip, struct failure *why)
     err = err ? err : take_number(gunzip, &size, why);
     if (err || (checksum == gunzip->checksum && size == gunzip->size))
         return err;
-    return refuse("its checksum does not match its content", why);
+    return gunzip_refuse("its checksum does not match its content", why);
 }
 
 /* ---- content ---- */
@@ -184,9 +184,9 @@ static enum err unpack(struct gunzip *gunzip, char *to, size_t max, size_t *got,
     if (status == Z_MEM_ERROR)
         mem_exhausted();
     if (ended && !len && status != Z_STREAM_END)
-        return refuse("it ends too early", why);
+        return gunzip_refuse("it ends too early", why);
     if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-        return refuse("its compressed bytes are damaged", why);
+        return gunzip_refuse("its compressed bytes are damaged", why);
     gunzip->checksum =
         (uint32_t)crc32(gunzip->checksum, (const unsigned char *)to, (unsigned)len);
     gunzip->size += (uint32_t)len;

@@ -39,7 +39,7 @@ void tar_finish(struct tar *tar)
 
 /* ---- bytes ---- */
 
-static enum err refuse(const char *reason, struct failure *why)
+static enum err tar_refuse(const char *reason, struct failure *why)
 {
     return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
 }
@@ -59,7 +59,7 @@ static enum err read_all(struct tar *tar, char *to, size_t len, struct failure *
 {
     size_t got;
     enum err err = read_up_to(tar, to, len, &got, why);
-    return err || got == len ? err : refuse("it ends too early", why);
+    return err || got == len ? err : tar_refuse("it ends too early", why);
 }
 
 static unsigned padding_of(uint64_t size)
@@ -236,7 +236,7 @@ static enum err take_record(struct tar *tar, struct slice name, struct slice val
     if (slice_is(name, "size")) {
         tar->has_size = value.len != 0;
         if (tar->has_size && text_to_u64(value, &tar->size))
-            return refuse("a pax header has a size that is not a number", why);
+            return tar_refuse("a pax header has a size that is not a number", why);
     }
     tar->is_sparse |= says_sparse(name);
     return OK;
@@ -267,7 +267,7 @@ static enum err take_pax(struct tar *tar, uint64_t size, struct failure *why)
     enum err err = read_extended(tar, size, &rest, why);
     while (!err && rest.len)
         err = cut_record(&rest, &name, &value) ? take_record(tar, name, value, why)
-                                               : refuse("a pax header is damaged", why);
+                                               : tar_refuse("a pax header is damaged", why);
     return err;
 }
 
@@ -277,7 +277,7 @@ static enum err take_global(struct tar *tar, uint64_t size, struct failure *why)
 {
     enum err err = take_pax(tar, size, why);
     if (!err && (tar->has_name || tar->has_size || tar->is_link || tar->is_sparse))
-        return refuse("a global pax header has the name or size of a file", why);
+        return tar_refuse("a global pax header has the name or size of a file", why);
     return err;
 }
 
@@ -320,10 +320,10 @@ static enum err take_entry(struct tar *tar, char type, uint64_t size,
     if (err)
         return err;
     if (!read_number(tar->block + MODE_AT, MODE_SIZE, &mode))
-        return refuse("a header is damaged", why);
+        return tar_refuse("a header is damaged", why);
     size = tar->has_size ? tar->size : size;
     if (size > INT64_MAX)
-        return refuse("a size is too large", why);
+        return tar_refuse("a size is too large", why);
     bool is_folder = type == '5' || names_folder(tar, size);
     *entry = (struct tar_entry){ .name = tar->name,
                                  .kind = kind_of(tar, type),
@@ -354,7 +354,7 @@ static enum err read_block(struct tar *tar, bool *ended, struct failure *why)
         return OK;
     if (is_first)
         return explain(why, ERR_INVALID, "the archive is not a tar archive in gzip");
-    return refuse(got < TAR_BLOCK ? "it ends too early" : "a header is damaged", why);
+    return tar_refuse(got < TAR_BLOCK ? "it ends too early" : "a header is damaged", why);
 }
 
 static enum err next_entry(struct tar *tar, struct tar_entry *entry, bool *ended,
@@ -367,7 +367,7 @@ static enum err next_entry(struct tar *tar, struct tar_entry *entry, bool *ended
             return err;
         char type = tar->block[TYPE_AT];
         if (!read_number(tar->block + SIZE_AT, SIZE_SIZE, &size))
-            return refuse("a header is damaged", why);
+            return tar_refuse("a header is damaged", why);
         switch (type) {
         case 'L': err = take_long_name(tar, size, false, why); break;
         case 'K': err = take_long_name(tar, size, true, why); break;

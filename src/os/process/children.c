@@ -83,7 +83,7 @@ static void explain_end(struct process_end *end)
                  end->status, strsignal(end->status), because);
 }
 
-static void finish(struct child *child)
+static void child_finish(struct child *child)
 {
     struct process *process = child->process;
     struct process_end end = child->end;
@@ -107,7 +107,7 @@ static void finish(struct child *child)
 static void on_closed(struct child *child)
 {
     if (--child->handles == 0)
-        finish(child);
+        child_finish(child);
 }
 
 static void on_pipe_closed(uv_handle_t *handle)
@@ -428,14 +428,14 @@ static int spawn_launcher(struct child *child, const struct inheritance *inherit
     return uv_spawn(loop_uv(child->children->loop), &child->keeper, &options);
 }
 
-static enum err refuse(struct child *child, bool has_keeper, const char *reason,
-                       struct failure *why)
+static enum err child_refuse(struct child *child, bool has_keeper, const char *reason,
+                             struct failure *why)
 {
     enum err err = explain(why, ERR_NO_ROOM, "cannot start a child process: %s", reason);
     child->process->child = NULL;
     child->process = NULL;
     if (!child->handles) {
-        finish(child);
+        child_finish(child);
         return err;
     }
     for (int i = 0; i < PIPES; i++)
@@ -464,9 +464,9 @@ static enum err spawn(struct processes *processes, struct process *process,
     int failed = opened ? spawn_launcher(child, &inheritance) : 0;
     inheritance_close(&inheritance);
     if (!opened)
-        return refuse(child, false, strerror(failed_by), why);
+        return child_refuse(child, false, strerror(failed_by), why);
     if (failed)
-        return refuse(child, true, uv_strerror(failed), why);
+        return child_refuse(child, true, uv_strerror(failed), why);
     if (options->deadline_ms)
         loop_set_timer(children->loop, &child->deadline, children->on_deadline,
                        options->deadline_ms);

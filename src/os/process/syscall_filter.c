@@ -179,7 +179,7 @@ static void answer(struct program *program, uint32_t action)
     add(program, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action));
 }
 
-static void refuse(struct program *program, int error)
+static void syscall_filter_refuse(struct program *program, int error)
 {
     answer(program, SECCOMP_RET_ERRNO | (uint32_t)error);
 }
@@ -200,21 +200,21 @@ static void when_call(struct program *program, int call, uint8_t count)
 
 /* ---- what is refused ---- */
 
-static void begin(struct program *program)
+static void syscall_filter_begin_program(struct program *program)
 {
     load(program, offsetof(struct seccomp_data, arch));
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, machine, 1, 0));
     answer(program, SECCOMP_RET_KILL_PROCESS);
     load(program, offsetof(struct seccomp_data, nr));
     when(program, BPF_JGE, X32_FIRST);
-    refuse(program, ENOSYS);
+    syscall_filter_refuse(program, ENOSYS);
 }
 
 static void refuse_all(struct program *program, const int *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         when(program, BPF_JEQ, (uint32_t)calls[i]);
-        refuse(program, EPERM);
+        syscall_filter_refuse(program, EPERM);
     }
 }
 
@@ -225,15 +225,15 @@ static void limit_clone(struct program *program)
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                 CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
     when(program, BPF_JEQ, SYS_clone3);
-    refuse(program, ENOSYS);
+    syscall_filter_refuse(program, ENOSYS);
     when_call(program, SYS_clone, PROCESS_IS_SANITIZED ? 4 : 6);
     load_argument(program, 0);
     when(program, BPF_JSET, namespaces);
-    refuse(program, EPERM);
+    syscall_filter_refuse(program, EPERM);
     if (!PROCESS_IS_SANITIZED) {
         add(program,
             (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
-        refuse(program, EPERM);
+        syscall_filter_refuse(program, EPERM);
     }
     answer(program, SECCOMP_RET_ALLOW);
 }
@@ -247,7 +247,7 @@ static void limit_signals(struct program *program, int call)
     load_argument(program, 0);
     add(program,
         (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0));
-    refuse(program, EPERM);
+    syscall_filter_refuse(program, EPERM);
     answer(program, SECCOMP_RET_ALLOW);
 }
 
@@ -259,7 +259,7 @@ static void limit_limits(struct program *program)
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 2, 0));
     add(program,
         (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0));
-    refuse(program, EPERM);
+    syscall_filter_refuse(program, EPERM);
     answer(program, SECCOMP_RET_ALLOW);
 }
 
@@ -282,7 +282,7 @@ static void require_protocol(struct program *part, uint32_t protocol)
     answer(part, SECCOMP_RET_ALLOW);
     when(part, BPF_JEQ, protocol);
     answer(part, SECCOMP_RET_ALLOW);
-    refuse(part, EPERM);
+    syscall_filter_refuse(part, EPERM);
 }
 
 /* IPv4 and IPv6: TCP and UDP, and nothing else. */
@@ -295,7 +295,7 @@ static void require_tcp_or_udp(struct program *part)
     add(part, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, SOCKET_KIND));
     when_part(part, BPF_JEQ, SOCK_STREAM, &tcp);
     when_part(part, BPF_JEQ, SOCK_DGRAM, &udp);
-    refuse(part, EPERM);
+    syscall_filter_refuse(part, EPERM);
 }
 
 /* The families that glibc, libuv and the gateway use. glibc sorts the addresses of a name by
@@ -311,7 +311,7 @@ static void limit_sockets(struct program *program)
     when_part(&call, BPF_JEQ, AF_INET, &internet);
     when_part(&call, BPF_JEQ, AF_INET6, &internet);
     when_part(&call, BPF_JEQ, AF_NETLINK, &netlink);
-    refuse(&call, EPERM);
+    syscall_filter_refuse(&call, EPERM);
     when_part(program, BPF_JEQ, SYS_socket, &call);
 }
 
@@ -324,7 +324,7 @@ static void limit_sends(struct program *program)
         when_call(program, sends[i].call, 4);
         load_argument(program, sends[i].flags);
         when(program, BPF_JSET, MSG_FASTOPEN);
-        refuse(program, EPERM);
+        syscall_filter_refuse(program, EPERM);
         answer(program, SECCOMP_RET_ALLOW);
     }
 }
@@ -335,7 +335,7 @@ static void limit_upper_layers(struct program *program)
     struct program call = { .len = 0 }, tcp = { .len = 0 };
     load_argument(&tcp, 2);
     when(&tcp, BPF_JEQ, TCP_ULP);
-    refuse(&tcp, EPERM);
+    syscall_filter_refuse(&tcp, EPERM);
     answer(&tcp, SECCOMP_RET_ALLOW);
     load_argument(&call, 1);
     when_part(&call, BPF_JEQ, IPPROTO_TCP, &tcp);
@@ -351,7 +351,7 @@ static void refuse_values(struct program *program, int call, int argument,
     load_argument(program, argument);
     for (uint8_t i = 0; i < count; i++) {
         when(program, BPF_JEQ, values[i]);
-        refuse(program, EPERM);
+        syscall_filter_refuse(program, EPERM);
     }
     answer(program, SECCOMP_RET_ALLOW);
 }
@@ -368,7 +368,7 @@ static void limit_files(struct program *program)
 
 static void write_program(struct program *program)
 {
-    begin(program);
+    syscall_filter_begin_program(program);
     limit_sends(program);
     refuse_all(program, refused, sizeof(refused) / sizeof(refused[0]));
     if (!PROCESS_IS_SANITIZED)

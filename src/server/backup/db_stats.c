@@ -314,7 +314,7 @@ static void write_json(const struct db_stats_all *all, struct buf *out)
 
 /* ---- made and ended ---- */
 
-static void finish(struct db_stats_all *all)
+static void db_stats_finish(struct db_stats_all *all)
 {
     size_t at = 0;
     uint32_t number = 0;
@@ -348,7 +348,7 @@ enum err db_stats(const struct db_stats_options *options, struct buf *out,
         write_json(&all, out);
     else if (!err)
         write_text(&all, out);
-    finish(&all);
+    db_stats_finish(&all);
     sqlite_look_close(look);
     buf_finish(&path);
     return err;

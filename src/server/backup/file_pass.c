@@ -89,8 +89,9 @@ static enum err run(struct file_pass *pass, const volatile sig_atomic_t *stopped
     return err;
 }
 
-static enum err begin(struct file_pass *pass, const volatile sig_atomic_t *stopped,
-                      struct file_facts *facts, struct failure *why)
+static enum err file_pass_begin(struct file_pass *pass,
+                                const volatile sig_atomic_t *stopped,
+                                struct file_facts *facts, struct failure *why)
 {
     unsigned char hash[HASH_BYTES];
     pass->piece = mem_alloc(PIECE);
@@ -114,7 +115,7 @@ enum err file_pass_hash(int folder, const char *name, const volatile sig_atomic_
     struct file_pass pass = { .to = -1, .name = name };
     enum err err = open_source(folder, name, &pass.from, why);
     if (!err)
-        err = begin(&pass, stopped, facts, why);
+        err = file_pass_begin(&pass, stopped, facts, why);
     if (pass.from >= 0)
         close(pass.from);
     return err;
@@ -134,7 +135,7 @@ enum err file_pass_copy(int folder, const char *name, int to_folder, const char 
     if (!err && (pass.to = make(to_folder, to_name)) < 0)
         err = not_written(to_name, why);
     if (!err)
-        err = begin(&pass, stopped, facts, why);
+        err = file_pass_begin(&pass, stopped, facts, why);
     if (pass.to >= 0 && close(pass.to) && !err)
         err = not_written(to_name, why);
     if (pass.from >= 0)

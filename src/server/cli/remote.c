@@ -41,7 +41,7 @@ struct remote_fetch {
 
 /* ---- answers ---- */
 
-static void refuse(struct remote_call *call, const struct fetch *fetch, bool is_json)
+static void remote_refuse(struct remote_call *call, const struct fetch *fetch, bool is_json)
 {
     struct slice answer = bytes_slice(fetch->answer);
     struct bytes *error =
@@ -62,7 +62,7 @@ static void on_done(struct fetch *fetch)
     bool is_json = fetch->answer && scan_is_json(bytes_slice(fetch->answer));
     call->status = fetch->error ? 0 : fetch->status;
     if (call->status / 100 != 2)
-        refuse(call, fetch, is_json);
+        remote_refuse(call, fetch, is_json);
     else if (is_json)
         call->answer = bytes_ref(fetch->answer);
     op->done = true;

@@ -31,7 +31,7 @@ struct deploying {
     bool existing; /* nothing had to be built */
 };
 
-static bool refuse(const struct deploying *deploying, const char *text)
+static bool remote_deploy_refuse(const struct deploying *deploying, const char *text)
 {
     fprintf(deploying->session->err, "runcast: %s\n", text);
     return false;
@@ -82,7 +82,7 @@ static bool read_manifest(struct deploying *deploying)
                 folder);
     bool right = is_there && !manifest_read(buf_slice(&text), &deploying->manifest, &why);
     if (is_there && !right)
-        refuse(deploying, why.text);
+        remote_deploy_refuse(deploying, why.text);
     buf_finish(&path);
     buf_finish(&text);
     return right;
@@ -94,9 +94,9 @@ static bool pack(struct deploying *deploying)
     struct failure why = { 0 };
     deploying->bundle = open_nameless();
     if (deploying->bundle < 0)
-        return refuse(deploying, "there is no room for temporary files");
+        return remote_deploy_refuse(deploying, "there is no room for temporary files");
     if (bundle_pack(session->words.argument, deploying->bundle, &session->limits, &why))
-        return refuse(deploying, why.text);
+        return remote_deploy_refuse(deploying, why.text);
     return true;
 }
 
@@ -171,7 +171,7 @@ static bool write_form(struct deploying *deploying, struct slice fields)
                 write_all(deploying->form, buf_slice(&tail));
     buf_finish(&head);
     buf_finish(&tail);
-    return done || refuse(deploying, "there is no room for temporary files");
+    return done || remote_deploy_refuse(deploying, "there is no room for temporary files");
 }
 
 static bool offer(struct deploying *deploying)
@@ -194,7 +194,8 @@ static bool offer(struct deploying *deploying)
         deploying->url = members_text(answer, "uploadUrl");
         done = deploying->artifact && deploying->url
                    ? write_form(deploying, scan_member(answer, "uploadFields"))
-                   : refuse(deploying, "the gateway does not say where to upload to");
+                   : remote_deploy_refuse(deploying,
+                                          "the gateway does not say where to upload to");
     }
     remote_call_finish(&call);
     buf_finish(&body);
@@ -255,7 +256,7 @@ static bool initialize(struct deploying *deploying)
         outcome = members_text(bytes_slice(call.answer), "outcome");
         done = deploying->id && deploying->version;
         if (!done)
-            refuse(deploying, "the gateway does not say what was deployed");
+            remote_deploy_refuse(deploying, "the gateway does not say what was deployed");
     }
     deploying->existing = outcome && slice_is(bytes_slice(outcome), "existing");
     bytes_unref(outcome);

@@ -94,8 +94,8 @@ static bool read_listener(struct slice word, struct config_listener *listener)
     return read_port(word, listener);
 }
 
-static enum err refuse(const struct config *config, enum config_setting which,
-                       struct slice word, struct failure *why)
+static enum err config_listen_refuse(const struct config *config, enum config_setting which,
+                                     struct slice word, struct failure *why)
 {
     return explain(why, ERR_INVALID,
                    "%s: %s cannot be '%.*s': it is an address and a port like "
@@ -151,7 +151,7 @@ enum err config_listeners(const struct config *config,
             return explain(why, ERR_INVALID, "%s: listen has more than %d addresses",
                            config->origins[SETTING_listen], CONFIG_LISTENERS_MAX);
         if (!read_listener(word, &listeners[*count]))
-            return refuse(config, SETTING_listen, word, why);
+            return config_listen_refuse(config, SETTING_listen, word, why);
         if (is_among(listeners, *count, &listeners[*count]))
             return refuse_twice(config, SETTING_listen, word, why);
         ++*count;
@@ -226,7 +226,7 @@ static enum err read_own(const struct config *config, enum config_setting which,
     if (word.len)
         return read_listener(word, listener) && !listener->proxied && !listener->secure
                    ? OK
-                   : refuse(config, which, word, why);
+                   : config_listen_refuse(config, which, word, why);
     *listener = (struct config_listener){ 0 };
     int len = snprintf(listener->path, sizeof(listener->path), "%s/metrics.sock", folder);
     if (len >= (int)sizeof(listener->path))

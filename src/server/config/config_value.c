@@ -162,8 +162,8 @@ void config_describe_value(const struct setting *setting, struct buf *out)
     }
 }
 
-static enum err refuse(const struct setting *setting, const char *value, const char *origin,
-                       struct failure *why)
+static enum err config_value_refuse(const struct setting *setting, const char *value,
+                                    const char *origin, struct failure *why)
 {
     struct buf right = { 0 };
     config_describe_value(setting, &right);
@@ -190,7 +190,7 @@ enum err config_set(struct config *config, enum config_setting which, const char
     default: read = read_number(setting, slice_trim(slice_of(value)), field);
     }
     if (!read)
-        return refuse(setting, value, origin, why);
+        return config_value_refuse(setting, value, origin, why);
     free(config->origins[which]);
     config->origins[which] = mem_text(slice_of(origin));
     return OK;

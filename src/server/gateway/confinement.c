@@ -175,7 +175,7 @@ static enum err allow_all(struct confinement *all, const struct config *config,
     return refused ? refused : allow_listeners(all, config, why);
 }
 
-static void finish(struct confinement *all)
+static void confinement_finish(struct confinement *all)
 {
     for (size_t i = 0; i < all->path_count; i++)
         free((char *)all->paths[i].path);
@@ -210,7 +210,8 @@ static void tell(const struct sandbox *sandbox)
                  "threads", log_number(sandbox->threads_outside), NULL);
 }
 
-static enum err begin(const struct config *config, char **environment, struct failure *why)
+static enum err confinement_begin_sandbox(const struct config *config, char **environment,
+                                          struct failure *why)
 {
     struct confinement all = { 0 };
     struct sandbox sandbox;
@@ -224,7 +225,7 @@ static enum err begin(const struct config *config, char **environment, struct fa
                                        .abstract_sockets = tells_abstract_socket() };
     if (!refused)
         refused = sandbox_begin(&options, &sandbox, why);
-    finish(&all);
+    confinement_finish(&all);
     if (!refused)
         tell(&sandbox);
     return refused;
@@ -239,7 +240,7 @@ enum err confinement_begin(const struct config *config, char **environment,
     enum err refused = gateway_check(config, why);
     if (!refused)
         refused = gateway_directory_open(config->data, true, why);
-    if (refused || !(refused = begin(config, environment, &reason)))
+    if (refused || !(refused = confinement_begin_sandbox(config, environment, &reason)))
         return refused;
     return explain(why, refused,
                    "the gateway cannot be confined (%.200s): --sandbox off starts it "

@@ -16,7 +16,7 @@
 
 static void scan_next(struct remains *remains);
 
-static void finish(struct remains *remains)
+static void remains_finish(struct remains *remains)
 {
     remains->done(remains);
 }
@@ -38,7 +38,7 @@ static void on_forgotten(struct document_write *write, enum err status)
     struct remains *remains = container_of(write, struct remains, write);
     if (!status)
         accounts_forget(remains->account);
-    finish(remains);
+    remains_finish(remains);
 }
 
 static void forget_account(struct remains *remains)
@@ -46,7 +46,7 @@ static void forget_account(struct remains *remains)
     struct account *account = remains->account;
     if (account->project->deleted_at) {
         account->emptied = true;
-        finish(remains);
+        remains_finish(remains);
         return;
     }
     remains->changes[0] = removal(ENV_INSTALLATION, DOC_ENVIRONMENT,
@@ -62,7 +62,7 @@ static void on_removed(struct document_write *write, enum err status)
 {
     struct remains *remains = container_of(write, struct remains, write);
     if (status || remains->stopping)
-        finish(remains);
+        remains_finish(remains);
     else
         scan_next(remains);
 }
@@ -81,7 +81,7 @@ static void on_scanned(struct store_scan *scan, enum store_status status)
     free(scan->documents);
     remains->write = (struct document_write){ 0 };
     if (!goes_on) {
-        finish(remains);
+        remains_finish(remains);
     } else if (scan->count) {
         documents_write_begin(remains->engine, remains->changes, scan->count,
                               &remains->write, on_removed);
@@ -116,7 +116,7 @@ static void on_walked(struct store_walk *walk, enum store_status status)
         run_finish(&walk->runs[i]);
     free(walk->runs);
     if (status || count || remains->stopping)
-        finish(remains);
+        remains_finish(remains);
     else
         scan_next(remains);
 }

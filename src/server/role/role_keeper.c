@@ -68,7 +68,7 @@ static int spawn(const struct role_keeper_options *options, pid_t *pid)
     return failed;
 }
 
-static void begin(struct role_keeper *keeper)
+static void role_keeper_begin(struct role_keeper *keeper)
 {
     pid_t pid = 0;
     int failed = spawn(keeper->options, &pid);
@@ -150,7 +150,7 @@ static bool look(struct role_keeper *keeper)
         return look_for_end(keeper);
     if (!keeper->child && now_ms() >= keeper->begin_at &&
         !site_holder(keeper->options->folder))
-        begin(keeper);
+        role_keeper_begin(keeper);
     return true;
 }
 

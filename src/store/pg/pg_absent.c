@@ -3,7 +3,7 @@
 #include "store/pg/pg_reach.h"
 #include "store/pg/pg_store.h"
 
-static enum err refuse(struct failure *why)
+static enum err pg_absent_refuse(struct failure *why)
 {
     return explain(why, ERR_INVALID,
                    "this runcast was built without PostgreSQL: build it with libpq "
@@ -14,7 +14,7 @@ enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failur
 {
     (void)database;
     (void)reach;
-    return refuse(why);
+    return pg_absent_refuse(why);
 }
 
 void pg_reach_finish(struct pg_reach *reach)
@@ -28,7 +28,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     (void)loop;
     (void)options;
     (void)store;
-    return refuse(why);
+    return pg_absent_refuse(why);
 }
 
 enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
@@ -40,5 +40,5 @@ enum err pg_copy(const struct pg_options *options, struct sqlite_look *look,
     (void)files;
     (void)stopped;
     (void)copied;
-    return refuse(why);
+    return pg_absent_refuse(why);
 }

@@ -36,7 +36,8 @@ static void maybe_closing(struct pg_files *files);
 
 /* ---- what is done ---- */
 
-static void finish(struct pg_files *files, struct store_file *req, enum store_status status)
+static void pg_files_finish_request(struct pg_files *files, struct store_file *req,
+                                    enum store_status status)
 {
     struct store *store = files->store;
     list_remove(&req->link);
@@ -52,7 +53,8 @@ static void finish_all(struct pg_files *files, enum store_status status)
     list_init(&failed);
     list_move_all(&failed, &files->waiting);
     while (!list_empty(&failed))
-        finish(files, container_of(failed.next, struct store_file, link), status);
+        pg_files_finish_request(files, container_of(failed.next, struct store_file, link),
+                                status);
 }
 
 /* ---- answers ---- */
@@ -135,7 +137,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
     PQclear(answer);
     if (is_done) {
         uv_timer_stop(&files->patience);
-        finish(files, req, status);
+        pg_files_finish_request(files, req, status);
     }
     go_on(files);
     maybe_closing(files);
@@ -304,7 +306,7 @@ static void maybe_closing(struct pg_files *files)
 
 /* ---- beginning and end ---- */
 
-static void begin(struct pg_files *files)
+static void pg_files_begin(struct pg_files *files)
 {
     if (files->begun)
         return;
@@ -328,7 +330,7 @@ void pg_files_start(struct pg_files *files, uv_loop_t *loop,
 
 void pg_files_ask(struct pg_files *files, struct store_file *req)
 {
-    begin(files);
+    pg_files_begin(files);
     list_append(&files->waiting, &req->link);
     if (first_of(files) == req)
         go_on(files);

@@ -212,7 +212,7 @@ static void keep_memory(struct pg_read *read)
     page_finish(&read->page);
 }
 
-static void finish(struct pg_read *read)
+static void pg_read_finish(struct pg_read *read)
 {
     struct pg_readers *readers = read->readers;
     list_remove(&read->link);
@@ -224,7 +224,7 @@ static void finish(struct pg_read *read)
 
 static void after_decode(struct work *work)
 {
-    finish(container_of(work, struct pg_read, work));
+    pg_read_finish(container_of(work, struct pg_read, work));
 }
 
 /* Nothing was found. */
@@ -237,7 +237,7 @@ static void finish_without(struct pg_read *read, enum store_status status)
     else if (read->kind == READ_SCAN)
         read->req.scan->documents = NULL, read->req.scan->count = 0;
     *status_of(read) = status;
-    finish(read);
+    pg_read_finish(read);
 }
 
 /* ---- who is next ---- */
@@ -540,7 +540,7 @@ static bool goes_on(struct pg_readers *readers, struct pg_read *read)
     return true;
 }
 
-static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
+static void pg_read_begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
 {
     assert(!readers->stopped_fn);
     struct pg_read *own = mem_new(struct pg_read);
@@ -563,37 +563,42 @@ static void begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
 
 void pg_readers_load(struct pg_readers *readers, struct store_load *req)
 {
-    begin(readers, req->env, (struct pg_read){ .kind = READ_LOAD, .req.load = req });
+    pg_read_begin(readers, req->env,
+                  (struct pg_read){ .kind = READ_LOAD, .req.load = req });
 }
 
 void pg_readers_piece(struct pg_readers *readers, struct store_piece *req)
 {
-    begin(readers, req->env, (struct pg_read){ .kind = READ_PIECE, .req.piece = req });
+    pg_read_begin(readers, req->env,
+                  (struct pg_read){ .kind = READ_PIECE, .req.piece = req });
 }
 
 void pg_readers_list(struct pg_readers *readers, struct store_list *req)
 {
-    begin(readers, req->env,
-          (struct pg_read){ .kind = READ_LIST,
-                            .req.list = req,
-                            .waiter.slow = !read_line_is_narrow(&req->filter) });
+    pg_read_begin(readers, req->env,
+                  (struct pg_read){ .kind = READ_LIST,
+                                    .req.list = req,
+                                    .waiter.slow = !read_line_is_narrow(&req->filter) });
 }
 
 void pg_readers_count(struct pg_readers *readers, struct store_count *req)
 {
-    begin(readers, req->env,
-          (struct pg_read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
+    pg_read_begin(
+        readers, req->env,
+        (struct pg_read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
 }
 
 void pg_readers_walk(struct pg_readers *readers, struct store_walk *req)
 {
-    begin(readers, req->env,
-          (struct pg_read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
+    pg_read_begin(
+        readers, req->env,
+        (struct pg_read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
 }
 
 void pg_readers_scan(struct pg_readers *readers, struct store_scan *req)
 {
-    begin(readers, req->env, (struct pg_read){ .kind = READ_SCAN, .req.scan = req });
+    pg_read_begin(readers, req->env,
+                  (struct pg_read){ .kind = READ_SCAN, .req.scan = req });
 }
 
 /* ---- beginning and end ---- */

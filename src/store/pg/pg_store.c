@@ -175,8 +175,8 @@ static const struct store_ops pg_ops = {
 /* ---- opening ---- */
 
 /* With the connection that the store begins with. The types are there when the schema is. */
-static enum err begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
-                      struct failure *why)
+static enum err pg_store_begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
+                               struct failure *why)
 {
     if (pg_schema_prepare(conn, &pg->options, hello, pg->store.epoch, why) ||
         pg_lead_join(&pg->lead, conn, &pg->options, why) ||
@@ -206,7 +206,7 @@ enum err pg_store_open(struct uv_loop_s *loop, const struct pg_options *options,
     PGconn *conn = pg_connect(&pg->options, &hello, why);
     if (!conn)
         goto fail;
-    if (begin(pg, conn, &hello, why) ||
+    if (pg_store_begin(pg, conn, &hello, why) ||
         pg_writers_start(&pg->writers, loop, conn, &hello, why))
         goto fail_conn;
     pg_readers_start(&pg->readers, loop);

@@ -89,7 +89,8 @@ static enum store_status outcome(struct sqlite_apply *apply, int code)
     return sqlite_apply_outcome(apply, code);
 }
 
-static enum store_status finish(struct sqlite_apply *apply, sqlite3_stmt *stmt)
+static enum store_status sqlite_apply_finish_statement(struct sqlite_apply *apply,
+                                                       sqlite3_stmt *stmt)
 {
     return outcome(apply, sqlite_db_finish(apply->db, stmt));
 }
@@ -198,7 +199,7 @@ static void put_stored(struct sqlite_apply *apply)
         sqlite3_stmt *stmt = statement(apply, SQL_PUT_STORED);
         sqlite3_bind_int64(stmt, 1, apply->growths.entries[i].env);
         sqlite3_bind_int64(stmt, 2, apply->growths.entries[i].bytes);
-        finish(apply, stmt);
+        sqlite_apply_finish_statement(apply, stmt);
     }
 }
 
@@ -214,7 +215,7 @@ void sqlite_apply_counters(struct sqlite_apply *apply)
             sqlite_bind_text(stmt, 2, counter_task(counter));
         sqlite3_bind_int64(stmt, 3, (int64_t)counter->last);
         if (!counter->of_task || counter->last)
-            finish(apply, stmt);
+            sqlite_apply_finish_statement(apply, stmt);
         list_remove(link);
     }
     if (apply->counters.count > COUNTERS_KEPT)
@@ -238,7 +239,7 @@ static enum store_status release_claim(struct sqlite_apply *apply,
 {
     sqlite3_stmt *stmt = claim_statement(apply, SQL_RELEASE_CLAIM, claim);
     sqlite_bind_text(stmt, 4, slice_of(claim->owner));
-    enum store_status status = finish(apply, stmt);
+    enum store_status status = sqlite_apply_finish_statement(apply, stmt);
     if (!status && !nothing_changed(apply))
         grow(apply, claim->env, -stored_claim_bytes(bytes_slice(claim->key).len));
     return status;
@@ -268,7 +269,7 @@ static enum store_status put_claim(struct sqlite_apply *apply, const struct clai
         sqlite_bind_text(stmt, 6, slice_of(claim->instead_of));
         sqlite3_bind_int64(stmt, 7, now_ms);
     }
-    return finish(apply, stmt);
+    return sqlite_apply_finish_statement(apply, stmt);
 }
 
 static enum store_status take_claim(struct sqlite_apply *apply, struct claim *claim,
@@ -321,7 +322,7 @@ enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct cha
     while (!status && run_tags_next(&tags, &tag)) {
         sqlite3_stmt *stmt = run_statement(apply, which, change);
         sqlite_bind_text(stmt, 3, tag);
-        status = finish(apply, stmt);
+        status = sqlite_apply_finish_statement(apply, stmt);
     }
     return status;
 }
@@ -351,7 +352,7 @@ static enum store_status rewrite_tags(struct sqlite_apply *apply,
         stmt = run_statement(apply, SQL_PUT_TAGS, change);
         sqlite_bind_text(stmt, 3, tags);
         if (!status)
-            status = finish(apply, stmt);
+            status = sqlite_apply_finish_statement(apply, stmt);
         grow(apply, change->env, 2 * ((int64_t)tags.len - (int64_t)bytes_slice(old).len));
     }
     bytes_unref(old);
@@ -380,7 +381,7 @@ static enum store_status put_packet(struct sqlite_apply *apply, const struct cha
         sqlite_bind_text(stmt, 4, bytes_slice(run_rare(run)->output_type));
         sqlite_bind_blob(stmt, 5, run->error);
     }
-    return finish(apply, stmt);
+    return sqlite_apply_finish_statement(apply, stmt);
 }
 
 /* A new run's absent packets need no row. */
@@ -446,7 +447,7 @@ static enum store_status write_run(struct sqlite_apply *apply, const struct chan
     else if (stmt)
         sqlite_rows_bind_update(stmt, change);
 
-    status = finish(apply, stmt);
+    status = sqlite_apply_finish_statement(apply, stmt);
     if (!status && nothing_changed(apply))
         return STORE_LOST;
     if (!status && is_new)
@@ -480,7 +481,7 @@ static enum store_status write_document(struct sqlite_apply *apply,
         sqlite3_bind_int64(stmt, 8, now_ms);
         sqlite3_bind_int64(stmt, 9, document->stale_at);
     }
-    status = finish(apply, stmt);
+    status = sqlite_apply_finish_statement(apply, stmt);
     return !status && nothing_changed(apply) ? STORE_LOST : status;
 }
 

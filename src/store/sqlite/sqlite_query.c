@@ -65,7 +65,8 @@ static sqlite3_stmt *prepare(struct sqlite_query *query, struct sqlite_db *db)
     return stmt;
 }
 
-static enum store_status finish(struct sqlite_db *db, sqlite3_stmt *stmt, int code)
+static enum store_status sqlite_query_finalize(struct sqlite_db *db, sqlite3_stmt *stmt,
+                                               int code)
 {
     if (!stmt)
         return sqlite_status(sqlite3_extended_errcode(db->handle));
@@ -89,7 +90,7 @@ enum store_status sqlite_query_collect(struct sqlite_query *query, struct sqlite
     int code = SQLITE_OK;
     while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW)
         add_id(ids, sqlite3_column_text(stmt, 0));
-    return finish(db, stmt, code);
+    return sqlite_query_finalize(db, stmt, code);
 }
 
 enum store_status sqlite_query_ask(struct sqlite_query *query, struct sqlite_db *db,
@@ -99,7 +100,7 @@ enum store_status sqlite_query_ask(struct sqlite_query *query, struct sqlite_db 
     int code = stmt ? sqlite3_step(stmt) : SQLITE_OK;
     if (code == SQLITE_ROW)
         *number = sqlite3_column_int64(stmt, 0);
-    return finish(db, stmt, code);
+    return sqlite_query_finalize(db, stmt, code);
 }
 
 enum store_status sqlite_query_tally(struct sqlite_query *query, struct sqlite_db *db,
@@ -112,7 +113,7 @@ enum store_status sqlite_query_tally(struct sqlite_query *query, struct sqlite_d
         if (which < size)
             counts[which] += (uint64_t)sqlite3_column_int64(stmt, 1);
     }
-    return finish(db, stmt, code);
+    return sqlite_query_finalize(db, stmt, code);
 }
 
 void sqlite_ids_finish(struct sqlite_ids *ids)

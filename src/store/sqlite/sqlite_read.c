@@ -370,7 +370,8 @@ static uint64_t owner_of(const struct sqlite_readers *readers, uint32_t env)
     return store->share_of ? store->share_of(store->stored_owner, env) : env;
 }
 
-static void begin(struct sqlite_readers *readers, uint32_t env, struct read read)
+static void sqlite_read_begin(struct sqlite_readers *readers, uint32_t env,
+                              struct read read)
 {
     assert(!readers->stopped_fn);
     struct read *own = mem_new(struct read);
@@ -386,38 +387,43 @@ static void begin(struct sqlite_readers *readers, uint32_t env, struct read read
 
 void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req)
 {
-    begin(readers, req->env, (struct read){ .kind = READ_LOAD, .req.load = req });
+    sqlite_read_begin(readers, req->env,
+                      (struct read){ .kind = READ_LOAD, .req.load = req });
 }
 
 void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req)
 {
-    begin(readers, req->env, (struct read){ .kind = READ_PIECE, .req.piece = req });
+    sqlite_read_begin(readers, req->env,
+                      (struct read){ .kind = READ_PIECE, .req.piece = req });
 }
 
 void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
 {
-    begin(readers, req->env,
-          (struct read){ .kind = READ_LIST,
-                         .req.list = req,
-                         .waiter.slow = !read_line_is_narrow(&req->filter) });
+    sqlite_read_begin(readers, req->env,
+                      (struct read){ .kind = READ_LIST,
+                                     .req.list = req,
+                                     .waiter.slow = !read_line_is_narrow(&req->filter) });
 }
 
 /* A count looks at every run that it counts. */
 void sqlite_readers_count(struct sqlite_readers *readers, struct store_count *req)
 {
-    begin(readers, req->env,
-          (struct read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
+    sqlite_read_begin(
+        readers, req->env,
+        (struct read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
 }
 
 void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req)
 {
-    begin(readers, req->env,
-          (struct read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
+    sqlite_read_begin(
+        readers, req->env,
+        (struct read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
 }
 
 void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req)
 {
-    begin(readers, req->env, (struct read){ .kind = READ_SCAN, .req.scan = req });
+    sqlite_read_begin(readers, req->env,
+                      (struct read){ .kind = READ_SCAN, .req.scan = req });
 }
 
 enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store *store,

@@ -48,7 +48,7 @@ static void note_trouble(struct sqlite_writer *writer, int code)
     uv_mutex_unlock(&writer->lock);
 }
 
-static int begin(struct sqlite_writer *writer)
+static int sqlite_writer_begin(struct sqlite_writer *writer)
 {
     writer->apply.trouble = SQLITE_OK;
     return sqlite_db_run(&writer->db, SQL_BEGIN);
@@ -94,7 +94,7 @@ static int begin_anew(struct sqlite_writer *writer, struct list *group, struct l
     sqlite_apply_forget(&writer->apply);
     keep_apart(writer, GROUPS_APART);
     if (!code)
-        code = begin(writer);
+        code = sqlite_writer_begin(writer);
     for (struct list *link = group->next; link != last && !code; link = link->next) {
         struct store_commit *req = container_of(link, struct store_commit, link);
         if (req->status == STORE_OK)
@@ -106,7 +106,7 @@ static int begin_anew(struct sqlite_writer *writer, struct list *group, struct l
 static enum store_status write_group(struct sqlite_writer *writer, struct list *group)
 {
     int64_t now_ms = 0;
-    int code = begin(writer);
+    int code = sqlite_writer_begin(writer);
     keep_apart(writer, writer->apart_left - (writer->apart_left > 0));
     list_each (link, group) {
         struct store_commit *req = container_of(link, struct store_commit, link);
@@ -133,7 +133,7 @@ static enum store_status write_group(struct sqlite_writer *writer, struct list *
 
 static enum store_status write_purge(struct sqlite_writer *writer, struct store_purge *req)
 {
-    int code = begin(writer);
+    int code = sqlite_writer_begin(writer);
     if (!code)
         sqlite_apply_purge(&writer->apply, req);
     if (!code && !writer->apply.trouble)

@@ -30,7 +30,7 @@ void kept_controllers_answer_connect(struct kept_controllers *kept, struct excha
     buf_finish(&body);
 }
 
-static void refuse(struct exchange *x)
+static void kept_controllers_refuse(struct exchange *x)
 {
     reply(x, 404, SLICE("{\"error\":\"There is no other run\"}"));
 }
@@ -40,7 +40,7 @@ static void end_poll(struct runner *runner)
     struct exchange *x = runner->waiter;
     runner->waiter = NULL;
     if (x)
-        refuse(x);
+        kept_controllers_refuse(x);
 }
 
 static unsigned count(const struct kept_controllers *kept)
@@ -58,7 +58,7 @@ void kept_controllers_hold(struct kept_controllers *kept, struct exchange *x,
     bool may =
         kept->most && !kept->shared->draining && (runner->idle || count(kept) < kept->most);
     if (!may || runner->waiter || !runner_rest(runner)) {
-        refuse(x);
+        kept_controllers_refuse(x);
         return;
     }
     runner->waiter = x;

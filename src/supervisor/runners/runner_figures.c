@@ -9,7 +9,7 @@ static const char *const causes[RUNNER_CAUSES] = {
     [RUNNER_CAUSE_KILLED] = "killed", [RUNNER_CAUSE_NOT_STARTED] = "not_started",
 };
 
-static void refuse(struct exchange *x, int status, struct slice text)
+static void runner_figures_refuse(struct exchange *x, int status, struct slice text)
 {
     http_reply(x, status, SLICE("content-type: text/plain; charset=utf-8\r\n"), text);
 }
@@ -19,9 +19,10 @@ bool runner_figures_are_asked_for(struct exchange *x)
     bool asked = x->method == HTTP_GET_ && slice_is(x->path, "/metrics");
     bool by_address = address_is_of_host(http_header(x, "host"));
     if (!asked)
-        refuse(x, 404, SLICE("There is nothing but /metrics\n"));
+        runner_figures_refuse(x, 404, SLICE("There is nothing but /metrics\n"));
     else if (!by_address)
-        refuse(x, 403, SLICE("Metrics are asked for by an address or localhost as Host\n"));
+        runner_figures_refuse(
+            x, 403, SLICE("Metrics are asked for by an address or localhost as Host\n"));
     return asked && by_address;
 }
 

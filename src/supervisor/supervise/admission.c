@@ -25,8 +25,8 @@ struct admission {
     uint32_t kind;
 };
 
-static void begin(struct admission *admission, struct run_message *message,
-                  const struct machine_place *place)
+static void admission_begin(struct admission *admission, struct run_message *message,
+                            const struct machine_place *place)
 {
     if (!workload_hand_over(admission->workload, message, place))
         runner_begin(admission->shared, message, place);
@@ -39,9 +39,9 @@ static bool take_place(struct admission *admission, struct run_message *message,
     case PLACE_ALONE:
         log_warn("a run is larger than the whole room: it executes alone", "run",
                  message->run, NULL);
-        begin(admission, message, place);
+        admission_begin(admission, message, place);
         return true;
-    case PLACE_TAKEN: begin(admission, message, place); return true;
+    case PLACE_TAKEN: admission_begin(admission, message, place); return true;
     case PLACE_NEVER:
         runner_refuse(admission->shared, message,
                       "its machine is larger than the whole room of this supervise role");

@@ -72,8 +72,8 @@ static const char *reason_of(const struct upward_call *call)
                                  : "it refuses the call";
 }
 
-static bool begin(struct dequeuing *dequeuing, const char *path, struct buf *body,
-                  upward_done_fn *done)
+static bool dequeuing_begin(struct dequeuing *dequeuing, const char *path, struct buf *body,
+                            upward_done_fn *done)
 {
     struct failure why = { 0 };
     struct upward_call *call = &dequeuing->call;
@@ -133,7 +133,7 @@ static void ask(struct dequeuing *dequeuing)
     buf_add_char(&body, '}');
     dequeuing->asked_ms = loop_now_ms(dequeuing->loop);
     dequeuing->told_room = dequeuing->events->room(dequeuing->owner);
-    dequeuing->holds = begin(dequeuing, "/dequeue", &body, on_dequeued);
+    dequeuing->holds = dequeuing_begin(dequeuing, "/dequeue", &body, on_dequeued);
     buf_finish(&body);
 }
 
@@ -157,7 +157,7 @@ static void connect_now(struct dequeuing *dequeuing)
 {
     struct buf body = { 0 };
     buf_add_text(&body, "{\"metadata\":{}}");
-    begin(dequeuing, "/connect", &body, on_connected);
+    dequeuing_begin(dequeuing, "/connect", &body, on_connected);
     buf_finish(&body);
 }
 

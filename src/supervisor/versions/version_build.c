@@ -592,7 +592,7 @@ static bool index_tasks(struct version_build *build)
 
 /* ---- the chain ---- */
 
-static void finish(struct version_build *build)
+static void version_build_finish(struct version_build *build)
 {
     bool stopped = is_stopped(build) && !build->placed;
     struct version_outcome outcome = {
@@ -625,7 +625,7 @@ static void on_worked(struct work *work)
 {
     struct version_build *build = container_of(work, struct version_build, work);
     if (build->step == CLEAN) {
-        finish(build);
+        version_build_finish(build);
         return;
     }
     if (!build->status && build->step == JUDGE)

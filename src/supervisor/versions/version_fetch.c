@@ -60,7 +60,8 @@ static void close_file(struct version_fetch *fetch)
     fetch->file = -1;
 }
 
-static void finish(struct version_fetch *fetch, enum err status, const char *reason)
+static void version_fetch_finish(struct version_fetch *fetch, enum err status,
+                                 const char *reason)
 {
     struct failure why = { 0 };
     if (fetch->stopped && status)
@@ -95,7 +96,7 @@ static void on_made(void *owner, const struct version_outcome *outcome)
     if (!outcome->ok)
         log_warn("a version cannot be made here", "deployment", fetch->job.deployment,
                  "reason", outcome->message, "output", log_slice(outcome->errors), NULL);
-    finish(fetch, outcome->ok ? OK : ERR_RULE, outcome->message);
+    version_fetch_finish(fetch, outcome->ok ? OK : ERR_RULE, outcome->message);
 }
 
 static enum err find_program(void *owner, struct slice runtime, char **program,
@@ -126,7 +127,7 @@ static void make(struct version_fetch *fetch)
     if (tenants_find(options->tenants, slice_of(fetch->job.organization), &user, &why) ||
         site_make_scratch(options->site, fetch->scratch_name, user, &fetch->scratch,
                           &why)) {
-        finish(fetch, ERR_RULE, why.text);
+        version_fetch_finish(fetch, ERR_RULE, why.text);
         return;
     }
     struct version_build_task task = { .job = &fetch->job,
@@ -149,7 +150,7 @@ static void on_cleared(struct work *work)
 {
     struct version_fetch *fetch = container_of(work, struct version_fetch, clearing);
     if (fetch->stopped)
-        finish(fetch, ERR_DRAINING, "");
+        version_fetch_finish(fetch, ERR_DRAINING, "");
     else
         make(fetch);
 }
@@ -189,7 +190,7 @@ static void on_answered(struct upward_call *call)
     if (!is_answered(fetch))
         return;
     if (fetch->stopped || call->status != 200) {
-        finish(fetch, ERR_UNREACHABLE, reason_of(call));
+        version_fetch_finish(fetch, ERR_UNREACHABLE, reason_of(call));
     } else if (fetch->state == FETCH_ARCHIVE) {
         fetch->state = FETCH_INDEX;
         ask(fetch);
@@ -211,7 +212,7 @@ static void ask(struct version_fetch *fetch)
         fetch->file =
             open(fetch->archive, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (loads && fetch->file < 0) {
-        finish(fetch, ERR_RULE, "this version cannot be written here");
+        version_fetch_finish(fetch, ERR_RULE, "this version cannot be written here");
         return;
     }
     buf_print(&path, "/deployments/%s/%s", fetch->job.deployment,
@@ -226,7 +227,7 @@ static void ask(struct version_fetch *fetch)
     fetch->calls = upward_begin(fetch->options.upward, &fetch->call, &why) == OK;
     buf_finish(&path);
     if (!fetch->calls)
-        finish(fetch, ERR_UNREACHABLE, why.text);
+        version_fetch_finish(fetch, ERR_UNREACHABLE, why.text);
 }
 
 static void on_time(struct timer *timer)
@@ -297,7 +298,7 @@ void version_fetch_stop(struct version_fetch *fetch)
     else if (fetch->build)
         version_build_cancel(fetch->build);
     else if (fetch->timer.place)
-        finish(fetch, ERR_DRAINING, "");
+        version_fetch_finish(fetch, ERR_DRAINING, "");
 }
 
 void version_fetch_destroy(struct version_fetch *fetch)
