@@ -5,15 +5,15 @@
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
     libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
-    zlib1g-dev liburing-dev ca-certificates tzdata)
+    zlib1g-dev liburing-dev python3 ca-certificates tzdata)
 
-test_packages=(clang codespell libcmocka-dev curl python3 python3-websockets chromium openssl
+test_packages=(clang codespell libcmocka-dev curl python3-websockets chromium openssl
     nginx haproxy caddy prometheus sqlite3 postgresql pgbouncer locales systemd scdoc man-db mandoc bash-completion zsh
     fish debhelper)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
 # What deploy/release.sh takes beside those that build.
-release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip python3 scdoc)
+release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip scdoc)
 # What deploy/container/build.sh takes beside those that build.
 container_packages=(buildah tzdata ca-certificates)
 

@@ -1,5 +1,5 @@
-/* account_command.c - one function a command: it reads its words and drafts; what it made
- * is printed when it is written. */
+/* account_command.c - commands on organizations, projects, users and keys, and how each of them is
+ * carried out. */
 #include "accounts/command_words.h"
 
 #include <ctype.h>
@@ -50,11 +50,11 @@ static enum err find_organization(struct account_command *command)
 
 /* ---- organizations ---- */
 
-static enum err create_organization(struct account_command *command, struct draft *draft)
+enum err command_create_organization(struct account_command *command, struct draft *draft)
 {
     char slug[ACCOUNT_NAME_MAX + 1], id[ID_MAX];
     const char *given = command_option(command, "--slug");
-    command->name = command_argument(command);
+    command->name = command->said.argument;
     if (!command_is_name(command->name) || (given && !command_is_name(given)))
         return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
@@ -70,7 +70,7 @@ static enum err create_organization(struct account_command *command, struct draf
     return OK;
 }
 
-static enum err list_organizations(struct account_command *command, struct draft *draft)
+enum err command_list_organizations(struct account_command *command, struct draft *draft)
 {
     (void)draft;
     const struct list *all = accounts_organizations(command->accounts);
@@ -83,14 +83,14 @@ static enum err list_organizations(struct account_command *command, struct draft
 
 /* ---- projects ---- */
 
-static enum err create_project(struct account_command *command, struct draft *draft)
+enum err command_create_project(struct account_command *command, struct draft *draft)
 {
     uint32_t number = accounts_free_number(command->accounts);
     enum err refused = find_organization(command);
     if (refused)
         return refused;
     const char *ref = command_option(command, "--ref");
-    command->name = command_argument(command);
+    command->name = command->said.argument;
     if (!command_is_name(command->name))
         return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
@@ -114,7 +114,7 @@ static enum err create_project(struct account_command *command, struct draft *dr
     return OK;
 }
 
-static enum err list_projects(struct account_command *command, struct draft *draft)
+enum err command_list_projects(struct account_command *command, struct draft *draft)
 {
     (void)draft;
     const struct list *all = accounts_projects(command->accounts);
@@ -128,14 +128,14 @@ static enum err list_projects(struct account_command *command, struct draft *dra
 
 /* ---- users ---- */
 
-static enum err create_user(struct account_command *command, struct draft *draft)
+enum err command_create_user(struct account_command *command, struct draft *draft)
 {
     char id[ID_MAX];
     enum err refused = find_organization(command);
     if (refused)
         return refused;
     const char *email = command_option(command, "--email");
-    command->name = command_argument(command);
+    command->name = command->said.argument;
     if (!command_is_name(command->name))
         return command_misuse(command,
                               "a name has 1 to 100 bytes and no control characters");
@@ -153,7 +153,7 @@ static enum err create_user(struct account_command *command, struct draft *draft
     return OK;
 }
 
-static enum err list_users(struct account_command *command, struct draft *draft)
+enum err command_list_users(struct account_command *command, struct draft *draft)
 {
     (void)draft;
     const struct list *all = accounts_users(command->accounts);
@@ -167,37 +167,25 @@ static enum err list_users(struct account_command *command, struct draft *draft)
 
 /* ---- keys ---- */
 
-/* Prints the keys of a project; NULL: of all. */
-static void print_keys(struct account_command *command, const struct project *project)
+enum err command_list_keys(struct account_command *command, struct draft *draft)
 {
+    const char *ref = command_option(command, "--project");
+    const struct project *project =
+        ref ? accounts_project(command->accounts, slice_of(ref)) : NULL;
+    (void)draft;
+    if (ref && !project)
+        return command_refuse(command,
+                              "there is no such project; runcast project list shows "
+                              "them");
     for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
         if (!a->parent && !a->archived && (!project || a->project == project))
             fprintf(command->out, "%-8s %s  %s\n", environment_path_slug(a->type),
                     a->project->ref, a->secret_key);
-}
-
-static enum err list_keys(struct account_command *command, struct draft *draft)
-{
-    (void)draft;
-    print_keys(command, NULL);
-    return OK;
-}
-
-static enum err list_keys_of_project(struct account_command *command, struct draft *draft)
-{
-    (void)draft;
-    const struct project *project =
-        accounts_project(command->accounts, slice_of(command->words[2]));
-    if (!project)
-        return command_refuse(command,
-                              "there is no such project; runcast project list shows "
-                              "them");
-    print_keys(command, project);
     return OK;
 }
 
 /* Lists the keys, and makes a token for who has not, or not any more, that of the first start. */
-static enum err list_keys_and_token(struct account_command *command, struct draft *draft)
+enum err command_list_keys_and_token(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
     const char *email = command_option(command, "--user");
@@ -210,7 +198,7 @@ static enum err list_keys_and_token(struct account_command *command, struct draf
             command, email ? "there is no such user; runcast user list shows them"
                      : list_empty(all) ? "there are no users: runcast user create makes one"
                                        : "there are several users: say --user EMAIL");
-    list_keys(command, draft);
+    command_list_keys(command, draft);
     command_draw_token(command, draft, "keys");
     return OK;
 }
@@ -228,10 +216,10 @@ static enum err read_grace(struct account_command *command)
     return OK;
 }
 
-static enum err rotate_key(struct account_command *command, struct draft *draft)
+enum err command_rotate_key(struct account_command *command, struct draft *draft)
 {
     enum environment_type type;
-    if (environment_type_from_slug(slice_of(command_argument(command)), &type))
+    if (environment_type_from_slug(slice_of(command->said.argument), &type))
         return command_misuse(command, "an environment is dev, staging, prod or preview");
     enum err refused = command_find_project(command);
     if (!refused)
@@ -247,148 +235,14 @@ static enum err rotate_key(struct account_command *command, struct draft *draft)
     return OK;
 }
 
-/* ---- which ---- */
-
-/* clang-format off */
-static const struct command_form {
-    const char *noun, *verb; /* verb NULL: no other word */
-    const char *argument;    /* by the name that help has for it; NULL: none */
-    const char *options;     /* each between spaces */
-    const char *needed;      /* one of them, with its value; NULL: none has to be there */
-    command_fn *fn;
-} forms[] = {
-    { "org", "create", "NAME", " --slug ", NULL, create_organization },
-    { "org", "list", NULL, "", NULL, list_organizations },
-    { "org", "rename", "SLUG", " --name ", "--name NAME", command_rename_organization },
-    { "org", "delete", "SLUG", " --confirm ", NULL, command_delete_organization },
-    { "project", "create", "NAME", " --org --ref ", NULL, create_project },
-    { "project", "list", NULL, "", NULL, list_projects },
-    { "project", "rename", "REF", " --name ", "--name NAME", command_rename_project },
-    { "project", "delete", "REF", " --confirm ", NULL, command_delete_project },
-    { "user", "create", "NAME", " --email --org ", "--email EMAIL", create_user },
-    { "user", "list", NULL, "", NULL, list_users },
-    { "user", "rename", "EMAIL", " --name --org ", "--name NAME", command_rename_user },
-    { "user", "delete", "EMAIL", " --org --confirm ", NULL, command_delete_user },
-    { "token", "create", NULL, " --user --name ", "--user EMAIL", command_create_token },
-    { "token", "list", NULL, "", NULL, command_list_tokens },
-    { "token", "revoke", "ID", "", NULL, command_revoke_token },
-    { "worker-token", "create", NULL, " --project --env --name ", NULL, command_create_worker_token },
-    { "worker-token", "list", NULL, "", NULL, command_list_worker_tokens },
-    { "worker-token", "revoke", "ID", "", NULL, command_revoke_worker_token },
-    { "dashboard", "--user", "EMAIL", "", NULL, command_create_link },
-    { "dashboard", NULL, NULL, "", NULL, command_create_link },
-    { "keys", "rotate", "ENV", " --project --grace ", NULL, rotate_key },
-    { "keys", "--new-personal-token", NULL, " --user ", NULL, list_keys_and_token },
-    { "keys", "--project", "REF", "", NULL, list_keys_of_project },
-    { "keys", NULL, NULL, "", NULL, list_keys },
-};
-/* clang-format on */
-
-enum { FORM_COUNT = sizeof(forms) / sizeof(forms[0]) };
-
-static const struct command_form *find_form(const char *noun, const char *verb)
-{
-    for (size_t i = 0; i < FORM_COUNT; i++) {
-        bool same_verb = verb && forms[i].verb ? strcmp(verb, forms[i].verb) == 0
-                                               : verb == forms[i].verb;
-        if (strcmp(noun, forms[i].noun) == 0 && same_verb)
-            return &forms[i];
-    }
-    return NULL;
-}
-
-bool account_command_knows(const char *noun, const char *verb)
-{
-    return find_form(noun, verb) != NULL;
-}
-
-/* Says what may stand behind the noun. */
-static enum err refuse_verb(const char *noun, struct failure *why)
-{
-    char verbs[64] = "";
-    for (size_t i = 0; i < FORM_COUNT; i++) {
-        size_t len = strlen(verbs);
-        if (forms[i].verb && strcmp(noun, forms[i].noun) == 0)
-            snprintf(verbs + len, sizeof(verbs) - len, "%s%s", len ? ", " : "",
-                     forms[i].verb);
-    }
-    return explain(why, ERR_USAGE,
-                   "not a command: behind %.20s comes %s; runcast help %.20s says more",
-                   noun, verbs[0] ? verbs : "nothing", noun);
-}
-
-static enum err refuse_missing(const struct command_form *form, const char *missing,
-                               struct failure *why)
-{
-    const char *options = form->options;
-    int len = (int)strlen(options);
-    return explain(why, ERR_USAGE,
-                   "%s is missing: say runcast %s %s%s%s%s%s%s%.*s; runcast help %s says "
-                   "more",
-                   missing, form->noun, form->verb, form->argument ? " " : "",
-                   form->argument ? form->argument : "", form->needed ? " " : "",
-                   form->needed ? form->needed : "",
-                   len ? ", and behind it its options:" : "", len ? len - 1 : 0, options,
-                   form->noun);
-}
-
-static enum err check_options(const struct command_form *form, const char *const *words,
-                              size_t count, struct failure *why)
-{
-    for (size_t i = 0; i < count; i += 2) {
-        char wanted[32];
-        snprintf(wanted, sizeof(wanted), " %s ", words[i]);
-        if (!strstr(form->options, wanted))
-            return explain(why, ERR_USAGE,
-                           "%.60s: not an option of runcast %s%s%s; runcast help %s shows "
-                           "them",
-                           words[i], form->noun, form->verb ? " " : "",
-                           form->verb ? form->verb : "", form->noun);
-        if (i + 1 == count)
-            return explain(why, ERR_USAGE, "%.60s: needs a value", words[i]);
-    }
-    return OK;
-}
-
-static bool has_needed(const struct command_form *form, const char *const *words,
-                       size_t count)
-{
-    size_t len = form->needed ? strcspn(form->needed, " ") : 0;
-    for (size_t i = 0; i < count; i += 2)
-        if (len && strlen(words[i]) == len && strncmp(words[i], form->needed, len) == 0)
-            return true;
-    return !form->needed;
-}
-
-enum err account_command_check(const char *const *words, size_t count, struct failure *why)
-{
-    const char *noun = count ? words[0] : "";
-    const struct command_form *form = find_form(noun, count > 1 ? words[1] : NULL);
-    size_t at = 2;
-    if (!form)
-        return refuse_verb(noun, why);
-    if (form->argument && (count < 3 || strncmp(words[2], "--", 2) == 0))
-        return refuse_missing(form, form->argument, why);
-    at += form->argument != NULL;
-    if (count < at)
-        return OK;
-    enum err refused = check_options(form, words + at, count - at, why);
-    if (!refused && !has_needed(form, words + at, count - at))
-        refused = refuse_missing(form, form->needed, why);
-    return refused;
-}
+/* ---- all of them ---- */
 
 static enum err decide(struct account_write *write, struct accounts *accounts,
                        struct draft *draft)
 {
     struct account_command *command = container_of(write, struct account_command, write);
-    const char *const *words = command->words;
-    enum err refused = account_command_check(words, command->word_count, &write->why);
     command->accounts = accounts;
-    if (refused)
-        return refused;
-    return find_form(words[0], command->word_count > 1 ? words[1] : NULL)
-        ->fn(command, draft);
+    return command->change(command, draft);
 }
 
 /* The log gets the words of the command as they were said; of a token that was named by
@@ -411,6 +265,12 @@ static bool only_looks(const struct account_command *command)
     return command->word_count > 1 && strcmp(command->words[1], "list") == 0;
 }
 
+void account_command_forget(struct account_command *command)
+{
+    json_decref(command->request);
+    command->request = NULL;
+}
+
 static void on_written(struct account_write *write, enum err status)
 {
     struct account_command *command = container_of(write, struct account_command, write);
@@ -418,8 +278,7 @@ static void on_written(struct account_write *write, enum err status)
         audit(command, status);
     OPENSSL_cleanse(command->keys, sizeof(command->keys));
     OPENSSL_cleanse(command->token, sizeof(command->token));
-    json_decref(command->request);
-    command->request = NULL;
+    account_command_forget(command);
     command->done(command, status);
 }
 
@@ -427,7 +286,7 @@ enum err account_command_read(struct account_command *command, struct slice line
 {
     size_t i;
     json_t *word, *all = json_tree_read(line, TREE_ONE_OF_EACH | TREE_NO_ZERO, NULL);
-    bool right = json_is_array(all) && json_array_size(all) <= COMMAND_WORDS_MAX;
+    bool right = json_is_array(all) && json_array_size(all) <= USAGE_WORDS_MAX;
     json_array_foreach(all, i, word)
     {
         right = right && json_is_string(word);

@@ -1,16 +1,5 @@
 /* account_command.h - the subcommands of operators on accounts: words in, text out.
  *
- *   org create NAME [--slug SLUG] | list | rename SLUG --name NAME
- *   org delete SLUG --confirm SLUG
- *   project create NAME [--org SLUG] [--ref REF] | list | rename REF --name NAME
- *   project delete REF --confirm REF
- *   user create NAME --email EMAIL [--org SLUG] | list
- *   user rename EMAIL --name NAME [--org SLUG] | delete EMAIL [--org SLUG] [--confirm EMAIL]
- *   token create --user EMAIL [--name NAME] | list | revoke ID
- *   worker-token create [--project REF] [--env ENV] [--name NAME] | list | revoke ID
- *   dashboard [--user EMAIL]
- *   keys [--project REF] | keys rotate ENV [--project REF] [--grace 24h]
- *
  * Whoever may say them may everything: over a socket that only its owner opens, or with the
  * data directory and its key at hand. A secret is shown once, when it is made; keys also
  * later. */
@@ -19,15 +8,21 @@
 #include <stdio.h>
 
 #include "accounts/account_writer.h"
+#include "base/usage.h"
 
-enum { COMMAND_WORDS_MAX = 16 };
-
+struct account_command;
 struct json_t;
+
+/* One for each command: reads its words and drafts what it changes; what it prints is shown when
+ * that is written. */
+typedef enum err command_fn(struct account_command *command, struct draft *draft);
 
 struct account_command {
     struct accounts *accounts;
     struct account_writer *writer;
-    const char *words[COMMAND_WORDS_MAX]; /* borrowed until done */
+    command_fn *change;
+    struct said said; /* what follows the command's own words; borrowed until done */
+    const char *words[USAGE_WORDS_MAX]; /* all, as they were said; borrowed until done */
     size_t word_count;
     const char
         *actor; /* borrowed until done: who asks, for the audit; NULL: none is kept */
@@ -52,15 +47,11 @@ struct account_command {
     char token[PERSONAL_TOKEN_MAX];
 };
 
-/* Whether there is such a command, with such an argument and such options: ERR_USAGE if not,
- * and why. What they mean only the accounts know. */
-enum err account_command_check(const char *const *words, size_t count, struct failure *why);
-
-bool account_command_knows(const char *noun, const char *verb);
-
-/* Words from a JSON array of texts. ERR_INVALID with command->write.why: done will not
- * come.
- */
+/* Words from a JSON array of texts; change and said are left to the caller. ERR_INVALID with
+ * command->write.why: it cannot begin. */
 enum err account_command_read(struct account_command *command, struct slice line);
+
+/* A command with words that does not begin after all. */
+void account_command_forget(struct account_command *command);
 
 void account_command_begin(struct account_command *command);

@@ -15,7 +15,7 @@ static enum err read_name(struct account_command *command)
 static enum err find_organization(struct account_command *command,
                                   const struct organization **found)
 {
-    struct slice slug = slice_of(command_argument(command));
+    struct slice slug = slice_of(command->said.argument);
     *found = accounts_organization(command->accounts, slug);
     return *found ? OK
                   : command_refuse(command, "there is no such organization; runcast org "
@@ -24,7 +24,7 @@ static enum err find_organization(struct account_command *command,
 
 static enum err find_project(struct account_command *command, const struct project **found)
 {
-    struct slice ref = slice_of(command_argument(command));
+    struct slice ref = slice_of(command->said.argument);
     *found = accounts_project(command->accounts, ref);
     return *found ? OK
                   : command_refuse(command, "there is no such project; runcast project "
@@ -62,7 +62,7 @@ enum err command_rename_project(struct account_command *command, struct draft *d
 /* Finds the one user of that address, or that of --org. */
 static enum err find_user(struct account_command *command, const struct user **found)
 {
-    const char *email = command_argument(command), *org = command_option(command, "--org");
+    const char *email = command->said.argument, *org = command_option(command, "--org");
     const struct list *all = accounts_users(command->accounts);
     unsigned count = 0;
     list_each (link, all) {

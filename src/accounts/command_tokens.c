@@ -33,7 +33,7 @@ enum { LINK_LIVES_MS = 5 * 60 * 1000 };
 enum err command_create_link(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
-    const char *email = command_argument(command);
+    const char *email = command_option(command, "--user");
     if (!command->url)
         return command_refuse(command, "no gateway serves this data: start it first");
     if (!*command->url)
@@ -90,7 +90,7 @@ static struct secret *find_token(struct accounts *accounts, const char *id)
 
 enum err command_revoke_token(struct account_command *command, struct draft *draft)
 {
-    const char *id = command_argument(command);
+    const char *id = command->said.argument;
     struct secret *secret = find_token(command->accounts, id);
     if (!secret)
         secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);
@@ -179,7 +179,7 @@ static struct secret *find_worker_token(struct accounts *accounts, const char *i
 
 enum err command_revoke_worker_token(struct account_command *command, struct draft *draft)
 {
-    const char *id = command_argument(command);
+    const char *id = command->said.argument;
     struct secret *secret = find_worker_token(command->accounts, id);
     if (!secret)
         secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);

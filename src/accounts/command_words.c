@@ -1,5 +1,5 @@
-/* command_words.c - reads the words of a subcommand: its arguments, its options, and the project
- * that is meant when none is named. */
+/* command_words.c - what commands on accounts have in common: how they refuse, and the project that
+ * is meant when none is named. */
 #include "accounts/command_words.h"
 
 #include "base/text.h"
@@ -16,17 +16,7 @@ enum err command_refuse(struct account_command *command, const char *text)
 
 const char *command_option(const struct account_command *command, const char *name)
 {
-    const char *value = NULL;
-    for (size_t i = 2; i + 1 < command->word_count; i++)
-        if (strcmp(command->words[i], name) == 0)
-            value = command->words[i + 1];
-    return value;
-}
-
-const char *command_argument(const struct account_command *command)
-{
-    bool given = command->word_count > 2 && strncmp(command->words[2], "--", 2) != 0;
-    return given ? command->words[2] : NULL;
+    return said_option(&command->said, name);
 }
 
 bool command_is_name(const char *text)

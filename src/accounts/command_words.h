@@ -1,20 +1,15 @@
-/* command_words.h - how subcommands read their words, and the commands on tokens.
- *
- *   NOUN VERB [ARGUMENT] [--option VALUE]… */
+/* command_words.h - the functions of the subcommands on accounts, and how they read their words. */
 #pragma once
 
 #include "accounts/account_command.h"
-
-typedef enum err command_fn(struct account_command *command, struct draft *draft);
 
 /* With the reason that the operator reads. ERR_USAGE: a word is wrong, whatever there is. */
 enum err command_misuse(struct account_command *command, const char *text);
 /* ERR_INVALID: what there is does not allow it. */
 enum err command_refuse(struct account_command *command, const char *text);
 
-/* The value behind "--name"; NULL: not given. The last one counts. */
+/* The value of "--name"; the last one counts. Returns NULL if it was not given. */
 const char *command_option(const struct account_command *command, const char *name);
-const char *command_argument(const struct account_command *command);
 
 bool command_is_name(const char *text);
 
@@ -23,6 +18,17 @@ enum err command_find_project(struct account_command *command);
 
 /* Prints the day; "-" when it is not known. */
 void command_print_time(FILE *out, int64_t unix_ms);
+
+/* account_command.c */
+command_fn command_create_organization;
+command_fn command_list_organizations;
+command_fn command_create_project;
+command_fn command_list_projects;
+command_fn command_create_user;
+command_fn command_list_users;
+command_fn command_list_keys;
+command_fn command_list_keys_and_token;
+command_fn command_rotate_key;
 
 /* command_changes.c */
 command_fn command_rename_organization;

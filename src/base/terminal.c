@@ -41,3 +41,10 @@ void terminal_show(FILE *out, struct slice text)
             fputc(*text.ptr, out);
     }
 }
+
+void terminal_complain(const char *reason)
+{
+    fputs("runcast: ", stderr);
+    terminal_show(stderr, slice_of(reason));
+    fputc('\n', stderr);
+}

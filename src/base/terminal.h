@@ -18,3 +18,6 @@ uint16_t terminal_obeys(struct slice text, size_t *len);
 
 /* Writes the text, with ? for what would be obeyed. Lines and tabs stay. */
 void terminal_show(FILE *out, struct slice text);
+
+/* Writes a line to stderr that says why the program did not do something. */
+void terminal_complain(const char *reason);

@@ -22,6 +22,7 @@
 #include "net/http/server_state.h"
 #include "server/gateway/admin_socket.h"
 #include "server/gateway/key_rotation.h"
+#include "server/subcommands.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
 
@@ -47,9 +48,12 @@ static void office_open(struct office *office)
     snprintf(office->folder, sizeof(office->folder), "/tmp/fuzz_admin.XXXXXX");
     assert(mkdtemp(office->folder));
     snprintf(office->path, sizeof(office->path), "%s/admin.sock", office->folder);
+    struct admin_options options = { .commands = subcommands,
+                                     .accounts = world->accounts,
+                                     .writer = world->writer,
+                                     .url = "http://127.0.0.1:3030" };
     enum err refused =
-        admin_create(&world->net.world.uv, office->path, world->accounts, world->writer,
-                     "http://127.0.0.1:3030", &office->admin, &why);
+        admin_create(&world->net.world.uv, office->path, &options, &office->admin, &why);
     assert(!refused);
     office->rotate = rotate_create(world->engine, world->accounts);
     admin_serve_rotation(office->admin, office->rotate);

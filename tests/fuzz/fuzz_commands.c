@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "base/text.h"
 #include "base/vault/key_file.h"
+#include "server/subcommands.h"
 #include "tests/fuzz/judge.h"
 #include "tests/support/world/api_world.h"
 
@@ -38,14 +39,22 @@ static void say(struct api_world *world, struct slice line)
                                           .writer = world->writer,
                                           .out = open_memstream(&text, &len),
                                           .done = on_done } };
-    if (!account_command_read(&saying.command, line)) {
-        account_command_begin(&saying.command);
+    struct account_command *command = &saying.command;
+    const struct subcommand *row;
+    enum err refused = account_command_read(command, line);
+    if (!refused)
+        refused = subcommand_read(subcommands, command->words, command->word_count, &row,
+                                  &command->said, &command->write.why);
+    if (!refused && row->change) {
+        command->change = row->change;
+        account_command_begin(command);
         for (int i = 0; !saying.done; i++) {
             assert(i < 1000);
             api_world_settle(world);
         }
     } else {
-        assert(saying.command.write.why.text[0]);
+        assert(!refused || command->write.why.text[0]);
+        account_command_forget(command);
     }
     fclose(saying.command.out);
     free(text);

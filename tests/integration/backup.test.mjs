@@ -453,7 +453,7 @@ test("a backup goes into a folder that is not there or is empty, and a restore i
   assert.match(into.stderr, /the data directory \S+ is not empty \(mine\): stop its gateway, and move away/);
   assert.deepEqual(fs.readdirSync(full), ["mine"]);
   const misused = await command(["restore"]);
-  assert.deepEqual([misused.code, misused.stderr], [2, "runcast: say runcast restore DIR, and name one folder\n"]);
+  assert.deepEqual([misused.code, misused.stderr], [2, "runcast: DIR is missing: say runcast restore DIR; runcast help restore says more\n"]);
 });
 
 // ---- interrupted ----

@@ -315,7 +315,7 @@ test("it refuses what would not be a copy, and says what to do", { timeout: 300_
   const url = new URL(postgres.url), withPassword = `postgresql://runcast:s3cret@${url.host}/runcast`;
   await refused(/--to: has a password, .* RUNCAST_DATABASE_FILE/, ownSchema(), { to: withPassword }, 2);
   await refused(/say runcast copy --to postgresql:/, ownSchema(), { words: [] }, 2);
-  await refused(/say runcast copy --to postgresql:/, ownSchema(), { words: ["somewhere"] }, 2);
+  await refused(/somewhere: not for runcast copy;/, ownSchema(), { words: ["somewhere"] }, 2);
   await refused(/cannot reach the database/, ownSchema(), { to: "postgresql://runcast@127.0.0.1:1/runcast" });
 
   const kept = path.join(data, "encryption.key"), safe = path.join(temporaryFolder(), "key");

@@ -169,8 +169,11 @@ test("stats counts bytes, tables, runs by environment and status, and what reten
   assert.match(stdout, /\nretention +0 ended runs are older than retain \(30d\), 0 B: /);
   await gateway.stop();
   assert.deepEqual((await asJson()).environments[0].runs, dev.runs, "and without a gateway");
-  for (const words of [["db"], ["db", "vacuum"], ["db", "check", "--json"], ["db", "stats", "more"]]) {
+  for (const [words, said] of [
+    [["db"], "db: say runcast db check or stats; runcast help db says more"], [["db", "vacuum"], "db vacuum: not a command; runcast help db shows what is"],
+    [["db", "check", "--json"], "--json: not an option of runcast db check; runcast help db shows them"], [["db", "stats", "more"], "more: not for runcast db stats; runcast help db shows what is"],
+  ]) {
     const end = await runProgram([...words, "--data", data]);
-    assert.deepEqual([end.code, end.stderr], [2, "runcast: say runcast db check, or runcast db stats [--json]\n"]);
+    assert.deepEqual([end.code, end.stderr], [2, `runcast: ${said}\n`]);
   }
 });

@@ -95,9 +95,9 @@ describe("a bundle of --dry-run", () => {
     const folder = makeBundle().folder, link = makeBundle().folder, large = makeBundle({ files: { "large.bin": "x".repeat(1 << 20) } }).folder;
     fs.symlinkSync("build.json", path.join(link, "link.json"));
     const cases = [
-      [["deploy"], 2, /say runcast deploy DIR; runcast help deploy/],
+      [["deploy"], 2, /^runcast: DIR is missing: say runcast deploy DIR \[.*; runcast help deploy/],
       [["deploy", folder, "other"], 2, /other: not for runcast deploy/],
-      [["versions", "--skip-promotion"], 2, /--skip-promotion: not for runcast versions/],
+      [["versions", "--skip-promotion"], 2, /--skip-promotion: not an option of runcast versions/],
       [["org", "list", "--branch", "x"], 2, /--branch: not an option of runcast org list/],
       [["versions"], 2, /Set TRIGGER_API_URL to its address, or say --url/, { url: "" }],
       [["versions"], 2, /set TRIGGER_SECRET_KEY to the secret key/, { key: "" }],

@@ -43,5 +43,5 @@ test("no gateway, and one that hangs, are not ready, and the reason is said", as
 test("it takes no words", async () => {
   const { code, stderr } = await ask("now");
   assert.equal(code, 2);
-  assert.match(stderr, /not a command/);
+  assert.match(stderr, /now: not for runcast health;/);
 });

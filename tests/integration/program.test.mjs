@@ -53,7 +53,7 @@ describe("options", () => {
 
   const wrong = [
     ["an unknown flag", ["--retian", "1h"], /--retian: unknown; did you mean --retain\?/],
-    ["a word that is no command", ["server"], /server: not a command/],
+    ["a word that is no command", ["server"], /server: not a command; did you mean serve\?/],
     ["a flag without its value", ["--listen"], /--listen: needs a value/],
     ["a secret as a flag", ["--encryption-key", "a".repeat(64)], /--encryption-key: .*RUNCAST_ENCRYPTION_KEY, or RUNCAST_ENCRYPTION_KEY_FILE.*--config/],
     ["the next key as a flag", [`--next-encryption-key=${"a".repeat(64)}`], /RUNCAST_NEXT_ENCRYPTION_KEY_FILE/],

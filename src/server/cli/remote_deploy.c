@@ -69,7 +69,7 @@ static bool read_file(const char *path, struct buf *out)
 
 static bool read_manifest(struct deploying *deploying)
 {
-    const char *folder = deploying->session->words.argument;
+    const char *folder = deploying->session->said->argument;
     struct failure why = { 0 };
     struct buf path = { 0 }, text = { 0 };
     buf_print(&path, "%s/build.json", folder);
@@ -95,7 +95,7 @@ static bool pack(struct deploying *deploying)
     deploying->bundle = open_nameless();
     if (deploying->bundle < 0)
         return remote_deploy_refuse(deploying, "there is no room for temporary files");
-    if (bundle_pack(session->words.argument, deploying->bundle, &session->limits, &why))
+    if (bundle_pack(session->said->argument, deploying->bundle, &session->limits, &why))
         return remote_deploy_refuse(deploying, why.text);
     return true;
 }
@@ -223,7 +223,8 @@ static bool upload(struct deploying *deploying)
 
 static void fill_body(const struct deploying *deploying, struct buf *out)
 {
-    const struct remote_words *words = &deploying->session->words;
+    const struct said *said = deploying->session->said;
+    const char *external_id = said_option(said, "--external-id");
     buf_add_char(out, '{');
     members_add_text(out, "type", SLICE("MANAGED"));
     members_add_bool(out, "isNativeBuild", true);
@@ -232,9 +233,9 @@ static void fill_body(const struct deploying *deploying, struct buf *out)
     members_add_text(out, "artifactKey", bytes_slice(deploying->artifact));
     members_add_text(out, "contentHash", slice_of(deploying->manifest.content_hash));
     members_add_text(out, "runtime", slice_of(deploying->manifest.runtime));
-    members_add_bool(out, "skipPromotion", words->skip_promotion);
-    if (words->external_id)
-        members_add_text(out, "externalId", slice_of(words->external_id));
+    members_add_bool(out, "skipPromotion", said_option(said, "--skip-promotion"));
+    if (external_id)
+        members_add_text(out, "externalId", slice_of(external_id));
     buf_add_char(out, '}');
 }
 

@@ -27,8 +27,9 @@ bool remote_session_refuse(const struct remote_session *session, const char *doi
 
 const char *remote_session_place(const struct remote_session *session, char text[160])
 {
-    if (session->words.branch)
-        snprintf(text, 160, "the branch %.120s of preview", session->words.branch);
+    const char *branch = said_option(session->said, "--branch");
+    if (branch)
+        snprintf(text, 160, "the branch %.120s of preview", branch);
     else
         snprintf(text, 160, "%s", session->environment);
     return text;

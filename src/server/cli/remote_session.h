@@ -10,7 +10,7 @@
 
 struct remote_session {
     struct remote *remote;
-    struct remote_words words;
+    const struct said *said;
     const char *environment; /* "prod", "staging" or "preview" */
     struct bundle_limits limits;
     FILE *out; /* results */
@@ -32,7 +32,7 @@ const char *remote_session_place(const struct remote_session *session, char text
  * was told. */
 bool remote_session_current(struct remote_session *session, char **version);
 
-/* The commands; false: it failed, which was told. remote_deploy.c, remote_versions.c */
+/* ask of the rows of commands (server/config/subcommand.h). remote_deploy.c, remote_versions.c */
 bool remote_deploy(struct remote_session *session);
 bool remote_versions(struct remote_session *session);
 bool remote_promote(struct remote_session *session);

@@ -129,7 +129,7 @@ static bool make_current(struct remote_session *session, const char *version,
 
 static bool change(struct remote_session *session, bool back)
 {
-    const char *version = session->words.argument;
+    const char *version = session->said->argument;
     unsigned long long day, number;
     char *current = NULL;
     if (!remote_version_read(version, &day, &number)) {

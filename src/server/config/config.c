@@ -10,7 +10,6 @@
 #include <ini.h>
 #include <stdio.h>
 
-#include "accounts/account_command.h"
 #include "accounts/bootstrap.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -18,12 +17,10 @@
 #include "base/vault/secret.h"
 #include "base/vault/secret_file.h"
 #include "base/vault/vault.h"
-#include "server/cli/remote_command.h"
-#include "server/config/config_help.h"
+#include "server/config/closest.h"
 #include "server/config/config_listen.h"
 #include "server/config/config_tls.h"
 #include "server/config/config_value.h"
-#include "server/config/config_words.h"
 
 struct config_reading {
     struct config config;
@@ -35,19 +32,6 @@ struct config_reading {
 
 /* ---- names ---- */
 
-static const struct {
-    const char *name;
-    enum config_command command;
-} actions[] = {
-    { "--help", COMMAND_HELP },
-    { "-h", COMMAND_HELP },
-    { "--version", COMMAND_VERSION },
-    { "--check-config", COMMAND_CHECK_CONFIG },
-    { "--print-config", COMMAND_PRINT_CONFIG },
-};
-
-enum { ACTION_COUNT = sizeof(actions) / sizeof(actions[0]) };
-
 /* -1: there is none. */
 static int find_setting(struct slice name)
 {
@@ -58,47 +42,13 @@ static int find_setting(struct slice name)
     return -1;
 }
 
-static unsigned least(unsigned a, unsigned b)
-{
-    return a < b ? a : b;
-}
-
-/* How far two names are apart (Levenshtein, one row at a time): characters added, taken away or
- * replaced; CONFIG_NAME_MAX for longer names. */
-static unsigned edit_distance(struct slice a, struct slice b)
-{
-    unsigned row[CONFIG_NAME_MAX + 1];
-    if (a.len > CONFIG_NAME_MAX || b.len > CONFIG_NAME_MAX)
-        return CONFIG_NAME_MAX;
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = (unsigned)j;
-    for (size_t i = 0; i < a.len; i++) {
-        unsigned diagonal = row[0]++;
-        for (size_t j = 0; j < b.len; j++) {
-            unsigned replaced = diagonal + (a.ptr[i] != b.ptr[j]);
-            diagonal = row[j + 1];
-            row[j + 1] = least(replaced, least(row[j], diagonal) + 1);
-        }
-    }
-    return row[b.len];
-}
-
 /* The setting that was probably meant, or NULL. */
 static const char *closest(struct slice name)
 {
-    const char *found = NULL;
-    unsigned best = name.len < 6 ? 2 : 3; /* this far away is too far */
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        struct slice candidate = slice_of(config_settings[i].name);
-        bool begins = name.len >= 3 && name.len < candidate.len &&
-                      memcmp(name.ptr, candidate.ptr, name.len) == 0;
-        unsigned distance = begins ? 1 : edit_distance(name, candidate);
-        if (distance < best) {
-            best = distance;
-            found = config_settings[i].name;
-        }
-    }
-    return found;
+    struct closest closest = { .given = name };
+    for (int i = 0; i < SETTING_COUNT; i++)
+        closest_offer(&closest, slice_of(config_settings[i].name));
+    return closest.found.ptr;
 }
 
 static enum err unknown(struct slice name, const char *origin, const char *dashes,
@@ -117,86 +67,23 @@ static enum err unknown(struct slice name, const char *origin, const char *dashe
 static enum err add_word(struct config_reading *reading, const char *word)
 {
     struct config *config = &reading->config;
-    if (config->word_count == CONFIG_WORDS_MAX)
-        return explain(reading->why, ERR_INVALID, "%.60s: too many words", word);
+    if (config->word_count == USAGE_WORDS_MAX)
+        return explain(reading->why, ERR_USAGE, "%.60s: too many words", word);
     config->words[config->word_count++] = word;
-    if (config->word_count > 1 && config->command == COMMAND_KEYS)
-        config->command = COMMAND_ACCOUNTS;
     return OK;
 }
 
-/* The second word of a command has no help of its own: that of the first is about it, too. */
-static enum err choose_second(const struct config_reading *reading, const char *word)
+static enum err read_word(struct config_reading *reading, const char *word)
 {
-    const char *topic = reading->config.topic;
-    bool rotates = strcmp(topic, "vault") == 0 && strcmp(word, "rotate") == 0;
-    bool is_of_db = strcmp(topic, "db") == 0 &&
-                    (strcmp(word, "check") == 0 || strcmp(word, "stats") == 0);
-    if (rotates || is_of_db || account_command_knows(topic, word))
+    struct config *config = &reading->config;
+    enum err err = OK;
+    if (!config->word_count && config->action != ACTION_HELP && !strcmp(word, "help")) {
+        config->action = ACTION_HELP;
         return OK;
-    return explain(reading->why, ERR_INVALID,
-                   "%.60s: not a command behind %s; runcast help %s shows what is", word,
-                   topic, topic);
-}
-
-static enum err choose_topic(struct config_reading *reading, const char *word)
-{
-    if (reading->config.topic)
-        return choose_second(reading, word);
-    if (!config_help_knows(word))
-        return explain(reading->why, ERR_INVALID,
-                       "%.60s: not a command; runcast help shows them all", word);
-    reading->config.topic = word;
-    return OK;
-}
-
-static enum err read_command(struct config_reading *reading, const char *word)
-{
-    enum config_command *command = &reading->config.command;
-    if (reading->config.word_count)
-        return add_word(reading, word);
-    if (*command == COMMAND_HELP)
-        return choose_topic(reading, word);
-    if (config_help_knows(word))
-        reading->config.topic = word;
-    if (strcmp(word, "help") == 0)
-        *command = COMMAND_HELP;
-    else if (strcmp(word, "serve") == 0)
-        *command = COMMAND_SERVE;
-    else if (strcmp(word, "supervise") == 0)
-        *command = COMMAND_SUPERVISE;
-    else if (strcmp(word, "keys") == 0)
-        *command = COMMAND_KEYS;
-    else if (strcmp(word, "vault") == 0)
-        *command = COMMAND_VAULT;
-    else if (strcmp(word, "rotate") == 0 && *command == COMMAND_VAULT)
-        *command = COMMAND_VAULT_ROTATE;
-    else if (strcmp(word, "restored") == 0)
-        *command = COMMAND_RESTORED;
-    else if (strcmp(word, "health") == 0)
-        *command = COMMAND_HEALTH;
-    else if (config_words_are_of_data(word))
-        *command = COMMAND_DATA;
-    else if (config_words_are_of_accounts(word))
-        *command = COMMAND_ACCOUNTS;
-    else if (remote_command_knows(word))
-        *command = COMMAND_REMOTE;
-    else
-        return explain(
-            reading->why, ERR_INVALID,
-            "%.60s: not a command; there are serve, supervise, deploy, versions, "
-            "promote, rollback, dashboard, keys, org, project, user, token, worker-token, "
-            "vault rotate, backup, restore, db check, db stats, restored, copy "
-            "and health, and options begin with two dashes",
-            word);
-    bool has_words = *command == COMMAND_KEYS || *command == COMMAND_ACCOUNTS ||
-                     *command == COMMAND_REMOTE || *command == COMMAND_DATA;
-    return has_words ? add_word(reading, word) : OK;
-}
-
-static bool is_of_command(const struct config_reading *reading, struct slice name)
-{
-    return reading->config.word_count && config_words_option(name);
+    }
+    if (!config->word_count)
+        err = subcommand_check_name(config->commands, word, reading->why);
+    return err ? err : add_word(reading, word);
 }
 
 /* The last flag of a name counts; of a list all do. */
@@ -242,8 +129,11 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     snprintf(shown, sizeof(shown), "--%.*s", SLICE_ARG(name));
 
     int which = find_setting(name);
-    bool is_file = slice_is(name, "config"), is_word = is_of_command(reading, name);
-    if (reading->config.word_count && config_words_are_switch(argument))
+    enum option_kind kind = reading->config.word_count
+                                ? subcommand_option(reading->config.commands, name)
+                                : OPTION_UNKNOWN;
+    bool is_file = slice_is(name, "config"), is_word = kind == OPTION_WITH_VALUE;
+    if (kind == OPTION_SWITCH && !rest.ptr)
         return add_word(reading, argument);
     if (which < 0 && !is_file && !is_word)
         return unknown(name, shown, "--", reading->why);
@@ -263,8 +153,8 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     if (!value)
         return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
     if (is_word) {
-        enum err err = add_word(reading, config_words_option(name));
-        return err ? err : add_word(reading, value);
+        enum err err = add_word(reading, argument);
+        return err || rest.ptr ? err : add_word(reading, value);
     }
     if (is_file) {
         free(reading->config.file);
@@ -275,39 +165,62 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     return OK;
 }
 
-static bool read_action(struct config_reading *reading, const char *argument)
+/* ACTION_NONE: the argument is not one of them. */
+static enum config_action find_action(const char *argument)
 {
-    for (int i = 0; i < ACTION_COUNT; i++) {
-        if (strcmp(argument, actions[i].name) == 0) {
-            reading->config.command = actions[i].command;
-            return true;
-        }
-    }
-    return false;
+    static const struct {
+        const char *option;
+        enum config_action action;
+    } actions[] = {
+#define HELP_ACTION(option, action, help) { option, action },
+#define HELP_NOTE(...)
+#include "server/config/help.def"
+#undef HELP_ACTION
+#undef HELP_NOTE
+        { "-h", ACTION_HELP },
+    };
+    for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+        if (strcmp(argument, actions[i].option) == 0)
+            return actions[i].action;
+    return ACTION_NONE;
 }
 
-/* An action (--help …) wins over the command, and ends the reading when it needs no more.
- */
+/* Which row of the table is meant, once all words are there. */
+static enum err find_command(struct config_reading *reading)
+{
+    struct config *config = &reading->config;
+    const char *const *words = config->words;
+    size_t count = config->word_count;
+    config->command = config->commands;
+    if (!count)
+        return OK;
+    config->command = subcommand_first(config->commands, words[0]);
+    if (config->action == ACTION_NONE)
+        return subcommand_read(config->commands, words, count, &config->command,
+                               &config->said, reading->why);
+    return OK;
+}
+
+/* An action (--help …) wins over the command, and ends the reading when it needs no more. */
 static enum err read_arguments(struct config_reading *reading, int argc, char **argv)
 {
-    enum config_command action = COMMAND_SERVE;
+    struct config *config = &reading->config;
     enum err err = OK;
     for (int at = 1; !err && at < argc; at++) {
-        if (read_action(reading, argv[at])) {
-            action = reading->config.command;
-            if (action == COMMAND_HELP || action == COMMAND_VERSION)
-                return OK;
-        } else if (strncmp(argv[at], "--", 2) == 0) {
+        enum config_action action = find_action(argv[at]);
+        if (action != ACTION_NONE)
+            config->action = action;
+        else if (strncmp(argv[at], "--", 2) == 0)
             err = read_option(reading, argv, argc, &at);
-        } else {
-            err = read_command(reading, argv[at]);
-        }
+        else
+            err = read_word(reading, argv[at]);
+        if (action == ACTION_HELP || action == ACTION_VERSION)
+            return find_command(reading);
     }
-    if (action != COMMAND_SERVE)
-        reading->config.command = action;
-    if (!err && reading->config.command == COMMAND_VAULT)
-        err = explain(reading->why, ERR_INVALID, "vault: say vault rotate");
-    return err;
+    if (!err && config->action == ACTION_HELP && config->word_count)
+        err = subcommand_check_topic(config->commands, config->words, config->word_count,
+                                     reading->why);
+    return err ? err : find_command(reading);
 }
 
 static enum err apply_flags(struct config_reading *reading)
@@ -534,8 +447,8 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
                          "default", reading->why);
     if (!err)
         err = read_arguments(reading, argc, argv);
-    if (err || reading->config.command == COMMAND_HELP ||
-        reading->config.command == COMMAND_VERSION)
+    if (err || reading->config.action == ACTION_HELP ||
+        reading->config.action == ACTION_VERSION)
         return err;
 
     find_file(reading, environment);
@@ -553,10 +466,12 @@ static enum err read_all(struct config_reading *reading, int argc, char **argv,
     return err ? err : config_check_texts(&reading->config, reading->why);
 }
 
-enum err config_read(struct config *config, int argc, char **argv, char **environment,
-                     struct failure *why)
+enum err config_read(struct config *config, const struct subcommand *commands, int argc,
+                     char **argv, char **environment, struct failure *why)
 {
-    struct config_reading reading = { .why = why };
+    struct config_reading reading = {
+        .why = why, .config = { .commands = commands, .argc = argc, .argv = argv }
+    };
     enum err err = read_all(&reading, argc, argv, environment);
     for (int i = 0; i < SETTING_COUNT; i++)
         buf_finish(&reading.lists[i]);

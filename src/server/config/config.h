@@ -12,29 +12,22 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/usage.h"
 #include "core/model/price.h"
+#include "server/config/subcommand.h"
 
-enum config_command {
-    COMMAND_SERVE,
-    COMMAND_SUPERVISE,
-    COMMAND_KEYS,
-    COMMAND_ACCOUNTS, /* words */
-    COMMAND_REMOTE,   /* words, of a command that asks a gateway by its API */
-    COMMAND_VAULT,    /* not whole without its second word */
-    COMMAND_VAULT_ROTATE,
-    COMMAND_RESTORED,
-    COMMAND_HEALTH,
-    COMMAND_DATA, /* words, of a command on the data directory as a whole */
-    COMMAND_HELP,
-    COMMAND_VERSION,
-    COMMAND_CHECK_CONFIG,
-    COMMAND_PRINT_CONFIG
+/* What is done instead of the command. */
+enum config_action {
+    ACTION_NONE,
+    ACTION_CHECK_CONFIG,
+    ACTION_PRINT_CONFIG,
+    ACTION_VERSION,
+    ACTION_HELP,
 };
-
-enum { CONFIG_WORDS_MAX = 16 };
 
 enum config_setting {
 #define CONFIG_TEXT(name, field, def, help) SETTING_##field,
+#define CONFIG_CHOICE(name, field, def, words, help) SETTING_##field,
 #define CONFIG_LIST(name, field, def, help) SETTING_##field,
 #define CONFIG_SECRET(name, field, help) SETTING_##field,
 #define CONFIG_NUMBER(name, field, def, min, max, help) SETTING_##field,
@@ -43,6 +36,7 @@ enum config_setting {
 #define CONFIG_FLAG(name, field, help) SETTING_##field,
 #include "server/config/config.def"
 #undef CONFIG_TEXT
+#undef CONFIG_CHOICE
 #undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
@@ -55,15 +49,22 @@ enum config_setting {
 /* Texts and secrets are never NULL. Durations are milliseconds; 0: see the help. An origin
  * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
-    enum config_command command;
-    /* Of a command on accounts or the data directory, or one of remote_command.h: its words and options, borrowed
-     * from the arguments, with "--name" and its value as words of their own. */
-    const char *words[CONFIG_WORDS_MAX];
+    enum config_action action;
+    /* The row that the words mean; for an action, the first row of that command. Never NULL. */
+    const struct subcommand *command;
+    const struct subcommand *commands; /* the table that config_read was given */
+    /* The command's words and options as they were said, borrowed from the arguments, and as its
+     * usage reads them. */
+    const char *words[USAGE_WORDS_MAX];
     size_t word_count;
-    const char *topic; /* the command that help is asked for; NULL: all */
-    char *file;        /* --config; NULL: none */
+    struct said said;
+    /* Borrowed; a reload reads them again, and a supervise role gets them. */
+    int argc;
+    char **argv;
+    char *file; /* --config; NULL: none */
     char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;
+#define CONFIG_CHOICE(name, field, def, words, help) char *field;
 #define CONFIG_LIST(name, field, def, help) char *field; /* words with a space between */
 #define CONFIG_SECRET(name, field, help) char *field;
 #define CONFIG_NUMBER(name, field, def, min, max, help) int64_t field;
@@ -72,6 +73,7 @@ struct config {
 #define CONFIG_FLAG(name, field, help) bool field;
 #include "server/config/config.def"
 #undef CONFIG_TEXT
+#undef CONFIG_CHOICE
 #undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
@@ -81,10 +83,14 @@ struct config {
 };
 
 /* ERR_INVALID with a sentence that names the setting, where it came from (flag, variable,
- * file and line), and what would be right. Unknown RUNCAST_* variables are warned about;
- * empty ones count as not set. After --help or --version the rest is not looked at. */
-enum err config_read(struct config *config, int argc, char **argv, char **environment,
-                     struct failure *why);
+ * file and line), and what would be right; ERR_USAGE with one about the words of a command.
+ * Unknown RUNCAST_* variables are warned about; empty ones count as not set. After --help or
+ * --version the rest is not looked at. The table of commands is borrowed. */
+enum err config_read(struct config *config, const struct subcommand *commands, int argc,
+                     char **argv, char **environment, struct failure *why);
+
+/* Whether the process becomes a gateway. */
+bool config_serves(const struct config *config);
 
 /* Takes over from fresh, which config_read has read again, what may change while the gateway runs:
  * limits that are looked at when they are needed, origins, the log. fresh gets what was there

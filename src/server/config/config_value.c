@@ -16,25 +16,28 @@ enum { DEPLOY_HOLD_MAX_MS = 280 * 1000 };
 
 /* clang-format off */
 const struct setting config_settings[SETTING_COUNT] = {
-#define ROW(name, type, field, ...) \
-    [SETTING_##field] = { name, type, offsetof(struct config, field), __VA_ARGS__ },
+#define ROW(name, type, field, def, min, max, choices, help) \
+    [SETTING_##field] = { name, type, offsetof(struct config, field), def, min, max, choices, help },
 #define CONFIG_TEXT(name, field, def, help) \
-    ROW(name, SETTING_IS_TEXT, field, def, 0, 0, help)
+    ROW(name, SETTING_IS_TEXT, field, def, 0, 0, NULL, help)
+#define CONFIG_CHOICE(name, field, def, words, help) \
+    ROW(name, SETTING_IS_TEXT, field, def, 0, 0, words, help)
 #define CONFIG_LIST(name, field, def, help) \
-    ROW(name, SETTING_IS_LIST, field, def, 0, 0, help)
+    ROW(name, SETTING_IS_LIST, field, def, 0, 0, NULL, help)
 #define CONFIG_SECRET(name, field, help) \
-    ROW(name, SETTING_IS_SECRET, field, "", 0, 0, help)
+    ROW(name, SETTING_IS_SECRET, field, "", 0, 0, NULL, help)
 #define CONFIG_NUMBER(name, field, def, min, max, help) \
-    ROW(name, SETTING_IS_NUMBER, field, #def, min, max, help)
+    ROW(name, SETTING_IS_NUMBER, field, #def, min, max, NULL, help)
 #define CONFIG_BYTES(name, field, def, min, max, help) \
-    ROW(name, SETTING_IS_BYTES, field, def, min, max, help)
+    ROW(name, SETTING_IS_BYTES, field, def, min, max, NULL, help)
 #define CONFIG_DURATION(name, field, def, min_ms, help) \
-    ROW(name, SETTING_IS_DURATION, field, def, min_ms, INT64_MAX, help)
+    ROW(name, SETTING_IS_DURATION, field, def, min_ms, INT64_MAX, NULL, help)
 #define CONFIG_FLAG(name, field, help) \
-    ROW(name, SETTING_IS_FLAG, field, "false", 0, 0, help)
+    ROW(name, SETTING_IS_FLAG, field, "false", 0, 0, NULL, help)
 #include "server/config/config.def"
 #undef ROW
 #undef CONFIG_TEXT
+#undef CONFIG_CHOICE
 #undef CONFIG_LIST
 #undef CONFIG_SECRET
 #undef CONFIG_NUMBER
@@ -140,7 +143,8 @@ static void print_duration(int64_t ms, struct buf *out)
     buf_add_char(out, units[unit].letter);
 }
 
-void config_describe_value(const struct setting *setting, struct buf *out)
+/* Says what value would be right, as the end of a sentence: "a number from 1 to 9". */
+static void describe_value(const struct setting *setting, struct buf *out)
 {
     switch (setting->type) {
     case SETTING_IS_NUMBER:
@@ -166,7 +170,7 @@ static enum err config_value_refuse(const struct setting *setting, const char *v
                                     const char *origin, struct failure *why)
 {
     struct buf right = { 0 };
-    config_describe_value(setting, &right);
+    describe_value(setting, &right);
     enum err err = explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %.*s", origin,
                            setting->name, value, SLICE_ARG(buf_slice(&right)));
     buf_finish(&right);
@@ -315,39 +319,40 @@ static bool origins_are_right(const char *list)
     return true;
 }
 
-static const char *const log_formats[] = { "auto", "logfmt", "json", NULL };
-static const char *const request_logs[] = { "off", "errors", "all", NULL };
-static const char *const dashboards[] = { "on", "admin", "off", NULL };
-static const char *const machines[] = { "shared", "strict", NULL };
-static const char *const on_or_off[] = { "on", "off", NULL };
-static const char *const durabilities[] = { "on", "remote_write", "remote_apply", NULL };
-static const char *const autos[] = { "auto", "off", NULL };
-static const char *const log_levels[] = { "debug", "info", "warn", "error", NULL };
-
-const char *const *config_choices(enum config_setting which)
+/* Which of the words of a choice its text is; -1: none of them. */
+static int find_choice(const struct config *config, enum config_setting which)
 {
-    switch (which) {
-    case SETTING_log_requests: return request_logs;
-    case SETTING_log_format: return log_formats;
-    case SETTING_log_level: return log_levels;
-    case SETTING_dashboard: return dashboards;
-    case SETTING_sandbox:
-    case SETTING_io_uring: return autos;
-    case SETTING_machines: return machines;
-    case SETTING_deploy_scripts: return on_or_off;
-    case SETTING_commit_durability: return durabilities;
-    default: return NULL;
-    }
+    struct slice rest = slice_of(config_settings[which].choices), word;
+    for (int i = 0; slice_split(&rest, ' ', &word); i++)
+        if (slice_is(word, *(char *const *)field_of(config, which)))
+            return i;
+    return -1;
 }
 
-/* -1: none of them. */
-static int choice(const char *text, const char *const *choices)
+/* "off, errors or all". */
+static void describe_choices(const char *choices, struct buf *out)
 {
-    for (int i = 0; choices[i]; i++) {
-        if (strcmp(text, choices[i]) == 0)
-            return i;
+    struct slice rest = slice_of(choices), word;
+    while (slice_split(&rest, ' ', &word)) {
+        buf_add_text(out, !out->len ? "" : rest.ptr ? ", " : " or ");
+        buf_add(out, word);
     }
-    return -1;
+    buf_add_char(out, '\0');
+}
+
+static enum err check_choices(const struct config *config, struct failure *why)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        enum config_setting which = (enum config_setting)i;
+        struct buf right = { 0 };
+        if (!config_settings[i].choices || find_choice(config, which) >= 0)
+            continue;
+        describe_choices(config_settings[i].choices, &right);
+        enum err err = refuse_text(config, which, right.ptr, why);
+        buf_finish(&right);
+        return err;
+    }
+    return OK;
 }
 
 static bool is_key_or_empty(const char *text)
@@ -395,17 +400,13 @@ static enum err check_database(const struct config *config, struct failure *why)
     if (!is_gateway_name(config->gateway_name))
         return refuse_text(config, SETTING_gateway_name,
                            "up to 63 letters, digits, and any of . : _ -", why);
-    if (choice(config->commit_durability, durabilities) < 0)
-        return refuse_text(config, SETTING_commit_durability,
-                           "on, remote_write or remote_apply", why);
     if (config->dead_after_ms < 5 * config->beat_ms)
         return explain(
             why, ERR_INVALID,
             "%s: dead-after is shorter than five times beat (%s): a gateway that "
             "is only busy would be taken over from",
             config->origins[SETTING_dead_after_ms], config->origins[SETTING_beat_ms]);
-    bool serves =
-        config->command == COMMAND_SERVE || config->command == COMMAND_CHECK_CONFIG;
+    bool serves = config_serves(config) || config->action == ACTION_CHECK_CONFIG;
     if (!*config->database)
         return serves ? check_without_database(config, why) : OK;
     if (strncmp(origin, "--", 2) == 0 && config_has_password(config->database))
@@ -469,27 +470,18 @@ enum err config_check_texts(const struct config *config, struct failure *why)
                            "a list of machines, each once, and cents per second like "
                            "small-1x=0.0034,large-2x=0.068, or 0",
                            why);
-    if (choice(config->log_requests, request_logs) < 0)
-        return refuse_text(config, SETTING_log_requests, "off, errors or all", why);
-    if (choice(config->log_format, log_formats) < 0)
-        return refuse_text(config, SETTING_log_format, "auto, logfmt or json", why);
-    if (choice(config->log_level, log_levels) < 0)
-        return refuse_text(config, SETTING_log_level, "debug, info, warn or error", why);
-    if (choice(config->dashboard, dashboards) < 0)
-        return refuse_text(config, SETTING_dashboard, "on, admin or off", why);
-    if (choice(config->sandbox, autos) < 0)
-        return refuse_text(config, SETTING_sandbox, "auto or off", why);
-    if (choice(config->io_uring, autos) < 0)
-        return refuse_text(config, SETTING_io_uring, "auto or off", why);
-    if (choice(config->machines, machines) < 0)
-        return refuse_text(config, SETTING_machines, "shared or strict", why);
-    if (choice(config->deploy_scripts, on_or_off) < 0)
-        return refuse_text(config, SETTING_deploy_scripts, "on or off", why);
+    if (check_choices(config, why))
+        return why->code;
     if (!is_key_or_empty(config->encryption_key))
         return refuse_key(config, SETTING_encryption_key, why);
     if (!is_key_or_empty(config->next_encryption_key))
         return refuse_key(config, SETTING_next_encryption_key, why);
     return check_database(config, why);
+}
+
+bool config_serves(const struct config *config)
+{
+    return config->action == ACTION_NONE && config->command == config->commands;
 }
 
 struct prices config_prices(const struct config *config)
@@ -504,17 +496,17 @@ struct prices config_prices(const struct config *config)
 int config_log_requests(const struct config *config)
 {
     enum { OFF, ERRORS, ALL };
-    int which = choice(config->log_requests, request_logs);
+    int which = find_choice(config, SETTING_log_requests);
     bool debugs = config_log_level(config) == LOG_DEBUG;
     return debugs && which == ERRORS ? ALL : which; /* who debugs wants to see what comes */
 }
 
 enum log_level config_log_level(const struct config *config)
 {
-    return (enum log_level)choice(config->log_level, log_levels);
+    return (enum log_level)find_choice(config, SETTING_log_level);
 }
 
 enum log_format config_log_format(const struct config *config)
 {
-    return (enum log_format)choice(config->log_format, log_formats);
+    return (enum log_format)find_choice(config, SETTING_log_format);
 }

@@ -21,6 +21,7 @@ struct setting {
     size_t offset; /* of its field in struct config */
     const char *def;
     int64_t min, max;
+    const char *choices; /* the words of which a text is one; NULL: it is any */
     const char *help;
 };
 
@@ -30,15 +31,8 @@ extern const struct setting config_settings[SETTING_COUNT];
 /* The variable that sets it: RUNCAST_LOG_LEVEL. */
 void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX]);
 
-/* Says what value would be right, as the end of a sentence: "a number from 1 to 9". Not of
- * texts, lists and secrets, whose forms differ. */
-void config_describe_value(const struct setting *setting, struct buf *out);
-
 /* Whether it may be read from a file of its own: a secret, or a text that may have one in it. */
 bool config_may_be_secret(enum config_setting which);
-
-/* The words of which a text is one, ended by NULL; NULL: it is any. */
-const char *const *config_choices(enum config_setting which);
 
 /* Whether an address of a database has a password in it. */
 bool config_has_password(const char *database);

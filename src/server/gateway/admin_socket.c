@@ -22,9 +22,7 @@ static const char usage_mark[] = "usage: ", error_mark[] = "error: ";
 
 struct admin {
     uv_pipe_t pipe;
-    struct accounts *accounts;
-    struct account_writer *writer;
-    const char *url; /* of the gateway, as it is when a command asks */
+    struct admin_options options;
     struct rotate *rotate;
     struct list conns; // admin_conn::link
     char *path;
@@ -120,20 +118,38 @@ static void on_command(struct account_command *command, enum err status)
     give_answer(conn, status, command->write.why.text);
 }
 
+static enum err choose_change(const struct subcommand *commands,
+                              struct account_command *command)
+{
+    const struct subcommand *row;
+    struct failure *why = &command->write.why;
+    enum err refused = subcommand_read(commands, command->words, command->word_count, &row,
+                                       &command->said, why);
+    if (!refused && !row->change)
+        refused = explain(why, ERR_USAGE, "%s: not a command of the gateway", row->words);
+    if (!refused)
+        command->change = row->change;
+    return refused;
+}
+
 static void run_command(struct admin_conn *conn)
 {
     struct account_command *command = &conn->command;
-    command->accounts = conn->admin->accounts;
-    command->writer = conn->admin->writer;
-    command->url = conn->admin->url;
+    command->accounts = conn->admin->options.accounts;
+    command->writer = conn->admin->options.writer;
+    command->url = conn->admin->options.url;
     command->out = conn->out;
     command->actor = conn->actor;
     command->done = on_command;
     enum err refused = account_command_read(command, slice_of(conn->request));
-    if (refused)
-        give_answer(conn, refused, command->write.why.text);
-    else
+    if (!refused)
+        refused = choose_change(conn->admin->options.commands, command);
+    if (!refused) {
         account_command_begin(command);
+        return;
+    }
+    give_answer(conn, refused, command->write.why.text);
+    account_command_forget(command);
 }
 
 static void ask(struct admin_conn *conn)
@@ -217,14 +233,12 @@ static void on_listener_closed(uv_handle_t *handle)
 }
 
 /* The data directory is locked by us: what is left at the path is an old one of ours. */
-enum err admin_create(struct uv_loop_s *loop, const char *path, struct accounts *accounts,
-                      struct account_writer *writer, const char *url, struct admin **out,
+enum err admin_create(struct uv_loop_s *loop, const char *path,
+                      const struct admin_options *options, struct admin **out,
                       struct failure *why)
 {
     struct admin *admin = mem_new(struct admin);
-    admin->accounts = accounts;
-    admin->writer = writer;
-    admin->url = url;
+    admin->options = *options;
     admin->path = mem_text(slice_of(path));
     admin->handles = 1;
     list_init(&admin->conns);
@@ -258,7 +272,7 @@ void admin_destroy(struct admin *admin)
     if (!admin)
         return;
     admin->closing = true;
-    admin->accounts = NULL;
+    admin->options.accounts = NULL;
     admin->rotate = NULL;
     list_each (link, &admin->conns) {
         struct admin_conn *conn = container_of(link, struct admin_conn, link);

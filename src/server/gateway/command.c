@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <uv.h>
 
+#include "accounts/command_words.h"
 #include "base/list.h"
 #include "base/mem.h"
 #include "base/vault/secret.h"
@@ -81,11 +82,13 @@ static void on_loaded(struct load_accounts *load, enum err status)
         account_command_begin(&lone->command);
 }
 
-/* Waits until everything is closed. */
-static enum err run_alone(const struct config *config, struct vault *vault, FILE *out,
-                          struct failure *why)
+/* Carries out a change that reads what was said in config. Waits until everything is closed. */
+static enum err run_alone(const struct config *config, command_fn *change,
+                          struct vault *vault, FILE *out, struct failure *why)
 {
-    struct lone_command lone = { .command = { .done = on_done } };
+    struct lone_command lone = {
+        .command = { .change = change, .said = config->said, .done = on_done }
+    };
     uv_loop_t uv;
     if (uv_loop_init(&uv))
         return explain(why, ERR_STORE, "cannot start an event loop");
@@ -97,8 +100,6 @@ static enum err run_alone(const struct config *config, struct vault *vault, FILE
         lone.command.out = open_memstream(&lone.text, &lone.text_len);
         lone.command.accounts = accounts;
         lone.command.writer = account_writer_create(lone.loop, lone.store, accounts);
-        lone.command.word_count = config->word_count;
-        memcpy(lone.command.words, config->words, sizeof(config->words));
         lone.load = (struct load_accounts){ .store = lone.store,
                                             .accounts = accounts,
                                             .done = on_loaded };
@@ -233,8 +234,8 @@ enum err gateway_dashboard(const struct config *config, FILE *out, struct failur
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why)
 {
     struct vault *vault;
-    enum err refused = account_command_check(config->words, config->word_count, why);
-    if (refused || (refused = ask_gateway(config, out, why)) != ERR_NOT_FOUND)
+    enum err refused = ask_gateway(config, out, why);
+    if (refused != ERR_NOT_FOUND)
         return refused;
 
     if (*config->database)
@@ -246,7 +247,7 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     if ((refused = gateway_check_data(config, why)) ||
         (refused = gateway_open_vault(config, &vault, why)))
         return refused;
-    refused = run_alone(config, vault, out, why);
+    refused = run_alone(config, config->command->change, vault, out, why);
     vault_close(vault);
     return refused;
 }
@@ -275,16 +276,12 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
  * told nothing that way but has to open everything. */
 static enum err check_key(const struct config *config, struct failure *why)
 {
-    struct config looking = *config;
     struct vault *vault;
     FILE *nowhere = fopen("/dev/null", "we");
-    looking.words[0] = "org";
-    looking.words[1] = "list";
-    looking.word_count = 2;
     enum err refused = nowhere ? gateway_open_vault(config, &vault, why)
                                : explain(why, ERR_STORE, "cannot open /dev/null");
     if (!refused) {
-        refused = run_alone(&looking, vault, nowhere, why);
+        refused = run_alone(config, command_list_organizations, vault, nowhere, why);
         vault_close(vault);
     }
     if (nowhere)

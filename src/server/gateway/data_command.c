@@ -1,4 +1,4 @@
-/* data_command.c - backup, restore, db check, db stats, copy: words in, text out.
+/* data_command.c - backup, restore, db check, db stats and copy.
  *
  * They read and write files in this process, beside a gateway or without one: a gateway may be
  * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup, a restore and a copy in
@@ -56,6 +56,30 @@ static enum err find_data(const struct config *config, struct failure *why)
     return geteuid() ? gateway_check_data(config, why) : gateway_find_data(config, why);
 }
 
+/* Before all but copy, which is not about the file alone and for which the gateway waits. */
+static enum err prepare(const struct config *config, struct failure *why)
+{
+    enum err err = gateway_check_is_file(config, why);
+    if (err)
+        return err;
+    give_way();
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    return OK;
+}
+
+/* Before a backup and a restore, which have a folder as their argument. */
+static enum err prepare_folder(const struct config *config, struct failure *why)
+{
+    const char *folder = config->said.argument;
+    if (!*folder || *folder == '-')
+        return explain(why, ERR_USAGE, "\"%.60s\": not a folder; say runcast %s DIR",
+                       folder, config->command->words);
+    enum err err = prepare(config, why);
+    if (!err)
+        watch_signals();
+    return err;
+}
+
 static void print_size(uint64_t bytes, FILE *out)
 {
     if (bytes < 10 << 20)
@@ -71,7 +95,8 @@ static void tell_backup(const struct config *config, const struct backup_manifes
 {
     char made[TIME_TEXT_LEN + 1];
     text_from_time(manifest->made_at, made);
-    fprintf(out, "%s is a backup of %s as of %s: ", config->words[1], config->data, made);
+    fprintf(out, "%s is a backup of %s as of %s: ", config->said.argument, config->data,
+            made);
     print_size(backup_manifest_bytes(manifest), out);
     fprintf(out, ", %zu files\n", manifest->count);
     if (manifest->holds_key)
@@ -83,14 +108,16 @@ static void tell_backup(const struct config *config, const struct backup_manifes
                 manifest->key[0] ? ", which is " : "", manifest->key);
 }
 
-static enum err back_up(const struct config *config, FILE *out, struct failure *why)
+enum err gateway_backup(const struct config *config, FILE *out, struct failure *why)
 {
     struct backup_manifest manifest = { 0 };
     struct backup_options options = { .data = config->data,
-                                      .target = config->words[1],
+                                      .target = config->said.argument,
                                       .key = config->encryption_key,
                                       .stopped = &stopped };
-    enum err err = find_data(config, why);
+    enum err err = prepare_folder(config, why);
+    if (!err)
+        err = find_data(config, why);
     if (!err)
         err = backup_make(&options, &manifest, why);
     if (!err)
@@ -108,21 +135,23 @@ static enum err check_directory(const struct config *config, struct failure *why
     return err == ERR_NOT_FOUND ? OK : err;
 }
 
-static enum err restore(const struct config *config, FILE *out, struct failure *why)
+enum err gateway_restore(const struct config *config, FILE *out, struct failure *why)
 {
     struct backup_manifest manifest = { 0 };
-    struct restore_options options = { .source = config->words[1],
+    struct restore_options options = { .source = config->said.argument,
                                        .data = config->data,
                                        .key = config->encryption_key,
                                        .stopped = &stopped };
     char made[TIME_TEXT_LEN + 1];
-    enum err err = check_directory(config, why);
+    enum err err = prepare_folder(config, why);
+    if (!err)
+        err = check_directory(config, why);
     if (!err)
         err = restore_make(&options, &manifest, why);
     if (!err) {
         text_from_time(manifest.made_at, made);
         fprintf(out, "the data in %s are those of %s as of %s: ", config->data,
-                config->words[1], made);
+                config->said.argument, made);
         print_size(backup_manifest_bytes(&manifest), out);
         fprintf(out, ", %zu files; they begin a new epoch, %s\n", manifest.count,
                 manifest.epoch);
@@ -153,14 +182,16 @@ static void on_found(void *owner, const char *text)
     fputc('\n', findings->out);
 }
 
-static enum err check(const struct config *config, FILE *out, struct failure *why)
+enum err gateway_db_check(const struct config *config, FILE *out, struct failure *why)
 {
     struct findings findings = { .out = out };
     struct db_check_options options = {
         .data = config->data, .now_ms = now_ms(), .found = on_found, .owner = &findings
     };
     struct failure unopened;
-    enum err err = find_data(config, why);
+    enum err err = prepare(config, why);
+    if (!err)
+        err = find_data(config, why);
     if (err)
         return err;
     if (gateway_open_vault(config, &options.vault, &unopened)) {
@@ -179,14 +210,16 @@ static enum err check(const struct config *config, FILE *out, struct failure *wh
     return err;
 }
 
-static enum err stats(const struct config *config, FILE *out, struct failure *why)
+enum err gateway_db_stats(const struct config *config, FILE *out, struct failure *why)
 {
     struct buf text = { 0 };
     struct db_stats_options options = { .data = config->data,
                                         .retain_ms = config->retain_ms,
                                         .now_ms = now_ms(),
-                                        .as_json = config->word_count == 3 };
-    enum err err = find_data(config, why);
+                                        .as_json = said_option(&config->said, "--json") };
+    enum err err = prepare(config, why);
+    if (!err)
+        err = find_data(config, why);
     if (!err)
         err = db_stats(&options, &text, why);
     if (!err)
@@ -200,8 +233,9 @@ static enum err stats(const struct config *config, FILE *out, struct failure *wh
 /* Where to: by the word, or as gateways are told. NULL: it was not said. */
 static const char *target_of(const struct config *config, struct failure *why)
 {
-    const char *target = config->word_count == 3 ? config->words[2] : config->database;
-    if (config->word_count == 3 && config_has_password(target)) {
+    const char *given = said_option(&config->said, "--to");
+    const char *target = given ? given : config->database;
+    if (given && config_has_password(given)) {
         explain(
             why, ERR_USAGE,
             "--to: has a password, which everybody on this machine can read among the "
@@ -247,7 +281,7 @@ static void tell_copy(const struct config *config, const struct copied *copied, 
                 copied->key_id, config->data);
 }
 
-static enum err copy(const struct config *config, FILE *out, struct failure *why)
+enum err gateway_copy(const struct config *config, FILE *out, struct failure *why)
 {
     struct copied copied = { 0 };
     struct copy_options options = { .data = config->data, .stopped = &stopped };
@@ -256,6 +290,8 @@ static enum err copy(const struct config *config, FILE *out, struct failure *why
     options.target.database = target_of(config, why);
     if (!options.target.database)
         return why->code;
+    watch_signals();
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
     enum err err = gateway_check_data(config, why);
     if (!err)
         err = gateway_open_vault(config, &options.vault, why);
@@ -265,59 +301,5 @@ static enum err copy(const struct config *config, FILE *out, struct failure *why
     vault_close(options.vault);
     if (!err)
         tell_copy(config, &copied, out);
-    return err;
-}
-
-/* ---- which ---- */
-
-static bool says(const struct config *config, size_t at, const char *word)
-{
-    return at < config->word_count && strcmp(config->words[at], word) == 0;
-}
-
-static enum err misused(const struct config *config, struct failure *why)
-{
-    static const char db[] = "say runcast db check, or runcast db stats [--json]";
-    if (says(config, 0, "db"))
-        return explain(why, ERR_USAGE, db);
-    if (says(config, 0, "copy"))
-        return explain(why, ERR_USAGE, "say runcast copy --to postgresql://user@host/name");
-    return explain(why, ERR_USAGE, "say runcast %s DIR, and name one folder",
-                   config->words[0]);
-}
-
-static bool has_folder(const struct config *config)
-{
-    return config->word_count == 2 && *config->words[1] && config->words[1][0] != '-';
-}
-
-enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why)
-{
-    enum err (*carry_out)(const struct config *, FILE *, struct failure *) = NULL;
-    size_t count = config->word_count;
-    if (says(config, 0, "backup") && has_folder(config))
-        carry_out = back_up;
-    else if (says(config, 0, "restore") && has_folder(config))
-        carry_out = restore;
-    else if (says(config, 0, "db") && says(config, 1, "check") && count == 2)
-        carry_out = check;
-    else if (says(config, 0, "db") && says(config, 1, "stats") &&
-             (count == 2 || (count == 3 && says(config, 2, "--json"))))
-        carry_out = stats;
-    else if (says(config, 0, "copy") &&
-             (count == 1 || (count == 3 && says(config, 1, "--to"))))
-        carry_out = copy;
-    if (!carry_out)
-        return misused(config, why);
-    enum err err = carry_out == copy ? OK : gateway_check_is_file(config, why);
-    if (err)
-        return err;
-    if (carry_out == back_up || carry_out == restore || carry_out == copy)
-        watch_signals();
-    if (carry_out != copy) /* of which the gateway is the one that waits */
-        give_way();
-    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
-    err = carry_out(config, out, why);
-    bytes_forget_shared();
     return err;
 }

@@ -290,9 +290,10 @@ static void on_accounts_loaded(struct load_accounts *load, enum err status)
     }
     if (!status) {
         char *path = gateway_path(gateway->config, "admin.sock");
+        struct admin_options options = { gateway->config->commands, gateway->accounts,
+                                         gateway->writer, gateway->urls.dashboard_url };
         status =
-            admin_create(loop_uv(gateway->loop), path, gateway->accounts, gateway->writer,
-                         gateway->urls.dashboard_url, &gateway->admin, &why);
+            admin_create(loop_uv(gateway->loop), path, &options, &gateway->admin, &why);
         free(path);
     }
     if (!status && gateway->config->execute)

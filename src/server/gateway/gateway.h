@@ -56,18 +56,22 @@ void gateway_drain(struct gateway *gateway);
 /* Stops at once, without waiting for anybody. */
 void gateway_stop(struct gateway *gateway);
 
-/* Carries out a subcommand on accounts, which is config's words: the running gateway is asked
- * for it over its admin socket; when none runs, the data directory is opened. out gets what
- * there is to read. ERR_USAGE: the words are wrong. */
+/* Subcommands, which are run of their rows (server/config/subcommand.h). */
+
+/* Carries out a subcommand on accounts: the running gateway is asked for it over its admin socket;
+ * when none runs, the data directory is opened. out gets what there is to read. */
 enum err gateway_command(const struct config *config, FILE *out, struct failure *why);
 
 /* The same of `runcast dashboard`, whose link is opened, too, where there is a desktop. */
 enum err gateway_dashboard(const struct config *config, FILE *out, struct failure *why);
 
-/* Carries out a subcommand on the data directory as a whole: backup DIR, restore DIR, db check, db
- * stats, copy; in this process, whether a gateway serves or not. ERR_USAGE: the words are wrong;
+/* On the data directory as a whole, in this process, whether a gateway serves or not.
  * ERR_CANCELED: a signal has stopped it. db check: ERR_INVALID if it has found something. */
-enum err gateway_data_command(const struct config *config, FILE *out, struct failure *why);
+enum err gateway_backup(const struct config *config, FILE *out, struct failure *why);
+enum err gateway_restore(const struct config *config, FILE *out, struct failure *why);
+enum err gateway_db_check(const struct config *config, FILE *out, struct failure *why);
+enum err gateway_db_stats(const struct config *config, FILE *out, struct failure *why);
+enum err gateway_copy(const struct config *config, FILE *out, struct failure *why);
 
 /* Gives the database of a data directory that was put back from a copy a new epoch, so that
  * clients with a position from before begin anew. out gets what `restored` prints. */

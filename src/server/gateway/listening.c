@@ -18,7 +18,7 @@ enum err gateway_check_listen(const struct config *config, struct failure *why)
     struct bootstrap given;
     size_t count, open = 0;
     enum err refused = config_listeners(config, listeners, &count, why);
-    if (!refused && config->command == COMMAND_SERVE)
+    if (!refused && config_serves(config))
         refused = config_listener_find(listeners, count, why);
     while (!refused && open < count && config_listener_is_local(&listeners[open]))
         open++;

@@ -75,14 +75,17 @@ static char **without_secrets(char **environment)
     return all;
 }
 
-/* The last command counts. */
-static char **with_command(int argc, char **argv)
+/* The arguments with another command: serve is replaced where it was said. */
+static char **with_command(const struct config *config)
 {
     static char command[] = "supervise";
-    char **all = mem_new_array(char *, (size_t)argc + 2);
-    for (int i = 0; i < argc; i++)
-        all[i] = argv[i];
-    all[argc] = command;
+    const char *serve = config->word_count ? config->words[0] : NULL;
+    size_t count = 0;
+    char **all = mem_new_array(char *, (size_t)config->argc + 2);
+    for (int i = 0; i < config->argc; i++)
+        if (config->argv[i] != serve)
+            all[count++] = config->argv[i];
+    all[count] = command;
     return all;
 }
 
@@ -108,22 +111,22 @@ enum err execute_check(const struct config *config, struct failure *why)
 }
 
 /* Does not return in the child, which closes what it does not need. */
-static pid_t fork_keeper(const struct supervise_role *role, int argc, char **argv,
+static pid_t fork_keeper(const struct supervise_role *role, const struct config *config,
                          int orders)
 {
     pid_t keeper = fork();
     if (keeper)
         return keeper;
     struct role_keeper_options options = { .folder = role->options.folder,
-                                           .arguments = with_command(argc, argv),
+                                           .arguments = with_command(config),
                                            .environment = without_secrets(environ),
                                            .drain_ms = role->options.drain_ms,
                                            .orders = orders };
     role_keeper_run(&options);
 }
 
-enum err execute_start(const struct config *config, int argc, char **argv,
-                       struct execute **out, struct failure *why)
+enum err execute_start(const struct config *config, struct execute **out,
+                       struct failure *why)
 {
     struct supervise_role role;
     int ends[2];
@@ -134,7 +137,7 @@ enum err execute_start(const struct config *config, int argc, char **argv,
         supervise_role_finish(&role);
         return explain(why, ERR_STORE, "cannot make a socket: %s", strerror(errno));
     }
-    pid_t keeper = fork_keeper(&role, argc, argv, ends[1]);
+    pid_t keeper = fork_keeper(&role, config, ends[1]);
     int error = errno;
     supervise_role_finish(&role);
     close(ends[1]);

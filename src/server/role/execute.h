@@ -17,11 +17,11 @@ struct uv_loop_s;
 /* What execute_start would refuse. */
 enum err execute_check(const struct config *config, struct failure *why);
 
-/* Before the gateway opens anything, and before there is a thread or a loop. The role gets these
- * arguments and the environment, without the secrets of the gateway. ERR_INVALID with the reason: such
+/* Before the gateway opens anything, and before there is a thread or a loop. The role gets the
+ * arguments of config and the environment, without the secrets of the gateway. ERR_INVALID with the reason: such
  * a role could not start. */
-enum err execute_start(const struct config *config, int argc, char **argv,
-                       struct execute **execute, struct failure *why);
+enum err execute_start(const struct config *config, struct execute **execute,
+                       struct failure *why);
 
 /* Next; then the others may be called. */
 void execute_watch(struct execute *execute, struct uv_loop_s *uv);

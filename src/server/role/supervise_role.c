@@ -229,7 +229,7 @@ static int run(struct supervise_process *process, const struct supervise_options
     return process->status;
 }
 
-int supervise_role_run(const struct config *config)
+int supervise_role_run(struct config *config)
 {
     struct supervise_process process = { 0 };
     struct supervise_role role;

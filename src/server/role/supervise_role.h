@@ -22,4 +22,4 @@ void supervise_role_finish(struct supervise_role *role);
 
 /* Supervises until a signal ends it. The exit status: 0: drained, 1: could not, 2: the settings
  * are wrong, 3: SUPERVISE_ROLE_TAKEN. */
-int supervise_role_run(const struct config *config);
+int supervise_role_run(struct config *config);

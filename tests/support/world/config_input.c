@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "server/subcommands.h"
 #include "tests/support/world/unit.h"
 
 char config_input_path[] = "/tmp/runcast-config-XXXXXX";
@@ -47,7 +48,7 @@ enum err config_input_read(struct config *config, const struct config_input *inp
         arguments[count++] = (char *)"--config";
         arguments[count++] = config_input_path;
     }
-    return config_read(config, count, arguments, environment, why);
+    return config_read(config, subcommands, count, arguments, environment, why);
 }
 
 struct config config_input_right(const struct config_input *input)
@@ -63,7 +64,8 @@ struct failure config_input_wrong(const struct config_input *input)
 {
     struct config config = { 0 };
     struct failure why = { 0 };
-    if (config_input_read(&config, input, &why) != ERR_INVALID)
+    enum err err = config_input_read(&config, input, &why);
+    if (err != ERR_INVALID && err != ERR_USAGE)
         fail_msg("%s was accepted",
                  input->arguments[0] ? input->arguments[0] : input->file);
     assert_null(config.listen); /* untouched */

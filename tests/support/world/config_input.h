@@ -22,6 +22,6 @@ int config_input_teardown(void **state);
 enum err config_input_read(struct config *config, const struct config_input *input,
                            struct failure *why);
 
-/* The same of what is right, and of what is refused with ERR_INVALID: the reason. */
+/* The same of what is right, and of what is refused with ERR_INVALID or ERR_USAGE: the reason. */
 struct config config_input_right(const struct config_input *input);
 struct failure config_input_wrong(const struct config_input *input);

@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "server/config/config_help.h"
 #include "server/config/config_value.h"
+#include "server/subcommands.h"
 
 #define HEX_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CANARY "CANARY_of_a_secret"
@@ -26,7 +27,9 @@ static void without_anything_the_defaults_hold(void **state)
 {
     (void)state;
     struct config config = config_input_right(&(struct config_input){ 0 });
-    assert_int_equal(config.command, COMMAND_SERVE);
+    assert_int_equal(config.action, ACTION_NONE);
+    assert_string_equal(config.command->words, "serve");
+    assert_true(config_serves(&config));
     assert_string_equal(config.listen, "127.0.0.1:3030");
     assert_string_equal(config.data, "./data");
     assert_string_equal(config.public_url, "");
@@ -165,21 +168,25 @@ static void commands_and_actions_are_told_apart(void **state)
     (void)state;
     static const struct {
         struct config_input input;
-        enum config_command command;
+        enum config_action action;
+        const char *command; /* the words of its row */
     } cases[] = {
-        { { .arguments = { "serve" } }, COMMAND_SERVE },
-        { { .arguments = { "keys", "--data", "/x" } }, COMMAND_KEYS },
-        { { .arguments = { "--data", "/x", "keys" } }, COMMAND_KEYS },
-        { { .arguments = { "--help" } }, COMMAND_HELP },
-        { { .arguments = { "-h" } }, COMMAND_HELP },
-        { { .arguments = { "keys", "--help", "--nonsense" } }, COMMAND_HELP },
-        { { .arguments = { "--version" } }, COMMAND_VERSION },
-        { { .arguments = { "--check-config" } }, COMMAND_CHECK_CONFIG },
-        { { .arguments = { "--print-config", "serve" } }, COMMAND_PRINT_CONFIG },
+        { { .arguments = { "serve" } }, ACTION_NONE, "serve" },
+        { { .arguments = { "keys", "--data", "/x" } }, ACTION_NONE, "keys" },
+        { { .arguments = { "--data", "/x", "keys" } }, ACTION_NONE, "keys" },
+        { { .arguments = { "--help" } }, ACTION_HELP, "serve" },
+        { { .arguments = { "-h" } }, ACTION_HELP, "serve" },
+        { { .arguments = { "keys", "--help", "--nonsense" } }, ACTION_HELP, "keys" },
+        { { .arguments = { "help", "org" } }, ACTION_HELP, "org create" },
+        { { .arguments = { "--version" } }, ACTION_VERSION, "serve" },
+        { { .arguments = { "--check-config" } }, ACTION_CHECK_CONFIG, "serve" },
+        { { .arguments = { "--print-config", "serve" } }, ACTION_PRINT_CONFIG, "serve" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config config = config_input_right(&cases[i].input);
-        assert_int_equal(config.command, cases[i].command);
+        assert_int_equal(config.action, cases[i].action);
+        assert_string_equal(config.command->words, cases[i].command);
+        assert_int_equal(config_serves(&config), i == 0);
         config_finish(&config);
     }
 }
@@ -274,8 +281,8 @@ static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
           "did you mean --env-concurrency?" },
         { { .arguments = { "--zebra" } }, "--zebra:", "--help" },
         { { .arguments = { "--" } }, "--:", "--help" },
-        { { .arguments = { "-x" } }, "-x:", "rollback, dashboard, keys, org" },
-        { { .arguments = { "srve" } }, "srve:", "rollback, dashboard, keys, org" },
+        { { .arguments = { "-x" } }, "-x:", "runcast help shows them all" },
+        { { .arguments = { "srve" } }, "srve:", "did you mean serve?" },
         { { .arguments = { "vault" } }, "vault:", "vault rotate" },
         { { .arguments = { "rotate" } }, "rotate:", "not a command" },
         { { .environment = { "RUNCAST_NEXT_ENCRYPTION_KEY=x" } }, "KEY:", "64 hex" },
@@ -489,7 +496,7 @@ static void every_setting_is_in_the_help_and_in_the_print(void **state)
     (void)state;
     struct config config = config_input_right(&(struct config_input){ 0 });
     struct buf help = { 0 }, out = print(&config);
-    config_print_help(NULL, &help);
+    config_print_help(subcommands, NULL, &help);
     buf_add_char(&help, '\0');
     for (int i = 0; i < SETTING_COUNT; i++) {
         char flag[64], line[64];
@@ -510,7 +517,7 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
 {
     (void)state;
     struct buf help = { 0 };
-    config_print_help(NULL, &help);
+    config_print_help(subcommands, NULL, &help);
     buf_add_char(&help, '\0');
     for (char *at = help.ptr; (at = strstr(at, "  --")); at++) {
         char option[64] = { 0 };

@@ -1,7 +1,8 @@
-/* Commands on accounts: their words, among settings. */
+/* Subcommands: which row of the table their words mean, among settings, and what is refused. */
 #include "tests/support/world/unit.h"
 
 #include "server/config/config.h"
+#include "server/subcommands.h"
 
 enum { ARGUMENTS_MAX = 24 };
 
@@ -13,58 +14,60 @@ static enum err read(struct config *config, const char *const *words, struct fai
     int count = 1;
     for (; words[count - 1]; count++)
         arguments[count] = (char *)words[count - 1];
-    return config_read(config, count, arguments, no_variables, why);
+    return config_read(config, subcommands, count, arguments, no_variables, why);
 }
 
-static void words_are_kept_and_settings_are_not_among_them(void **state)
+static void words_are_read_by_the_usage_and_settings_are_not_among_them(void **state)
 {
     static const char *const given[] = {
         "--log-level", "warn",       "user",    "create",          "--data", "/x",
         "Ada",         "--org=acme", "--email", "ada@example.com", NULL
     };
-    static const char *const words[] = { "user",           "create", "Ada",
-                                         "--org",          "acme",   "--email",
-                                         "ada@example.com" };
     struct config config;
     struct failure why;
     (void)state;
     assert_int_equal(read(&config, given, &why), OK);
-    assert_int_equal(config.command, COMMAND_ACCOUNTS);
-    assert_int_equal(config.word_count, sizeof(words) / sizeof(words[0]));
-    for (size_t i = 0; i < config.word_count; i++)
-        assert_string_equal(config.words[i], words[i]);
+    assert_string_equal(config.command->words, "user create");
+    assert_int_equal(config.word_count, 6); /* as they were said */
+    assert_string_equal(config.said.argument, "Ada");
+    assert_string_equal(said_option(&config.said, "--org"), "acme");
+    assert_string_equal(said_option(&config.said, "--email"), "ada@example.com");
+    assert_null(said_option(&config.said, "--data"));
     assert_string_equal(config.data, "/x");
     config_finish(&config);
 }
 
-static void the_first_word_decides(void **state)
+static void words_choose_the_row_with_the_longest_beginning(void **state)
 {
     static const struct {
         const char *given[ARGUMENTS_MAX];
-        enum config_command command;
+        const char *row;
     } cases[] = {
-        { { "org", "list" }, COMMAND_ACCOUNTS },
-        { { "org", "create", "serve" }, COMMAND_ACCOUNTS },
-        { { "keys", "--data", "/x" }, COMMAND_KEYS },
-        { { "keys", "--data", "/x", "rotate", "dev" }, COMMAND_ACCOUNTS },
-        { { "org", "--help" }, COMMAND_HELP },
-        { { "backup", "--data", "/x", "db" }, COMMAND_DATA },
-        { { "restore", "x" }, COMMAND_DATA },
-        { { "db", "stats", "--json" }, COMMAND_DATA },
-        { { "copy", "--to", "postgresql://x/y" }, COMMAND_DATA },
-        { { "help", "db", "check" }, COMMAND_HELP },
+        { { "org", "list" }, "org list" },
+        { { "org", "create", "serve" }, "org create" },
+        { { "keys", "--data", "/x" }, "keys" },
+        { { "keys", "--project", "x" }, "keys" },
+        { { "keys", "--new-personal-token", "--user", "x" }, "keys --new-personal-token" },
+        { { "keys", "--data", "/x", "rotate", "dev", "--grace", "1h" }, "keys rotate" },
+        { { "org", "create", "--help" }, "org create" },
+        { { "backup", "--data", "/x", "db" }, "backup" },
+        { { "restore", "x" }, "restore" },
+        { { "db", "stats", "--json" }, "db stats" },
+        { { "copy", "--to", "postgresql://x/y" }, "copy" },
+        { { "help", "db", "stats" }, "db check" }, /* the row with the help */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config config;
-        struct failure why;
-        assert_int_equal(read(&config, cases[i].given, &why), OK);
-        assert_int_equal(config.command, cases[i].command);
+        struct failure why = { 0 };
+        if (read(&config, cases[i].given, &why))
+            fail_msg("%s", why.text);
+        assert_string_equal(config.command->words, cases[i].row);
         config_finish(&config);
     }
 }
 
-static void options_of_commands_are_not_settings(void **state)
+static void words_that_no_row_takes_are_refused_with_what_to_say(void **state)
 {
     static const struct {
         const char *given[ARGUMENTS_MAX];
@@ -72,9 +75,26 @@ static void options_of_commands_are_not_settings(void **state)
     } cases[] = {
         { { "--org", "acme" }, "--org: unknown" },
         { { "--to", "postgresql://x/y" }, "--to: unknown" },
-        { { "serve", "--grace", "1h" }, "--grace: unknown" },
+        { { "serve", "--grace", "1h" }, "--grace: not an option of runcast serve" },
+        { { "serve", "supervise" }, "supervise: not for runcast serve" },
         { { "keys", "rotate", "dev", "--grace" }, "--grace: needs a value" },
         { { "org", "create", "a", "--nmae", "b" }, "--nmae: unknown" },
+        { { "db", "stats", "--json=1" }, "--json: unknown" },
+        { { "orgs", "list" }, "orgs: not a command; did you mean org?" },
+        { { "keys", "rotte", "dev" },
+          "keys rotte: not a command; did you mean keys rotate?" },
+        { { "keys", "show" }, "keys show: not a command; runcast help keys shows what is" },
+        { { "org" }, "org: say runcast org create, list, rename or delete;" },
+        { { "org", "--slug", "x" }, "org: say runcast org create," },
+        { { "org", "create", "--slug", "x" },
+          "NAME is missing: say runcast org create NAME [--slug SLUG]; runcast help org" },
+        { { "user", "create", "Ada" },
+          "--email EMAIL is missing: say runcast user create" },
+        { { "user", "list", "--email", "x" },
+          "--email: not an option of runcast user list" },
+        { { "help", "orgs" }, "orgs: not a command; did you mean org?" },
+        { { "help", "org", "creat" }, "did you mean org create?" },
+        { { "help", "org", "create", "x" }, "x: not for runcast help org create" },
         { { "user", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13",
             "14", "15", "16" },
           "16: too many words" },
@@ -86,18 +106,34 @@ static void options_of_commands_are_not_settings(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct config config;
         struct failure why = { 0 };
-        assert_int_equal(read(&config, cases[i].given, &why), ERR_INVALID);
+        assert_int_not_equal(read(&config, cases[i].given, &why), OK);
         if (!strstr(why.text, cases[i].said))
             fail_msg("%s", why.text);
+    }
+}
+
+/* What a wrong row would break elsewhere: it has nothing to do, or another command's name. */
+static void each_row_of_the_table_is_whole(void **state)
+{
+    (void)state;
+    assert_string_equal(subcommands->words, "serve");
+    for (const struct subcommand *row = subcommands; row->words; row++) {
+        size_t len = strcspn(row->words, " ");
+        assert_int_equal((row->stay != NULL) + (row->run != NULL), 1);
+        assert_int_equal(row->about != NULL, row->place != NULL);
+        if (!row->about &&
+            (strncmp(row->words, row[-1].words, len) || row[-1].words[len] > ' '))
+            fail_msg("%s stands below another command", row->words);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_word_decides),
-        cmocka_unit_test(words_are_kept_and_settings_are_not_among_them),
-        cmocka_unit_test(options_of_commands_are_not_settings),
+        cmocka_unit_test(each_row_of_the_table_is_whole),
+        cmocka_unit_test(words_choose_the_row_with_the_longest_beginning),
+        cmocka_unit_test(words_are_read_by_the_usage_and_settings_are_not_among_them),
+        cmocka_unit_test(words_that_no_row_takes_are_refused_with_what_to_say),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,45 @@
+/* usage.h - the usage of a command is its grammar: help shows it, and words are judged by it.
+ *
+ *   "NAME --email EMAIL [--org SLUG]"
+ *
+ * A word in capitals is the argument of the command. An option takes a value if a word follows it
+ * that is no option and begins with no bracket. Whatever stands in brackets may be left out;
+ * everything else is needed. "[options]" means settings, which are not among the words. A
+ * missing --confirm is left to the command, which first says what it would do. */
+#pragma once
+
+#include "base/error.h"
+#include "base/slice.h"
+
+enum { USAGE_WORDS_MAX = 16 };
+
+struct usage_part {
+    struct slice name;  /* "NAME", "--email" or "options" */
+    struct slice value; /* of an option: "EMAIL"; empty: it takes none */
+    bool optional;
+};
+
+/* Takes the next part off the front of a usage. Returns false at its end. */
+bool usage_next(struct slice *rest, struct usage_part *part);
+
+bool usage_is_option(const struct usage_part *part);
+bool usage_is_argument(const struct usage_part *part);
+
+/* The words of a command as its usage reads them; borrowed. */
+struct said {
+    const char *argument; /* NULL: none was given */
+    struct {
+        struct slice name;
+        const char *value; /* "" if the option takes none */
+    } options[USAGE_WORDS_MAX];
+    size_t option_count;
+};
+
+/* Reads the words that follow a command, at most USAGE_WORDS_MAX. An option and its value are one
+ * word ("--org=acme") or two. ERR_USAGE, with a reason for the operator, if the usage does not
+ * allow them. */
+enum err usage_read(const char *command, const char *usage, const char *const *words,
+                    size_t count, struct said *said, struct failure *why);
+
+/* The value of an option; the last one counts. Returns NULL if it was not given. */
+const char *said_option(const struct said *said, const char *name);

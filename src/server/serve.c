@@ -1,0 +1,321 @@
+/* serve.c - a process that is a gateway: its loop, its signals, its supervise role.
+ *
+ * A gateway that has lost its database to another one is started again, in this process: it has no
+ * rights left to execute a program, and what it is connected to, listens at and counts stays.
+ *
+ * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
+ * the gateway was started on a terminal, which is closed then; else the settings are read again. */
+#include "server/serve.h"
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include "base/list.h"
+#include "base/log.h"
+#include "base/terminal.h"
+#include "net/ring.h"
+#include "os/process/service_manager.h"
+#include "server/config/config.h"
+#include "server/config/config_tls.h"
+#include "server/gateway/confinement.h"
+#include "server/gateway/gateway.h"
+#include "server/role/execute.h"
+
+extern char **environ;
+
+enum { AGAIN_MS = 1000 }; /* between tries to begin anew, while the database is away */
+
+struct service {
+    uv_loop_t loop;
+    uv_signal_t term, interrupt, hangup;
+    uv_timer_t watchdog;
+    uv_timer_t again; /* the gateway is started once more */
+    bool watches_hangup, reloads_when_ready;
+    struct gateway *gateway; /* NULL: there is none at this moment */
+    struct config *config;
+    struct execute *execute; /* NULL: nothing is executed */
+    struct ring *ring;       /* NULL: there is none */
+    bool ready, draining, stopped;
+    bool executed; /* the supervise role has ended */
+    int status;
+};
+
+static void on_again(uv_timer_t *timer);
+static void drain(struct service *service);
+
+/* Runs have finished while the gateway still took what they completed with. */
+static void on_executed(void *owner)
+{
+    struct service *service = owner;
+    service->executed = true;
+    if (service->stopped)
+        execute_destroy(service->execute);
+    else
+        drain(service);
+}
+
+static void on_ready(void *owner, int port)
+{
+    struct service *service = owner;
+    (void)port;
+    service->ready = true;
+    service_tell("READY=1\nSTATUS=serves, version " RUNCAST_VERSION);
+    if (service->reloads_when_ready)
+        raise(SIGHUP); /* it came while the runs were loaded */
+}
+
+/* A service manager that waits for us to be ready need not wait for another gateway's end. */
+static void on_standby(void *owner)
+{
+    (void)owner;
+    service_tell("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
+}
+
+/* The gateway is gone. One that never was ready takes the role along that it has started; else
+ * the role goes on, as if the gateway had been killed. */
+static void let_go_of_role(struct service *service)
+{
+    service->stopped = true;
+    if (!service->execute)
+        return;
+    if (service->executed || (service->ready && !service->draining))
+        execute_destroy(service->execute);
+    else if (!service->draining)
+        execute_end(service->execute, EXECUTE_OWN, on_executed, service);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    struct service *service = handle->data;
+    (void)number;
+    if (service->draining)
+        _Exit(1); /* said twice: at once */
+    service->draining = true;
+    service_tell("STOPPING=1\nSTATUS=drains");
+    if (service->execute)
+        execute_end(service->execute, EXECUTE_ANY, on_executed, service);
+    else
+        drain(service);
+}
+
+/* Flags and variables are as they were: what changes is the file of --config, and those of
+ * certificates. */
+static enum err reload(struct service *service, struct failure *why)
+{
+    struct config fresh;
+    struct certificates *certificates = NULL;
+    const struct config *known = service->config;
+    enum err refused =
+        config_read(&fresh, known->commands, known->argc, known->argv, environ, why);
+    if (refused)
+        return refused;
+    refused = config_load_certificates(&fresh, &certificates, why);
+    if (!refused)
+        refused = config_take(service->config, &fresh, why);
+    if (refused)
+        certificates_unref(certificates);
+    else
+        gateway_reload(service->gateway, certificates);
+    config_finish(&fresh);
+    return refused;
+}
+
+static void on_reload(uv_signal_t *handle, int number)
+{
+    struct service *service = handle->data;
+    struct failure why = { 0 };
+    (void)number;
+    service->reloads_when_ready = !service->ready;
+    if (service->draining || !service->ready)
+        return;
+    service_tell("RELOADING=1\nMONOTONIC_USEC=%llu",
+                 (unsigned long long)(uv_hrtime() / 1000));
+    enum err refused = reload(service, &why);
+    if (refused)
+        log_error("the settings stay as they were", "reason", why.text, NULL);
+    else
+        log_audit("reload", "result", "ok", NULL);
+    service_tell("READY=1\nSTATUS=%s%s", refused ? "not reloaded: " : "serves, reloaded",
+                 refused ? why.text : "");
+}
+
+static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb heard,
+                  int number)
+{
+    uv_signal_init(&service->loop, handle);
+    handle->data = service;
+    uv_signal_start(handle, heard, number);
+}
+
+/* Why there is no gateway: once, to whoever reads it. */
+static void tell_end(const char *reason)
+{
+    if (isatty(STDERR_FILENO))
+        terminal_complain(reason);
+    else
+        log_error("stopped", "reason", reason, NULL);
+}
+
+static void watch_hangup(struct service *service)
+{
+    struct sigaction before;
+    bool is_on_terminal = isatty(STDIN_FILENO) || isatty(STDERR_FILENO);
+    service->watches_hangup =
+        !sigaction(SIGHUP, NULL, &before) && before.sa_handler != SIG_IGN; /* nohup */
+    if (service->watches_hangup)
+        watch(service, &service->hangup, is_on_terminal ? on_signal : on_reload, SIGHUP);
+}
+
+/* A loop that hangs does not come here, and the service manager ends the process. */
+static void on_watchdog(uv_timer_t *timer)
+{
+    (void)timer;
+    service_tell_life();
+}
+
+static void watch_loop(struct service *service)
+{
+    uint64_t each = (uint64_t)service_watchdog_ms();
+    uv_timer_init(&service->loop, &service->watchdog);
+    if (each)
+        uv_timer_start(&service->watchdog, on_watchdog, 0, each);
+}
+
+/* What comes after that is nothing: the default would end a process that stops well. */
+static void end_hangup(struct service *service)
+{
+    if (service->watches_hangup)
+        uv_close((uv_handle_t *)&service->hangup, NULL);
+    signal(SIGHUP, SIG_IGN);
+}
+
+/* Nothing keeps the loop any more. */
+static void end(struct service *service)
+{
+    uv_close((uv_handle_t *)&service->again, NULL);
+    uv_close((uv_handle_t *)&service->watchdog, NULL);
+    uv_close((uv_handle_t *)&service->term, NULL);
+    uv_close((uv_handle_t *)&service->interrupt, NULL);
+    end_hangup(service);
+    let_go_of_role(service);
+}
+
+static void on_stopped(void *owner, const struct failure *reason)
+{
+    struct service *service = owner;
+    service->gateway = NULL;
+    if (reason->code == ERR_MOVED && !service->draining) {
+        service->ready = false;
+        log_warn("begins anew", "reason", reason->text, NULL);
+        uv_timer_start(&service->again, on_again, 0, 0);
+        return;
+    }
+    if (reason->code && reason->code != ERR_MOVED) {
+        tell_end(reason->text);
+        service->status = 1;
+    }
+    end(service);
+}
+
+/* What is larger is mapped by itself and grows without being copied: the arrays of a million
+ * runs would take milliseconds of a turn. What comes and goes with large payloads is below,
+ * in memory that was touched before: new pages cost more than copying. Left alone, malloc
+ * changes its mind about both. */
+static void keep_large_blocks_apart(void)
+{
+    mallopt(M_MMAP_THRESHOLD, 8 << 20);
+    mallopt(M_TRIM_THRESHOLD, 32 << 20);
+}
+
+static enum err start(struct service *service, struct failure *why)
+{
+    struct gateway_events events = { .on_ready = on_ready,
+                                     .on_standby = on_standby,
+                                     .on_stopped = on_stopped,
+                                     .owner = service };
+    return gateway_start(&service->loop, service->config, &events, stdout, service->ring,
+                         &service->gateway, why);
+}
+
+static void on_again(uv_timer_t *timer)
+{
+    struct service *service = container_of(timer, struct service, again);
+    struct failure why = { 0 };
+    enum err refused = start(service, &why);
+    if (refused == ERR_STORE) {
+        log_warn("cannot begin anew yet", "reason", why.text, NULL);
+        uv_timer_start(timer, on_again, AGAIN_MS, 0);
+    } else if (refused) {
+        tell_end(why.text);
+        service->status = 1;
+        end(service);
+    }
+}
+
+static void drain(struct service *service)
+{
+    if (service->gateway)
+        gateway_drain(service->gateway);
+    else
+        end(service);
+}
+
+/* The sandbox lets nobody make one. */
+static struct ring *make_ring(const struct config *config)
+{
+    struct ring *ring = NULL;
+    struct failure why;
+    if (strcmp(config->io_uring, "auto") == 0 && ring_create(&ring, &why))
+        log_info(
+            "io_uring cannot be used: each frame leaves by a system call of its own, "
+            "which costs CPU and nothing else (so does --io-uring off, which logs nothing)",
+            "reason", why.text, NULL);
+    return ring;
+}
+
+int serve_run(struct config *config)
+{
+    struct service service = { .config = config };
+    struct failure why = { 0 };
+
+    keep_large_blocks_apart();
+    service_keep_sockets();
+    signal(SIGPIPE, SIG_IGN);
+    prctl(PR_SET_DUMPABLE, 0); /* no secrets in core files */
+    if (config->execute && execute_start(config, &service.execute, &why)) {
+        tell_end(why.text);
+        return 2;
+    }
+    service.ring = make_ring(config);
+    bool refused = confinement_begin(config, environ, &why); /* no thread runs yet */
+    if (uv_loop_init(&service.loop)) {
+        fprintf(stderr, "runcast: cannot start an event loop\n");
+        return 1;
+    }
+    watch_hangup(&service);
+    if (service.execute)
+        execute_watch(service.execute, &service.loop);
+    uv_timer_init(&service.loop, &service.again);
+    if (refused || start(&service, &why)) {
+        uv_close((uv_handle_t *)&service.again, NULL);
+        tell_end(why.text);
+        end_hangup(&service);
+        let_go_of_role(&service);
+        uv_run(&service.loop, UV_RUN_DEFAULT);
+        uv_loop_close(&service.loop);
+        return 1;
+    }
+    watch(&service, &service.term, on_signal, SIGTERM);
+    watch(&service, &service.interrupt, on_signal, SIGINT);
+    watch_loop(&service);
+    uv_run(&service.loop, UV_RUN_DEFAULT);
+    uv_loop_close(&service.loop);
+    uv_library_shutdown();
+    ring_destroy(service.ring);
+    return service.status;
+}
