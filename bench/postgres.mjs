@@ -11,9 +11,9 @@
 //
 //   sqlite  triggers of 64 connections at a gateway on SQLite
 //   pg      the same on PostgreSQL; how many commits a group had on average
-//   bare    the same runs by commit_v1 alone, in groups of that size, from a session of the server: no
-//           network, no HTTP, nobody who waits. What is written was prepared before the clock runs.
-//           Then by commit_v2, which the gateway calls: what the function itself has become
+//   bare    the same runs by commit_v100 alone, which the gateway calls, in groups of that size, from a
+//           session of the server: no network, no HTTP, no waiting client. The groups are prepared
+//           before the clock runs
 //
 // Both gateways begin with an empty database in each round, for writing gets dearer as indexes grow.
 // Nobody vacuums meanwhile: what does so on its own would take from one of them and not from another.
@@ -52,51 +52,50 @@ async function trigger(settings) {
 /** New runs like the newest one, in so many groups: what a function takes of each, in a table. */
 function prepareGroups(schema, size, groups) {
   postgres.ask(`SET search_path = ${schema};
-    CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v1('bare', '', '', 1, '{}', 2) AS m(me),
+    CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v100('bare', '', '', 1, '{}', 2) AS m(me),
       (SELECT env, task FROM run ORDER BY id DESC LIMIT 1) e;
-    CREATE UNLOGGED TABLE bench_group (n int, requests commit_request_v1[], runs commit_run_v1[]);
+    CREATE UNLOGGED TABLE bench_group (n int, requests commit_request_v100[], runs commit_run_v100[]);
     ALTER TABLE bench_group ALTER requests SET STORAGE EXTERNAL, ALTER runs SET STORAGE EXTERNAL;
     WITH model AS (SELECT r.id, to_jsonb(r) || jsonb_build_object('payload', p.body, 'payload_type', p.type, 'head', 1, 'expected', 0,
         'again', false, 'marks', 0, 'puts', 1, 'bytes', 2048, 'task_at', 1) AS shape
       FROM run r JOIN run_payload p USING (env, id) ORDER BY r.id DESC LIMIT 1)
     INSERT INTO bench_group SELECT n,
-      array_agg(ROW((shape->>'created_at')::bigint, 0, '\\x00')::commit_request_v1),
-      array_agg(jsonb_populate_record(NULL::commit_run_v1, shape || jsonb_build_object('queue_position', (shape->>'queue_position')::bigint + n * ${size} + i,
+      array_agg(ROW((shape->>'created_at')::bigint, 0, '\\x00')::commit_request_v100),
+      array_agg(jsonb_populate_record(NULL::commit_run_v100, shape || jsonb_build_object('queue_position', (shape->>'queue_position')::bigint + n * ${size} + i,
         'id', substring(id FOR octet_length(id) - 8) || convert_to(lpad(to_hex(n * ${size} + i), 8, '0'), 'UTF8'))) ORDER BY i)
     FROM model, generate_series(1, ${groups}) n, generate_series(1, ${size}) i GROUP BY n;
     ANALYZE bench_group`);
 }
 
-/** Writes and commits the groups from one on by a function, as a writer of its own. The seconds that it takes. */
-function writeGroups(schema, name, { writer, first, groups, size }) {
-  postgres.ask(`CREATE PROCEDURE ${schema}.bench_${name}() LANGUAGE plpgsql AS $$
+/** Writes and commits the groups. Returns the seconds that it takes. */
+function writeGroups(schema, { groups, size }) {
+  postgres.ask(`CREATE PROCEDURE ${schema}.bench_commit() LANGUAGE plpgsql AS $$
     DECLARE
       place ${schema}.bench_place; my_term bigint; answer bytea; group_ ${schema}.bench_group;
     BEGIN
       SELECT * INTO place FROM ${schema}.bench_place;
-      SELECT led_term INTO my_term FROM ${schema}.lead_v1(place.me, '{0}', '{}', '{}', '{}', '{}') LIMIT 1;
+      SELECT led_term INTO my_term FROM ${schema}.lead_v100(place.me, '{0}', '{}', '{}', '{}', '{}') LIMIT 1;
       COMMIT;
       FOR at IN 1 .. ${groups} LOOP
-        SELECT * INTO group_ FROM ${schema}.bench_group WHERE n = at + ${first - 1};
-        answer := ${schema}.${name}(place.me * 16 + ${writer}, at, 'on', 0, ARRAY[place.env], ARRAY[my_term], ARRAY[place.env], ARRAY[place.task],
+        SELECT * INTO group_ FROM ${schema}.bench_group WHERE n = at;
+        answer := ${schema}.commit_v100(place.me * 16, at, 'on', 0, ARRAY[place.env], ARRAY[my_term], ARRAY[place.env], ARRAY[place.task],
           group_.requests, '{}', group_.runs, '{}');
         IF right(encode(answer, 'escape'), ${size}) <> repeat('o', ${size}) THEN
-          RAISE '${name} answers %', answer;
+          RAISE 'commit_v100 answers %', answer;
         END IF;
         COMMIT;
       END LOOP;
     END $$`);
   const began = process.hrtime.bigint();
-  postgres.ask(`CALL ${schema}.bench_${name}()`);
+  postgres.ask(`CALL ${schema}.bench_commit()`);
   return Number(process.hrtime.bigint() - began) / 1e9;
 }
 
-/** Runs a second that each function writes, in groups of a size. */
+/** Runs a second that the function writes, in groups of a size. */
 function bare(schema, groupSize, count) {
   const size = Math.max(1, Math.round(groupSize)), groups = Math.ceil(count / size);
-  prepareGroups(schema, size, 2 * groups);
-  const [v1, v2] = ["commit_v1", "commit_v2"].map((name, i) => size * groups / writeGroups(schema, name, { writer: i, first: 1 + i * groups, groups, size }));
-  return { v1, v2 };
+  prepareGroups(schema, size, groups);
+  return size * groups / writeGroups(schema, { groups, size });
 }
 
 async function fill(settings) {
@@ -139,16 +138,14 @@ const rounds = [];
 for (let round = 0; round < ROUNDS; round++) {
   const schema = `round_${round}`;
   const sqlite = await trigger({}), pg = await trigger(onDatabase(postgres, "bench", { options: ["--database-schema", schema] }));
-  rounds.push({ sqlite: sqlite.perSecond, pg: pg.perSecond, size: pg.groupSize, ...bare(schema, pg.groupSize, RUNS / ROUNDS) });
+  rounds.push({ sqlite: sqlite.perSecond, pg: pg.perSecond, size: pg.groupSize, bare: bare(schema, pg.groupSize, RUNS / ROUNDS) });
 }
 const all = (of) => median(rounds.map(of));
 row("triggers on SQLite", all(({ sqlite }) => sqlite), "/s");
 row("triggers on PostgreSQL", all(({ pg }) => pg), "/s");
 row("commits of a group", all(({ size }) => size), "");
-row("runs by commit_v1 alone, groups of that size", all(({ v1 }) => v1), "/s");
-row("runs by commit_v2 alone", all(({ v2 }) => v2), "/s");
-row("PostgreSQL by commit_v1 alone, of one round", all(({ pg, v1 }) => pg / v1), "", ">=", 0.8);
-row("PostgreSQL by commit_v2 alone", all(({ pg, v2 }) => pg / v2), "");
+row("runs by commit_v100 alone, groups of that size", all(({ bare }) => bare), "/s");
+row("PostgreSQL by commit_v100 alone, of one round", all(({ pg, bare }) => pg / bare), "");
 row("PostgreSQL by SQLite, of one round", all(({ pg, sqlite }) => pg / sqlite), "", ">=", 0.5);
 
 const starts = onDatabase(postgres, "bench", { options: ["--database-schema", "starts"] });

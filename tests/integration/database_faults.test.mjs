@@ -73,7 +73,7 @@ for (const [what, strike] of [
   ["is restarted", ({ postgres }) => postgres.restart({ downMs: 1000 })],
   ["crashes", ({ postgres }) => postgres.restart({ mode: "immediate", downMs: 1000 })],
   ["loses a process, and recovers", ({ postgres }) => // which may be resting just now
-    until(() => postgres.endBackends({ kill: true, holding: "commit_v2" }), { what: "a process that writes" })],
+    until(() => postgres.endBackends({ kill: true, holding: "commit_v100" }), { what: "a process that writes" })],
   ["ends every session, again and again", async ({ postgres }) => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
 ]) {
   test(`nothing acknowledged is lost, and nothing is there twice, when the database ${what}`, { timeout: 120_000 }, async (t) => {

@@ -1,4 +1,4 @@
-/* pg_beat.c - beat_v1, lead_v1 and leave_v1 on a connection of their own, so that no commit and no
+/* pg_beat.c - beat_v100, lead_v100 and leave_v100 on a connection of their own, so that no commit and no
  * read is before them.
  *
  * A process that leaves notifies the others on a channel named like the schema, to which each of them
@@ -16,13 +16,13 @@
 
 enum {
     BEAT_DEADLINE_MS = 2000,
-    TAKE_DEADLINE_MS = 5000, /* lead_v1 waits 3 s for those who write */
+    TAKE_DEADLINE_MS = 5000, /* lead_v100 waits 3 s for those who write */
     LEAVE_DEADLINE_MS = 1000,
     BACK_OFF_MAX_MS =
         1000, /* after a restart of the server everybody beats before somebody is dead */
 };
 
-/* The columns of beat_v1. */
+/* The columns of beat_v100. */
 enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME };
 
 static struct pg_beats *beats_of(struct pg_link *link)
@@ -197,7 +197,7 @@ static void send_beat(struct pg_beats *beats)
     pg_param_int4(&params, beats->beat->draining);
     say(beats, PG_BEAT_BEATS,
         "seen_clock, seen_leader, seen_id, seen_beat, seen_draining, seen_name",
-        "beat_v1($1, $2)", &params);
+        "beat_v100($1, $2)", &params);
     pg_params_finish(&params);
 }
 
@@ -205,7 +205,7 @@ static void send_take(struct pg_beats *beats)
 {
     struct pg_lead_call call;
     pg_lead_call_init(&call, beats->lead, NULL, 0, beats->take);
-    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v1($1, $2, $3, $4, $5, $6)",
+    say(beats, PG_BEAT_TAKES, pg_lead_columns, "lead_v100($1, $2, $3, $4, $5, $6)",
         &call.params);
     pg_lead_call_finish(&call);
 }
@@ -215,7 +215,7 @@ static void send_leave(struct pg_beats *beats)
     struct pg_params params = { 0 };
     pg_param_int8(&params, beats->lead->me);
     pg_param_text(&params, pg_schema_name(beats->link.options));
-    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v1($1)", &params);
+    say(beats, PG_BEAT_LEAVES, "pg_notify($2, '')", "leave_v100($1)", &params);
     pg_params_finish(&params);
 }
 

@@ -1,6 +1,6 @@
 /* pg_files.c - requests of files, one after the other.
  *
- *   waiting: first ─► link ─► put_piece_v2, remove_file_v2, or a read ─► done
+ *   waiting: first ─► link ─► put_piece_v100, remove_file_v100, or a read ─► done
  *              ▲        │ lost
  *              └────────┘
  *
@@ -168,7 +168,7 @@ static void build_put(const struct pg_files *files, const struct store_file *req
     pg_param_int4(params, (int32_t)req->piece);
     pg_param_int8(params, req->size);
     pg_param_bytes(params, req->content);
-    buf_print(sql, "SELECT \"%s\".put_piece_v2($1, $2, $3, $4, $5, $6, $7, $8)",
+    buf_print(sql, "SELECT \"%s\".put_piece_v100($1, $2, $3, $4, $5, $6, $7, $8)",
               pg_schema_name(files->link.options));
 }
 
@@ -177,7 +177,7 @@ static void build_remove(const struct pg_files *files, const struct store_file *
 {
     add_lead(files, params);
     add_name(req, params);
-    buf_print(sql, "SELECT \"%s\".remove_file_v2($1, $2, $3, $4, $5)",
+    buf_print(sql, "SELECT \"%s\".remove_file_v100($1, $2, $3, $4, $5)",
               pg_schema_name(files->link.options));
 }
 

@@ -8,7 +8,7 @@
 #include "store/run_columns.h"
 
 enum {
-    PUTS_PAYLOAD = 1, /* as commit_run_v1 has them */
+    PUTS_PAYLOAD = 1, /* as commit_run_v100 has them */
     PUTS_METADATA = 2,
     PUTS_OUTPUT = 4,
     IMPOSSIBLE = -1, /* a version that nothing has */
@@ -300,7 +300,7 @@ static struct slice packet_of(const struct run *run, const struct pg_packet *pac
     return bytes_slice(*(struct bytes *const *)run_field(run, packet->offset));
 }
 
-/* What the row and its packets count from now on, as commit_run_v1 wants it. */
+/* What the row and its packets count from now on, as commit_run_v100 wants it. */
 static int64_t counted_bytes(const struct change *change, int32_t puts)
 {
     const struct run *run = &change->run;

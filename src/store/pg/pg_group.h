@@ -1,7 +1,7 @@
-/* pg_group.h - the commits that go to the database together, as the parameters of commit_v2, and
+/* pg_group.h - the commits that go to the database together, as the parameters of commit_v100, and
  * its answer as theirs.
  *
- *   commits ─► pg_group_encode ─► arrays ─► commit_v2 ─► bytes ─► pg_group_decode ─► commits
+ *   commits ─► pg_group_encode ─► arrays ─► commit_v100 ─► bytes ─► pg_group_decode ─► commits
  *
  * Pure. What a commit does twice to the same run, document or claim is found here, for the
  * function looks at what was there before the commit: a second version must be made of the
@@ -52,7 +52,7 @@ void pg_group_finish(struct pg_group *group);
 void pg_group_encode(struct pg_group *group, const struct list *commits,
                      const struct pg_types *types, pg_term_fn *term_of, const void *owner);
 
-/* Appends the arrays as parameters, in the order in which commit_v2 takes them. Borrowed. */
+/* Appends the arrays as parameters, in the order in which commit_v100 takes them. Borrowed. */
 void pg_group_bind(struct pg_group *group, struct pg_params *params,
                    const struct pg_types *types);
 

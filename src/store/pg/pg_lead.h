@@ -25,7 +25,7 @@ uint64_t pg_lead_term(const void *lead, uint32_t env);
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
                       struct failure *why);
 
-/* Puts in what lead_v1 takes: the realm, environments that may be new in it, and who is dead, as
+/* Puts in what lead_v100 takes: the realm, environments that may be new in it, and who is dead, as
  * far as somebody is. The arrays are borrowed by the parameters. */
 struct pg_lead_call {
     struct pg_params params;
@@ -39,7 +39,7 @@ void pg_lead_call_finish(struct pg_lead_call *call);
 /* The columns of its answer, for the statement. */
 extern const char pg_lead_columns[];
 
-/* Takes what lead_v1 has answered, in binary: terms and counters. False: we lead nothing. */
+/* Takes what lead_v100 has answered, in binary: terms and counters. False: we lead nothing. */
 bool pg_lead_take(struct pg_lead *lead, const PGresult *answer);
 
 /* Takes the lead and waits for the answer. ERR_STORE with the reason: somebody else has it. */

@@ -1,5 +1,5 @@
-/* pg_schema.c - migrations: each a step that only adds, all in one transaction, under a lock that
- * another gateway's start waits for.
+/* pg_schema.c - makes the tables and functions, and upgrades them: by steps that only add, all in one
+ * transaction, under a lock that another gateway's start waits for.
  *
  * A database says two numbers: `schema`, how far it was brought, which a program that knows
  * fewer steps may exceed; and `least`, the oldest program that may run on it. */
@@ -11,21 +11,16 @@
 #include <string.h>
 
 /* Embedded from schema/ by the build. */
-extern const char postgres_schema_sql[];
-extern const char postgres_v1_sql[];
-extern const char postgres_v2_sql[];
-extern const char postgres_v3_sql[];
-extern const char postgres_v4_sql[];
+extern const char postgres_tables_sql[];
+extern const char postgres_functions_sql[];
 
-/* The steps at index n make version n + 1 out of version n; the second may be NULL. */
-static const char *const migrations[][2] = {
-    { postgres_schema_sql, postgres_v1_sql },
-    { postgres_v2_sql, NULL },
-    { postgres_v3_sql, NULL },
-    { postgres_v4_sql, NULL },
-};
+/* Development versions had lower numbers. Nothing opens their databases any more. */
+enum { FIRST_SCHEMA = 100 };
 
-enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
+/* SQL of each version after the first, in order; NULL ends it. */
+static const char *const steps[] = { NULL };
+
+enum { SCHEMA_VERSION = FIRST_SCHEMA + sizeof(steps) / sizeof(steps[0]) - 1 };
 
 static enum err check_name(const char *name, struct failure *why)
 {
@@ -74,6 +69,10 @@ static int64_t number_in_meta(PGconn *conn, const char *name)
 static enum err check_versions(PGconn *conn, struct failure *why)
 {
     int64_t least = number_in_meta(conn, "least");
+    if (number_in_meta(conn, "schema") < FIRST_SCHEMA)
+        return explain(why, ERR_STORE,
+                       "the database was made by a development version of runcast; this "
+                       "version cannot open it");
     if (least > SCHEMA_VERSION)
         return explain(why, ERR_STORE,
                        "the database is for newer versions of runcast (%" PRId64
@@ -82,27 +81,37 @@ static enum err check_versions(PGconn *conn, struct failure *why)
     return OK;
 }
 
-static bool migrate_from(PGconn *conn, int64_t version, struct failure *why)
+static bool note_version(PGconn *conn, int64_t version, struct failure *why)
 {
     char sql[96];
     snprintf(sql, sizeof(sql),
-             "UPDATE meta SET value = '%" PRId64 "' WHERE name = 'schema'", version + 1);
-    return run(conn, migrations[version][0], why) &&
-           (!migrations[version][1] || run(conn, migrations[version][1], why)) &&
-           run(conn, sql, why);
+             "UPDATE meta SET value = '%" PRId64 "' WHERE name = 'schema'", version);
+    return run(conn, sql, why);
+}
+
+static bool make_first(PGconn *conn, struct failure *why)
+{
+    return run(conn, postgres_tables_sql, why) && run(conn, postgres_functions_sql, why) &&
+           note_version(conn, FIRST_SCHEMA, why);
+}
+
+enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failure *why)
+{
+    int64_t version = FIRST_SCHEMA, found = number_in_meta(conn, "schema");
+    for (; *later; later++)
+        if (++version > found &&
+            (!run(conn, *later, why) || !note_version(conn, version, why)))
+            return why->code;
+    return OK;
 }
 
 /* Inside the transaction, with the lock. */
 static enum err bring_forward(PGconn *conn, struct failure *why)
 {
     bool is_there = pg_run_number(conn, "SELECT count(to_regclass('meta'))", 0);
-    int64_t version = is_there ? number_in_meta(conn, "schema") : 0;
-    if (is_there && check_versions(conn, why))
+    if (is_there ? check_versions(conn, why) : !make_first(conn, why))
         return why->code;
-    for (; version < SCHEMA_VERSION; version++)
-        if (!migrate_from(conn, version, why))
-            return ERR_STORE;
-    return OK;
+    return pg_schema_upgrade(conn, steps, why);
 }
 
 /* What the database was when it was seen last, by that name in meta; where it is another now, and

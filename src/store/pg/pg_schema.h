@@ -1,4 +1,4 @@
-/* pg_schema.h - the tables and functions of a database, made and brought forward. */
+/* pg_schema.h - makes the tables and functions of a database, and upgrades them. */
 #pragma once
 
 #include "store/pg/pg_connect.h"
@@ -14,3 +14,7 @@ enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
  * no other process prepares the schema before. After a failure it is over. */
 enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
                          const struct pg_hello *hello, char epoch[17], struct failure *why);
+
+/* Takes the steps (SQL of each version after 100, in order; NULL ends them) that the database
+ * lacks. The caller holds the lock, in a transaction with the schema on the search path. */
+enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failure *why);

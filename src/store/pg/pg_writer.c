@@ -5,7 +5,7 @@
  *       ▼  │     each goes on when it has something to do, or all rest
  *   pg_writer    one of them, and its connection:
  *
- *   commits ─► line ─► group ── commit_v2(writer, number, …) ──► answer ─► done
+ *   commits ─► line ─► group ── commit_v100(writer, number, …) ──► answer ─► done
  *                        ▲                                 │
  *                        └── connection lost: the same ────┘
  *                            group, the same number
@@ -212,10 +212,10 @@ static void send_step(struct pg_writer *writer)
 {
     switch (writer->step) {
     case PG_REST: break;
-    case PG_LEAD: call(writer, "lead_v1", &writer->lead_call.params); break;
+    case PG_LEAD: call(writer, "lead_v100", &writer->lead_call.params); break;
     case PG_GROUP:
-    case PG_BURN: call(writer, "commit_v2", &writer->params); break;
-    case PG_PURGE: call(writer, "purge_v1", &writer->params); break;
+    case PG_BURN: call(writer, "commit_v100", &writer->params); break;
+    case PG_PURGE: call(writer, "purge_v100", &writer->params); break;
     }
 }
 

@@ -13,10 +13,10 @@ struct pg_writers;
 /* What a writer has sent, or sends again when it is connected. */
 enum pg_step {
     PG_REST,  /* nothing */
-    PG_LEAD,  /* an environment is new: lead_v1 makes its row; then the group */
-    PG_GROUP, /* commit_v2 */
-    PG_PURGE, /* purge_v1 */
-    PG_BURN,  /* commit_v2 of nothing, under a number that may be under way still */
+    PG_LEAD,  /* an environment is new: lead_v100 makes its row; then the group */
+    PG_GROUP, /* commit_v100 */
+    PG_PURGE, /* purge_v100 */
+    PG_BURN,  /* commit_v100 of nothing, under a number that may be under way still */
 };
 
 struct pg_writer {

@@ -1,5 +1,6 @@
--- A PostgreSQL database, version 1. A later version adds a step to the migrations in
--- pg_schema.c and leaves this file alone: steps only add, for older gateways go on beside it.
+-- A PostgreSQL database, version 100. A later version adds a step to pg_schema.c and leaves this
+-- file alone: steps only add, because older gateways keep running beside it. Lower numbers belong
+-- to development versions, which nothing opens any more.
 --
 -- What clients have written, ids too, is bytea: text has no zero bytes and knows one encoding
 -- only, and bytea compares as SQLite does, byte by byte. What may be long is found by its
@@ -14,8 +15,9 @@ CREATE TABLE meta (
 INSERT INTO meta VALUES
     ('epoch', left(replace(gen_random_uuid()::text, '-', ''), 16)),
     ('schema', '0'), -- the version, which the migration writes
-    ('least', '1'),  -- the oldest version of a program that may run
-    ('timeline', ''); -- of the server, when it was seen last
+    ('least', '100'), -- the oldest version of a program that may run
+    ('timeline', ''), -- of the server, when it was seen last
+    ('identity', ''); -- of the server and its tables; a restored dump has another one
 
 -- ---- who leads ----
 
@@ -131,8 +133,7 @@ CREATE TABLE run (
     streams bytea,
     metadata_request bytea,
     bulk bytea,
-    external_deployment bytea,
-    PRIMARY KEY (env, id)
+    external_deployment bytea
 ) WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02,
     autovacuum_vacuum_cost_limit = 2000);
 
@@ -144,6 +145,11 @@ CREATE INDEX run_bulk ON run (env, bulk, id) WHERE bulk IS NOT NULL;
 CREATE INDEX run_unfinished ON run (env, rev) WHERE status < 7 OR execution <> 7;
 CREATE INDEX run_final ON run (env, updated_at) WHERE status >= 7;
 CREATE INDEX run_token ON run (env) WHERE status < 7 AND position('"MANUAL"'::bytea IN waits) > 0;
+
+-- Without statistics all indexes that begin with the environment look alike, and the planner takes
+-- the youngest of them. That has to be the key, or each commit searches all runs of its
+-- environment until the first ANALYZE. So it comes last here, and in document.
+ALTER TABLE run ADD PRIMARY KEY (env, id);
 
 CREATE TABLE run_tag (
     env int NOT NULL,
@@ -193,14 +199,14 @@ CREATE TABLE document (
     written_at bigint NOT NULL,
     stale_at bigint NOT NULL,
     name bytea NOT NULL,
-    body bytea NOT NULL,
-    PRIMARY KEY (kind, env, name)
+    body bytea NOT NULL
 );
 
 -- Long ones are read piece by piece, which takes pieces that can be found.
 ALTER TABLE document ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE INDEX document_age ON document (kind, env, written_at);
+ALTER TABLE document ADD PRIMARY KEY (kind, env, name);
 
 -- Unique keys and whose they are; from expires_at on (0: never) they are nobody's.
 CREATE TABLE claim (
@@ -213,6 +219,21 @@ CREATE TABLE claim (
 
 CREATE UNIQUE INDEX claim_key ON claim (env, kind, sha256(key));
 CREATE INDEX claim_expiry ON claim (env, expires_at) WHERE expires_at > 0;
+
+-- A file, cut into pieces that are read and written one by one. It is there when its piece 0 is,
+-- which comes last. Of size, which is that of the whole file, follows how long each piece is.
+CREATE TABLE deployed_file (
+    env int NOT NULL,
+    piece int NOT NULL,
+    size bigint NOT NULL,
+    name bytea NOT NULL CHECK (octet_length(name) BETWEEN 1 AND 95),
+    body bytea NOT NULL,
+    PRIMARY KEY (env, name, piece),
+    CHECK (piece >= 0 AND octet_length(body) = least(262144, size - piece::bigint * 262144))
+);
+
+-- Archives are compressed already, and nobody reads a part of a piece.
+ALTER TABLE deployed_file ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- For people: what a shell shows of a run.
 CREATE VIEW run_shown AS

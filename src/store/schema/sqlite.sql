@@ -1,5 +1,5 @@
--- The embedded database, version 1. A later version adds a step to the migrations in
--- sqlite_db.c and leaves this file alone.
+-- The embedded database, version 100. A later version adds a step to sqlite_schema.c and leaves
+-- this file alone. Lower numbers belong to development versions, which nothing opens any more.
 --
 -- Numbers in status and execution are those of enum run_status, where 7 is the first final
 -- one, and of enum run_execution, where 7 is FINISHED. Ids sort by the time they were
@@ -15,12 +15,13 @@ CREATE TABLE meta (
 INSERT INTO meta VALUES ('epoch', lower(hex(randomblob(8)))), ('reopened', '0');
 
 -- The counters of an environment: seq of its last change, the highest rev that retention
--- removed, and the time before which every final run is gone.
+-- removed, the time before which every final run is gone, and the bytes that its rows count.
 CREATE TABLE environment (
     env INTEGER NOT NULL PRIMARY KEY,
     seq INTEGER NOT NULL DEFAULT 0,
     purged INTEGER NOT NULL DEFAULT 0,
-    floor INTEGER NOT NULL DEFAULT 0
+    floor INTEGER NOT NULL DEFAULT 0,
+    stored INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- Where run.number stands.
@@ -80,6 +81,10 @@ CREATE TABLE run (
     idempotency_shown TEXT,
     worker_request TEXT,
     waits TEXT,
+    streams TEXT,            -- JSON array of keys
+    metadata_request TEXT,
+    bulk TEXT,
+    external_deployment TEXT,
     PRIMARY KEY (env, id)
 ) STRICT, WITHOUT ROWID;
 
@@ -87,8 +92,10 @@ CREATE UNIQUE INDEX run_rev ON run (env, rev);
 CREATE INDEX run_task ON run (env, task, id);
 CREATE INDEX run_batch ON run (env, batch, id) WHERE batch IS NOT NULL;
 CREATE INDEX run_parent ON run (env, parent) WHERE parent IS NOT NULL;
+CREATE INDEX run_bulk ON run (env, bulk, id) WHERE bulk IS NOT NULL;
 CREATE INDEX run_unfinished ON run (env, rev) WHERE status < 7 OR execution <> 7;
 CREATE INDEX run_final ON run (env, updated_at) WHERE status >= 7;
+CREATE INDEX run_token ON run (env, waits) WHERE status < 7 AND instr(waits, '"MANUAL"') > 0;
 
 CREATE TABLE run_tag (
     env INTEGER NOT NULL,
@@ -97,42 +104,53 @@ CREATE TABLE run_tag (
     PRIMARY KEY (env, tag, id)
 ) STRICT, WITHOUT ROWID;
 
--- The packets, byte for byte; written when they change.
+-- The packets, byte for byte; written when they change. These tables, and document, have rowids and
+-- the body as their last column: in a table WITHOUT ROWID each comparison of a search reads the
+-- whole row, so that finding one body of 15 KB would read a dozen others.
 CREATE TABLE run_payload (
     env INTEGER NOT NULL,
     id TEXT NOT NULL,
-    body BLOB,
     type TEXT,
+    body BLOB,
     PRIMARY KEY (env, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
+
+CREATE INDEX payload_packet ON run_payload (env, body) WHERE type = 'application/store';
 
 CREATE TABLE run_metadata (
     env INTEGER NOT NULL,
     id TEXT NOT NULL,
-    body BLOB,
     seed BLOB,
+    body BLOB,
     PRIMARY KEY (env, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE TABLE run_output (
     env INTEGER NOT NULL,
     id TEXT NOT NULL,
-    body BLOB,
     type TEXT,
     error BLOB,
+    body BLOB,
     PRIMARY KEY (env, id)
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
--- Everything that is not a run; kind is a number of enum document_kind.
+CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store';
+
+-- Everything that is not a run; kind is a number of enum document_kind. Retention asks how old a
+-- document is, and since when a waitpoint is stale.
 CREATE TABLE document (
     kind INTEGER NOT NULL,
     env INTEGER NOT NULL,
     name TEXT NOT NULL,
     version INTEGER NOT NULL,
     seq INTEGER NOT NULL,
+    written_at INTEGER NOT NULL DEFAULT 0,
+    stale_at INTEGER NOT NULL DEFAULT 0,
     body BLOB NOT NULL,
     PRIMARY KEY (kind, env, name)
-) STRICT, WITHOUT ROWID;
+) STRICT;
+
+CREATE INDEX document_age ON document (kind, env, written_at);
 
 -- Unique keys and whose they are; from expires_at on (0: never) they are nobody's.
 CREATE TABLE claim (

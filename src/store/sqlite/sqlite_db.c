@@ -16,7 +16,6 @@
 #include <uv.h>
 
 #include "base/mem.h"
-#include "store/sqlite/sqlite_copy.h"
 #include "store/sqlite/sqlite_log.h"
 #include "store/sqlite/sqlite_rows.h"
 
@@ -25,99 +24,6 @@ enum {
     PROGRESS_STEPS = 10000,      /* between two looks at the clock, well below 1 ms */
     WAL_KEPT_BYTES = 64 << 20,   /* the log shrinks to this when it starts again */
 };
-
-/* Embedded from schema/sqlite.sql by the build. */
-extern const char sqlite_schema_sql[];
-
-/* The step at index n makes version n + 1 out of version n. */
-static const char *const migrations[] = {
-    sqlite_schema_sql,
-    /* What retention asks: how old is a document, and which run refers to a packet? */
-    "ALTER TABLE document ADD COLUMN written_at INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE document SET written_at = unixepoch() * 1000;"
-    "CREATE INDEX document_age ON document (kind, env, written_at);"
-    "CREATE INDEX payload_packet ON run_payload (env, body) WHERE type = "
-    "'application/store';"
-    "CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store'",
-    "ALTER TABLE run ADD COLUMN streams TEXT", /* JSON array of keys */
-    /* What retention asks of waitpoints: since when are they stale, and who waits? */
-    "ALTER TABLE document ADD COLUMN stale_at INTEGER NOT NULL DEFAULT 0;"
-    "CREATE INDEX run_token ON run (env, waits)"
-    " WHERE status < 7 AND instr(waits, '\"MANUAL\"') > 0",
-    "ALTER TABLE run ADD COLUMN metadata_request TEXT",
-    "ALTER TABLE run ADD COLUMN bulk TEXT;"
-    "CREATE INDEX run_bulk ON run (env, bulk, id) WHERE bulk IS NOT NULL",
-    /* What an environment stores, in bytes: the quota of its project asks. */
-    "ALTER TABLE environment ADD COLUMN stored INTEGER NOT NULL DEFAULT 0;"
-    "UPDATE environment AS e SET stored = (SELECT ifnull(sum(ifnull(length(body), 0)), 0)"
-    " FROM run_payload WHERE env = e.env) + (SELECT ifnull(sum(ifnull(length(body), 0) +"
-    " ifnull(length(seed), 0)), 0) FROM run_metadata WHERE env = e.env) + (SELECT"
-    " ifnull(sum(ifnull(length(body), 0) + ifnull(length(error), 0)), 0) FROM run_output"
-    " WHERE env = e.env) + (SELECT ifnull(sum(length(body)), 0) FROM document"
-    " WHERE kind = 12 AND env = e.env)",
-    /* All of it counts: rows with their names and keys, every kind of document, claims. */
-    "INSERT OR IGNORE INTO environment (env) SELECT DISTINCT env FROM claim;"
-    "UPDATE environment AS e SET stored ="
-    " (SELECT ifnull(sum(1536 + 2 * length(CAST(ifnull(tags, '') AS BLOB)) + length(CAST("
-    " ifnull(task, '') || ifnull(queue, '') || ifnull(concurrency_key, '') ||"
-    " ifnull(worker_version, '') || ifnull(ttl, '') || ifnull(region, '') ||"
-    " ifnull(batch, '') || ifnull(parent, '') || ifnull(root, '') ||"
-    " ifnull(schedule, '') || ifnull(idempotency_key, '') ||"
-    " ifnull(idempotency_shown, '') || ifnull(worker_request, '') || ifnull(waits,"
-    " '') || ifnull(streams, '') || ifnull(metadata_request, '') || ifnull(bulk, '')"
-    " AS BLOB))), 0) FROM run WHERE env = e.env) + (SELECT ifnull(sum("
-    "ifnull(length(body), 0) + length(CAST(ifnull(type, '') AS BLOB))), 0)"
-    " FROM run_payload WHERE env = e.env) + (SELECT ifnull(sum(ifnull(length(body), 0) +"
-    " ifnull(length(seed), 0)), 0) FROM run_metadata WHERE env = e.env) + (SELECT"
-    " ifnull(sum(ifnull(length(body), 0) + length(CAST(ifnull(type, '') AS BLOB)) +"
-    " ifnull(length(error), 0)), 0) FROM run_output WHERE env = e.env) + (SELECT"
-    " ifnull(sum(128 + 2 * length(CAST(name AS BLOB)) + length(body)), 0) FROM document"
-    " WHERE kind IN (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)"
-    " AND env = e.env) + (SELECT ifnull(sum(128 + 2 * length(CAST(key AS BLOB))), 0)"
-    " FROM claim WHERE env = e.env) + (SELECT ifnull(sum(128 +"
-    " length(CAST(task AS BLOB))), 0) FROM task_number WHERE env = e.env AND last > 0)",
-    /* Bodies leave the trees that are searched by key, a table a step. In one WITHOUT ROWID
-     * each comparison on the way to a row reads the whole row that it compares with: to find
-     * one body of 15 KB, SQLite read a dozen others. Now the keys are an index of their own,
-     * and the body is the last column, so that the others are read without it. */
-    "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, type TEXT, body BLOB,"
-    " PRIMARY KEY (env, id)) STRICT;"
-    "INSERT INTO moved (env, id, type, body) SELECT env, id, type, body FROM run_payload"
-    " ORDER BY env, id;"
-    "DROP TABLE run_payload;"
-    "ALTER TABLE moved RENAME TO run_payload;"
-    "CREATE INDEX payload_packet ON run_payload (env, body)"
-    " WHERE type = 'application/store'",
-    "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, seed BLOB, body BLOB,"
-    " PRIMARY KEY (env, id)) STRICT;"
-    "INSERT INTO moved (env, id, seed, body) SELECT env, id, seed, body FROM run_metadata"
-    " ORDER BY env, id;"
-    "DROP TABLE run_metadata;"
-    "ALTER TABLE moved RENAME TO run_metadata",
-    "CREATE TABLE moved (env INTEGER NOT NULL, id TEXT NOT NULL, type TEXT, error BLOB,"
-    " body BLOB, PRIMARY KEY (env, id)) STRICT;"
-    "INSERT INTO moved (env, id, type, error, body) SELECT env, id, type, error, body"
-    " FROM run_output ORDER BY env, id;"
-    "DROP TABLE run_output;"
-    "ALTER TABLE moved RENAME TO run_output;"
-    "CREATE INDEX output_packet ON run_output (env, body)"
-    " WHERE type = 'application/store'",
-    "CREATE TABLE moved (kind INTEGER NOT NULL, env INTEGER NOT NULL, name TEXT NOT NULL,"
-    " version INTEGER NOT NULL, seq INTEGER NOT NULL, written_at INTEGER NOT NULL"
-    " DEFAULT 0, stale_at INTEGER NOT NULL DEFAULT 0, body BLOB NOT NULL,"
-    " PRIMARY KEY (kind, env, name)) STRICT;"
-    "INSERT INTO moved (kind, env, name, version, seq, written_at, stale_at, body)"
-    " SELECT kind, env, name, version, seq, written_at, stale_at, body FROM document"
-    " ORDER BY kind, env, name;"
-    "DROP TABLE document;"
-    "ALTER TABLE moved RENAME TO document;"
-    "CREATE INDEX document_age ON document (kind, env, written_at)",
-    /* Which deployment a run waits for. Who has this step also reads DOC_CURRENT: to a gateway
-     * without it the newest registration would be current, promoted or not. */
-    "ALTER TABLE run ADD COLUMN external_deployment TEXT",
-};
-
-enum { SCHEMA_VERSION = sizeof(migrations) / sizeof(migrations[0]) };
 
 /* ---- results ---- */
 
@@ -134,7 +40,7 @@ enum store_status sqlite_status(int code)
     }
 }
 
-static enum err explain_db(struct failure *why, const char *path, sqlite3 *handle)
+enum err sqlite_db_explain(struct failure *why, const char *path, sqlite3 *handle)
 {
     int code = sqlite3_errcode(handle) & 0xff;
     if (code == SQLITE_NOTADB)
@@ -188,7 +94,7 @@ int64_t sqlite_db_number(struct sqlite_db *db, const char *sql, int64_t fallback
     return fallback;
 }
 
-static bool execute(struct sqlite_db *db, const char *sql)
+bool sqlite_db_execute(struct sqlite_db *db, const char *sql)
 {
     return sqlite3_exec(db->handle, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
@@ -302,7 +208,7 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, SQLITE_BUSY_MS);
     bool configured =
-        refuse_code(db->handle) && execute(db, sql.ptr) &&
+        refuse_code(db->handle) && sqlite_db_execute(db, sql.ptr) &&
         sqlite_db_number(db, "SELECT journal_mode = 'wal' FROM pragma_journal_mode", 0);
     buf_finish(&sql);
     if (role == SQLITE_READER)
@@ -312,7 +218,40 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
     return configured;
 }
 
-/* Refuses a file that may not be ours, before anything is written into it. */
+static enum err explain_development(struct failure *why, const char *path)
+{
+    return explain(why, ERR_STORE,
+                   "%s was made by a development version of runcast; this version cannot "
+                   "open it",
+                   path);
+}
+
+static uint32_t read_number(const unsigned char *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+/* Refuses a database of a development version by the header of its file (section 1.3 of SQLite's
+ * file format), because SQLite would make files beside it. The process must not have the
+ * database open: closing a descriptor of the file would drop SQLite's locks. */
+static enum err refuse_development(const char *path, struct failure *why)
+{
+    enum { VERSION_AT = 60, APPLICATION_AT = 68, HEADER_BYTES = 72 };
+    static const char magic[] = "SQLite format 3";
+    unsigned char header[HEADER_BYTES];
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0)
+        return OK; /* whoever opens it says why */
+    bool is_ours = pread(fd, header, HEADER_BYTES, 0) == HEADER_BYTES &&
+                   !memcmp(header, magic, sizeof(magic)) &&
+                   read_number(header + APPLICATION_AT) == APPLICATION_ID;
+    close(fd);
+    return is_ours && read_number(header + VERSION_AT) < SQLITE_FIRST_SCHEMA
+               ? explain_development(why, path)
+               : OK;
+}
+
+/* Refuses a database that this program must not open, before anything is written into it. */
 static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct failure *why)
 {
     int64_t version = sqlite_db_number(db, "PRAGMA user_version", -1);
@@ -320,14 +259,20 @@ static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct fa
     int64_t tables = sqlite_db_number(db, "SELECT count(*) FROM sqlite_schema", -1);
 
     if (version < 0 || application < 0 || tables < 0)
-        return explain_db(why, path, db->handle);
+        return sqlite_db_explain(why, path, db->handle);
     if (tables > 0 && application != APPLICATION_ID)
         return explain(why, ERR_STORE, "%s is the database of another program", path);
-    if (version > SCHEMA_VERSION)
+    if (tables > 0 && version < SQLITE_FIRST_SCHEMA)
+        return explain(
+            why, ERR_STORE,
+            "%s was made by a development version of runcast; this version cannot "
+            "open it",
+            path);
+    if (version > SQLITE_NEWEST_SCHEMA)
         return explain(why, ERR_STORE,
                        "%s was written by a newer runcast (schema %" PRId64
                        ", this one knows %d): run that version, or restore an older backup",
-                       path, version, SCHEMA_VERSION);
+                       path, version, SQLITE_NEWEST_SCHEMA);
     return OK;
 }
 
@@ -342,10 +287,10 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     const char *vfs = role == SQLITE_WRITER ? sqlite_log_vfs() : NULL;
     enum err err = sqlite3_open_v2(options->path, &db->handle, flags, vfs)
-                       ? explain_db(why, options->path, db->handle)
+                       ? sqlite_db_explain(why, options->path, db->handle)
                        : refuse_foreign(db, options->path, why);
     if (!err && !configure(db, options, role))
-        err = explain_db(why, options->path, db->handle);
+        err = sqlite_db_explain(why, options->path, db->handle);
     if (err)
         sqlite_db_close(db);
     return err;
@@ -370,6 +315,8 @@ enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
 {
     struct buf uri = { 0 };
     *db = (struct sqlite_db){ 0 };
+    if (refuse_development(path, why))
+        return why->code;
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     add_uri(&uri, path, still);
     int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
@@ -380,12 +327,13 @@ enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
         sqlite3_extended_result_codes(db->handle, 1);
         sqlite3_busy_timeout(db->handle, SQLITE_BUSY_MS);
     }
-    enum err err = open && refuse_code(db->handle) &&
-                           execute(db, "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
-                                       "PRAGMA cell_size_check = ON;"
-                                       "PRAGMA query_only = ON")
-                       ? refuse_foreign(db, path, why)
-                       : explain_db(why, path, db->handle);
+    enum err err =
+        open && refuse_code(db->handle) &&
+                sqlite_db_execute(db, "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF;"
+                                      "PRAGMA cell_size_check = ON;"
+                                      "PRAGMA query_only = ON")
+            ? refuse_foreign(db, path, why)
+            : sqlite_db_explain(why, path, db->handle);
     if (err)
         sqlite_db_close(db);
     return err;
@@ -399,54 +347,13 @@ void sqlite_db_close(struct sqlite_db *db)
     *db = (struct sqlite_db){ 0 };
 }
 
-/* ---- versions ---- */
-
-/* As long as steps of the schema are left the database says so: the next start goes on
- * with them. */
-#define STEPS_LEFT "INSERT OR REPLACE INTO meta VALUES ('steps_left', '1')"
-#define NO_STEPS_LEFT "DELETE FROM meta WHERE name = 'steps_left'"
-
-/* A step may write all there is: its log goes before the next one's comes. */
-static bool migrate_from(struct sqlite_db *db, int64_t version)
-{
-    struct buf sql = { 0 };
-    buf_print(&sql, "BEGIN IMMEDIATE;%s;%s;PRAGMA user_version = %" PRId64 ";COMMIT",
-              migrations[version],
-              version + 1 < SCHEMA_VERSION ? STEPS_LEFT : NO_STEPS_LEFT, version + 1);
-    buf_add_char(&sql, '\0');
-    bool migrated = execute(db, sql.ptr);
-    buf_finish(&sql);
-    if (migrated)
-        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-    return migrated;
-}
-
-/* A copy is made of what was there before the first step of the schema, not of
- * what a start that was killed has made of it. A new database is brought
- * forward from nothing. */
-static bool wants_copy(struct sqlite_db *db, int64_t version)
-{
-    return version > 0 && version < SCHEMA_VERSION &&
-           !sqlite_db_number(db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
-}
-
-enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why)
-{
-    int64_t version = sqlite_db_number(db, "PRAGMA user_version", SCHEMA_VERSION);
-    if (wants_copy(db, version) && sqlite_keep_copy(db, path, version, why))
-        return why->code;
-    for (; version < SCHEMA_VERSION; version++) {
-        if (!migrate_from(db, version))
-            return explain_db(why, path, db->handle);
-    }
-    return OK;
-}
-
 /* ---- one process ---- */
 
 enum err sqlite_lock_file(const char *path, int *fd, struct failure *why)
 {
     struct buf name = { 0 };
+    if (refuse_development(path, why))
+        return why->code;
     buf_print(&name, "%s.lock", path);
     buf_add_char(&name, '\0');
     int lock = open(name.ptr, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -19,6 +19,10 @@ struct sqlite_db {
 enum sqlite_role { SQLITE_WRITER, SQLITE_READER };
 
 enum {
+    /* Versions of the schema (sqlite_schema.h). Development versions had lower numbers; nothing
+     * opens their databases any more. */
+    SQLITE_FIRST_SCHEMA = 100,
+    SQLITE_NEWEST_SCHEMA = 100,
     SQLITE_PAGE_BYTES = 8192, /* of a new database */
     SQLITE_BUSY_MS = 2000,    /* for a shell that has the database open beside us */
 };
@@ -34,10 +38,6 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
 enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
                         struct failure *why);
 
-/* Creates the tables, or brings those of an older version forward: a copy of the file as it
- * was is kept beside it first. */
-enum err sqlite_db_migrate(struct sqlite_db *db, const char *path, struct failure *why);
-
 /* Finalizes its statements; harmless when it is not open. */
 void sqlite_db_close(struct sqlite_db *db);
 
@@ -51,6 +51,12 @@ int sqlite_db_run(struct sqlite_db *db, enum sqlite_statement which);
 /* Takes the epoch that the statement's only row says: of SQL_EPOCH or SQL_RENEW_EPOCH. */
 bool sqlite_db_take_epoch(struct sqlite_db *db, enum sqlite_statement which,
                           char epoch[17]);
+
+/* Runs statements that take no parameters; false with SQLite's error in the handle. */
+bool sqlite_db_execute(struct sqlite_db *db, const char *sql);
+
+/* ERR_STORE with SQLite's error of the handle, which may be NULL, as a reason. */
+enum err sqlite_db_explain(struct failure *why, const char *path, sqlite3 *handle);
 
 /* The first column of the first row; fallback when there is none. */
 int64_t sqlite_db_number(struct sqlite_db *db, const char *sql, int64_t fallback);

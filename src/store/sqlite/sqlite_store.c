@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "store/sqlite/sqlite_read.h"
+#include "store/sqlite/sqlite_schema.h"
 #include "store/sqlite/sqlite_writer.h"
 
 struct sqlite_store {
@@ -151,7 +152,7 @@ static enum err open_database(struct sqlite_store *sqlite, struct failure *why)
     if (sqlite_lock_file(sqlite->path, &sqlite->lock_fd, why) ||
         sqlite_db_open(db, &sqlite->options, SQLITE_WRITER, why))
         return why->code;
-    if (sqlite_db_migrate(db, sqlite->path, why))
+    if (sqlite_schema_upgrade(db, &sqlite_schema, sqlite->path, why))
         return why->code;
     if (!sqlite_db_take_epoch(db, SQL_EPOCH, sqlite->store.epoch) ||
         !read_positions(sqlite))
@@ -215,7 +216,7 @@ enum err sqlite_store_hold(const char *path, int *fd, struct failure *why)
         return refused;
     refused = sqlite_db_open(&db, &options, SQLITE_WRITER, why);
     if (!refused) {
-        refused = sqlite_db_migrate(&db, path, why);
+        refused = sqlite_schema_upgrade(&db, &sqlite_schema, path, why);
         sqlite_db_close(&db);
     }
     if (refused)

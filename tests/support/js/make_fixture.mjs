@@ -1,7 +1,7 @@
 // Makes a fixture: a data directory with something of everything in it, and what the gateway that
 // wrote it answered about that. tests/integration/upgrade.test.mjs opens it with the gateway of today.
 //
-//   GATEWAY_BIN=/a/released/runcast node tests/support/js/make_fixture.mjs tests/fixtures/data_6.tar.gz
+//   GATEWAY_BIN=/a/released/runcast node tests/support/js/make_fixture.mjs tests/fixtures/data_100.tar.gz
 //
 // The number is the version of the database (PRAGMA user_version). What is in there was released:
 // a fixture is made once and stays as it is.

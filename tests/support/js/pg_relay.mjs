@@ -2,7 +2,7 @@
 // back or doubles what a test says.
 //
 //   const relay = await PgRelay.start(postgres, t);           relay.url for the gateway
-//   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v2" });
+//   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v100" });
 //   await rule.struck;
 //   relay.hold("server"); relay.pass(); relay.refuse(); relay.accept();
 //   relay.delayMs = 50;    that each message of the server waits, one after the other; 0: none

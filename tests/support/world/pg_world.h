@@ -23,7 +23,7 @@ const char *pg_world_relay_url(void);
 const char *pg_world_ask(const char *sql);
 
 /* Any of the server's orders: "stop immediate", "stop fast", "kill", "start", "readonly on",
- * "freeze", "continue", "endbackends kill commit_v2"; and of the relay's: "hold client", "pass",
+ * "freeze", "continue", "endbackends kill commit_v100"; and of the relay's: "hold client", "pass",
  * "refuse", "accept". The answer, valid until the next order. */
 const char *pg_world_order(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -348,13 +348,13 @@ static void whatever_is_lost_on_the_way_a_file_is_whole(void **state)
             if (i / 2 == 3 && side == PG_SERVER)
                 continue; /* only a statement has a ghost */
             pg_world_strike(strikes[i / 2], side, at,
-                            at % 2 ? "put_piece_v2" : "whole.size");
+                            at % 2 ? "put_piece_v100" : "whole.size");
             put_all(a, "x", size);
             assert_is_there(a, "x", size);
             struck += pg_world_struck();
             pg_world_order("pass");
         }
-        pg_world_strike("cut", side, 1, "remove_file_v2");
+        pg_world_strike("cut", side, 1, "remove_file_v100");
         assert_int_equal(remove_file(a, "x"), STORE_OK);
         struck += pg_world_struck();
         pg_world_order("pass");
@@ -392,23 +392,6 @@ static void a_database_that_does_not_answer_is_told_within_seconds(void **state)
     bytes_unref(a->req.body);
 }
 
-/* ---- a database of before ---- */
-
-static void a_database_of_version_1_is_brought_forward(void **state)
-{
-    (void)state;
-    end(start(0, pg_world_url()));
-    ask("SET search_path = ",
-        "; DROP TABLE deployed_file; DROP FUNCTION leads_v2, put_piece_v2,"
-        " remove_file_v2, commit_v2, insert_runs_v2;"
-        " DELETE FROM meta WHERE name = 'identity';"
-        " UPDATE meta SET value = '1' WHERE name = 'schema'");
-    struct process *a = start(0, pg_world_url());
-    put_all(a, "x", 10);
-    assert_is_there(a, "x", 10);
-    assert_string_equal(ask("SELECT value FROM ", ".meta WHERE name = 'schema'"), "4");
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
@@ -422,7 +405,6 @@ int main(void)
         TEST(whatever_is_lost_on_the_way_a_file_is_whole),
         TEST(a_server_that_starts_again_in_the_middle_loses_nothing),
         TEST(a_database_that_does_not_answer_is_told_within_seconds),
-        TEST(a_database_of_version_1_is_brought_forward),
     };
     return cmocka_run_group_tests(tests, pg_world_set_up, pg_world_tear_down);
 }

@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #include "base/mem.h"
+#include "store/pg/pg_schema.h"
 #include "tests/support/contract/store_contract.h"
 #include "tests/support/world/pg_world.h"
 
@@ -176,7 +177,7 @@ static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
         for (unsigned at = 1; at <= 6; at++) {
             if (i / 2 == 3 && side == PG_SERVER)
                 continue; /* only a statement has a ghost */
-            pg_world_strike(strikes[i / 2], side, at, "commit_v2");
+            pg_world_strike(strikes[i / 2], side, at, "commit_v100");
             assert_int_equal(commit_next(&own->world, &n), STORE_OK);
             struck += pg_world_struck();
             pg_world_order("pass");
@@ -287,7 +288,7 @@ static void a_ghost_of_what_was_refused_writes_nothing(void **state)
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run ADD CONSTRAINT no CHECK (task <> 'b')",
              own->schema);
     pg_world_ask(sql);
-    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v2");
+    pg_world_strike("ghost", PG_CLIENT, 1, "commit_v100");
     assert_int_equal(commit_one(&own->world, new_run(ENV_A, 2, "b")), STORE_FAILED);
     assert_true(pg_world_struck());
     snprintf(sql, sizeof(sql), "ALTER TABLE %s.run DROP CONSTRAINT no", own->schema);
@@ -309,7 +310,7 @@ static void sessions_that_are_ended_under_way_lose_nothing(void **state)
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
         if (i % 60 == 30)
             pg_world_ask("SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                         " WHERE query LIKE '%commit_v2%' AND pid <> pg_backend_pid()");
+                         " WHERE query LIKE '%commit_v100%' AND pid <> pg_backend_pid()");
     }
     for (int i = 0; i < CROWD; i++)
         assert_int_equal(end(world, i), STORE_OK);
@@ -467,7 +468,7 @@ static void new_runs_are_written_together_beside_changes_of_old_ones(void **stat
     world->reopen(world); /* a session tells its figures when it ends, at the latest */
     static const char calls[] =
         "SELECT string_agg(calls::text, ' ' ORDER BY funcname DESC)"
-        " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v2'";
+        " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v100'";
     int inserts = 0, commits = 0;
     while (sscanf(pg_world_ask(calls), "%d %d", &inserts, &commits) != 2)
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
@@ -558,12 +559,43 @@ static void what_cannot_be_opened_is_refused_with_a_sentence(void **state)
                    "cannot reach the database");
     open_store(own, pg_world_url());
     close_store(own);
-    snprintf(sql, sizeof(sql), "UPDATE %s.meta SET value = '99' WHERE name = 'least'",
+    snprintf(sql, sizeof(sql), "UPDATE %s.meta SET value = '999' WHERE name = 'least'",
              own->schema);
     pg_world_ask(sql);
-    assert_refused(own, pg_world_url(), "is for newer versions of runcast (99");
+    assert_refused(own, pg_world_url(), "is for newer versions of runcast (999");
+    snprintf(sql, sizeof(sql), "UPDATE %s.meta SET value = '4' WHERE name = 'schema'",
+             own->schema);
+    pg_world_ask(sql);
+    assert_refused(
+        own, pg_world_url(),
+        "was made by a development version of runcast; this version cannot open it");
     snprintf(own->schema, sizeof(own->schema), "no;name");
     assert_refused(own, pg_world_url(), "is not the name of a schema");
+}
+
+/* A newer gateway has upgraded the database; the older one keeps running on it. */
+static void a_database_of_this_version_opens_in_the_next(void **state)
+{
+    static const char *const steps[] = { "CREATE TABLE later (x int)", "SELECT 1", NULL };
+    struct server_world *own = own_of(*state);
+    struct failure why;
+    struct pg_hello hello;
+    char sql[96];
+    open_store(own, pg_world_url());
+    close_store(own);
+    struct pg_options options = { .database = pg_world_url(), .schema = own->schema };
+    PGconn *conn = pg_connect(&options, &hello, &why);
+    assert_non_null(conn);
+    snprintf(sql, sizeof(sql), "SET search_path = %s", own->schema);
+    PQclear(pg_run(conn, sql, 0, NULL, &why));
+    for (int repeated = 0; repeated < 2; repeated++)
+        assert_int_equal(pg_schema_upgrade(conn, steps, &why), OK);
+    assert_int_equal(pg_run_number(conn, "SELECT count(*) FROM later", -1), 0);
+    assert_int_equal(
+        pg_run_number(conn, "SELECT value FROM meta WHERE name = 'schema'", -1), 102);
+    PQfinish(conn);
+    open_store(own, pg_world_url());
+    assert_int_equal(commit_one(&own->world, new_run(ENV_A, 1, "a")), STORE_OK);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
@@ -588,6 +620,7 @@ int main(void)
         OPEN_CASE(a_process_of_the_same_name_takes_all),
         OPEN_CASE(a_database_that_has_lost_groups_begins_another_epoch),
         CASE(what_cannot_be_opened_is_refused_with_a_sentence),
+        CASE(a_database_of_this_version_opens_in_the_next),
     };
     int failures = pg_world_set_up(NULL);
     failures +=

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/rope.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sqlite/sqlite_schema.h"
 #include "store/sqlite/sqlite_store.h"
 #include "tests/support/contract/store_contract.h"
 
@@ -25,7 +25,8 @@ static int open_scene(void **state)
     snprintf(scene.path, sizeof(scene.path), "%s/x.db", scene.dir);
     struct sqlite_options options = { .path = scene.path };
     assert_int_equal(sqlite_db_open(&scene.db, &options, SQLITE_WRITER, &why), OK);
-    assert_int_equal(sqlite_db_migrate(&scene.db, scene.path, &why), OK);
+    assert_int_equal(sqlite_schema_upgrade(&scene.db, &sqlite_schema, scene.path, &why),
+                     OK);
     return 0;
 }
 

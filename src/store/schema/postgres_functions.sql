@@ -1,5 +1,8 @@
--- What gateways call, version 1. A function and its types are never replaced: what has to
--- change gets another number in its name, and older gateways go on with theirs.
+-- What gateways call. Each function and type carries the version of the schema that added it. None is
+-- ever replaced: a changed one gets a new number, and older gateways keep calling theirs.
+--
+-- A gateway takes a new connection when a write gets no answer for 5 s. A wait for a lock has to end
+-- before that (lock_timeout), or each repetition leaves a session behind, until the server takes no more.
 --
 -- The sums of bytes are those of runcast/store.h: 1536 for a run (STORED_RUN), 128 for each
 -- other row (STORED_ROW), beside what clients have put into it.
@@ -8,7 +11,7 @@
 
 -- A process begins: earlier ones of its name are over, and so are groups that they still have
 -- under way. Returns its number; its writers are 16 times that, and on.
-CREATE FUNCTION join_v1(my_name text, my_url text, my_version text, my_functions int,
+CREATE FUNCTION join_v100(my_name text, my_url text, my_version text, my_functions int,
     my_keys text[], writers int)
 RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -27,7 +30,7 @@ END $$;
 -- gone, or is dead: its beat is still the one that was seen. Makes the rows of realms and
 -- environments that are not there. Whoever leads an environment then waits in vain for its
 -- row, or finds another term in it. What is returned of a realm that stays another's: nothing.
-CREATE FUNCTION lead_v1(me bigint, my_realms int[], envs int[], env_realms int[],
+CREATE FUNCTION lead_v100(me bigint, my_realms int[], envs int[], env_realms int[],
     dead bigint[], dead_beats bigint[])
 RETURNS TABLE (led_realm int, led_term bigint, led_env int, led_seq bigint, led_purged bigint,
     led_floor bigint, led_stored bigint)
@@ -71,7 +74,7 @@ END $$;
 -- "I live": counts the beats of a gateway, and says who else there is and who leads. A beat that a
 -- crash of the server loses is no harm, so nobody waits for the disk. Of a gateway whose row is
 -- gone nothing is counted, and its number is not among those that are returned.
-CREATE FUNCTION beat_v1(me bigint, my_draining int)
+CREATE FUNCTION beat_v100(me bigint, my_draining int)
 RETURNS TABLE (seen_clock bigint, seen_leader bigint, seen_id bigint, seen_beat bigint,
     seen_draining boolean, seen_name text)
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -85,7 +88,7 @@ BEGIN
 END $$;
 
 -- A process ends and has nothing under way: nobody need wait until it is dead.
-CREATE FUNCTION leave_v1(me bigint) RETURNS void
+CREATE FUNCTION leave_v100(me bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
     DELETE FROM writer WHERE gateway = me;
@@ -96,16 +99,16 @@ END $$;
 
 -- A commit of the group: how many of the claims are its own, and a byte for each of its changes,
 -- 0: the next of the runs, 1: the next of the documents.
-CREATE TYPE commit_request_v1 AS (now_ms bigint, claims int, changes bytea);
+CREATE TYPE commit_request_v100 AS (now_ms bigint, claims int, changes bytea);
 
 -- head: its environment, counted in envs from 1. earlier: the claim of the same request on the
 -- same key before it, counted in claims from 1; 0: none.
-CREATE TYPE commit_claim_v1 AS (head int, kind smallint, expires_at bigint, release boolean,
+CREATE TYPE commit_claim_v100 AS (head int, kind smallint, expires_at bigint, release boolean,
     earlier int, owner bytea, instead_of bytea, key bytea);
 
 -- again: the same request has written it before, so nobody need ask for its version.
 -- bytes: what it counts from now on. No body: it is removed.
-CREATE TYPE commit_document_v1 AS (head int, kind smallint, expected bigint, again boolean,
+CREATE TYPE commit_document_v100 AS (head int, kind smallint, expected bigint, again boolean,
     bytes bigint, stale_at bigint, name bytea, body bytea);
 
 -- Of an update, what never changes is absent. puts: packets that are written, 1 payload,
@@ -113,7 +116,7 @@ CREATE TYPE commit_document_v1 AS (head int, kind smallint, expected bigint, aga
 -- bytes: what the row's texts and these packets count from now on, of a new run with all
 -- that is counted of it; of an update without tags and what never changes. task_at: whose
 -- counter numbers the new run, counted in tasks from 1; 0: none.
-CREATE TYPE commit_run_v1 AS (head int, id bytea, expected bigint, again boolean, marks int,
+CREATE TYPE commit_run_v100 AS (head int, id bytea, expected bigint, again boolean, marks int,
     puts int, bytes bigint, task_at int, packet bytea, tags bytea, tag_names bytea[],
     snapshot bigint, whole_rev bigint, metadata_rev bigint, output_rev bigint,
     status smallint, execution smallint, machine smallint, flags int, attempt int, depth int,
@@ -130,7 +133,7 @@ CREATE TYPE commit_run_v1 AS (head int, id bytea, expected bigint, again boolean
     output_type bytea, error bytea);
 
 -- Cuts tags apart: "3:one,3:two,".
-CREATE FUNCTION tags_v1(tags bytea) RETURNS SETOF bytea
+CREATE FUNCTION tags_v100(tags bytea) RETURNS SETOF bytea
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     at int := 1;
@@ -149,7 +152,7 @@ END $$;
 -- writer is gone; 'o': another group has this number, or a later one; or groups before it,
 -- which were answered, are not here. Then a copy of some time ago was put back: what follows is
 -- another history, in which positions of clients say something else.
-CREATE FUNCTION begin_group_v1(writer_id bigint, number bigint, durability text) RETURNS bytea
+CREATE FUNCTION begin_group_v100(writer_id bigint, number bigint, durability text) RETURNS bytea
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     last bigint;
@@ -168,6 +171,60 @@ BEGIN
     END;
 END $$;
 
+-- Writes new runs with their tags and packets, all by one statement for each table. Of the runs
+-- those from the place first on that have a seq. has: the packets that some of them have, as
+-- commit_run_v100 says it in puts; and 8: some have tags. Each statement lays all runs of the group
+-- down once more, for which there is to be memory: they are in memory already.
+CREATE FUNCTION insert_runs_v100(envs int[], runs commit_run_v100[], seqs bigint[], numbers bigint[],
+    first bigint, has int)
+RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT SET work_mem = '256MB' AS $$
+BEGIN
+    INSERT INTO run (env, id, tags, number, version, snapshot, rev, whole_rev, metadata_rev,
+        output_rev, status, execution, machine, flags, attempt, depth, max_attempts,
+        dequeue_failures, batch_index, priority_ms, max_duration_s, usage_ms, created_at,
+        updated_at, queued_at, started_at, attempt_at, finished_at, delayed_until, expired_at,
+        queue_position, due_at, cost_cents, base_cost_cents, task, queue, concurrency_key,
+        worker_version, ttl, region, batch, parent, root, schedule, idempotency_key,
+        idempotency_shown, worker_request, waits, streams, metadata_request, bulk,
+        external_deployment)
+    SELECT envs[r.head], r.id, r.tags, numbers[r.ordinality], 1, r.snapshot, seqs[r.ordinality],
+        seqs[r.ordinality], seqs[r.ordinality],
+        CASE WHEN r.marks & 8 <> 0 THEN seqs[r.ordinality] ELSE 0 END, r.status, r.execution,
+        r.machine, r.flags, r.attempt, r.depth, r.max_attempts, r.dequeue_failures,
+        r.batch_index, r.priority_ms, r.max_duration_s, r.usage_ms, r.created_at, r.updated_at,
+        r.queued_at, r.started_at, r.attempt_at, r.finished_at, r.delayed_until, r.expired_at,
+        r.queue_position, r.due_at, r.cost_cents, r.base_cost_cents, r.task, r.queue,
+        r.concurrency_key, r.worker_version, r.ttl, r.region, r.batch, r.parent, r.root,
+        r.schedule, r.idempotency_key, r.idempotency_shown, r.worker_request, r.waits,
+        r.streams, r.metadata_request, r.bulk, r.external_deployment
+    FROM unnest(runs) WITH ORDINALITY r
+    WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL;
+    IF has & 8 <> 0 THEN
+        INSERT INTO run_tag (env, tag, id)
+        SELECT DISTINCT envs[r.head], t.tag, r.id
+        FROM unnest(runs) WITH ORDINALITY r, unnest(r.tag_names) t(tag)
+        WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL;
+    END IF;
+    IF has & 1 <> 0 THEN
+        INSERT INTO run_payload (env, id, type, body)
+        SELECT envs[r.head], r.id, r.payload_type, r.payload
+        FROM unnest(runs) WITH ORDINALITY r
+        WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL AND r.puts & 1 <> 0;
+    END IF;
+    IF has & 2 <> 0 THEN
+        INSERT INTO run_metadata (env, id, seed, body)
+        SELECT envs[r.head], r.id, r.metadata_seed, r.metadata
+        FROM unnest(runs) WITH ORDINALITY r
+        WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL AND r.puts & 2 <> 0;
+    END IF;
+    IF has & 4 <> 0 THEN
+        INSERT INTO run_output (env, id, type, error, body)
+        SELECT envs[r.head], r.id, r.output_type, r.error, r.output
+        FROM unnest(runs) WITH ORDINALITY r
+        WHERE r.ordinality >= first AND seqs[r.ordinality] IS NOT NULL AND r.puts & 4 <> 0;
+    END IF;
+END $$;
+
 -- A group of commits, each all or nothing, under a number that is used once: a repeated group
 -- is told what it was told before. envs rise. Checks come before writes, in locks that others'
 -- writes wait for, so nothing is ever taken back.
@@ -176,11 +233,17 @@ END $$;
 -- the growth in bytes of each environment; the number before of each task; then a byte for each
 -- request: 'o' written, 'm' moved, 'l' lost, 'p' a packet is missing, 't' taken, which is
 -- followed by each of its claims: the length of the owner's id and the id, -1: it is free.
-CREATE FUNCTION commit_v1(writer_id bigint, number bigint, durability text, sweep_ms bigint,
-    envs int[], terms bigint[], task_envs int[], tasks bytea[], requests commit_request_v1[],
-    claims commit_claim_v1[], runs commit_run_v1[], documents commit_document_v1[])
+--
+-- New runs are written together: after all other requests of the group, or before one of them changes
+-- a run that is not written yet. In a group of several requests nothing checks whether a new run
+-- exists already, for ids are random: the index refuses the whole group, and the gateway sends its
+-- requests one by one.
+CREATE FUNCTION commit_v100(writer_id bigint, number bigint, durability text, sweep_ms bigint,
+    envs int[], terms bigint[], task_envs int[], tasks bytea[], requests commit_request_v100[],
+    claims commit_claim_v100[], runs commit_run_v100[], documents commit_document_v100[])
 RETURNS bytea LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET lock_timeout = '4s'
+SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
     env_count int := cardinality(envs);
     task_count int := cardinality(tasks);
@@ -197,10 +260,10 @@ DECLARE
     said bytea := '';
     status text;
     details bytea;
-    request commit_request_v1;
-    c commit_claim_v1;
-    d commit_document_v1;
-    r commit_run_v1;
+    request commit_request_v100;
+    c commit_claim_v100;
+    d commit_document_v100;
+    r commit_run_v100;
     first_claim int := 1;
     next_run int := 1;
     next_document int := 1;
@@ -216,8 +279,13 @@ DECLARE
     my_seq bigint;
     size bigint;
     old_tags bytea;
+    new_ids bytea[] := '{}'; -- new runs that insert_runs_v100 has still to write: their ids,
+    new_seqs bigint[];       -- by their places in runs their seqs
+    new_numbers bigint[];    -- and numbers,
+    unwritten int := 1;      -- the place before which no such run is,
+    has int := 0;            -- and what some of them have, as insert_runs_v100 takes it
 BEGIN
-    reply := begin_group_v1(writer_id, number, durability);
+    reply := begin_group_v100(writer_id, number, durability);
     IF reply IS NOT NULL THEN
         RETURN reply;
     END IF;
@@ -244,6 +312,8 @@ BEGIN
         numbers_before[at] := coalesce(until, 0);
     END LOOP;
     numbers := numbers_before;
+    new_seqs := array_fill(NULL::bigint, ARRAY[cardinality(runs)]);
+    new_numbers := new_seqs;
 
     FOREACH request IN ARRAY requests LOOP
         status := 'o';
@@ -295,16 +365,26 @@ BEGIN
                 my_env := envs[r.head];
                 IF NOT led[r.head] THEN
                     status := 'm';
-                ELSIF r.packet IS NOT NULL AND NOT EXISTS (SELECT 1 FROM document x
-                    WHERE x.kind = 12 AND x.env = my_env AND x.name = r.packet)
-                THEN
-                    status := 'p';
-                ELSIF NOT r.again THEN
-                    SELECT x.version INTO found_version FROM run x
-                    WHERE x.env = my_env AND x.id = r.id;
-                    IF coalesce(found_version, 0) <> r.expected THEN
-                        status := 'l';
+                    CONTINUE;
+                END IF;
+                IF r.packet IS NOT NULL THEN -- alone, for what asks a table is slow even to begin
+                    IF NOT EXISTS (SELECT 1 FROM document x
+                        WHERE x.kind = 12 AND x.env = my_env AND x.name = r.packet)
+                    THEN
+                        status := 'p';
+                        CONTINUE;
                     END IF;
+                END IF;
+                CONTINUE WHEN r.again OR (r.expected = 0 AND cardinality(requests) > 1);
+                IF r.id = ANY (new_ids) THEN
+                    PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+                    unwritten := in_runs;
+                    new_ids := '{}';
+                END IF;
+                SELECT x.version INTO found_version FROM run x
+                WHERE x.env = my_env AND x.id = r.id;
+                IF coalesce(found_version, 0) <> r.expected THEN
+                    status := 'l';
                 END IF;
             ELSE
                 d := documents[next_document];
@@ -389,44 +469,19 @@ BEGIN
                     until := numbers[r.task_at] + 1;
                     numbers[r.task_at] := until;
                 END IF;
-                INSERT INTO run (env, id, tags, number, version, snapshot, rev, whole_rev,
-                    metadata_rev, output_rev, status, execution, machine, flags, attempt, depth,
-                    max_attempts, dequeue_failures, batch_index, priority_ms, max_duration_s,
-                    usage_ms, created_at, updated_at, queued_at, started_at, attempt_at,
-                    finished_at, delayed_until, expired_at, queue_position, due_at, cost_cents,
-                    base_cost_cents, task, queue, concurrency_key, worker_version, ttl, region,
-                    batch, parent, root, schedule, idempotency_key, idempotency_shown,
-                    worker_request, waits, streams, metadata_request, bulk, external_deployment)
-                VALUES (my_env, r.id, r.tags, until, 1, r.snapshot, my_seq, my_seq, my_seq,
-                    CASE WHEN r.marks & 8 <> 0 THEN my_seq ELSE 0 END, r.status, r.execution,
-                    r.machine, r.flags, r.attempt, r.depth, r.max_attempts, r.dequeue_failures,
-                    r.batch_index, r.priority_ms, r.max_duration_s, r.usage_ms, r.created_at,
-                    r.updated_at, r.queued_at, r.started_at, r.attempt_at, r.finished_at,
-                    r.delayed_until, r.expired_at, r.queue_position, r.due_at, r.cost_cents,
-                    r.base_cost_cents, r.task, r.queue, r.concurrency_key, r.worker_version,
-                    r.ttl, r.region, r.batch, r.parent, r.root, r.schedule, r.idempotency_key,
-                    r.idempotency_shown, r.worker_request, r.waits, r.streams,
-                    r.metadata_request, r.bulk, r.external_deployment);
-                IF r.tag_names IS NOT NULL THEN
-                    INSERT INTO run_tag (env, tag, id)
-                    SELECT DISTINCT my_env, t, r.id FROM unnest(r.tag_names) t;
-                END IF;
-                IF r.puts & 1 <> 0 THEN
-                    INSERT INTO run_payload (env, id, type, body)
-                    VALUES (my_env, r.id, r.payload_type, r.payload);
-                END IF;
-                IF r.puts & 2 <> 0 THEN
-                    INSERT INTO run_metadata (env, id, seed, body)
-                    VALUES (my_env, r.id, r.metadata_seed, r.metadata);
-                END IF;
-                IF r.puts & 4 <> 0 THEN
-                    INSERT INTO run_output (env, id, type, error, body)
-                    VALUES (my_env, r.id, r.output_type, r.error, r.output);
-                END IF;
+                new_ids := new_ids || r.id;
+                new_seqs[in_runs - 1] := my_seq;
+                new_numbers[in_runs - 1] := until;
+                has := has | r.puts | CASE WHEN r.tag_names IS NULL THEN 0 ELSE 8 END;
                 grown[r.head] := grown[r.head] + size;
                 CONTINUE;
             END IF;
 
+            IF r.again AND r.id = ANY (new_ids) THEN
+                PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+                unwritten := in_runs;
+                new_ids := '{}';
+            END IF;
             SELECT x.tags, size - coalesce(octet_length(x.queue), 0)
                 - coalesce(octet_length(x.concurrency_key), 0)
                 - coalesce(octet_length(x.worker_version), 0) - coalesce(octet_length(x.ttl), 0)
@@ -461,7 +516,7 @@ BEGIN
             IF r.marks & 1 <> 0 AND r.tags IS DISTINCT FROM old_tags THEN
                 size := size + 2 * (coalesce(octet_length(r.tags), 0)
                     - coalesce(octet_length(old_tags), 0));
-                DELETE FROM run_tag x USING tags_v1(old_tags) t
+                DELETE FROM run_tag x USING tags_v100(old_tags) t
                 WHERE x.env = my_env AND x.tag = t AND x.id = r.id;
                 INSERT INTO run_tag (env, tag, id)
                 SELECT DISTINCT my_env, t, r.id FROM unnest(r.tag_names) t;
@@ -495,6 +550,10 @@ BEGIN
             grown[r.head] := grown[r.head] + size;
         END LOOP;
     END LOOP;
+
+    IF cardinality(new_ids) > 0 THEN
+        PERFORM insert_runs_v100(envs, runs, new_seqs, new_numbers, unwritten, has);
+    END IF;
 
     FOR at IN 1 .. task_count LOOP
         CONTINUE WHEN numbers[at] = numbers_before[at];
@@ -535,23 +594,30 @@ END $$;
 
 -- ---- retention ----
 
--- Removes old documents of a kind; how many, and what they counted.
-CREATE FUNCTION remove_documents_v1(my_env int, my_kind int, names bytea[], OUT count int,
+-- Removes the documents of those names; with traces (kind 15) their pieces, too, whose bytes count.
+-- 0 is the character after the slash.
+CREATE FUNCTION remove_documents_v100(my_env int, my_kind int, names bytea[], OUT count int,
     OUT bytes bigint)
 LANGUAGE sql SET search_path FROM CURRENT AS $$
     WITH gone AS (DELETE FROM document WHERE kind = my_kind AND env = my_env
-        AND name = ANY (names)
-        RETURNING 128 + 2 * octet_length(name) + octet_length(body) AS size)
-    SELECT count(*)::int, coalesce(sum(size), 0)::bigint FROM gone;
+            AND name = ANY (names)
+            RETURNING 128 + 2 * octet_length(name) + octet_length(body) AS size),
+        pieces AS (DELETE FROM document d USING unnest(names) n(name)
+            WHERE my_kind = 15 AND d.kind = 19 AND d.env = my_env
+                AND d.name > n.name || '/'::bytea AND d.name < n.name || '0'::bytea
+            RETURNING 128 + 2 * octet_length(d.name) + octet_length(d.body) AS size)
+    SELECT (SELECT count(*)::int FROM gone),
+        (SELECT coalesce(sum(size), 0)::bigint FROM gone)
+            + (SELECT coalesce(sum(size), 0)::bigint FROM pieces);
 $$;
 
 -- What store_purge asks for. Answers in binary: 'p', the number of runs, 1 when more documents
 -- may be left (or claims, or counters), then seq, purged, floor and the growth; 'm': moved.
-CREATE FUNCTION purge_v1(writer_id bigint, number bigint, durability text, my_env int,
+CREATE FUNCTION purge_v100(writer_id bigint, number bigint, durability text, my_env int,
     my_term bigint, before bigint, documents_before bigint, at_most int, whole boolean,
     now_ms bigint)
 RETURNS bytea LANGUAGE plpgsql
-SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off AS $$
+SET search_path FROM CURRENT SET enable_seqscan = off SET jit = off SET lock_timeout = '4s' AS $$
 DECLARE
     reply bytea;
     home environment;
@@ -565,7 +631,7 @@ DECLARE
     names bytea[];
     more boolean := false;
 BEGIN
-    reply := begin_group_v1(writer_id, number, durability);
+    reply := begin_group_v100(writer_id, number, durability);
     IF reply IS NOT NULL THEN
         RETURN reply;
     END IF;
@@ -587,7 +653,7 @@ BEGIN
             ORDER BY x.updated_at, x.id LIMIT at_most + 1) y) p;
     runs := coalesce(cardinality(ids), 0);
     IF runs > 0 THEN
-        DELETE FROM run_tag t USING run x, tags_v1(x.tags) name
+        DELETE FROM run_tag t USING run x, tags_v100(x.tags) name
         WHERE x.env = my_env AND x.id = ANY (ids)
             AND t.env = my_env AND t.tag = name AND t.id = x.id;
         WITH gone AS (DELETE FROM run_payload x WHERE x.env = my_env AND x.id = ANY (ids)
@@ -618,7 +684,7 @@ BEGIN
                 + coalesce(octet_length(external_deployment), 0) AS size)
         SELECT coalesce(sum(gone.size), 0) INTO size FROM gone;
         freed := freed + size;
-        SELECT g.bytes INTO size FROM remove_documents_v1(my_env, 15, ids) g; -- traces
+        SELECT g.bytes INTO size FROM remove_documents_v100(my_env, 15, ids) g; -- traces
         freed := freed + size;
     END IF;
 
@@ -628,7 +694,7 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM run y WHERE y.env = my_env AND y.batch = x.name)
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v1(my_env, 6, names) g;
+    FROM remove_documents_v100(my_env, 6, names) g;
     more := more OR removed = at_most;
 
     -- Packets that no run names.
@@ -640,7 +706,7 @@ BEGIN
                 AND sha256(y.body) = sha256(x.name) AND y.type = 'application/store')
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v1(my_env, 12, names) g;
+    FROM remove_documents_v100(my_env, 12, names) g;
     more := more OR removed = at_most;
 
     -- Waitpoints that are stale, and that no unfinished run has among its waits.
@@ -652,7 +718,7 @@ BEGIN
                 AND position('"'::bytea || x.name || '"'::bytea IN y.waits) > 0)
         LIMIT at_most) p;
     SELECT g.count, freed + g.bytes INTO removed, freed
-    FROM remove_documents_v1(my_env, 9, names) g;
+    FROM remove_documents_v100(my_env, 9, names) g;
     more := more OR removed = at_most;
 
     -- Claims that are over; of an environment that is over, all of them, and its counters.
@@ -677,4 +743,58 @@ BEGIN
         || int8send(home.purged) || int8send(home.floor) || int8send(-freed);
     UPDATE writer w SET grp = number, answer = reply WHERE w.id = writer_id;
     RETURN reply;
+END $$;
+
+-- ---- files ----
+
+-- Whether the realm is led in that term. Until the caller's transaction has ended nobody else
+-- takes the lead.
+CREATE FUNCTION leads_v100(my_realm int, my_term bigint) RETURNS boolean
+LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+BEGIN
+    PERFORM 1 FROM realm WHERE realm = my_realm AND term = my_term FOR KEY SHARE;
+    RETURN FOUND;
+END $$;
+
+-- Writes a piece, whether it was there before or not: so whoever got no answer says it again.
+-- 'o' written; 'm' moved: somebody else leads; 'l' lost: piece 0 came and not all of the others
+-- are there. What another file of the name had more is gone with piece 0.
+CREATE FUNCTION put_piece_v100(durability text, my_realm int, my_term bigint, my_env int,
+    my_name bytea, my_piece int, my_size bigint, my_body bytea)
+RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
+DECLARE
+    others bigint := greatest(my_size - 1, 0) / 262144;
+    found_others bigint;
+BEGIN
+    PERFORM set_config('synchronous_commit', durability, true);
+    IF NOT leads_v100(my_realm, my_term) THEN
+        RETURN 'm';
+    END IF;
+    IF my_piece = 0 THEN
+        DELETE FROM deployed_file f WHERE f.env = my_env AND f.name = my_name AND f.piece > others;
+        SELECT count(*) INTO found_others FROM deployed_file f
+        WHERE f.env = my_env AND f.name = my_name AND f.piece > 0 AND f.size = my_size;
+        IF found_others <> others THEN
+            RETURN 'l';
+        END IF;
+    END IF;
+    INSERT INTO deployed_file (env, piece, size, name, body)
+    VALUES (my_env, my_piece, my_size, my_name, my_body)
+    ON CONFLICT (env, name, piece) DO UPDATE SET size = excluded.size, body = excluded.body;
+    RETURN 'o';
+END $$;
+
+-- Removes a file, or what there is of it; 'o' or 'm' as above.
+CREATE FUNCTION remove_file_v100(durability text, my_realm int, my_term bigint, my_env int,
+    my_name bytea)
+RETURNS text LANGUAGE plpgsql
+SET search_path FROM CURRENT SET enable_seqscan = off SET lock_timeout = '4s' AS $$
+BEGIN
+    PERFORM set_config('synchronous_commit', durability, true);
+    IF NOT leads_v100(my_realm, my_term) THEN
+        RETURN 'm';
+    END IF;
+    DELETE FROM deployed_file f WHERE f.env = my_env AND f.name = my_name;
+    RETURN 'o';
 END $$;

@@ -1,0 +1,75 @@
+/* sqlite_schema.c - brings the tables of a database to the version of this program. */
+#include "store/sqlite/sqlite_schema.h"
+
+#include <assert.h>
+#include <inttypes.h>
+
+#include "store/sqlite/sqlite_copy.h"
+
+/* Embedded from schema/sqlite.sql by the build. */
+extern const char sqlite_tables_sql[];
+
+static const char *const steps[] = { NULL };
+static_assert(SQLITE_FIRST_SCHEMA + sizeof(steps) / sizeof(steps[0]) - 1 ==
+                  SQLITE_NEWEST_SCHEMA,
+              "each step has its version");
+
+const struct sqlite_schema sqlite_schema = { sqlite_tables_sql, steps };
+
+/* Of the database that the schema makes. */
+static int64_t newest(const struct sqlite_schema *schema)
+{
+    int64_t version = SQLITE_FIRST_SCHEMA;
+    for (const char *const *step = schema->steps; *step; step++)
+        version++;
+    return version;
+}
+
+/* While steps are left, meta says so: the next start goes on with them. */
+#define STEPS_LEFT "INSERT OR REPLACE INTO meta VALUES ('steps_left', '1')"
+#define NO_STEPS_LEFT "DELETE FROM meta WHERE name = 'steps_left'"
+
+/* A step may write the whole database: its log goes before the log of the next one comes. */
+static bool take_step(struct sqlite_db *db, const char *step, int64_t version, bool is_last)
+{
+    struct buf sql = { 0 };
+    buf_print(&sql, "BEGIN IMMEDIATE;%s;%s;PRAGMA user_version = %" PRId64 ";COMMIT", step,
+              is_last ? NO_STEPS_LEFT : STEPS_LEFT, version);
+    buf_add_char(&sql, '\0');
+    bool taken = sqlite_db_execute(db, sql.ptr);
+    buf_finish(&sql);
+    if (taken)
+        sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    return taken;
+}
+
+/* The copy is of the database before the first step, not of what a killed upgrade left. A new
+ * database has none. */
+static bool wants_copy(struct sqlite_db *db, const struct sqlite_schema *schema,
+                       int64_t version)
+{
+    return version > 0 && version < newest(schema) &&
+           !sqlite_db_number(db, "SELECT count(*) FROM meta WHERE name = 'steps_left'", 0);
+}
+
+static const char *step_to(const struct sqlite_schema *schema, int64_t version)
+{
+    return version == SQLITE_FIRST_SCHEMA
+               ? schema->tables
+               : schema->steps[version - SQLITE_FIRST_SCHEMA - 1];
+}
+
+enum err sqlite_schema_upgrade(struct sqlite_db *db, const struct sqlite_schema *schema,
+                               const char *path, struct failure *why)
+{
+    int64_t last = newest(schema);
+    int64_t version = sqlite_db_number(db, "PRAGMA user_version", last);
+    if (wants_copy(db, schema, version) && sqlite_keep_copy(db, path, version, why))
+        return why->code;
+    int64_t next = version ? version + 1 : SQLITE_FIRST_SCHEMA;
+    for (; next <= last; next++) {
+        if (!take_step(db, step_to(schema, next), next, next == last))
+            return sqlite_db_explain(why, path, db->handle);
+    }
+    return OK;
+}
