@@ -4,7 +4,7 @@
 #   tests/releases.sh [12|13 …] [deploy|tests …] [user|root …]
 #
 #   deploy   deploy/run.sh, twice: from nothing, and when there is nothing to do
-#   tests    tests/run.sh, whole (half an hour on two idle cores)
+#   tests    tests/run.sh, whole (a quarter of an hour or more on two idle cores)
 #   user     as an ordinary user who may use sudo
 #   root     as root
 #

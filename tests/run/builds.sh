@@ -1,0 +1,81 @@
+# builds.sh - declares the builds and the installations that programs need.
+#
+# Sourced by tests/run.sh after programs.sh. Each function may be called more than once.
+
+last_build=""
+
+# A build is one test: it is complete and free of warnings. One build runs at a time. Those after
+# the first give way to the tests that run meanwhile.
+add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
+    local folder=$1 polite=(nice -n 10)
+    [ -z "${command_of[$folder]:-}" ] || return 0
+    [ -n "$last_build" ] || polite=()
+    add "$folder" builds 1800 "" "${polite[@]}" bash -c '
+        configure_and_build() {
+            CC=$1 cmake -S . -B "$0" -G Ninja -DWERROR=ON "${@:3}" || return 1
+            case $2 in
+            objects) set -- $(ninja -C "$0" -t targets all | sed -n "s/\.o: .*/.o/p") ;;
+            *) set -- $2 ;;
+            esac
+            ninja -k 0 -j 2 -C "$0" "$@"
+        }
+        as_test "$0 compiles with $1 and without a warning" configure_and_build "$@"
+    ' "$@"
+    after_of[$folder]=$last_build
+    share_of[$folder]=$([ -n "$last_build" ] && echo 10 || echo 100)
+    last_build=$folder
+}
+
+# Integration and conformance run this one. Asserts are on in it.
+build_gcc() {
+    add_build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
+}
+build_asan() {
+    add_build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
+}
+# Of threaded tests only.
+build_tsan() {
+    add_build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" -DCMAKE_BUILD_TYPE=Debug \
+        -DSANITIZE=thread
+}
+# For its warnings: nothing of it runs, and without --all nothing of it is linked.
+build_clang() {
+    add_build build-clang clang "$([ -n "$all" ] && echo all || echo objects)" -DCMAKE_BUILD_TYPE=None
+}
+build_plain() {
+    add_build build-plain gcc runcast -DCMAKE_BUILD_TYPE=None -DPOSTGRES=OFF -DIO_URING=OFF \
+        -DDASHBOARD=OFF
+}
+
+# Simulations, and the tests of a folder with threads of its own.
+threaded_tests() {
+    local source
+    for source in tests/sim/*.c tests/unit/store/test_*.c; do
+        basename "$source" .c
+    done | sort -u
+}
+
+# npm ci, unless node_modules is what the lockfile says.
+install_modules() { # FOLDER
+    local hash
+    hash=$(sha256sum <"$1/package-lock.json")
+    [ "$(cat "$1/node_modules/.lockfile-hash" 2>/dev/null)" != "$hash" ] || return 0
+    (cd "$1" && npm ci --ignore-scripts --no-audit --no-fund) &&
+        echo "$hash" >"$1/node_modules/.lockfile-hash"
+}
+export -f install_modules
+
+add_modules() { # FOLDER…, of tests
+    local folder
+    for folder in "$@"; do
+        [ -n "${command_of[npm-${folder##*/}]:-}" ] || add "npm-${folder##*/}" modules 300 "" \
+            bash -c 'as_test "npm ci in $0" install_modules "$0"' "tests/$folder"
+    done
+}
+
+# The program without libpq reports that it has none when it is given a PostgreSQL.
+names_what_it_lacks() {
+    RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) build-plain/runcast --check-config \
+        --database postgresql://nowhere/x 2>&1 | grep "built without PostgreSQL"
+}
+export -f names_what_it_lacks

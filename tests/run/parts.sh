@@ -1,0 +1,178 @@
+# parts.sh - declares the programs of each part of the tests.
+#
+# Sourced by tests/run.sh after builds.sh. Scripts run against the Release build; those of
+# under_asan run under ASan instead, and with --all every script runs under ASan, too: there its
+# name begins with asan-.
+
+asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
+
+# What parses bytes of clients, owns memory across calls, or deletes.
+under_asan=" bad_input batches bulk client_connection client_rules damage db deletions deployments
+    early_calls envvars events held_calls http io_uring large late logs longpoll metrics operator_calls
+    packets queues realtime realtime_rules repeats results run_calls schedules slow_readers statuses
+    storage_quota streams tls tokens triggers upgrade values waits watches workers
+    property-client refusals sdk-4.8.3 sdk-3.3.17 sdk-queues sdk-bulk realtime-4.8.3 realtime-3.3.17
+    streams-sdk-v4 streams-sdk-v3 worker "
+
+# Adds a program that starts gateways: under ASan, in the Release build, or with --all in both.
+add_script() { # ADD NAME GROUPS SECONDS NEEDS COMMAND…
+    local add=$1 name=$2 groups=$3 seconds=$4 needs=$5
+    shift 5
+    if [[ $under_asan =~ [[:space:]]$name[[:space:]] ]]; then
+        "$add" "$name" "$groups" "$seconds" "build-gcc build-asan $needs" "${asan[@]}" "$@"
+        return
+    fi
+    "$add" "$name" "$groups" "$seconds" "build-gcc $needs" "$@"
+    [ -z "$all" ] || "$add" "asan-$name" "$groups" "$seconds" "build-gcc build-asan $needs" "${asan[@]}" "$@"
+}
+
+add_builds() {
+    build_tsan
+    build_clang
+    build_plain
+    add without-postgres plain 60 build-plain bash -c \
+        'as_test "a program without libpq names what it lacks" names_what_it_lacks'
+}
+
+add_lint() {
+    local rule
+    for rule in layers doors circles tags banned sizes tops format spelling links tidy; do
+        if [[ $rule =~ ^(format|tidy)$ ]] && ! command -v "clang-$rule-14" >/dev/null; then
+            not_run+=("lint-$rule (clang-$rule-14 is not packaged here)")
+        else
+            add "lint-$rule" lint 300 "" python3 -B "tests/lint/$rule.py" "$top"
+        fi
+    done
+}
+
+add_unit() {
+    local source name folder limit world
+    for source in tests/unit/*/test_*.c; do
+        name=$(basename "$source" .c) folder=$(basename "$(dirname "$source")") limit=240
+        [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit
+        add "$name" "$folder" "$limit" build-asan "build-asan/$name"
+    done
+    # The byte tables, slow readers, drains and ends hold through TLS, too, and through a ring.
+    for world in tls ring; do
+        for name in test_{http_conn,http_body,http_exchange,delivery,ws_conn,ws_close,ws_limits}; do
+            add "$world-$name" http 240 build-asan env "NET_WORLD=$world" "build-asan/$name"
+        done
+    done
+}
+
+add_sim() {
+    local name
+    for name in sim_gateway sim_pace; do
+        add "$name" sim 300 build-asan "build-asan/$name"
+    done
+}
+
+# Under TSan the threaded tests run once more; without --all with fewer seeds of the simulations.
+add_threaded() {
+    local name seeds
+    for name in $(threaded_tests); do
+        seeds=()
+        [[ -n $all || $name != sim_* ]] || seeds=(env SEEDS=8)
+        add "tsan-$name" threads 900 build-tsan "${seeds[@]}" "build-tsan/$name"
+    done
+}
+
+add_fuzz() {
+    local source name
+    for source in tests/fuzz/fuzz_*.c; do
+        name=$(basename "$source" .c)
+        name=${name#fuzz_}
+        add "replay-$name" fuzz 120 build-asan "build-asan/replay_$name" "tests/fuzz/corpus/$name"
+        add "judge-$name" fuzz 120 build-gcc "build-gcc/replay_$name" --judge-time \
+            "tests/fuzz/corpus/$name"
+    done
+}
+
+# The name of a script; those of two folders may have the same file name.
+name_of() { # SCRIPT
+    local name
+    name=$(basename "$1" .test.mjs)
+    [[ $1 != tests/property/* ]] || name=property-$name
+    echo "$name"
+}
+
+add_integration() {
+    local script file
+    add_modules property contract conformance/sdk-v4 conformance/sdk-v3
+    for script in tests/{integration,property,contract}/*.test.mjs; do
+        file=$(basename "$script" .test.mjs)
+        add_script add "$(name_of "$script")" "$file" 400 \
+            "npm-sdk-v4 npm-sdk-v3 npm-contract npm-property" node --test-reporter=tap "$script"
+    done
+}
+
+# The integration tests once more, each gateway on a PostgreSQL.
+add_postgres() { # ADDRESS
+    local script name sqlite_only
+    add_modules property contract conformance/sdk-v4 conformance/sdk-v3
+    sqlite_only=" $(sed -n 's/^\([a-z_]*\): .*/\1/p' tests/integration/sqlite_only.txt | tr '\n' ' ') "
+    for script in tests/{integration,contract}/*.test.mjs; do
+        name=$(basename "$script" .test.mjs)
+        [[ $sqlite_only == *" $name "* ]] || add "pg-$name" "$name" 600 \
+            "build-gcc build-asan npm-sdk-v4 npm-sdk-v3 npm-contract npm-property" \
+            env "GATEWAY_DATABASE=$1" "${asan[@]}" node --test-reporter=tap "$script"
+    done
+}
+
+add_conformance() {
+    local folder name conformance=tests/conformance
+    local beside=(node tests/support/js/with_gateway.mjs) tap=(node --test-reporter=tap)
+    local v4=("SDK_DIR=$top/$conformance/sdk-v4") v3=("SDK_DIR=$top/$conformance/sdk-v3")
+    local settings=(env CONF_STRICT=1 "${v4[@]}" "SDK3_DIR=$top/$conformance/sdk-v3")
+    local modules="npm-sdk-v4 npm-sdk-v3"
+    add_modules conformance/{sdk-v4,sdk-v3,browser,worker,deploy}
+    add ws-model realtime 300 "" bash -c \
+        'as_test "the rules of runs.v1 hold in 400 random histories" node "$0" 400' \
+        "$conformance/realtime/ws-model.mjs"
+
+    local calls=$conformance/management realtime=$conformance/realtime worker=$conformance/worker
+    add_script add sdk-4.8.3 sdk 600 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-calls.mjs"
+    add_script add sdk-queues sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-queues.mjs"
+    add_script add sdk-bulk sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-bulk.mjs"
+    # It calls crypto, which Node 18 has as a global only when asked for it.
+    add_script add sdk-3.3.17 sdk 600 "$modules" "${settings[@]}" \
+        NODE_OPTIONS=--experimental-global-webcrypto "${beside[@]}" node "$calls/sdk-calls-v3.mjs"
+    add_script add realtime-4.8.3 realtime 300 "$modules" env LONG=1 "${v4[@]}" "${beside[@]}" \
+        node "$realtime/sdk-realtime-v4.mjs"
+    add_script add realtime-3.3.17 realtime 300 "$modules" env LONG=1 "${v3[@]}" "${beside[@]}" \
+        node "$realtime/sdk-realtime-v3.mjs"
+    add_script add streams-sdk-v4 streams 200 "$modules" env "${v4[@]}" "${beside[@]}" \
+        node "$realtime/sdk-streams.mjs"
+    add_script add streams-sdk-v3 streams 200 "$modules" env "${v3[@]}" "${beside[@]}" \
+        node "$realtime/sdk-streams.mjs"
+
+    modules="npm-worker npm-deploy npm-browser $modules"
+    add_script add cli-4.8.3 cli 400 "$modules" "${beside[@]}" node "$worker/e2e.mjs"
+    add_script add cli-ends cli 400 "$modules" "${tap[@]}" "$worker/cli.test.mjs"
+    for folder in sessions pace platform mcp readme; do
+        add_script add "cli-$folder" cli 400 "$modules" "${tap[@]}" "$worker/$folder.test.mjs"
+    done
+    add_script add worker workers 300 "$modules" env NO_CLI=1 "${beside[@]}" --worker \
+        node "$worker/e2e.mjs" success failsAfterThreeAttempts succeedsOnThirdAttempt \
+        cancelWhileExecuting delayed
+    if [ "$(node -p 'process.versions.node.split(".")[0]')" -lt 20 ]; then
+        not_run+=("deploy (what is deployed needs Node 20)"
+            "browser-dashboard (it deploys, which needs Node 20)")
+    else
+        add_script add deploy deployments 700 "$modules" env "HOME=$log/home" "${beside[@]}" --execute \
+            node "$conformance/deploy/deploy.mjs"
+        add_script add browser-dashboard dashboard 400 "$modules" env "HOME=$log/home" "${tap[@]}" \
+            "$conformance/browser/dashboard.test.mjs"
+    fi
+    add_script add browser realtime 200 "$modules" "${tap[@]}" "$conformance/browser/browser.test.mjs"
+    add_script add browser-prefix pages 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
+    add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
+
+    # Two gateways, a database, a proxy and all kinds of clients at once: beside others they starve.
+    add_script add_alone cli-takeover takeover 400 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
+    add_script add_alone browser-takeover takeover 400 "$modules" "${tap[@]}" \
+        "$conformance/browser/takeover.test.mjs"
+    for name in {,asan-}{cli,browser}-takeover; do
+        after_of[$name]="build-asan build-tsan build-clang build-plain"
+    done
+}

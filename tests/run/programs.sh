@@ -1,0 +1,186 @@
+# programs.sh - runs programs side by side, counts the tests that they report, and sums them up.
+#
+# Sourced by tests/run.sh, which sets top, log, selected, asan_only and not_run.
+#
+#   add NAME GROUPS SECONDS NEEDS COMMAND…   declares a program; nothing runs yet
+#   run_programs                             runs those that were declared and selected
+#
+# A program starts when the programs that it NEEDS have ended. Of those that may start, the one
+# that takes longest goes first, by the table tests/run/times.txt. The table also tells which share
+# of a core a program uses: more programs start until they use two cores together, or six run.
+
+declare -a names=()
+declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
+cores=200 # hundredths of a core that the programs may use together
+most_at_once=6
+
+add() { # NAME GROUPS SECONDS NEEDS COMMAND…
+    local name=$1 command
+    [ -z "${command_of[$name]:-}" ] || { echo "two programs are called $name" >&2; exit 2; }
+    names+=("$name")
+    groups_of[$name]=$2 limit_of[$name]=$3 needs_of[$name]=$4
+    shift 4
+    printf -v command '%q ' "$@"
+    command_of[$name]=$command
+}
+
+# Adds a program that starves beside others: it starts when nothing else runs.
+add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
+    add "$@"
+    share_of[$1]=$cores
+}
+
+# Runs a program with a time limit and leaves `PASSED FAILED` in $log/NAME.count, and its seconds
+# of the clock and of CPU in $log/NAME.time.
+run_counted() { # NAME SECONDS COMMAND…
+    local name=$1 seconds=$2 status=0 counts
+    local TIMEFORMAT='%R %U %S'
+    shift 2
+    { time timeout --kill-after=10 "$seconds" "$@" >"$log/$name.out" 2>"$log/$name.err" </dev/null; } \
+        2>"$log/$name.time" || status=$?
+    [ "$status" -ne 124 ] || echo "ended after $seconds s" >>"$log/$name.err"
+    counts=$(python3 -B tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
+    echo "$counts" >"$log/$name.count"
+    printf '%-44s %4d passed %4d failed %4.0f s, %4.0f s of CPU\n' "$name" $counts \
+        $(awk '{ print $1, $2 + $3 }' "$log/$name.time")
+    [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
+}
+
+show_failure() { # NAME STATUS
+    local failures
+    failures=$(grep -nE -A16 '^ *(not ok|FAIL|WARN|SKIP)\b|# SKIP|(error|warning): ' \
+        "$log/$1.out" | head -n 100) || true
+    printf '%s\n' "--- $1 ended with status $2" "${failures:-$(tail -n 20 "$log/$1.out")}"
+    tail -n 40 "$log/$1.err"
+    echo "--- to repeat it alone: tests/run.sh --only $1"
+}
+
+# Turns an exit status into one counted line.
+as_test() { # TEXT COMMAND…
+    local text=$1 status=0
+    shift
+    "$@" || status=$?
+    if [ "$status" -eq 0 ]; then echo "ok - $text"; else echo "not ok - $text"; fi
+    return "$status"
+}
+export -f as_test
+
+# --- which of them run, and when ---------------------------------------------------------
+
+# What a program needs is selected with it.
+select_with_needs() { # NAME
+    local need
+    [ -z "${chosen[$1]:-}" ] || return 0
+    chosen[$1]=1
+    for need in ${needs_of[$1]}; do
+        select_with_needs "$need"
+    done
+}
+
+# Without a selection all of them run. --only selects those of these names. --asan selects those
+# of these names or groups that run under ASan.
+select_programs() {
+    local name word
+    local -A chosen=() found=()
+    [ ${#selected[@]} -gt 0 ] || return 0
+    for name in "${names[@]}"; do
+        for word in "${selected[@]}"; do
+            if [ -n "$asan_only" ]; then
+                [[ " $name ${groups_of[$name]} " == *" $word "* ]] || continue
+                [[ " ${needs_of[$name]} " == *" build-asan "* ]] || continue
+            elif [ "$name" != "$word" ]; then
+                continue
+            fi
+            found[$word]=1
+            select_with_needs "$name"
+        done
+    done
+    for word in "${selected[@]}"; do
+        [ -n "${found[$word]:-}" ] || { echo "no program is called $word" >&2; exit 2; }
+    done
+    word=("${names[@]}")
+    names=()
+    for name in "${word[@]}"; do
+        [ -z "${chosen[$name]:-}" ] || names+=("$name")
+    done
+}
+
+# Reads the table and sorts the names: first what others need, then the longest. The table lists
+# programs that take three seconds and more; the others count as one second of one core.
+sort_programs() {
+    local name clock cpu
+    while read -r name clock cpu; do
+        [ "${name:0:1}" != '#' ] || continue
+        seconds_of[$name]=$clock
+        share_of[$name]=${share_of[$name]:-$((clock ? (100 * cpu + clock - 1) / clock : 100))}
+    done <"$top/tests/run/times.txt"
+    mapfile -t names < <(for name in "${names[@]}"; do
+        [[ ${groups_of[$name]} =~ ^(builds|modules)$ ]] && seconds_of[$name]=9999
+        echo "${seconds_of[$name]:-1} $name"
+    done | sort -srnk1,1 | cut -d' ' -f2)
+    for name in "${names[@]}"; do
+        cpu=${share_of[$name]:-100}
+        cpu=$((cpu < 10 ? 10 : cpu))
+        share_of[$name]=$((cpu > cores ? cores : cpu))
+    done
+}
+
+# True if the programs that this one needs or comes after have ended, or are not part of this run.
+may_start() { # NAME
+    local other
+    for other in ${needs_of[$1]} ${after_of[$1]:-}; do
+        [ -z "${pending[$other]:-}" ] || return 1
+    done
+}
+
+# Starts the programs that may start, as long as there is room.
+start_programs() {
+    local i name
+    for i in "${!names[@]}"; do
+        name=${names[i]}
+        [ ${#running[@]} -lt "$most_at_once" ] || break
+        [ $((in_use + share_of[$name])) -le "$cores" ] && may_start "$name" || continue
+        eval "run_counted $name ${limit_of[$name]} ${command_of[$name]}" &
+        running[$!]=$name in_use=$((in_use + share_of[$name]))
+        unset 'names[i]'
+    done
+}
+
+run_programs() {
+    local name pid in_use=0
+    local -A running=() pending=()
+    select_programs
+    sort_programs
+    for name in "${names[@]}"; do
+        pending[$name]=1
+    done
+    while start_programs; [ ${#running[@]} -gt 0 ]; do
+        wait -n -p pid || true
+        name=${running[$pid]}
+        in_use=$((in_use - share_of[$name]))
+        unset "running[$pid]" "pending[$name]"
+    done
+}
+
+# --- the sum -----------------------------------------------------------------------------
+
+sum_up() {
+    local passed=0 failed=0 file good bad rule
+    echo "the ten that took longest, and the CPU time of all:"
+    for file in "$log"/*.time; do
+        echo "$(basename "$file" .time) $(cat "$file")"
+    done | awk '{ printf "%8.0f s, %4.0f s of CPU  %s\n", $2, $3 + $4, $1; sum += $3 + $4 }
+        END { printf "%8d\n", sum >"/dev/stderr" }' 2>"$log/cpu" | sort -rn | head -n 10
+    printf '%8.1f minutes of CPU, %d minutes of the clock\n' \
+        "$(awk '{ print $1 / 60 }' "$log/cpu")" $((SECONDS / 60))
+    for file in "$log"/*.count; do
+        read -r good bad <"$file"
+        passed=$((passed + good)) failed=$((failed + bad))
+        [ "$bad" -eq 0 ] || echo "failed: $(basename "$file" .count) ($bad)"
+    done
+    for rule in "${not_run[@]}"; do
+        echo "not run: $rule"
+    done
+    echo "$passed passed, $failed failed"
+    [ "$failed" -eq 0 ]
+}
