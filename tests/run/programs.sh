@@ -7,12 +7,12 @@
 #
 # A program starts when the programs that it NEEDS have ended. Of those that may start, the one
 # that takes longest goes first, by the table tests/run/times.txt. The table also tells which share
-# of a core a program uses: more programs start until they use two cores together, or six run.
+# of a core a program uses: more programs start until they would use most of two cores, or five run.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
-cores=200 # hundredths of a core that the programs may use together
-most_at_once=6
+cores=180 # hundredths of a core that the programs may use together
+most_at_once=5
 
 add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     local name=$1 command
