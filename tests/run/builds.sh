@@ -50,7 +50,7 @@ build_plain() {
 # Simulations, and the tests of a folder with threads of its own.
 threaded_tests() {
     local source
-    for source in tests/sim/*.c tests/unit/store/test_*.c; do
+    for source in tests/sim/*.c tests/unit/store/**/test_*.c; do
         basename "$source" .c
     done | sort -u
 }

@@ -46,16 +46,16 @@ add_lint() {
 }
 
 add_unit() {
-    local source name folder limit world
-    for source in tests/unit/*/test_*.c; do
-        name=$(basename "$source" .c) folder=$(basename "$(dirname "$source")") limit=240
+    local source name room limit world
+    for source in tests/unit/**/test_*.c; do
+        name=$(basename "$source" .c) room=$(dirname "${source#tests/unit/}") limit=240
         [ "$name" != test_pg_store ] || limit=600 # a server syncs the disk for each commit
-        add "$name" "$folder" "$limit" build-asan "build-asan/$name"
+        add "$name" "${room%%/*} ${room##*/} $room" "$limit" build-asan "build-asan/$name"
     done
     # The byte tables, slow readers, drains and ends hold through TLS, too, and through a ring.
     for world in tls ring; do
         for name in test_{http_conn,http_body,http_exchange,delivery,ws_conn,ws_close,ws_limits}; do
-            add "$world-$name" http 240 build-asan env "NET_WORLD=$world" "build-asan/$name"
+            add "$world-$name" "net http net/http" 240 build-asan env "NET_WORLD=$world" "build-asan/$name"
         done
     done
 }
@@ -159,13 +159,13 @@ add_conformance() {
         not_run+=("deploy (what is deployed needs Node 20)"
             "browser-dashboard (it deploys, which needs Node 20)")
     else
-        add_script add deploy deployments 700 "$modules" env "HOME=$log/home" "${beside[@]}" --execute \
+        add_script add deploy deployments 900 "$modules" env "HOME=$log/home" "${beside[@]}" --execute \
             node "$conformance/deploy/deploy.mjs"
-        add_script add browser-dashboard dashboard 400 "$modules" env "HOME=$log/home" "${tap[@]}" \
+        add_script add browser-dashboard dashboard 600 "$modules" env "HOME=$log/home" "${tap[@]}" \
             "$conformance/browser/dashboard.test.mjs"
     fi
-    add_script add browser realtime 200 "$modules" "${tap[@]}" "$conformance/browser/browser.test.mjs"
-    add_script add browser-prefix pages 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
+    add_script add browser realtime 400 "$modules" "${tap[@]}" "$conformance/browser/browser.test.mjs"
+    add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 
     # Two gateways, a database, a proxy and all kinds of clients at once: beside others they starve.
