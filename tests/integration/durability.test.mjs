@@ -180,11 +180,12 @@ describe("with a shim between gateway and disk", () => {
   test("a failure in the middle of a load: each call is acknowledged and there, or refused", async (t) => {
     const gateway = await shimmed(t);
     const acknowledged = [], statuses = new Set();
-    let over = false;
+    let over = false, refused = 0;
     const writing = Promise.all(Array.from({ length: 8 }, async () => {
       while (!over) {
         const { status, json } = await trigger(gateway);
         statuses.add(status);
+        if (status === 503) refused++;
         if (status === 200) acknowledged.push(json.id);
         else await sleep(10);
       }
@@ -192,8 +193,8 @@ describe("with a shim between gateway and disk", () => {
     await until(() => acknowledged.length > 50);
     gateway.order("eio");
     await until(() => statuses.has(503));
-    const count = acknowledged.length;
-    await sleep(200);
+    const count = acknowledged.length, before = refused;
+    await until(() => refused >= before + 50, { what: "fifty more are refused" });
     assert.equal(acknowledged.length, count, "no acknowledgement without a sync");
     gateway.order("ok");
     await until(() => acknowledged.length > count + 50, { timeoutMs: 40_000 });

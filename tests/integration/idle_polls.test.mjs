@@ -49,8 +49,8 @@ async function holdQuietly(t, { gateway, allocations, get, quiet }, target, end)
   for (const answer of answers) answer.catch(() => {});
   await until(async () => await gateway.metric("runcast_polls") === held, { what: "held calls" });
   assert.ok(allocations() - before >= held, "allocations are counted");
-  await sleep(300);
-  const holding = await quiet();
+  let holding, tries = 0;
+  do holding = await quiet(); while (holding.allocated - alone.allocated >= held / 10 && ++tries < 5); // the last answers to the metric
   t.diagnostic(`in ${whileMs} ms: ${JSON.stringify(alone)} without, ${JSON.stringify(holding)} with ${held} of them`);
   assert.ok(holding.allocated - alone.allocated < held / 10, JSON.stringify({ alone, holding }));
   assert.ok(holding.turned - alone.turned < held / 10, JSON.stringify({ alone, holding }));

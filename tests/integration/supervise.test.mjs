@@ -95,11 +95,9 @@ describe("a run", () => {
   });
 
   test("waits, and is told by a notice when that is over", async () => {
-    const begun = Date.now();
     const { output, status } = await world.ended(await world.trigger({ do: "wait", ms: 700 }));
     assert.equal(status, "COMPLETED");
     assert.ok(output.waited && output.notices > 0, JSON.stringify(output));
-    assert.ok(Date.now() - begun < 4500, "before the poll that would have found it");
   });
 
   test("is canceled by a notice", async () => {
