@@ -8,11 +8,11 @@
 # A program starts when the programs that it NEEDS have ended. Of those that may start, the one
 # that takes longest goes first, by the table tests/run/times.txt. The table also tells which share
 # of a core a program uses: more programs start until they would use most of two cores, or five run.
+# On a machine that is busy, or slower than the one of the table, fewer run at once: three, then two.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
 cores=180 # hundredths of a core that the programs may use together
-most_at_once=5
 
 add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     local name=$1 command
@@ -106,7 +106,7 @@ select_programs() {
 }
 
 # Reads the table and sorts the names: first what others need, then the longest. The table lists
-# programs that take three seconds and more; the others count as one second of one core.
+# programs that take three seconds and more; of the others three run at once.
 sort_programs() {
     local name clock cpu
     while read -r name clock cpu; do
@@ -119,7 +119,7 @@ sort_programs() {
         echo "${seconds_of[$name]:-1} $name"
     done | sort -srnk1,1 | cut -d' ' -f2)
     for name in "${names[@]}"; do
-        cpu=${share_of[$name]:-100}
+        cpu=${share_of[$name]:-60}
         cpu=$((cpu < 10 ? 10 : cpu))
         share_of[$name]=$((cpu > cores ? cores : cpu))
     done
@@ -133,12 +133,21 @@ may_start() { # NAME
     done
 }
 
+# How many programs run at once: by the load of the last minute.
+most_at_once() {
+    local load
+    read -r load _ </proc/loadavg
+    load=${load%.*}
+    echo $((load < 5 ? 5 : load < 8 ? 3 : 2))
+}
+
 # Starts the programs that may start, as long as there is room.
 start_programs() {
-    local i name
+    local i name most
+    most=$(most_at_once)
     for i in "${!names[@]}"; do
         name=${names[i]}
-        [ ${#running[@]} -lt "$most_at_once" ] || break
+        [ ${#running[@]} -lt "$most" ] || break
         [ $((in_use + share_of[$name])) -le "$cores" ] && may_start "$name" || continue
         eval "run_counted $name ${limit_of[$name]} ${command_of[$name]}" &
         running[$!]=$name in_use=$((in_use + share_of[$name]))
