@@ -9,6 +9,17 @@
  *   changes   new versions of runs and documents; each takes the next number (seq) of its
  *             environment, in the order in which commits succeed
  *
+ * A read has a kind: a load of one run or document, a piece of a document, a list or a count of
+ * the runs that a filter wants, a walk along their changes, a scan of documents. Each kind is a
+ * struct that begins with struct store_read, and store_ops::read takes them all:
+ *
+ *   op->list = (struct store_list){ .read = { READ_LIST, env, on_listed }, .limit = 10 };
+ *   store->ops->read(store, &op->list.read);
+ *
+ *   static void on_listed(struct store_read *read, enum store_status status)
+ *   {
+ *       struct op *op = container_of(read, struct op, list.read);
+ *
  * Requests follow one rule: the caller embeds the request in its own context, fills it in
  * and leaves it alone until done is called - exactly once, on the loop thread, never from
  * inside the call that started it. STORE_OK of a commit means synced to the disk.
@@ -27,12 +38,7 @@
 
 struct store;
 struct store_commit;
-struct store_load;
-struct store_piece;
-struct store_list;
-struct store_count;
-struct store_walk;
-struct store_scan;
+struct store_read;
 struct store_file;
 
 enum store_status {
@@ -174,39 +180,53 @@ struct store_commit {
     struct list link;         // of commit_turns.c's queues; a driver's lists
 };
 
-/* ---- reads; what they deliver is the caller's ---- */
+/* ---- reads ---- */
+
+/* Which struct the head begins. Zero is no kind: a driver crashes on it at once. */
+enum store_read_kind {
+    READ_LOAD = 1, /* struct store_load */
+    READ_PIECE,
+    READ_LIST,
+    READ_COUNT,
+    READ_WALK,
+    READ_SCAN,
+};
+
+/* The head of every read below. The results are zero when the caller begins the read, and those
+ * that it delivers are the caller's. A read that failed delivers nothing that has to be freed. */
+struct store_read {
+    enum store_read_kind kind;
+    uint32_t env;
+    void (*done)(struct store_read *read, enum store_status status);
+};
 
 /* One run, whole, or one document, by name inside its environment. A run that is not there
- * is looked for in the others, in their order; env then says which environment has it. */
+ * is looked for in the others, in their order; read.env then says which environment has it. */
 struct store_load {
-    uint32_t env;
+    struct store_read read;
     const uint32_t *others; /* environments; of a run; borrowed until done */
     size_t other_count;
     bool is_document;
     enum document_kind kind;
     struct bytes *name; /* borrowed until done: run id or document name */
-    void (*done)(struct store_load *req, enum store_status status);
 
     struct run run;
     struct document document;
-    enum store_status status; /* the driver's */
 };
 
 /* A piece of a document's body. Each is a read of its own: nothing stays open between two of
  * them, and seq tells whether the document was written, or made anew, meanwhile. */
 struct store_piece {
-    uint32_t env;
+    struct store_read read;
     enum document_kind kind;
     struct bytes *name; /* borrowed until done */
     uint64_t seq; /* of the change that wrote the body; in: STORE_LOST unless it is that;
                            0: whichever it is; out: which it is */
     size_t offset, limit; /* bytes; what comes is shorter where the body ends */
     bool last;            /* the last bytes of the body instead, at most limit */
-    void (*done)(struct store_piece *req, enum store_status status);
 
     struct bytes *piece;
-    size_t total;             /* bytes of the whole body */
-    enum store_status status; /* the driver's */
+    size_t total; /* bytes of the whole body */
 };
 
 /* Every condition set must hold; lists are ORed; newest id first.
@@ -229,31 +249,27 @@ struct run_filter {
 enum store_parts { STORE_METADATA, STORE_FACTS_ALONE, STORE_PACKETS };
 
 struct store_list {
-    uint32_t env;
+    struct store_read read;
     struct run_filter filter; /* borrowed until done */
     char after[ID_MAX];       /* older than this id; "": from the newest */
     char before[ID_MAX];      /* newer than this id; wins over after */
     unsigned limit;
     size_t byte_limit; /* the page ends behind the run that exceeds it; 0: none */
     enum store_parts parts;
-    void (*done)(struct store_list *req, enum store_status status);
 
     struct run *runs; /* newest first; mem_alloc'd */
     size_t count;
     bool more;    /* in the direction of travel */
     uint64_t seq; /* of the environment's last change that this read knows of */
-    enum store_status status;
 };
 
 /* How many runs a filter wants, by their status. */
 struct store_count {
-    uint32_t env;
+    struct store_read read;
     struct run_filter filter; /* borrowed until done */
-    void (*done)(struct store_count *req, enum store_status status);
 
     uint64_t counts[RUN_STATUS_COUNT];
     uint64_t seq; /* of the environment's last change that this read knows of */
-    enum store_status status;
 };
 
 /* Settled: run_is_settled. Unfinished: the others, a cancel that waits for its worker too. */
@@ -261,7 +277,7 @@ enum walk_kind { WALK_ALL, WALK_TAG, WALK_BATCH, WALK_UNFINISHED, WALK_SETTLED }
 
 /* Runs in the order of their last change: after < rev <= up_to. */
 struct store_walk {
-    uint32_t env;
+    struct store_read read;
     enum walk_kind kind;
     struct bytes *name; /* of the tag or batch; borrowed until done */
     uint64_t after, up_to;
@@ -271,33 +287,33 @@ struct store_walk {
                           * asks for one page behind the other, with this same request */
     unsigned limit;
     size_t byte_limit; /* stops behind the run that exceeds it */
-    void (*done)(struct store_walk *req, enum store_status status);
 
     struct run *runs; /* whole; mem_alloc'd */
     size_t count;
     bool more;    /* or, of a start, there may be */
     uint64_t seq; /* of the environment's last change that this read knows of */
-    enum store_status status;
 };
 
-/* Documents of a kind, by name; env ENV_EVERY for all environments. With a limit it is a
+/* Documents of a kind, by name; read.env ENV_EVERY for all environments. With a limit it is a
  * page of one environment, without one everything there is. */
 enum { ENV_EVERY = UINT32_MAX };
 
 struct store_scan {
+    struct store_read read;
     enum document_kind kind;
-    uint32_t env;
     char from[ID_MAX]; /* of a page: behind this name; "": from the beginning */
     bool downwards;    /* of a page: the other way, from the highest name on */
     unsigned limit;    /* 0: no page */
     size_t byte_limit; /* of a page: it ends behind the body that exceeds it */
-    void (*done)(struct store_scan *req, enum store_status status);
 
     struct document *documents; /* mem_alloc'd */
     size_t count;
     bool more; /* of a page */
-    enum store_status status;
 };
+
+/* Frees the runs, documents and bytes that the read has delivered, and clears them: it may be
+ * begun again. Does nothing if the read was never begun. */
+void store_read_finish(struct store_read *read);
 
 /* ---- files ---- */
 
@@ -474,12 +490,7 @@ struct store_forget {
 struct store_ops {
     const char *name;
     void (*commit)(struct store *store, struct store_commit *req);
-    void (*load)(struct store *store, struct store_load *req);
-    void (*piece)(struct store *store, struct store_piece *req);
-    void (*list)(struct store *store, struct store_list *req);
-    void (*count)(struct store *store, struct store_count *req);
-    void (*walk)(struct store *store, struct store_walk *req);
-    void (*scan)(struct store *store, struct store_scan *req);
+    void (*read)(struct store *store, struct store_read *req);
     void (*purge)(struct store *store, struct store_purge *req);
     /* Where the environment stands, known since the store was opened; zeros for one that was
      * never written to. */

@@ -156,31 +156,31 @@ static void decide(struct account_writer *writer)
 
 /* ---- doubt ---- */
 
-static bool is_written(const struct change *change, const struct store_load *load)
+static bool is_written(const struct account_writer *writer, enum store_status status)
 {
-    if (load->status == STORE_MISSING)
+    const struct change *change = &writer->changes[0];
+    if (status == STORE_MISSING)
         return !change->document.body;
-    return change->document.body && load->document.version == change->expected + 1;
+    return change->document.body && writer->load.document.version == change->expected + 1;
 }
 
-static void on_looked(struct store_load *load, enum store_status status)
+static void on_looked(struct store_read *read, enum store_status status)
 {
-    struct account_writer *writer = container_of(load, struct account_writer, load);
+    struct account_writer *writer = container_of(read, struct account_writer, load.read);
     struct failure *why = &writer->current->why;
     enum err err = OK;
 
-    load->status = status;
     if (status != STORE_OK && status != STORE_MISSING) {
         account_writer_finish(writer, not_written(why, status));
         return;
     }
-    if (is_written(&writer->changes[0], load)) {
+    if (is_written(writer, status)) {
         for (size_t i = 0; i < writer->in_doubt; i++)
             writer->changes[i].document.version = writer->changes[i].expected + 1;
         err = apply(writer, why);
     }
     if (status == STORE_OK)
-        document_finish(&load->document);
+        document_finish(&writer->load.document);
     give_back(writer, writer->in_doubt);
     writer->in_doubt = 0;
     if (err)
@@ -192,12 +192,11 @@ static void on_looked(struct store_load *load, enum store_status status)
 static void look(struct account_writer *writer)
 {
     const struct document *document = &writer->changes[0].document;
-    writer->load = (struct store_load){ .env = document->env,
+    writer->load = (struct store_load){ .read = { READ_LOAD, document->env, on_looked },
                                         .is_document = true,
                                         .kind = document->kind,
-                                        .name = document->name,
-                                        .done = on_looked };
-    writer->store->ops->load(writer->store, &writer->load);
+                                        .name = document->name };
+    writer->store->ops->read(writer->store, &writer->load.read);
 }
 
 static void on_rotated(struct vault_waiter *waiter)

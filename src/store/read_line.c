@@ -14,6 +14,49 @@ struct read_party {
     struct list link;    // read_parties::waiting
 };
 
+/* ---- what a read is ---- */
+
+/* The filter is led by an index of its own, which has few runs of each value, or those that
+ * come first are the page: a run may have very many children. What is not narrow is slow. */
+static bool is_narrow(const struct run_filter *f)
+{
+    bool every_child = !f->statuses && !f->machines && f->is_test < 0 && !f->created_from &&
+                       !f->created_to && !f->task_count && !f->version_count &&
+                       !f->tag_count && !f->queue_count && !f->region_count &&
+                       !f->batch.ptr && !f->schedule.ptr && !f->bulk.ptr;
+    return f->packet.ptr || (f->parent.len && every_child);
+}
+
+/* A count looks at every run that it counts. */
+static bool is_slow(const struct store_read *read)
+{
+    if (read->kind == READ_LIST)
+        return !is_narrow(&container_of(read, struct store_list, read)->filter);
+    return read->kind == READ_COUNT || read->kind == READ_WALK;
+}
+
+static bool is_bounded(const struct store_read *read)
+{
+    if (read->kind == READ_WALK)
+        return !container_of(read, struct store_walk, read)->takes_its_time;
+    return read->kind != READ_SCAN || container_of(read, struct store_scan, read)->limit;
+}
+
+void read_waiter_init(struct read_waiter *waiter, const struct store *store,
+                      const struct store_read *read)
+{
+    *waiter = (struct read_waiter){
+        .owner =
+            store->share_of ? store->share_of(store->stored_owner, read->env) : read->env,
+        .env = read->env,
+        .slow = is_slow(read),
+        .bounded = is_bounded(read),
+    };
+    list_init(&waiter->link);
+}
+
+/* ---- who is next ---- */
+
 static struct slice slice_of_number(const uint64_t *number)
 {
     return (struct slice){ (const char *)number, sizeof(*number) };
@@ -108,11 +151,7 @@ struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may)
     return take(slow ? &waiting->slow : &waiting->quick);
 }
 
-bool read_line_is_narrow(const struct run_filter *f)
+bool read_line_slow_may(size_t searching, size_t connections)
 {
-    bool every_child = !f->statuses && !f->machines && f->is_test < 0 && !f->created_from &&
-                       !f->created_to && !f->task_count && !f->version_count &&
-                       !f->tag_count && !f->queue_count && !f->region_count &&
-                       !f->batch.ptr && !f->schedule.ptr && !f->bulk.ptr;
-    return f->packet.ptr || (f->parent.len && every_child);
+    return searching + 1 < connections || (!searching && connections == 1);
 }

@@ -19,6 +19,7 @@ struct read_waiter {
     uint64_t owner; /* of the environment */
     uint64_t env;
     bool slow;
+    bool bounded;     /* stopped when it takes too long; false: a start needs all of it */
     struct list link; // read_party::waiters
 };
 
@@ -33,6 +34,10 @@ struct read_line {
     bool slow_was_last;              /* of those that were taken */
 };
 
+/* Fills in all of the waiter for the read. The store says who owns its environment. */
+void read_waiter_init(struct read_waiter *waiter, const struct store *store,
+                      const struct store_read *read);
+
 void read_line_init(struct read_line *waiting);
 
 /* Nobody waits any more. */
@@ -44,6 +49,6 @@ void read_line_add(struct read_line *waiting, struct read_waiter *waiter);
  * begun. */
 struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may);
 
-/* The filter is led by an index of its own, which has few runs of each value, or those that
- * come first are the page: a run may have very many children. What is not narrow is slow. */
-bool read_line_is_narrow(const struct run_filter *filter);
+/* Returns true if another slow read may begin: all connections but one may be searching, and
+ * an only one may, too. */
+bool read_line_slow_may(size_t searching, size_t connections);

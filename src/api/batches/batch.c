@@ -188,14 +188,14 @@ enum err batch_read(const struct document *document, struct batch *batch)
     return OK;
 }
 
-static void on_loaded(struct store_load *store_load, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct batch_load *load = container_of(store_load, struct batch_load, load);
+    struct batch_load *load = container_of(read, struct batch_load, load.read);
     enum err err = err_of_store(status);
-    bytes_unref(store_load->name);
+    bytes_unref(load->load.name);
     if (!err) {
-        err = batch_read(&store_load->document, &load->batch);
-        document_finish(&store_load->document);
+        err = batch_read(&load->load.document, &load->batch);
+        document_finish(&load->load.document);
     }
     load->done(load, err);
 }
@@ -205,12 +205,11 @@ void batch_load_begin(struct api_call *call, struct slice id, struct batch_load 
 {
     struct store *store = engine_store(api_engine(call->api));
     *load = (struct batch_load){ .done = done };
-    load->load = (struct store_load){ .env = call->env->number,
+    load->load = (struct store_load){ .read = { READ_LOAD, call->env->number, on_loaded },
                                       .is_document = true,
                                       .kind = DOC_BATCH,
-                                      .name = bytes_create(id),
-                                      .done = on_loaded };
-    store->ops->load(store, &load->load);
+                                      .name = bytes_create(id) };
+    store->ops->read(store, &load->load.read);
 }
 
 /* ---- what it says ---- */

@@ -81,9 +81,9 @@ static void go_on(struct deferred *deferred)
     reply(op);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct batch_listing *op = container_of(scan, struct batch_listing, scan);
+    struct batch_listing *op = container_of(read, struct batch_listing, scan.read);
     struct api_call *call = op->call;
     if (status == STORE_OK) {
         go_on(&op->deferred);
@@ -107,15 +107,14 @@ enum err batch_list(struct api_call *call)
     op->call = call;
     op->deferred.fn = go_on;
     list_init(&op->deferred.link);
-    op->scan = (struct store_scan){ .kind = DOC_BATCH,
-                                    .env = call->env->number,
+    op->scan = (struct store_scan){ .read = { READ_SCAN, call->env->number, on_scanned },
+                                    .kind = DOC_BATCH,
                                     .downwards = true,
                                     .limit = (unsigned)limit,
-                                    .byte_limit = LOOK_BYTES,
-                                    .done = on_scanned };
+                                    .byte_limit = LOOK_BYTES };
     snprintf(op->scan.from, sizeof(op->scan.from), "%.*s", SLICE_ARG(after));
     buf_add_text(&op->out, "{\"data\":[");
     call->busy = true;
-    store->ops->scan(store, &op->scan);
+    store->ops->read(store, &op->scan.read);
     return OK;
 }

@@ -104,9 +104,9 @@ static void answer(struct retrieve *op, enum err status)
     free(op);
 }
 
-static void on_counted(struct store_count *count, enum store_status status)
+static void on_counted(struct store_read *read, enum store_status status)
 {
-    answer(container_of(count, struct retrieve, count), err_of_store(status));
+    answer(container_of(read, struct retrieve, count.read), err_of_store(status));
 }
 
 static void count_runs(struct retrieve *op)
@@ -116,11 +116,11 @@ static void count_runs(struct retrieve *op)
         answer(op, OK);
         return;
     }
-    op->count = (struct store_count){ .env = op->call->env->number,
-                                      .filter = { .is_test = -1,
-                                                  .batch = slice_of(op->load.batch.id) },
-                                      .done = on_counted };
-    store->ops->count(store, &op->count);
+    op->count =
+        (struct store_count){ .read = { READ_COUNT, op->call->env->number, on_counted },
+                              .filter = { .is_test = -1,
+                                          .batch = slice_of(op->load.batch.id) } };
+    store->ops->read(store, &op->count.read);
 }
 
 /* ---- retrieve, step by step ---- */

@@ -297,9 +297,9 @@ static void take_ids(struct bulk_queue *queue)
     queue->filter = NULL;
 }
 
-static void on_listed(struct store_list *list, enum store_status status)
+static void on_listed(struct store_read *read, enum store_status status)
 {
-    struct bulk_queue *queue = container_of(list, struct bulk_queue, list);
+    struct bulk_queue *queue = container_of(read, struct bulk_queue, list.read);
     take_ids(queue);
     if (queue->bulks->stopped)
         go_on(queue);
@@ -320,14 +320,13 @@ static void read_page(struct bulk_queue *queue)
         write_end(queue, BULK_ABORTED); /* words that an older gateway took */
         return;
     }
-    queue->list = (struct store_list){ .env = queue->env->number,
+    queue->list = (struct store_list){ .read = { READ_LIST, queue->env->number, on_listed },
                                        .filter = queue->filter->query.filter,
-                                       .limit = BULK_SLICE,
-                                       .done = on_listed };
+                                       .limit = BULK_SLICE };
     queue->list.filter.created_from = window_start(queue);
     queue->list.filter.created_to = next->to;
     memcpy(queue->list.after, next->after, sizeof(next->after));
-    store->ops->list(store, &queue->list);
+    store->ops->read(store, &queue->list.read);
 }
 
 static void on_turn(struct deferred *deferred)

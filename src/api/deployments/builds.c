@@ -313,21 +313,21 @@ static void fail_unreadable(struct deployment *deployment, const struct failure 
     deployment_end(deployment, DEPLOYMENT_FAILED, deployment_error_write(&error), NULL);
 }
 
-static void on_variables(struct store_load *load, enum store_status status)
+static void on_variables(struct store_read *read, enum store_status status)
 {
-    struct build_wait *wait = container_of(load, struct build_wait, load);
+    struct build_wait *wait = container_of(read, struct build_wait, load.read);
     struct deployments *all = wait->all;
     struct deployment *deployment = wait->deployment;
     struct failure why = { 0 };
     enum err err = err_of_store(status);
     all->busy--;
-    bytes_unref(load->name);
+    bytes_unref(wait->load.name);
     if (!err)
         err = build_variables_unseal(
             accounts_vault(all->accounts), slice_of(deployment->row.id),
-            bytes_slice(load->document.body), &wait->variables, &why);
+            bytes_slice(wait->load.document.body), &wait->variables, &why);
     if (status == STORE_OK)
-        document_finish(&load->document);
+        document_finish(&wait->load.document);
     if (!err && !all->stopped) {
         write_hand_out(wait);
         return;
@@ -344,13 +344,12 @@ static void load_variables(struct build_wait *wait)
 {
     struct store *store = engine_store(wait->all->engine);
     wait->load =
-        (struct store_load){ .env = wait->deployment->env,
+        (struct store_load){ .read = { READ_LOAD, wait->deployment->env, on_variables },
                              .is_document = true,
                              .kind = DOC_BUILD_VARIABLES,
-                             .name = bytes_create(slice_of(wait->deployment->row.id)),
-                             .done = on_variables };
+                             .name = bytes_create(slice_of(wait->deployment->row.id)) };
     wait->all->busy++;
-    store->ops->load(store, &wait->load);
+    store->ops->read(store, &wait->load.read);
 }
 
 static void hand_out(struct build_wait *wait, struct deployment *deployment)

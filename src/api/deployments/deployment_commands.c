@@ -268,13 +268,13 @@ static void take_written(struct deployment *deployment)
 static void write_next(struct deployment *deployment);
 static void fail_write(struct deployment *deployment, enum err status);
 
-static void on_version(struct store_load *load, enum store_status status)
+static void on_version(struct store_read *read, enum store_status status)
 {
-    struct deployment *deployment = container_of(load, struct deployment, load);
-    bytes_unref(load->name);
+    struct deployment *deployment = container_of(read, struct deployment, load.read);
+    bytes_unref(deployment->load.name);
     if (status == STORE_OK) {
-        deployment->variables_document = load->document.version;
-        document_finish(&load->document);
+        deployment->variables_document = deployment->load.document.version;
+        document_finish(&deployment->load.document);
         write_next(deployment);
     } else if (status == STORE_MISSING) {
         deployment->variables_document = 0;
@@ -288,12 +288,11 @@ static void ask_for_version(struct deployment *deployment)
 {
     struct store *store = engine_store(deployment->all->engine);
     deployment->load =
-        (struct store_load){ .env = deployment->env,
+        (struct store_load){ .read = { READ_LOAD, deployment->env, on_version },
                              .is_document = true,
                              .kind = DOC_BUILD_VARIABLES,
-                             .name = bytes_create(slice_of(deployment->row.id)),
-                             .done = on_version };
-    store->ops->load(store, &deployment->load);
+                             .name = bytes_create(slice_of(deployment->row.id)) };
+    store->ops->read(store, &deployment->load.read);
 }
 
 static void on_written(struct document_write *write, enum err status)

@@ -443,9 +443,9 @@ static enum err take_again(struct envvar_write *op)
     return err ? ERR_INTERNAL : OK;
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct envvar_write *op = container_of(scan, struct envvar_write, scan);
+    struct envvar_write *op = container_of(read, struct envvar_write, scan.read);
     struct account *parent = op->reading->parent;
     enum err err = status ? err_of_store(status) : take_again(op);
     if (err)
@@ -460,10 +460,9 @@ static void read_again(struct envvar_write *op, struct account *account)
 {
     struct store *store = engine_store(api_engine(op->call->api));
     op->reading = account;
-    op->scan = (struct store_scan){ .kind = DOC_VARIABLE,
-                                    .env = account->number,
-                                    .done = on_scanned };
-    store->ops->scan(store, &op->scan);
+    op->scan = (struct store_scan){ .read = { READ_SCAN, account->number, on_scanned },
+                                    .kind = DOC_VARIABLE };
+    store->ops->read(store, &op->scan.read);
 }
 
 /* ---- whose turn it is ---- */

@@ -155,23 +155,23 @@ static void begin_commit(struct packet *packet, uint32_t expected)
 }
 
 static void begin_load(struct packet *packet, enum document_kind kind,
-                       void (*done)(struct store_load *load, enum store_status status))
+                       void (*done)(struct store_read *read, enum store_status status))
 {
     struct store *store = engine_store(api_engine(packet->call->api));
-    packet->load = (struct store_load){ .env = packet->call->env->number,
-                                        .is_document = true,
-                                        .kind = kind,
-                                        .name = packet->name,
-                                        .done = done };
-    store->ops->load(store, &packet->load);
+    packet->load =
+        (struct store_load){ .read = { READ_LOAD, packet->call->env->number, done },
+                             .is_document = true,
+                             .kind = kind,
+                             .name = packet->name };
+    store->ops->read(store, &packet->load.read);
 }
 
-static void on_version(struct store_load *load, enum store_status status)
+static void on_version(struct store_read *read, enum store_status status)
 {
-    struct packet *packet = container_of(load, struct packet, load);
-    uint32_t version = load->document.version;
+    struct packet *packet = container_of(read, struct packet, load.read);
+    uint32_t version = packet->load.document.version;
     if (status == STORE_OK)
-        document_finish(&load->document);
+        document_finish(&packet->load.document);
     if (status != STORE_OK && status != STORE_MISSING)
         packet_body_refuse(packet, err_of_store(status));
     else
@@ -246,9 +246,10 @@ static void end_pieces(struct packet *packet, bool whole)
 
 static void read_piece(struct packet *packet);
 
-static void on_piece(struct store_piece *piece, enum store_status status)
+static void on_piece(struct store_read *read, enum store_status status)
 {
-    struct packet *packet = container_of(piece, struct packet, piece);
+    struct packet *packet = container_of(read, struct packet, piece.read);
+    struct store_piece *piece = &packet->piece;
     struct exchange *x = packet->call->x;
     packet->reading = false;
     bool taken = !status && http_stream_write_shared(x, piece->piece);
@@ -268,9 +269,9 @@ static void read_piece(struct packet *packet)
     packet->piece.last = false;
     packet->piece.offset = packet->sent;
     packet->piece.limit = left < PIECE_BYTES ? left : PIECE_BYTES;
-    packet->piece.done = on_piece;
+    packet->piece.read.done = on_piece;
     packet->reading = true;
-    store->ops->piece(store, &packet->piece);
+    store->ops->read(store, &packet->piece.read);
 }
 
 static void on_drained(struct api_call *call)
@@ -299,9 +300,10 @@ static void begin_pieces(struct packet *packet, const struct bytes *end)
         read_piece(packet);
 }
 
-static void on_end(struct store_piece *piece, enum store_status status)
+static void on_end(struct store_read *read, enum store_status status)
 {
-    struct packet *packet = container_of(piece, struct packet, piece);
+    struct packet *packet = container_of(read, struct packet, piece.read);
+    struct store_piece *piece = &packet->piece;
     struct bytes *end = status ? NULL : piece->piece;
     enum err refused = status ? err_of_store(status) : rooms_check_answer(packet->call);
     piece->piece = NULL;
@@ -319,13 +321,13 @@ static void on_end(struct store_piece *piece, enum store_status status)
 static void read_end(struct packet *packet)
 {
     struct store *store = engine_store(api_engine(packet->call->api));
-    packet->piece = (struct store_piece){ .env = packet->call->env->number,
-                                          .kind = DOC_PACKET,
-                                          .name = packet->name,
-                                          .last = true,
-                                          .limit = PIECE_BYTES,
-                                          .done = on_end };
-    store->ops->piece(store, &packet->piece);
+    packet->piece =
+        (struct store_piece){ .read = { READ_PIECE, packet->call->env->number, on_end },
+                              .kind = DOC_PACKET,
+                              .name = packet->name,
+                              .last = true,
+                              .limit = PIECE_BYTES };
+    store->ops->read(store, &packet->piece.read);
 }
 
 static void send_output(struct packet *packet, struct bytes *output,
@@ -346,14 +348,14 @@ static void on_run(struct run_read *read, enum err status)
         send_output(packet, read->run->output, run_rare(read->run)->output_type);
 }
 
-static void on_token(struct store_load *load, enum store_status status)
+static void on_token(struct store_read *read, enum store_status status)
 {
-    struct packet *packet = container_of(load, struct packet, load);
+    struct packet *packet = container_of(read, struct packet, load.read);
     struct waitpoint token = { 0 };
     enum err err = err_of_store(status);
     if (!err) {
-        err = waitpoint_read(&load->document, &token);
-        document_finish(&load->document);
+        err = waitpoint_read(&packet->load.document, &token);
+        document_finish(&packet->load.document);
     }
     struct bytes *text = members_text_of(bytes_slice(token.output));
     if (err)

@@ -73,20 +73,20 @@ static bool reads_one_of(const struct identity *who, const struct store_list *ru
     return false;
 }
 
-static void on_found(struct store_list *runs, enum store_status status)
+static void on_found(struct store_read *read, enum store_status status)
 {
-    struct packet_search *op = container_of(runs, struct packet_search, runs);
+    struct packet_search *op = container_of(read, struct packet_search, runs.read);
     struct api_call *call = op->call;
     enum err err = err_of_store(status);
     if (!err)
-        err = reads_one_of(call->identity, runs)
+        err = reads_one_of(call->identity, &op->runs)
                   ? reply_url(call, "GET", call->params[0], false)
                   : ERR_FORBIDDEN;
     if (err)
         api_reply_error(call, err);
-    for (size_t i = 0; i < runs->count; i++)
-        run_finish(&runs->runs[i]);
-    free(runs->runs);
+    for (size_t i = 0; i < op->runs.count; i++)
+        run_finish(&op->runs.runs[i]);
+    free(op->runs.runs);
     free(op);
 }
 
@@ -95,12 +95,11 @@ static enum err find_runs(struct api_call *call)
     struct packet_search *op = mem_new(struct packet_search);
     struct store *store = engine_store(api_engine(call->api));
     op->call = call;
-    op->runs = (struct store_list){ .env = call->env->number,
+    op->runs = (struct store_list){ .read = { READ_LIST, call->env->number, on_found },
                                     .filter = { .is_test = -1, .packet = call->params[0] },
-                                    .limit = RUNS_OF_ONE_MAX,
-                                    .done = on_found };
+                                    .limit = RUNS_OF_ONE_MAX };
     call->busy = true;
-    store->ops->list(store, &op->runs);
+    store->ops->read(store, &op->runs.read);
     return OK;
 }
 

@@ -155,16 +155,15 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
         watch_or_refuse(socket, sub, counted, 0, -1);
 }
 
-static void on_floor_page(struct store_list *list, enum store_status status);
+static void on_floor_page(struct store_read *read, enum store_status status);
 
 static void list_floor(struct opening *opening)
 {
     struct environment *env = opening->socket->feed.env;
-    opening->list.env = env->number;
+    opening->list.read = (struct store_read){ READ_LIST, env->number, on_floor_page };
     opening->list.limit =
         (unsigned)(opening->left < FLOOR_PAGE ? opening->left : FLOOR_PAGE);
-    opening->list.done = on_floor_page;
-    env->store->ops->list(env->store, &opening->list);
+    env->store->ops->read(env->store, &opening->list.read);
 }
 
 static struct slice *slices_of(struct bytes *const *names, uint32_t count,
@@ -204,9 +203,10 @@ static void forbid(struct socket *socket, int64_t id)
                   "the token's scopes do not allow this subscription");
 }
 
-static void on_floor_page(struct store_list *list, enum store_status status)
+static void on_floor_page(struct store_read *read, enum store_status status)
 {
-    struct opening *opening = container_of(list, struct opening, list);
+    struct opening *opening = container_of(read, struct opening, list.read);
+    struct store_list *list = &opening->list;
     struct socket *socket = opening->socket;
     size_t count = list->count;
 

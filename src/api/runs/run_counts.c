@@ -29,16 +29,16 @@ void run_counts_add(enum vocabulary vocabulary, const uint64_t *counts, struct b
     buf_print(out, "},\"total\":%" PRIu64 "}", total);
 }
 
-static void on_counted(struct store_count *count, enum store_status status)
+static void on_counted(struct store_read *read, enum store_status status)
 {
-    struct counting *counting = container_of(count, struct counting, count);
+    struct counting *counting = container_of(read, struct counting, count.read);
     struct api_call *call = counting->call;
     struct buf body = { 0 };
     if (status) {
         run_list_refuse(call, status);
     } else {
-        run_counts_add(call->vocabulary, count->counts, &body);
-        api_add_seq(call, count->seq);
+        run_counts_add(call->vocabulary, counting->count.counts, &body);
+        api_add_seq(call, counting->count.seq);
         api_reply_json(call, 200, buf_slice(&body));
     }
     buf_finish(&body);
@@ -62,10 +62,10 @@ enum err run_counts(struct api_call *call)
     }
     run_list_tell_times(call);
     counting->call = call;
-    counting->count = (struct store_count){ .env = call->account->number,
-                                            .filter = counting->query.filter,
-                                            .done = on_counted };
+    counting->count =
+        (struct store_count){ .read = { READ_COUNT, call->account->number, on_counted },
+                              .filter = counting->query.filter };
     call->busy = true;
-    store->ops->count(store, &counting->count);
+    store->ops->read(store, &counting->count.read);
     return OK;
 }

@@ -214,9 +214,10 @@ static void complete(struct run_listing *listing)
     write_rows(&listing->deferred);
 }
 
-static void on_listed(struct store_list *list, enum store_status status)
+static void on_listed(struct store_read *read, enum store_status status)
 {
-    struct run_listing *listing = container_of(list, struct run_list_part, list)->listing;
+    struct run_listing *listing =
+        container_of(read, struct run_list_part, list.read)->listing;
     if (status && !listing->status)
         listing->status = status;
     if (--listing->waiting == 0)
@@ -251,13 +252,13 @@ static void read_parts(struct run_listing *listing)
     listing->waiting = listing->part_count;
     for (size_t i = 0; i < listing->part_count; i++) {
         struct store_list *list = &listing->parts[i].list;
-        *list = (struct store_list){ .env = listing->parts[i].account->number,
+        *list = (struct store_list){ .read = { READ_LIST, listing->parts[i].account->number,
+                                               on_listed },
                                      .filter = query->filter,
-                                     .limit = query->limit,
-                                     .done = on_listed };
+                                     .limit = query->limit };
         memcpy(list->after, query->after, sizeof(list->after));
         memcpy(list->before, query->before, sizeof(list->before));
-        store->ops->list(store, list);
+        store->ops->read(store, &list->read);
     }
     if (!listing->part_count)
         complete(listing);

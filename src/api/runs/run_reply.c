@@ -108,9 +108,9 @@ static void send(struct run_reply *reply)
 
 /* ---- children ---- */
 
-static void on_children(struct store_list *list, enum store_status status)
+static void on_children(struct store_read *read, enum store_status status)
 {
-    struct run_reply *reply = container_of(list, struct run_reply, children);
+    struct run_reply *reply = container_of(read, struct run_reply, children.read);
     if (status)
         give_up(reply, err_of_store(status));
     else
@@ -125,11 +125,10 @@ static void find_children(struct run_reply *reply)
         send(reply);
         return;
     }
-    reply->children = (struct store_list){ .env = env->number,
+    reply->children = (struct store_list){ .read = { READ_LIST, env->number, on_children },
                                            .filter = { .is_test = -1, .parent = id },
-                                           .limit = CHILDREN_MAX,
-                                           .done = on_children };
-    env->store->ops->list(env->store, &reply->children);
+                                           .limit = CHILDREN_MAX };
+    env->store->ops->read(env->store, &reply->children.read);
 }
 
 /* ---- root and parent ---- */

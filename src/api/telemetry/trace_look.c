@@ -44,9 +44,10 @@ static bool is_ours(const struct trace_look *look, const struct document *docume
 }
 
 /* Pieces end early if they were removed meanwhile. */
-static void on_page(struct store_scan *scan, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
-    struct trace_look *look = container_of(scan, struct trace_look, scan);
+    struct trace_look *look = container_of(read, struct trace_look, scan.read);
+    const struct store_scan *scan = &look->scan;
     size_t count = scan->count;
     bool more = !status && count && scan->more && look->left > (int64_t)count;
     look->left -= (int64_t)count;
@@ -68,14 +69,13 @@ static void on_page(struct store_scan *scan, enum store_status status)
 static void read_page(struct trace_look *look)
 {
     look->scan =
-        (struct store_scan){ .kind = DOC_TRACE_PIECE,
-                             .env = look->env->number,
+        (struct store_scan){ .read = { READ_SCAN, look->env->number, on_page },
+                             .kind = DOC_TRACE_PIECE,
                              .limit = look->left < PAGE_PIECES ? (unsigned)look->left
                                                                : PAGE_PIECES,
-                             .byte_limit = PAGE_BYTES,
-                             .done = on_page };
+                             .byte_limit = PAGE_BYTES };
     memcpy(look->scan.from, look->from, sizeof(look->from));
-    look->store->ops->scan(look->store, &look->scan);
+    look->store->ops->read(look->store, &look->scan.read);
 }
 
 static void on_now(struct trace_now *now, enum err status)

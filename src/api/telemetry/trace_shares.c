@@ -335,9 +335,10 @@ static void count_page(struct share_sweep *sweep)
     end_page(sweep);
 }
 
-static void on_page(struct store_scan *scan, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
-    struct share_sweep *sweep = container_of(scan, struct share_sweep, scan);
+    struct share_sweep *sweep = container_of(read, struct share_sweep, scan.read);
+    const struct store_scan *scan = &sweep->scan;
     if (status || is_stopped(sweep)) {
         finish_page(sweep);
         sweep_free(sweep);
@@ -356,13 +357,12 @@ static void on_page(struct store_scan *scan, enum store_status status)
 static void scan_page(struct share_sweep *sweep)
 {
     struct store *store = engine_store(sweep->shares->engine);
-    sweep->scan = (struct store_scan){ .kind = DOC_TRACE,
-                                       .env = part_of(sweep)->env,
+    sweep->scan = (struct store_scan){ .read = { READ_SCAN, part_of(sweep)->env, on_page },
+                                       .kind = DOC_TRACE,
                                        .limit = PAGE_DOCUMENTS,
-                                       .byte_limit = PAGE_BYTES,
-                                       .done = on_page };
+                                       .byte_limit = PAGE_BYTES };
     memcpy(sweep->scan.from, sweep->from, sizeof(sweep->from));
-    store->ops->scan(store, &sweep->scan);
+    store->ops->read(store, &sweep->scan.read);
 }
 
 /* ---- the pieces of one run ---- */

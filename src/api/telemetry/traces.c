@@ -387,17 +387,17 @@ static void make_ready(struct trace *trace)
     loop_wake(loop_of(traces), &traces->flusher);
 }
 
-static void on_loaded(struct store_load *done, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct trace_load *load = container_of(done, struct trace_load, load);
+    struct trace_load *load = container_of(read, struct trace_load, load.read);
     struct trace *trace = load->trace;
     list_remove(&load->link);
-    bytes_unref(done->name);
+    bytes_unref(load->load.name);
     if (trace) {
         trace->loading = false;
         trace->failed = status != STORE_OK && status != STORE_MISSING;
         if (status == STORE_OK)
-            take_document(trace, &done->document);
+            take_document(trace, &load->load.document);
         else if (status == STORE_MISSING && trace->version)
             forget_pending(trace);
         if (!list_empty(&trace->asked))
@@ -405,7 +405,7 @@ static void on_loaded(struct store_load *done, enum store_status status)
         set_timer(trace);
     }
     if (status == STORE_OK)
-        document_finish(&done->document);
+        document_finish(&load->load.document);
     free(load);
 }
 
@@ -416,13 +416,12 @@ static void load_counts(struct trace *trace)
     trace->loading = true;
     set_timer(trace);
     load->trace = trace;
-    load->load = (struct store_load){ .env = trace->env->number,
+    load->load = (struct store_load){ .read = { READ_LOAD, trace->env->number, on_loaded },
                                       .is_document = true,
                                       .kind = DOC_TRACE,
-                                      .name = bytes_create(id_of(trace)),
-                                      .done = on_loaded };
+                                      .name = bytes_create(id_of(trace)) };
     list_append(&trace->traces->loads, &load->link);
-    store->ops->load(store, &load->load);
+    store->ops->read(store, &load->load.read);
 }
 
 static struct trace *use(struct traces *traces, struct environment *env, struct slice id)

@@ -188,9 +188,9 @@ static void go_on(struct deferred *deferred)
     listing_destroy(op);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct waitpoint_listing *op = container_of(scan, struct waitpoint_listing, scan);
+    struct waitpoint_listing *op = container_of(read, struct waitpoint_listing, scan.read);
     struct api_call *call = op->call;
     op->at = 0;
     if (status == STORE_OK) {
@@ -209,7 +209,7 @@ static void next_documents(struct waitpoint_listing *op)
     op->scan.documents = NULL;
     op->scan.count = 0;
     if (loop_now_ms(engine_loop(api_engine(call->api))) < op->deadline_ms) {
-        store->ops->scan(store, &op->scan);
+        store->ops->read(store, &op->scan.read);
         return;
     }
     listing_destroy(op);
@@ -239,12 +239,11 @@ enum err waitpoint_list(struct api_call *call)
     op->deferred.fn = go_on;
     list_init(&op->deferred.link);
     op->deadline_ms = loop_now_ms(loop) + look_ms;
-    op->scan = (struct store_scan){ .kind = DOC_WAITPOINT,
-                                    .env = call->env->number,
+    op->scan = (struct store_scan){ .read = { READ_SCAN, call->env->number, on_scanned },
+                                    .kind = DOC_WAITPOINT,
                                     .downwards = !op->before.ptr,
                                     .limit = LOOK,
-                                    .byte_limit = LOOK_BYTES,
-                                    .done = on_scanned };
+                                    .byte_limit = LOOK_BYTES };
     snprintf(op->scan.from, sizeof(op->scan.from), "%.*s",
              SLICE_ARG(op->before.ptr ? op->before : op->after));
     call->busy = true;

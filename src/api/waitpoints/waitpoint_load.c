@@ -6,14 +6,14 @@
 
 /* ---- reading one ---- */
 
-static void on_loaded(struct store_load *load, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct waitpoint_load *op = container_of(load, struct waitpoint_load, load);
+    struct waitpoint_load *op = container_of(read, struct waitpoint_load, load.read);
     enum err err = err_of_store(status);
-    bytes_clear(&load->name);
+    bytes_clear(&op->load.name);
     if (!err) {
-        err = waitpoint_read(&load->document, &op->waitpoint);
-        document_finish(&load->document);
+        err = waitpoint_read(&op->load.document, &op->waitpoint);
+        document_finish(&op->load.document);
     }
     if (err == ERR_NOT_FOUND)
         explain(&op->call->why, ERR_NOT_FOUND, "Waitpoint not found");
@@ -25,12 +25,11 @@ void waitpoint_load_begin(struct waitpoint_load *op, struct api_call *call, stru
 {
     struct store *store = engine_store(api_engine(call->api));
     *op = (struct waitpoint_load){ .call = call, .done = done };
-    op->load = (struct store_load){ .env = call->env->number,
+    op->load = (struct store_load){ .read = { READ_LOAD, call->env->number, on_loaded },
                                     .is_document = true,
                                     .kind = DOC_WAITPOINT,
-                                    .name = bytes_create(id),
-                                    .done = on_loaded };
-    store->ops->load(store, &op->load);
+                                    .name = bytes_create(id) };
+    store->ops->read(store, &op->load.read);
 }
 
 /* ---- showing one ---- */

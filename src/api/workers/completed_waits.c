@@ -170,14 +170,14 @@ static void on_run(struct run_read *read, enum err status)
     go_on(waits);
 }
 
-static void on_token(struct store_load *load, enum store_status status)
+static void on_token(struct store_read *read, enum store_status status)
 {
-    struct completed_waits *waits = container_of(load, struct completed_waits, load);
+    struct completed_waits *waits = container_of(read, struct completed_waits, load.read);
     struct waitpoint token;
-    bool is_there = status == STORE_OK && !waitpoint_read(&load->document, &token);
-    bytes_clear(&load->name);
+    bool is_there = status == STORE_OK && !waitpoint_read(&waits->load.document, &token);
+    bytes_clear(&waits->load.name);
     if (status == STORE_OK)
-        document_finish(&load->document);
+        document_finish(&waits->load.document);
     if (status != STORE_OK && status != STORE_MISSING) {
         waits->done(waits, err_of_store(status));
         return;
@@ -191,12 +191,12 @@ static void on_token(struct store_load *load, enum store_status status)
 static void read_token(struct completed_waits *waits)
 {
     struct store *store = engine_store(api_engine(waits->call->api));
-    waits->load = (struct store_load){ .env = waits->call->env->number,
-                                       .is_document = true,
-                                       .kind = DOC_WAITPOINT,
-                                       .name = bytes_create(waits->wait.id),
-                                       .done = on_token };
-    store->ops->load(store, &waits->load);
+    waits->load =
+        (struct store_load){ .read = { READ_LOAD, waits->call->env->number, on_token },
+                             .is_document = true,
+                             .kind = DOC_WAITPOINT,
+                             .name = bytes_create(waits->wait.id) };
+    store->ops->read(store, &waits->load.read);
 }
 
 /* True when the wait is written; else a read of what it waited for is under way. */

@@ -105,17 +105,17 @@ static struct account *served_number(const struct api_call *call, uint32_t numbe
     return account && secret_serves(call->identity->secret, account) ? account : NULL;
 }
 
-static void on_loaded(struct store_load *load, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct finding *op = container_of(load, struct finding, load);
+    struct finding *op = container_of(read, struct finding, load.read);
     struct api_call *call = op->call;
-    struct account *account = status ? NULL : served_number(call, load->env);
+    struct account *account = status ? NULL : served_number(call, read->env);
     route_fn *handle = op->handle;
 
     call->on_gone = op->on_gone;
     if (!status)
-        run_finish(&load->run);
-    bytes_unref(load->name);
+        run_finish(&op->load.run);
+    bytes_unref(op->load.name);
     free(op->others);
     free(op);
     if (!account) {
@@ -150,8 +150,8 @@ static void look_into_store(struct finding *op)
     call->busy = true;
     op->load.others = op->others;
     op->load.name = bytes_create(call->params[0]);
-    op->load.done = on_loaded;
-    store->ops->load(store, &op->load);
+    op->load.read = (struct store_read){ .kind = READ_LOAD, .done = on_loaded };
+    store->ops->read(store, &op->load.read);
 }
 
 /* Finds the environment of the run. An unfinished run is in memory; a finished one may be

@@ -222,13 +222,13 @@ static struct tracked *take_loaded(struct flight *flight)
     return environment_load(flight->env, &flight->load.run);
 }
 
-static void on_loaded(struct store_load *load, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct flight *flight = container_of(load, struct flight, load);
+    struct flight *flight = container_of(read, struct flight, load.read);
     flight->busy = false;
-    bytes_clear(&load->name);
-    if (!status && environment_has_purged(flight->env, &load->run)) {
-        run_finish(&load->run);
+    bytes_clear(&flight->load.name);
+    if (!status && environment_has_purged(flight->env, &flight->load.run)) {
+        run_finish(&flight->load.run);
         status = STORE_MISSING;
     }
     if (status) {
@@ -246,10 +246,9 @@ static void load_run(struct flight *flight)
 {
     flight->busy = true;
     flight->load =
-        (struct store_load){ .env = flight->env->number,
-                             .name = bytes_create(environment_key_id(flight->key)),
-                             .done = on_loaded };
-    flight->engine->store->ops->load(flight->engine->store, &flight->load);
+        (struct store_load){ .read = { READ_LOAD, flight->env->number, on_loaded },
+                             .name = bytes_create(environment_key_id(flight->key)) };
+    flight->engine->store->ops->read(flight->engine->store, &flight->load.read);
 }
 
 /* ---- borrowing ---- */

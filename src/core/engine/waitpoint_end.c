@@ -98,9 +98,9 @@ static enum err read_waitpoint(struct waitpoint_end *op)
     return err;
 }
 
-static void on_loaded(struct store_load *load, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct waitpoint_end *op = container_of(load, struct waitpoint_end, load);
+    struct waitpoint_end *op = container_of(read, struct waitpoint_end, load.read);
     enum err err = status ? err_of_store(status) : read_waitpoint(op);
     bool is_over =
         !err && waitpoint_is_over(&op->waitpoint, loop_wall_ms(op->engine->loop));
@@ -108,7 +108,7 @@ static void on_loaded(struct store_load *load, enum store_status status)
         op->engine->reads--;
         op->was_over = is_over;
         if (is_over) /* by a write that was reported as failed, and nobody was told of */
-            waits_end(op->engine, op->env, bytes_slice(load->name));
+            waits_end(op->engine, op->env, bytes_slice(op->load.name));
         waitpoint_end_finish(op, err);
     } else if (op->output) {
         bytes_unref(op->waitpoint.output);
@@ -129,11 +129,10 @@ void waitpoint_end_begin(struct engine *engine, struct environment *env, struct 
     environment_hold(env);
     if (output.ptr)
         op->output = bytes_create(output);
-    op->load = (struct store_load){ .env = env->number,
+    op->load = (struct store_load){ .read = { READ_LOAD, env->number, on_loaded },
                                     .is_document = true,
                                     .kind = DOC_WAITPOINT,
-                                    .name = bytes_create(id),
-                                    .done = on_loaded };
+                                    .name = bytes_create(id) };
     engine->reads++;
-    engine->store->ops->load(engine->store, &op->load);
+    engine->store->ops->read(engine->store, &op->load.read);
 }

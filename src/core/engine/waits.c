@@ -261,16 +261,16 @@ struct token_look {
 
 static void look_again(struct again *again);
 
-static void on_token(struct store_load *load, enum store_status status)
+static void on_token(struct store_read *read, enum store_status status)
 {
-    struct token_look *look = container_of(load, struct token_look, load);
+    struct token_look *look = container_of(read, struct token_look, load.read);
     struct engine *engine = look->engine;
     bool over = status == STORE_MISSING;
     engine->reads--;
-    bytes_clear(&load->name);
+    bytes_clear(&look->load.name);
     if (status == STORE_OK) {
-        over = waitpoint_is_completed(&load->document);
-        document_finish(&load->document);
+        over = waitpoint_is_completed(&look->load.document);
+        document_finish(&look->load.document);
     } else if (!over) {
         again_later(engine, &look->again, look_again);
         return;
@@ -284,13 +284,12 @@ static void on_token(struct store_load *load, enum store_status status)
 static void begin_look(struct token_look *look)
 {
     struct store *store = look->engine->store;
-    look->load = (struct store_load){ .env = look->env->number,
+    look->load = (struct store_load){ .read = { READ_LOAD, look->env->number, on_token },
                                       .is_document = true,
                                       .kind = DOC_WAITPOINT,
-                                      .name = bytes_create(slice_of(look->id)),
-                                      .done = on_token };
+                                      .name = bytes_create(slice_of(look->id)) };
     look->engine->reads++;
-    store->ops->load(store, &look->load);
+    store->ops->read(store, &look->load.read);
 }
 
 static void look_again(struct again *again)

@@ -162,20 +162,20 @@ static void arrived(struct feed_read *read, enum store_status status)
     }
 }
 
-static void on_page(struct store_walk *walk, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
-    arrived(container_of(walk, struct feed_read, walk), status);
+    arrived(container_of(read, struct feed_read, walk.read), status);
 }
 
 /* One run becomes a page of one. */
-static void on_run(struct store_load *load, enum store_status status)
+static void on_run(struct store_read *load, enum store_status status)
 {
-    struct feed_read *read = container_of(load, struct feed_read, load);
+    struct feed_read *read = container_of(load, struct feed_read, load.read);
     if (status == STORE_OK) {
         read->walk.runs = mem_new(struct run);
-        read->walk.runs[0] = load->run;
+        read->walk.runs[0] = read->load.run;
         read->walk.count = 1;
-        read->walk.seq = load->run.rev; /* of this run there is nothing else to know */
+        read->walk.seq = read->load.run.rev; /* of this run there is nothing else to know */
     }
     arrived(read, status);
 }
@@ -189,19 +189,17 @@ static void read_begin(struct feed *feed, struct feed_read *read)
 
     read->feed = feed;
     feed->read = read;
-    read->walk = (struct store_walk){ .env = env->number,
+    read->walk = (struct store_walk){ .read = { READ_WALK, env->number, on_page },
                                       .kind = WALK_ALL,
                                       .after = sub->own->seen,
                                       .up_to = env->cold,
                                       .created_from = filter_narrowing(filter).created_from,
                                       .limit = PAGE_RUNS,
-                                      .byte_limit = PAGE_BYTES,
-                                      .done = on_page };
+                                      .byte_limit = PAGE_BYTES };
     if (filter->kind == TOPIC_RUN) {
-        read->load = (struct store_load){ .env = env->number,
-                                          .name = bytes_ref(filter->name),
-                                          .done = on_run };
-        env->store->ops->load(env->store, &read->load);
+        read->load = (struct store_load){ .read = { READ_LOAD, env->number, on_run },
+                                          .name = bytes_ref(filter->name) };
+        env->store->ops->read(env->store, &read->load.read);
         return;
     }
     if (filter->kind == TOPIC_TAG) {
@@ -211,7 +209,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
         read->walk.kind = WALK_BATCH;
         read->walk.name = bytes_ref(filter->name);
     }
-    env->store->ops->walk(env->store, &read->walk);
+    env->store->ops->read(env->store, &read->walk.read);
 }
 
 /* Up to here the page tells of every run that had changed when it was read. */

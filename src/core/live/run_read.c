@@ -16,6 +16,7 @@
 struct run_load {
     struct environment *env;
     struct store_load load;
+    enum store_status status; /* of it */
     uint64_t applied;  /* every change that the store knew of when it began, at least */
     struct list reads; // run_read::link
     struct deferred deferred;
@@ -55,7 +56,7 @@ static void answer_some(struct deferred *deferred)
 {
     struct run_load *load = container_of(deferred, struct run_load, deferred);
     struct stint stint = loop_stint(load->env->loop);
-    enum err status = err_of_store(load->load.status);
+    enum err status = err_of_store(load->status);
     while (!list_empty(&load->reads) && stint_goes_on(&stint)) {
         struct run_read *read =
             container_of(list_take(&load->reads), struct run_read, link);
@@ -76,12 +77,10 @@ static void forget(struct run_load *load)
         table_remove(loads, load_key(load));
 }
 
-static void on_loaded(struct store_load *request, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct run_load *load = container_of(request, struct run_load, load);
-    load->load.status = status;
-    if (status)
-        load->load.run = (struct run){ 0 };
+    struct run_load *load = container_of(read, struct run_load, load.read);
+    load->status = status;
     forget(load);
     loop_defer(load->env->loop, &load->deferred);
 }
@@ -92,8 +91,8 @@ static struct run_load *begin_load(struct environment *env, struct bytes *id)
     load->env = env;
     load->applied = env->applied;
     load->deferred.fn = answer_some;
-    load->load =
-        (struct store_load){ .env = env->number, .name = bytes_ref(id), .done = on_loaded };
+    load->load = (struct store_load){ .read = { READ_LOAD, env->number, on_loaded },
+                                      .name = bytes_ref(id) };
     list_init(&load->reads);
     list_init(&load->deferred.link);
     environment_hold(env);
@@ -111,7 +110,7 @@ static void load(struct run_read *read)
         load = begin_load(env, read->id);
     list_append(&load->reads, &read->link);
     if (!joins)
-        env->store->ops->load(env->store, &load->load);
+        env->store->ops->read(env->store, &load->load.read);
 }
 
 /* ---- reading ---- */

@@ -22,6 +22,7 @@ struct tally_change {
 
 struct tally_load {
     struct store_count count;
+    enum store_status status; /* of it */
     struct environment *env;
     struct window *window; /* NULL: nobody wants it any more */
     struct watch_filter *filter;
@@ -109,7 +110,7 @@ static void complete(struct tally_load *load)
     struct window *window = load->window;
     struct tally *tally = &window->tally;
     struct tally sum = { .step = 0 };
-    bool failed = load->count.status || load->overflown;
+    bool failed = load->status || load->overflown;
     bool advances = load->taken_away;
     int64_t from = load->from;
 
@@ -122,7 +123,7 @@ static void complete(struct tally_load *load)
     else if (!failed)
         memcpy(tally->counts, sum.counts, sizeof(tally->counts));
     tally->exact = tally->exact || (!failed && !advances);
-    tally->refused = load->count.status == STORE_SLOW && !tally->exact;
+    tally->refused = load->status == STORE_SLOW && !tally->exact;
     tally->step++;
     load_destroy(load);
     if (advances)
@@ -133,15 +134,16 @@ static void complete(struct tally_load *load)
 static void on_time(struct timer *timer)
 {
     struct tally_load *load = container_of(timer, struct tally_load, timer);
-    if (!load->count.status && load->env->applied < load->count.seq)
+    if (!load->status && load->env->applied < load->count.seq)
         wait(load, AHEAD_MS);
     else
         complete(load);
 }
 
-static void on_counted(struct store_count *count, enum store_status status)
+static void on_counted(struct store_read *read, enum store_status status)
 {
-    struct tally_load *load = container_of(count, struct tally_load, count);
+    struct tally_load *load = container_of(read, struct tally_load, count.read);
+    load->status = status;
     if (!load->window)
         load_destroy(load);
     else
@@ -155,9 +157,8 @@ static struct tally_load *load_create(struct window *window)
     load->env = env;
     load->window = window;
     load->filter = watch_filter_ref(window->filter);
-    load->count = (struct store_count){ .env = env->number,
-                                        .filter = window->filter->run,
-                                        .done = on_counted };
+    load->count = (struct store_count){ .read = { READ_COUNT, env->number, on_counted },
+                                        .filter = window->filter->run };
     environment_hold(env);
     window->tally.load = load;
     return load;
@@ -170,7 +171,7 @@ void tally_begin(struct window *window)
         return;
     tally->stale = false;
     struct tally_load *load = load_create(window);
-    load->env->store->ops->count(load->env->store, &load->count);
+    load->env->store->ops->read(load->env->store, &load->count.read);
 }
 
 void tally_advance(struct window *window, int64_t from)
@@ -188,7 +189,7 @@ void tally_advance(struct window *window, int64_t from)
     load->taken_away = true;
     load->from = from;
     load->count.filter.created_to = from - 1;
-    load->env->store->ops->count(load->env->store, &load->count);
+    load->env->store->ops->read(load->env->store, &load->count.read);
 }
 
 void tally_stop(struct window *window)

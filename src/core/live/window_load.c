@@ -19,6 +19,7 @@ enum {
 
 struct window_load {
     struct store_list list;
+    enum store_status status; /* of it */
     struct environment *env;
     struct window *window; /* NULL: nobody wants it any more */
     struct watch_filter *filter;
@@ -45,20 +46,21 @@ static void load_destroy(struct window_load *load)
     free(load);
 }
 
+static void on_page(struct store_read *read, enum store_status status);
+
 /* Behind the last entry, from where memory and store are now. */
 static void read_page(struct window_load *load)
 {
     const struct window *window = load->window;
     struct environment *env = load->env;
-    load->list = (struct store_list){ .env = env->number,
+    load->list = (struct store_list){ .read = { READ_LIST, env->number, on_page },
                                       .filter = load->filter->run,
                                       .limit = WINDOW_KEPT - window->count,
-                                      .parts = STORE_FACTS_ALONE,
-                                      .done = load->list.done };
+                                      .parts = STORE_FACTS_ALONE };
     if (window->count)
         memcpy(load->list.after, window_entry(window, window->count - 1)->id, RUN_ID_MAX);
     load->begun = env->applied;
-    env->store->ops->list(env->store, &load->list);
+    env->store->ops->read(env->store, &load->list.read);
 }
 
 /* False: a run may have changed since, and nobody here knows how. */
@@ -133,9 +135,9 @@ static void wait(struct window_load *load, int64_t ms)
 static void on_time(struct timer *timer)
 {
     struct window_load *load = container_of(timer, struct window_load, timer);
-    if (load->list.status == STORE_SLOW)
+    if (load->status == STORE_SLOW)
         window_load_refuse(load);
-    else if (load->list.status)
+    else if (load->status)
         read_page(load);
     else if (load->env->applied < load->list.seq)
         wait(load, AHEAD_MS);
@@ -143,9 +145,10 @@ static void on_time(struct timer *timer)
         complete(load);
 }
 
-static void on_page(struct store_list *list, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
-    struct window_load *load = container_of(list, struct window_load, list);
+    struct window_load *load = container_of(read, struct window_load, list.read);
+    load->status = status;
     if (!load->window)
         load_destroy(load);
     else
@@ -164,7 +167,6 @@ void window_load_begin(struct window *window,
     load->window = window;
     load->filter = watch_filter_ref(window->filter);
     load->loaded = loaded;
-    load->list.done = on_page;
     window->load = load;
     environment_hold(load->env);
     read_page(load);

@@ -302,19 +302,19 @@ static void seal_some(struct deferred *deferred)
         commit(rotate);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status);
+static void on_scanned(struct store_read *read, enum store_status status);
 
 static void scan_kind(struct rotate *rotate)
 {
     struct store *store = engine_store(rotate->engine);
-    rotate->scan = (struct store_scan){ .kind = sealed_kinds[rotate->scanned],
-                                        .env = ENV_EVERY,
-                                        .done = on_scanned };
-    store->ops->scan(store, &rotate->scan);
+    rotate->scan = (struct store_scan){ .read = { READ_SCAN, ENV_EVERY, on_scanned },
+                                        .kind = sealed_kinds[rotate->scanned] };
+    store->ops->read(store, &rotate->scan.read);
 }
 
-static void take_documents(struct rotate *rotate, struct store_scan *scan)
+static void take_documents(struct rotate *rotate)
 {
+    const struct store_scan *scan = &rotate->scan;
     size_t count = rotate->document_count + scan->count;
     rotate->documents = mem_resize(rotate->documents, count * sizeof(struct document));
     for (size_t i = 0; i < scan->count; i++)
@@ -322,10 +322,10 @@ static void take_documents(struct rotate *rotate, struct store_scan *scan)
     free(scan->documents);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct rotate *rotate = container_of(scan, struct rotate, scan);
-    take_documents(rotate, scan);
+    struct rotate *rotate = container_of(read, struct rotate, scan.read);
+    take_documents(rotate);
     if (status) {
         try_again(rotate, "the database cannot be read");
         return;

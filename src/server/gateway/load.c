@@ -29,15 +29,14 @@ static enum err not_read(struct failure *why)
 
 /* ---- documents ---- */
 
-static void on_scanned(struct store_scan *scan, enum store_status status);
+static void on_scanned(struct store_read *read, enum store_status status);
 
 static void scan_kind(struct load_documents *load)
 {
     load->taken = 0;
-    load->scan = (struct store_scan){ .kind = load->kinds[load->kind],
-                                      .env = load->env,
-                                      .done = on_scanned };
-    load->store->ops->scan(load->store, &load->scan);
+    load->scan = (struct store_scan){ .read = { READ_SCAN, load->env, on_scanned },
+                                      .kind = load->kinds[load->kind] };
+    load->store->ops->read(load->store, &load->scan.read);
 }
 
 static void take_documents(struct deferred *deferred)
@@ -62,9 +61,9 @@ static void take_documents(struct deferred *deferred)
         load->done(load, load->refused);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct load_documents *load = container_of(scan, struct load_documents, scan);
+    struct load_documents *load = container_of(read, struct load_documents, scan.read);
     load->refused = status ? not_read(&load->why) : OK;
     take_documents(&load->taking);
 }
@@ -214,19 +213,18 @@ static struct environment *environment_now(const struct load_runs *load)
     return engine_environment(load->engine, load->account->number);
 }
 
-static void on_page(struct store_walk *walk, enum store_status status);
+static void on_page(struct store_read *read, enum store_status status);
 
 static void walk_page(struct load_runs *load)
 {
     struct store *store = engine_store(load->engine);
-    load->walk.env = load->account->number;
+    load->walk.read = (struct store_read){ READ_WALK, load->account->number, on_page };
     load->walk.takes_its_time = !load->walk.newest_first; /* on a slow disk */
     load->walk.limit = PAGE_RUNS;
     load->walk.byte_limit = PAGE_BYTES;
-    load->walk.done = on_page;
     load->walk.runs = NULL;
     load->walk.count = 0;
-    store->ops->walk(store, &load->walk);
+    store->ops->read(store, &load->walk.read);
 }
 
 static void next_environment(struct load_runs *load)
@@ -354,9 +352,9 @@ static void begin_taking(struct load_runs *load)
     take_page(&load->taking);
 }
 
-static void on_page(struct store_walk *walk, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
-    struct load_runs *load = container_of(walk, struct load_runs, walk);
+    struct load_runs *load = container_of(read, struct load_runs, walk.read);
     load->status = status;
     load->is_read = true;
     if (!load->is_taking)

@@ -67,14 +67,15 @@ static void on_removed(struct document_write *write, enum err status)
         scan_next(remains);
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
-    struct remains *remains = container_of(scan, struct remains, scan);
+    struct remains *remains = container_of(read, struct remains, scan.read);
+    const struct store_scan *scan = &remains->scan;
     bool goes_on = !status && !remains->stopping;
     for (size_t i = 0; i < scan->count; i++) {
         struct document *document = &scan->documents[i];
         if (goes_on)
-            remains->changes[i] = removal(scan->env, scan->kind, bytes_ref(document->name),
+            remains->changes[i] = removal(read->env, scan->kind, bytes_ref(document->name),
                                           document->version);
         document_finish(document);
     }
@@ -98,19 +99,20 @@ static void scan_next(struct remains *remains)
         forget_account(remains);
         return;
     }
-    remains->scan = (struct store_scan){ .kind = remains->kind,
-                                         .env = remains->account->number,
-                                         .limit = REMAINS_AT_ONCE,
-                                         .byte_limit = 1 << 20,
-                                         .done = on_scanned };
-    store->ops->scan(store, &remains->scan);
+    remains->scan =
+        (struct store_scan){ .read = { READ_SCAN, remains->account->number, on_scanned },
+                             .kind = remains->kind,
+                             .limit = REMAINS_AT_ONCE,
+                             .byte_limit = 1 << 20 };
+    store->ops->read(store, &remains->scan.read);
 }
 
 /* ---- runs ---- */
 
-static void on_walked(struct store_walk *walk, enum store_status status)
+static void on_walked(struct store_read *read, enum store_status status)
 {
-    struct remains *remains = container_of(walk, struct remains, walk);
+    struct remains *remains = container_of(read, struct remains, walk.read);
+    const struct store_walk *walk = &remains->walk;
     size_t count = walk->count;
     for (size_t i = 0; i < count; i++)
         run_finish(&walk->runs[i]);
@@ -126,10 +128,9 @@ void remains_remove(struct remains *remains)
     struct store *store = engine_store(remains->engine);
     uint32_t number = remains->account->number;
     remains->kind = DOC_ORGANIZATION;
-    remains->walk = (struct store_walk){ .env = number,
+    remains->walk = (struct store_walk){ .read = { READ_WALK, number, on_walked },
                                          .kind = WALK_ALL,
                                          .up_to = store->ops->position(store, number).seq,
-                                         .limit = 1,
-                                         .done = on_walked };
-    store->ops->walk(store, &remains->walk);
+                                         .limit = 1 };
+    store->ops->read(store, &remains->walk.read);
 }

@@ -37,8 +37,6 @@ enum {
     LOOK_MS = 1000, /* between two looks at who has waited too long */
 };
 
-enum pg_read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
-
 /* A page of the runs that a start walks; zero is empty. */
 struct start_page {
     struct buf rows; /* one behind the other, each after its length */
@@ -49,15 +47,8 @@ struct start_page {
 struct pg_read {
     struct work work;
     struct pg_readers *readers;
-    enum pg_read_kind kind;
-    union {
-        struct store_load *load;
-        struct store_piece *piece;
-        struct store_list *list;
-        struct store_count *count;
-        struct store_walk *walk;
-        struct store_scan *scan;
-    } req;
+    struct store_read *req;
+    enum store_status status;
     struct read_waiter waiter;
     struct list link; // pg_readers::reads
     PGresult *answer;
@@ -71,16 +62,9 @@ static uint64_t now_ms(void)
     return uv_hrtime() / 1000000;
 }
 
-static enum store_status *status_of(struct pg_read *read)
+static struct store_walk *walk_of(const struct pg_read *read)
 {
-    switch (read->kind) {
-    case READ_LOAD: return &read->req.load->status;
-    case READ_PIECE: return &read->req.piece->status;
-    case READ_LIST: return &read->req.list->status;
-    case READ_COUNT: return &read->req.count->status;
-    case READ_WALK: return &read->req.walk->status;
-    default: return &read->req.scan->status;
-    }
+    return container_of(read->req, struct store_walk, read);
 }
 
 /* ---- pages of a start ---- */
@@ -149,54 +133,30 @@ static void page_finish(struct start_page *page)
 
 static bool is_copied(const struct pg_read *read)
 {
-    return read->kind == READ_WALK && read->req.walk->takes_its_time &&
-           read->req.walk->kind == WALK_UNFINISHED;
+    return read->req->kind == READ_WALK && walk_of(read)->takes_its_time &&
+           walk_of(read)->kind == WALK_UNFINISHED;
 }
 
 /* Whether there are more says the answer, which comes when all rows were taken. */
-static void copied_work(struct pg_read *read)
+static enum store_status copied_work(struct pg_read *read)
 {
-    struct store_walk *req = read->req.walk;
+    struct store_walk *req = walk_of(read);
     page_read(&read->page, req);
     req->more = !read->answer;
     req->seq = req->up_to;
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
 static void decode_work(struct work *work)
 {
     struct pg_read *read = container_of(work, struct pg_read, work);
-    switch (read->kind) {
-    case READ_LOAD: pg_answer_load(read->req.load, read->answer); break;
-    case READ_PIECE: pg_answer_piece(read->req.piece, read->answer); break;
-    case READ_LIST: pg_answer_list(read->req.list, read->answer); break;
-    case READ_COUNT: pg_answer_count(read->req.count, read->answer); break;
-    case READ_WALK:
-        if (is_copied(read))
-            copied_work(read);
-        else
-            pg_answer_walk(read->req.walk, read->answer);
-        break;
-    case READ_SCAN: pg_answer_scan(read->req.scan, read->answer); break;
-    }
+    read->status =
+        is_copied(read) ? copied_work(read) : pg_answer_read(read->req, read->answer);
     PQclear(read->answer);
     read->answer = NULL;
 }
 
 /* ---- answers ---- */
-
-static void tell(const struct pg_read *read)
-{
-    metric_add(M_STORE_READS, 1);
-    switch (read->kind) {
-    case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
-    case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
-    case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
-    case READ_COUNT: read->req.count->done(read->req.count, read->req.count->status); break;
-    case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
-    case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
-    }
-}
 
 static void maybe_closing(struct pg_readers *readers);
 
@@ -204,7 +164,7 @@ static void maybe_closing(struct pg_readers *readers);
 static void keep_memory(struct pg_read *read)
 {
     struct buf *kept = &read->readers->copied_rows;
-    if (is_copied(read) && read->req.walk->more && !kept->ptr) {
+    if (is_copied(read) && walk_of(read)->more && !kept->ptr) {
         *kept = read->page.rows;
         read->page.rows = (struct buf){ 0 };
         buf_clear(kept);
@@ -217,7 +177,8 @@ static void pg_read_finish(struct pg_read *read)
     struct pg_readers *readers = read->readers;
     list_remove(&read->link);
     keep_memory(read);
-    tell(read);
+    metric_add(M_STORE_READS, 1);
+    read->req->done(read->req, read->status);
     free(read);
     maybe_closing(readers);
 }
@@ -230,43 +191,11 @@ static void after_decode(struct work *work)
 /* Nothing was found. */
 static void finish_without(struct pg_read *read, enum store_status status)
 {
-    if (read->kind == READ_LIST)
-        read->req.list->runs = NULL, read->req.list->count = 0;
-    else if (read->kind == READ_WALK)
-        read->req.walk->runs = NULL, read->req.walk->count = 0;
-    else if (read->kind == READ_SCAN)
-        read->req.scan->documents = NULL, read->req.scan->count = 0;
-    *status_of(read) = status;
+    read->status = status;
     pg_read_finish(read);
 }
 
 /* ---- who is next ---- */
-
-static void build(const struct pg_read *read, struct pg_query *query)
-{
-    switch (read->kind) {
-    case READ_LOAD:
-        if (read->req.load->is_document)
-            pg_query_load_document(query, read->req.load);
-        else
-            pg_query_load_run(query, read->req.load);
-        break;
-    case READ_PIECE: pg_query_piece(query, read->req.piece); break;
-    case READ_LIST: pg_query_list(query, read->req.list); break;
-    case READ_COUNT: pg_query_count(query, read->req.count); break;
-    case READ_WALK: pg_query_walk(query, read->req.walk); break;
-    case READ_SCAN: pg_query_scan(query, read->req.scan); break;
-    }
-    buf_add_char(&query->sql, '\0');
-}
-
-/* Whether a read ends in time: a page does, what a start reads when it is through. */
-static bool is_bounded(const struct pg_read *read)
-{
-    if (read->kind == READ_WALK)
-        return !read->req.walk->takes_its_time;
-    return read->kind != READ_SCAN || read->req.scan->limit;
-}
 
 static void serve(struct pg_reader *reader, struct pg_read *read)
 {
@@ -285,7 +214,7 @@ static void wait_in_line(struct pg_read *read)
  * come. */
 static void wait_again(struct pg_read *read)
 {
-    if (!is_bounded(read))
+    if (!read->waiter.bounded)
         read->begun_ms = now_ms();
     wait_in_line(read);
 }
@@ -294,7 +223,7 @@ static void wait_again(struct pg_read *read)
 static void start_copy(struct pg_reader *reader, const struct pg_read *read)
 {
     struct pg_query query = { 0 };
-    const struct store_walk *req = read->req.walk;
+    const struct store_walk *req = walk_of(read);
     reader->copied = 0;
     pg_query_copy_walk(&query, pg_schema_name(reader->all->options), req,
                        read->page.count ? read->page.last : req->after);
@@ -311,16 +240,17 @@ static void start(struct pg_reader *reader, struct pg_read *read)
         start_copy(reader, read);
         return;
     }
-    build(read, &query);
-    bool searches = read->kind == READ_LIST || read->kind == READ_COUNT;
+    pg_query_read(&query, read->req);
+    buf_add_char(&query.sql, '\0');
+    bool searches = read->req->kind == READ_LIST || read->req->kind == READ_COUNT;
     struct pg_statement statement = {
         .sql = query.sql.ptr,
         .params = &query.params,
-        .stop_ms = !is_bounded(read) ? 0
-                   : searches        ? STOP_SEARCH_MS
-                                     : STOP_MS,
-        .lock_ms = is_bounded(read) ? STOP_LOCK_MS : 0,
-        .deadline_ms = is_bounded(read) ? DEADLINE_MS : 0,
+        .stop_ms = !read->waiter.bounded ? 0
+                   : searches            ? STOP_SEARCH_MS
+                                         : STOP_MS,
+        .lock_ms = read->waiter.bounded ? STOP_LOCK_MS : 0,
+        .deadline_ms = read->waiter.bounded ? DEADLINE_MS : 0,
     };
     pg_link_send(&reader->link, &statement);
     pg_query_finish(&query);
@@ -334,19 +264,14 @@ static bool is_waiting(const struct pg_readers *readers)
            !list_empty(&readers->waiting.slow.waiting);
 }
 
-/* All connections but one may be searching; an only one may, too. */
-static bool slow_may(const struct pg_readers *readers)
-{
-    return readers->slow + 1 < readers->count || (!readers->slow && readers->count == 1);
-}
-
 static void start_waiting(struct pg_readers *readers)
 {
     for (size_t i = 0; i < readers->count; i++) {
         struct pg_reader *reader = &readers->readers[i];
         if (reader->link.state != PG_IDLE || reader->read)
             continue;
-        struct read_waiter *next = read_line_take(&readers->waiting, slow_may(readers));
+        bool slow_may = read_line_slow_may(readers->slow, readers->count);
+        struct read_waiter *next = read_line_take(&readers->waiting, slow_may);
         if (!next)
             break;
         start(reader, container_of(next, struct pg_read, waiter));
@@ -367,7 +292,7 @@ static uint64_t heard_ms(const struct pg_readers *readers)
 
 static bool is_late(const struct pg_read *read, uint64_t now)
 {
-    uint64_t patience_ms = is_bounded(read) ? PATIENCE_MS : START_PATIENCE_MS;
+    uint64_t patience_ms = read->waiter.bounded ? PATIENCE_MS : START_PATIENCE_MS;
     uint64_t heard = heard_ms(read->readers);
     return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms;
 }
@@ -415,14 +340,14 @@ static struct pg_reader *reader_of(struct pg_link *link)
 /* A database that takes whoever comes and answers nobody is not asked for ever. */
 static bool may_be_repeated(const struct pg_read *read)
 {
-    return !is_bounded(read) || now_ms() < read->served_ms + STOP_MS;
+    return !read->waiter.bounded || now_ms() < read->served_ms + STOP_MS;
 }
 
 /* What was stopped although no limit of ours was over, somebody else has stopped. */
 static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
 {
     return (remedy == PG_REPEAT && may_be_repeated(read)) ||
-           (remedy == PG_STOPPED && !is_bounded(read));
+           (remedy == PG_STOPPED && !read->waiter.bounded);
 }
 
 static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult *answer)
@@ -485,13 +410,13 @@ static void on_rows(struct pg_link *link)
     struct pg_readers *readers = reader->all;
     struct start_page *page = &reader->read->page;
     size_t before = page->count;
-    bool is_full = page_take(page, link, reader->read->req.walk);
+    bool is_full = page_take(page, link, walk_of(reader->read));
     reader->copied += page->count - before;
     if (!is_full)
         return;
     struct pg_read *read = take_read(reader);
     readers->copying = reader;
-    readers->copied_env = read->req.walk->env;
+    readers->copied_env = read->req->env;
     readers->copied_to = read->page.last;
     pg_link_pause(link);
     decode(read);
@@ -516,12 +441,6 @@ static void on_lost(struct pg_link *link, bool was_busy)
 
 /* ---- what is asked for ---- */
 
-static uint64_t owner_of(const struct pg_readers *readers, uint32_t env)
-{
-    const struct store *store = readers->store;
-    return store->share_of ? store->share_of(store->stored_owner, env) : env;
-}
-
 /* The COPY that stands still goes on with this read, if it is for the next page; if not, nobody
  * will ask for the rest of it. */
 static bool goes_on(struct pg_readers *readers, struct pg_read *read)
@@ -530,8 +449,8 @@ static bool goes_on(struct pg_readers *readers, struct pg_read *read)
     if (!reader || !is_copied(read))
         return false;
     readers->copying = NULL;
-    if (read->req.walk->env != readers->copied_env ||
-        read->req.walk->after != readers->copied_to) {
+    if (read->req->env != readers->copied_env ||
+        walk_of(read)->after != readers->copied_to) {
         pg_link_reopen(&reader->link);
         return false;
     }
@@ -540,65 +459,23 @@ static bool goes_on(struct pg_readers *readers, struct pg_read *read)
     return true;
 }
 
-static void pg_read_begin(struct pg_readers *readers, uint32_t env, struct pg_read read)
+void pg_readers_begin(struct pg_readers *readers, struct store_read *req)
 {
     assert(!readers->stopped_fn);
-    struct pg_read *own = mem_new(struct pg_read);
-    *own = read;
-    own->readers = readers;
-    own->begun_ms = now_ms();
-    own->waiter.owner = owner_of(readers, env);
-    own->waiter.env = env;
-    list_init(&own->waiter.link);
-    list_append(&readers->reads, &own->link);
-    if (is_copied(own)) {
-        own->page.rows = readers->copied_rows;
+    struct pg_read *read = mem_new(struct pg_read);
+    read->readers = readers;
+    read->req = req;
+    read->begun_ms = now_ms();
+    read_waiter_init(&read->waiter, readers->store, req);
+    list_append(&readers->reads, &read->link);
+    if (is_copied(read)) {
+        read->page.rows = readers->copied_rows;
         readers->copied_rows = (struct buf){ 0 };
     }
-    if (goes_on(readers, own))
+    if (goes_on(readers, read))
         return;
-    wait_in_line(own);
+    wait_in_line(read);
     start_waiting(readers);
-}
-
-void pg_readers_load(struct pg_readers *readers, struct store_load *req)
-{
-    pg_read_begin(readers, req->env,
-                  (struct pg_read){ .kind = READ_LOAD, .req.load = req });
-}
-
-void pg_readers_piece(struct pg_readers *readers, struct store_piece *req)
-{
-    pg_read_begin(readers, req->env,
-                  (struct pg_read){ .kind = READ_PIECE, .req.piece = req });
-}
-
-void pg_readers_list(struct pg_readers *readers, struct store_list *req)
-{
-    pg_read_begin(readers, req->env,
-                  (struct pg_read){ .kind = READ_LIST,
-                                    .req.list = req,
-                                    .waiter.slow = !read_line_is_narrow(&req->filter) });
-}
-
-void pg_readers_count(struct pg_readers *readers, struct store_count *req)
-{
-    pg_read_begin(
-        readers, req->env,
-        (struct pg_read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
-}
-
-void pg_readers_walk(struct pg_readers *readers, struct store_walk *req)
-{
-    pg_read_begin(
-        readers, req->env,
-        (struct pg_read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
-}
-
-void pg_readers_scan(struct pg_readers *readers, struct store_scan *req)
-{
-    pg_read_begin(readers, req->env,
-                  (struct pg_read){ .kind = READ_SCAN, .req.scan = req });
 }
 
 /* ---- beginning and end ---- */

@@ -37,12 +37,7 @@ struct pg_readers {
 /* The caller has set store and options. */
 void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop);
 
-void pg_readers_load(struct pg_readers *readers, struct store_load *req);
-void pg_readers_piece(struct pg_readers *readers, struct store_piece *req);
-void pg_readers_list(struct pg_readers *readers, struct store_list *req);
-void pg_readers_count(struct pg_readers *readers, struct store_count *req);
-void pg_readers_walk(struct pg_readers *readers, struct store_walk *req);
-void pg_readers_scan(struct pg_readers *readers, struct store_scan *req);
+void pg_readers_begin(struct pg_readers *readers, struct store_read *req);
 
 /* When no read is left the connections are closed, and stopped is called, later. */
 void pg_readers_stop(struct pg_readers *readers,

@@ -1,7 +1,7 @@
 /* pg_store.c - the driver for PostgreSQL.
  *
  *   commit, purge ──► pg_writer     a few connections; an environment has one of them
- *   load, list … ──► pg_read       a few others
+ *   read          ──► pg_read       a few others
  *   beat, lead    ──► pg_beat       one of its own
  *   file          ──► pg_files      the same, once there is one
  *   position      ──► positions     of what is led
@@ -46,34 +46,9 @@ static void purge(struct store *store, struct store_purge *req)
     pg_writers_purge(&pg_of(store)->writers, req);
 }
 
-static void load(struct store *store, struct store_load *req)
+static void begin_read(struct store *store, struct store_read *req)
 {
-    pg_readers_load(&pg_of(store)->readers, req);
-}
-
-static void piece(struct store *store, struct store_piece *req)
-{
-    pg_readers_piece(&pg_of(store)->readers, req);
-}
-
-static void list(struct store *store, struct store_list *req)
-{
-    pg_readers_list(&pg_of(store)->readers, req);
-}
-
-static void count(struct store *store, struct store_count *req)
-{
-    pg_readers_count(&pg_of(store)->readers, req);
-}
-
-static void walk(struct store *store, struct store_walk *req)
-{
-    pg_readers_walk(&pg_of(store)->readers, req);
-}
-
-static void scan(struct store *store, struct store_scan *req)
-{
-    pg_readers_scan(&pg_of(store)->readers, req);
+    pg_readers_begin(&pg_of(store)->readers, req);
 }
 
 static struct store_position position(struct store *store, uint32_t env)
@@ -155,12 +130,7 @@ static void close_store(struct store *store, void (*closed)(struct store *store)
 static const struct store_ops pg_ops = {
     .name = "postgres",
     .commit = commit,
-    .load = load,
-    .piece = piece,
-    .list = list,
-    .count = count,
-    .walk = walk,
-    .scan = scan,
+    .read = begin_read,
     .purge = purge,
     .position = position,
     .beat = beat,

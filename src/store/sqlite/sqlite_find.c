@@ -173,7 +173,7 @@ static enum store_status find_page(struct sqlite_db *db, const struct store_list
     sqlite_query_add(&query, "SELECT ");
     sqlite_query_add(&query, id);
     sqlite_query_add(&query, " ");
-    sqlite_query_number(&query, leads[lead].from, req->env);
+    sqlite_query_number(&query, leads[lead].from, req->read.env);
     if (lead == LEAD_TAG)
         sqlite_query_text(&query, " AND d.tag = ?", value);
     if (lead == LEAD_TASK)
@@ -185,7 +185,7 @@ static enum store_status find_page(struct sqlite_db *db, const struct store_list
                           slice_of(upwards ? req->before : req->after));
     }
     add_id_bounds(&query, &req->filter, id, from, to);
-    add_packet(&query, req->env, req->filter.packet);
+    add_packet(&query, req->read.env, req->filter.packet);
     add_conditions(&query, &req->filter, lead);
     sqlite_query_add(&query, " ORDER BY ");
     sqlite_query_add(&query, id);
@@ -266,7 +266,7 @@ enum store_status sqlite_find_listed(struct sqlite_db *db, struct store_list *re
     if (f->nothing)
         return STORE_OK;
     enum lead lead;
-    enum store_status status = choose_lead(db, req->env, f, &lead);
+    enum store_status status = choose_lead(db, req->read.env, f, &lead);
     const struct slice *values = lead == LEAD_TAG    ? f->tags
                                  : lead == LEAD_TASK ? f->tasks
                                                      : NULL;
@@ -290,10 +290,10 @@ static void add_count_source(struct sqlite_query *query, const struct store_coun
     const struct run_filter *f = &req->filter;
     bool any_tag = lead == LEAD_TAG && !f->every_tag && f->tag_count > 1;
     sqlite_query_add(query, "SELECT r.status, count(*) ");
-    sqlite_query_number(query, leads[any_tag ? LEAD_RUNS : lead].from, req->env);
+    sqlite_query_number(query, leads[any_tag ? LEAD_RUNS : lead].from, req->read.env);
     if (any_tag) {
         sqlite_query_number(query, " AND r.id IN (SELECT id FROM run_tag WHERE env = ?",
-                            req->env);
+                            req->read.env);
         sqlite_query_any(query, " AND tag IN", f->tags, f->tag_count);
         sqlite_query_add(query, ")");
     } else if (lead == LEAD_TAG) {
@@ -310,12 +310,12 @@ enum store_status sqlite_find_counts(struct sqlite_db *db, struct store_count *r
     enum lead lead;
     if (req->filter.nothing)
         return STORE_OK;
-    enum store_status status = choose_lead(db, req->env, &req->filter, &lead);
+    enum store_status status = choose_lead(db, req->read.env, &req->filter, &lead);
     if (status)
         return status;
     add_count_source(&query, req, lead);
     add_id_bounds(&query, &req->filter, "r.id", from, to);
-    add_packet(&query, req->env, req->filter.packet);
+    add_packet(&query, req->read.env, req->filter.packet);
     add_conditions(&query, &req->filter, lead);
     sqlite_query_add(&query, " GROUP BY r.status");
     status = sqlite_query_tally(&query, db, req->counts, RUN_STATUS_COUNT);
@@ -332,7 +332,7 @@ static enum store_status is_large_tag(struct sqlite_db *db, const struct store_w
     struct sqlite_query query = { 0 };
     int64_t count = 0;
     sqlite_query_number(&query, "SELECT count(*) FROM (SELECT 1 FROM run_tag WHERE env = ?",
-                        req->env);
+                        req->read.env);
     sqlite_query_text(&query, " AND tag = ?", bytes_slice(req->name));
     sqlite_query_number(&query, " LIMIT ?)", FEW);
     enum store_status status = sqlite_query_ask(&query, db, &count);
@@ -348,23 +348,23 @@ static void add_walk_source(struct sqlite_query *query, const struct store_walk 
     sqlite_query_add(query, "SELECT r.id ");
     if (req->kind == WALK_ALL || req->kind == WALK_SETTLED) {
         sqlite_query_number(query, "FROM run r INDEXED BY run_rev WHERE r.env = ?",
-                            req->env);
+                            req->read.env);
         if (req->kind == WALK_SETTLED)
             sqlite_query_add(query, " AND r.status >= 7 AND r.execution = 7");
     } else if (req->kind == WALK_UNFINISHED) {
-        sqlite_query_number(query, leads[LEAD_UNFINISHED].from, req->env);
+        sqlite_query_number(query, leads[LEAD_UNFINISHED].from, req->read.env);
     } else if (req->kind == WALK_BATCH) {
-        sqlite_query_number(query, leads[LEAD_BATCH].from, req->env);
+        sqlite_query_number(query, leads[LEAD_BATCH].from, req->read.env);
         sqlite_query_text(query, " AND r.batch = ?", name);
     } else if (large_tag) {
         sqlite_query_number(query, "FROM run r INDEXED BY run_rev WHERE r.env = ?",
-                            req->env);
+                            req->read.env);
         sqlite_query_text(query,
                           " AND EXISTS (SELECT 1 FROM run_tag t WHERE t.env = r.env"
                           " AND t.id = r.id AND t.tag = ?)",
                           name);
     } else {
-        sqlite_query_number(query, leads[LEAD_TAG].from, req->env);
+        sqlite_query_number(query, leads[LEAD_TAG].from, req->read.env);
         sqlite_query_text(query, " AND d.tag = ?", name);
     }
 }

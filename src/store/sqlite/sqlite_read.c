@@ -19,21 +19,12 @@
 
 static const uint64_t read_limit_ns = UINT64_C(2000000000);
 
-enum read_kind { READ_LOAD, READ_PIECE, READ_LIST, READ_COUNT, READ_WALK, READ_SCAN };
-
 struct read {
     struct work work;
     struct sqlite_readers *readers;
     struct sqlite_reader *reader;
-    enum read_kind kind;
-    union {
-        struct store_load *load;
-        struct store_piece *piece;
-        struct store_list *list;
-        struct store_count *count;
-        struct store_walk *walk;
-        struct store_scan *scan;
-    } req;
+    struct store_read *req;
+    enum store_status status;
     struct read_waiter waiter;
 };
 
@@ -70,36 +61,35 @@ static struct document read_document(sqlite3_stmt *stmt, enum document_kind kind
     };
 }
 
-static void find_run_work(struct sqlite_db *db, struct store_load *req)
+static enum store_status find_run_work(struct sqlite_db *db, struct store_load *req)
 {
     struct slice id = bytes_slice(req->name);
-    req->status = req->env ? load_run_work(db, req->env, id, STORE_PACKETS, &req->run)
-                           : STORE_MISSING;
-    for (size_t i = 0; i < req->other_count && req->status == STORE_MISSING; i++) {
-        req->env = req->others[i];
-        req->status = load_run_work(db, req->env, id, STORE_PACKETS, &req->run);
+    uint32_t *env = &req->read.env;
+    enum store_status status =
+        *env ? load_run_work(db, *env, id, STORE_PACKETS, &req->run) : STORE_MISSING;
+    for (size_t i = 0; i < req->other_count && status == STORE_MISSING; i++) {
+        *env = req->others[i];
+        status = load_run_work(db, *env, id, STORE_PACKETS, &req->run);
     }
+    return status;
 }
 
-static void load_work(struct sqlite_db *db, struct store_load *req)
+static enum store_status load_work(struct sqlite_db *db, struct store_read *read)
 {
-    if (!req->is_document) {
-        find_run_work(db, req);
-        return;
-    }
+    struct store_load *req = container_of(read, struct store_load, read);
+    if (!req->is_document)
+        return find_run_work(db, req);
     sqlite3_stmt *stmt = sqlite_db_stmt(db, SQL_LOAD_DOCUMENT);
-    if (!stmt) {
-        req->status = sqlite_status(sqlite3_extended_errcode(db->handle));
-        return;
-    }
+    if (!stmt)
+        return sqlite_status(sqlite3_extended_errcode(db->handle));
     sqlite3_bind_int(stmt, 1, (int)req->kind);
-    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite3_bind_int64(stmt, 2, read->env);
     sqlite_bind_text(stmt, 3, bytes_slice(req->name));
     int code = sqlite3_step(stmt);
     if (code == SQLITE_ROW)
         req->document = read_document(stmt, req->kind);
     sqlite3_reset(stmt);
-    req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+    return code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
 }
 
 static sqlite3_stmt *bind_piece(struct sqlite_db *db, const struct store_piece *req)
@@ -109,7 +99,7 @@ static sqlite3_stmt *bind_piece(struct sqlite_db *db, const struct store_piece *
     if (!stmt)
         return NULL;
     sqlite3_bind_int(stmt, 1, (int)req->kind);
-    sqlite3_bind_int64(stmt, 2, req->env);
+    sqlite3_bind_int64(stmt, 2, req->read.env);
     sqlite_bind_text(stmt, 3, bytes_slice(req->name));
     sqlite3_bind_int64(stmt, 4, req->last ? -limit : (int64_t)req->offset + 1);
     sqlite3_bind_int64(stmt, 5, limit);
@@ -117,34 +107,25 @@ static sqlite3_stmt *bind_piece(struct sqlite_db *db, const struct store_piece *
     return stmt;
 }
 
-static void piece_work(struct sqlite_db *db, struct store_piece *req)
+static enum store_status piece_work(struct sqlite_db *db, struct store_read *read)
 {
+    struct store_piece *req = container_of(read, struct store_piece, read);
     sqlite3_stmt *stmt = bind_piece(db, req);
-    if (!stmt) {
-        req->status = sqlite_status(sqlite3_extended_errcode(db->handle));
-        return;
-    }
+    if (!stmt)
+        return sqlite_status(sqlite3_extended_errcode(db->handle));
     int code = sqlite3_step(stmt);
-    req->status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
+    enum store_status status = code == SQLITE_DONE ? STORE_MISSING : sqlite_status(code);
     if (code == SQLITE_ROW) {
         uint64_t seq = (uint64_t)sqlite3_column_int64(stmt, 0);
         if (req->seq && req->seq != seq)
-            req->status = STORE_LOST;
+            status = STORE_LOST;
         else
             req->piece = sqlite_column_copy(stmt, 2);
         req->seq = seq;
         req->total = (size_t)sqlite3_column_int64(stmt, 1);
     }
     sqlite3_reset(stmt);
-}
-
-static void drop_runs(struct run **runs, size_t *count)
-{
-    for (size_t i = 0; i < *count; i++)
-        run_finish(&(*runs)[i]);
-    free(*runs);
-    *runs = NULL;
-    *count = 0;
+    return status;
 }
 
 static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
@@ -158,61 +139,61 @@ static uint64_t read_seq(struct sqlite_db *db, uint32_t env)
     return seq;
 }
 
-static void list_work(struct sqlite_db *db, struct store_list *req)
+static enum store_status list_work(struct sqlite_db *db, struct store_read *read)
 {
+    struct store_list *req = container_of(read, struct store_list, read);
     struct sqlite_ids ids = { 0 };
     size_t bytes = 0;
     req->count = 0;
-    req->runs = NULL;
-    req->seq = read_seq(db, req->env);
-    req->status = sqlite_find_listed(db, req, &ids);
+    req->seq = read_seq(db, read->env);
+    enum store_status status = sqlite_find_listed(db, req, &ids);
     req->runs = mem_new_array(struct run, ids.count);
-    for (size_t i = 0; i < ids.count && !req->status; i++) {
+    for (size_t i = 0; i < ids.count && !status; i++) {
         struct run *run = &req->runs[req->count];
         if (req->byte_limit && bytes > req->byte_limit) {
             req->more = true;
             break;
         }
-        req->status = load_run_work(db, req->env, slice_of(ids.ids[i]), req->parts, run);
-        req->count += req->status == STORE_OK;
-        bytes += req->status == STORE_OK ? run_packet_bytes(run) : 0;
+        status = load_run_work(db, read->env, slice_of(ids.ids[i]), req->parts, run);
+        req->count += status == STORE_OK;
+        bytes += status == STORE_OK ? run_packet_bytes(run) : 0;
     }
     sqlite_ids_finish(&ids);
-    if (req->status)
-        drop_runs(&req->runs, &req->count);
+    return status;
 }
 
-static void count_work(struct sqlite_db *db, struct store_count *req)
+static enum store_status count_work(struct sqlite_db *db, struct store_read *read)
 {
+    struct store_count *req = container_of(read, struct store_count, read);
     memset(req->counts, 0, sizeof(req->counts));
-    req->seq = read_seq(db, req->env);
-    req->status = sqlite_find_counts(db, req);
+    req->seq = read_seq(db, read->env);
+    return sqlite_find_counts(db, req);
 }
 
-static void walk_work(struct sqlite_db *db, struct store_walk *req)
+static enum store_status walk_work(struct sqlite_db *db, struct store_read *read)
 {
+    struct store_walk *req = container_of(read, struct store_walk, read);
     struct sqlite_ids ids = { 0 };
     size_t bytes = 0;
     req->count = 0;
-    req->seq = read_seq(db, req->env);
-    req->status = sqlite_find_walked(db, req, &ids);
+    req->seq = read_seq(db, read->env);
+    enum store_status status = sqlite_find_walked(db, req, &ids);
     size_t limit = ids.count < req->limit ? ids.count : req->limit;
     req->runs = mem_new_array(struct run, limit);
-    while (req->count < limit && !req->status) {
+    while (req->count < limit && !status) {
         if (req->byte_limit && bytes > req->byte_limit)
             break;
         struct run *run = &req->runs[req->count];
         struct slice id = slice_of(ids.ids[req->count]);
-        req->status = load_run_work(db, req->env, id, STORE_PACKETS, run);
-        if (req->status)
+        status = load_run_work(db, read->env, id, STORE_PACKETS, run);
+        if (status)
             break;
         bytes += run_packet_bytes(run);
         req->count++;
     }
     req->more = req->count < ids.count;
     sqlite_ids_finish(&ids);
-    if (req->status)
-        drop_runs(&req->runs, &req->count);
+    return status;
 }
 
 /* Above every name: the highest character there is. */
@@ -220,7 +201,7 @@ static void walk_work(struct sqlite_db *db, struct store_walk *req)
 
 static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *req)
 {
-    bool every = req->env == ENV_EVERY;
+    bool every = req->read.env == ENV_EVERY;
     enum sqlite_statement which = every ? SQL_SCAN : SQL_SCAN_ENV;
     if (req->limit)
         which = req->downwards ? SQL_SCAN_DOWN : SQL_SCAN_UP;
@@ -229,7 +210,7 @@ static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *re
         return NULL;
     sqlite3_bind_int(stmt, 1, (int)req->kind);
     if (!every)
-        sqlite3_bind_int64(stmt, 2, req->env);
+        sqlite3_bind_int64(stmt, 2, req->read.env);
     if (req->limit) {
         const char *from = req->downwards && !req->from[0] ? HIGHEST : req->from;
         sqlite3_bind_text(stmt, 3, from, -1, SQLITE_STATIC);
@@ -243,8 +224,9 @@ static bool scan_is_full(const struct store_scan *req, size_t bytes)
            (req->count == req->limit || (req->byte_limit && bytes > req->byte_limit));
 }
 
-static void scan_work(struct sqlite_db *db, struct store_scan *req)
+static enum store_status scan_work(struct sqlite_db *db, struct store_read *read)
 {
+    struct store_scan *req = container_of(read, struct store_scan, read);
     size_t capacity = 0, bytes = 0;
     int code = SQLITE_ROW;
     req->documents = NULL;
@@ -267,56 +249,27 @@ static void scan_work(struct sqlite_db *db, struct store_scan *req)
         bytes += document->body ? document->body->len : 0;
     }
     sqlite3_reset(stmt);
-    req->status = sqlite_status(code);
-    if (req->status == STORE_OK)
-        return;
-    for (size_t i = 0; i < req->count; i++)
-        document_finish(&req->documents[i]);
-    free(req->documents);
-    req->documents = NULL;
-    req->count = 0;
-}
-
-/* Whether a read ends in time: a page does, what a start reads when it is through. */
-static bool is_bounded(const struct read *read)
-{
-    if (read->kind == READ_WALK)
-        return !read->req.walk->takes_its_time;
-    return read->kind != READ_SCAN || read->req.scan->limit;
+    return sqlite_status(code);
 }
 
 static void read_work(struct work *work)
 {
+    static enum store_status (*const works[])(struct sqlite_db *, struct store_read *) = {
+        [READ_LOAD] = load_work,   [READ_PIECE] = piece_work, [READ_LIST] = list_work,
+        [READ_COUNT] = count_work, [READ_WALK] = walk_work,   [READ_SCAN] = scan_work,
+    };
     struct read *read = container_of(work, struct read, work);
     struct sqlite_db *db = &read->reader->db;
-    db->deadline_ns = is_bounded(read) ? uv_hrtime() + read_limit_ns : 0;
+    db->deadline_ns = read->waiter.bounded ? uv_hrtime() + read_limit_ns : 0;
     sqlite_db_run(db, SQL_BEGIN_READ); /* one state of the database for the whole read */
-    switch (read->kind) {
-    case READ_LOAD: load_work(db, read->req.load); break;
-    case READ_PIECE: piece_work(db, read->req.piece); break;
-    case READ_LIST: list_work(db, read->req.list); break;
-    case READ_COUNT: count_work(db, read->req.count); break;
-    case READ_WALK: walk_work(db, read->req.walk); break;
-    case READ_SCAN: scan_work(db, read->req.scan); break;
-    }
+    read->status = works[read->req->kind](db, read->req);
+    if (read->status)
+        store_read_finish(read->req);
     db->deadline_ns = 0;
     sqlite_db_run(db, SQL_ROLLBACK);
 }
 
 /* ---- loop thread ---- */
-
-static void answer(const struct read *read)
-{
-    metric_add(M_STORE_READS, 1);
-    switch (read->kind) {
-    case READ_LOAD: read->req.load->done(read->req.load, read->req.load->status); break;
-    case READ_PIECE: read->req.piece->done(read->req.piece, read->req.piece->status); break;
-    case READ_LIST: read->req.list->done(read->req.list, read->req.list->status); break;
-    case READ_COUNT: read->req.count->done(read->req.count, read->req.count->status); break;
-    case READ_WALK: read->req.walk->done(read->req.walk, read->req.walk->status); break;
-    case READ_SCAN: read->req.scan->done(read->req.scan, read->req.scan->status); break;
-    }
-}
 
 static void maybe_stopped(struct sqlite_readers *readers)
 {
@@ -327,12 +280,6 @@ static void maybe_stopped(struct sqlite_readers *readers)
 }
 
 static void after_read(struct work *work);
-
-/* All connections but one may be searching; an only one may, too. */
-static bool slow_may(const struct sqlite_readers *readers)
-{
-    return readers->slow + 1 < readers->count || (!readers->slow && readers->count == 1);
-}
 
 static void start(struct sqlite_readers *readers, struct read *read)
 {
@@ -347,7 +294,8 @@ static void start_waiting(struct sqlite_readers *readers)
 {
     struct read_waiter *next;
     while (!list_empty(&readers->idle) &&
-           (next = read_line_take(&readers->waiting, slow_may(readers))))
+           (next = read_line_take(&readers->waiting,
+                                  read_line_slow_may(readers->slow, readers->count))))
         start(readers, container_of(next, struct read, waiter));
 }
 
@@ -358,72 +306,23 @@ static void after_read(struct work *work)
     readers->slow -= read->waiter.slow;
     list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
     start_waiting(readers);
-    answer(read);
+    metric_add(M_STORE_READS, 1);
+    read->req->done(read->req, read->status);
     free(read);
     readers->begun--;
     maybe_stopped(readers);
 }
 
-static uint64_t owner_of(const struct sqlite_readers *readers, uint32_t env)
-{
-    const struct store *store = readers->store;
-    return store->share_of ? store->share_of(store->stored_owner, env) : env;
-}
-
-static void sqlite_read_begin(struct sqlite_readers *readers, uint32_t env,
-                              struct read read)
+void sqlite_readers_begin(struct sqlite_readers *readers, struct store_read *req)
 {
     assert(!readers->stopped_fn);
-    struct read *own = mem_new(struct read);
-    *own = read;
-    own->readers = readers;
-    own->waiter.owner = owner_of(readers, env);
-    own->waiter.env = env;
-    list_init(&own->waiter.link);
+    struct read *read = mem_new(struct read);
+    read->readers = readers;
+    read->req = req;
+    read_waiter_init(&read->waiter, readers->store, req);
     readers->begun++;
-    read_line_add(&readers->waiting, &own->waiter);
+    read_line_add(&readers->waiting, &read->waiter);
     start_waiting(readers);
-}
-
-void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req)
-{
-    sqlite_read_begin(readers, req->env,
-                      (struct read){ .kind = READ_LOAD, .req.load = req });
-}
-
-void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req)
-{
-    sqlite_read_begin(readers, req->env,
-                      (struct read){ .kind = READ_PIECE, .req.piece = req });
-}
-
-void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req)
-{
-    sqlite_read_begin(readers, req->env,
-                      (struct read){ .kind = READ_LIST,
-                                     .req.list = req,
-                                     .waiter.slow = !read_line_is_narrow(&req->filter) });
-}
-
-/* A count looks at every run that it counts. */
-void sqlite_readers_count(struct sqlite_readers *readers, struct store_count *req)
-{
-    sqlite_read_begin(
-        readers, req->env,
-        (struct read){ .kind = READ_COUNT, .req.count = req, .waiter.slow = true });
-}
-
-void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req)
-{
-    sqlite_read_begin(
-        readers, req->env,
-        (struct read){ .kind = READ_WALK, .req.walk = req, .waiter.slow = true });
-}
-
-void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req)
-{
-    sqlite_read_begin(readers, req->env,
-                      (struct read){ .kind = READ_SCAN, .req.scan = req });
 }
 
 enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store *store,

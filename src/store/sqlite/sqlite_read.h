@@ -30,12 +30,7 @@ enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store 
                              uv_loop_t *loop, const struct sqlite_options *options,
                              struct failure *why);
 
-void sqlite_readers_load(struct sqlite_readers *readers, struct store_load *req);
-void sqlite_readers_piece(struct sqlite_readers *readers, struct store_piece *req);
-void sqlite_readers_list(struct sqlite_readers *readers, struct store_list *req);
-void sqlite_readers_count(struct sqlite_readers *readers, struct store_count *req);
-void sqlite_readers_walk(struct sqlite_readers *readers, struct store_walk *req);
-void sqlite_readers_scan(struct sqlite_readers *readers, struct store_scan *req);
+void sqlite_readers_begin(struct sqlite_readers *readers, struct store_read *req);
 
 /* When no read is left the connections are closed and stopped is called; that may be at
  * once. */

@@ -1,7 +1,7 @@
 /* sqlite_store.c - the embedded driver: one file, one process.
  *
  *   commit, purge ──► sqlite_writer   one thread, one connection, one fsync per group
- *   load, list … ──► sqlite_read     worker threads, a few connections
+ *   read          ──► sqlite_read     worker threads, a few connections
  *   position      ──► positions
  *
  * A lock file next to the database keeps a second process out. */
@@ -42,34 +42,9 @@ static void purge(struct store *store, struct store_purge *req)
     sqlite_writer_purge(&sqlite_of(store)->writer, req);
 }
 
-static void load(struct store *store, struct store_load *req)
+static void begin_read(struct store *store, struct store_read *req)
 {
-    sqlite_readers_load(&sqlite_of(store)->readers, req);
-}
-
-static void piece(struct store *store, struct store_piece *req)
-{
-    sqlite_readers_piece(&sqlite_of(store)->readers, req);
-}
-
-static void list(struct store *store, struct store_list *req)
-{
-    sqlite_readers_list(&sqlite_of(store)->readers, req);
-}
-
-static void count(struct store *store, struct store_count *req)
-{
-    sqlite_readers_count(&sqlite_of(store)->readers, req);
-}
-
-static void walk(struct store *store, struct store_walk *req)
-{
-    sqlite_readers_walk(&sqlite_of(store)->readers, req);
-}
-
-static void scan(struct store *store, struct store_scan *req)
-{
-    sqlite_readers_scan(&sqlite_of(store)->readers, req);
+    sqlite_readers_begin(&sqlite_of(store)->readers, req);
 }
 
 static struct store_position position(struct store *store, uint32_t env)
@@ -114,12 +89,7 @@ static void close_store(struct store *store, void (*closed)(struct store *store)
 static const struct store_ops sqlite_ops = {
     .name = "sqlite",
     .commit = commit,
-    .load = load,
-    .piece = piece,
-    .list = list,
-    .count = count,
-    .walk = walk,
-    .scan = scan,
+    .read = begin_read,
     .purge = purge,
     .position = position,
     .close = close_store,

@@ -107,17 +107,16 @@ struct waiting_load {
     enum store_status status;
 };
 
-static void on_loaded(struct store_load *req, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    struct waiting_load *waiting = container_of(req, struct waiting_load, req);
+    struct waiting_load *waiting = container_of(read, struct waiting_load, req.read);
     waiting->answered = true;
     waiting->status = status;
 }
 
 static enum store_status load(struct store_world *world, struct waiting_load *waiting)
 {
-    waiting->req.done = on_loaded;
-    world->store->ops->load(world->store, &waiting->req);
+    world->store->ops->read(world->store, &waiting->req.read);
     wait_for(world, &waiting->answered);
     bytes_unref(waiting->req.name);
     return waiting->status;
@@ -126,7 +125,8 @@ static enum store_status load(struct store_world *world, struct waiting_load *wa
 enum store_status load_run(struct store_world *world, uint32_t env, const char *id,
                            struct run *run)
 {
-    struct waiting_load waiting = { .req = { .env = env, .name = text_bytes(id) } };
+    struct waiting_load waiting = { .req = { .read = { READ_LOAD, env, on_loaded },
+                                             .name = text_bytes(id) } };
     enum store_status status = load(world, &waiting);
     if (!status)
         *run = waiting.req.run;
@@ -137,9 +137,10 @@ static enum store_status load_document(struct store_world *world, uint32_t env,
                                        enum document_kind kind, const char *name,
                                        struct document *document)
 {
-    struct waiting_load waiting = {
-        .req = { .env = env, .is_document = true, .kind = kind, .name = text_bytes(name) }
-    };
+    struct waiting_load waiting = { .req = { .read = { READ_LOAD, env, on_loaded },
+                                             .is_document = true,
+                                             .kind = kind,
+                                             .name = text_bytes(name) } };
     enum store_status status = load(world, &waiting);
     if (!status)
         *document = waiting.req.document;
@@ -198,14 +199,14 @@ static void a_run_is_looked_for_in_several_environments(void **state)
     struct change change = new_run(ENV_B, 1, "hello");
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
     for (size_t count = 0; count <= 3; count++) {
-        struct waiting_load waiting = { .req = { .env = ENV_A,
+        struct waiting_load waiting = { .req = { .read = { READ_LOAD, ENV_A, on_loaded },
                                                  .others = others,
                                                  .other_count = count,
                                                  .name = text_bytes(change.run.id) } };
         assert_int_equal(load(world, &waiting), count < 2 ? STORE_MISSING : STORE_OK);
         if (count < 2)
             continue;
-        assert_int_equal(waiting.req.env, ENV_B);
+        assert_int_equal(waiting.req.read.env, ENV_B);
         assert_string_equal(waiting.req.run.id, change.run.id);
         run_finish(&waiting.req.run);
     }

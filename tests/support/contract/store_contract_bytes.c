@@ -174,9 +174,9 @@ static struct change document_of(struct slice name, struct slice body)
 
 static bool was_loaded;
 
-static void on_loaded(struct store_load *req, enum store_status status)
+static void on_loaded(struct store_read *read, enum store_status status)
 {
-    (void)req;
+    (void)read;
     assert_int_equal(status, STORE_OK);
     was_loaded = true;
 }
@@ -188,13 +188,12 @@ static void names_and_bodies_of_documents_take_any_bytes(void **state)
     assert_int_equal(commit_one(world, document_of(other, one)), STORE_OK);
     assert_int_equal(commit_one(world, document_of(one, one)), STORE_LOST);
     for (int i = 0; i < 2; i++) {
-        struct store_load req = { .env = ENV_A,
+        struct store_load req = { .read = { READ_LOAD, ENV_A, on_loaded },
                                   .is_document = true,
                                   .kind = DOC_QUEUE,
-                                  .name = copy(i ? other : one),
-                                  .done = on_loaded };
+                                  .name = copy(i ? other : one) };
         was_loaded = false;
-        world->store->ops->load(world->store, &req);
+        world->store->ops->read(world->store, &req.read);
         while (!was_loaded)
             world->turn(world);
         assert_bytes(req.document.name, i ? other : one);

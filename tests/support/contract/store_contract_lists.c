@@ -6,17 +6,17 @@
 
 /* ---- verbs ---- */
 
-static void on_listed(struct store_list *req, enum store_status status)
+static void on_listed(struct store_read *read, enum store_status status)
 {
     assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_list, req)->answered = true;
+    container_of(read, struct waiting_list, req.read)->answered = true;
 }
 
 struct waiting_list list_of(uint32_t env)
 {
-    return (struct waiting_list){
-        .req = { .env = env, .filter = { .is_test = -1 }, .limit = 100, .done = on_listed }
-    };
+    return (struct waiting_list){ .req = { .read = { READ_LIST, env, on_listed },
+                                           .filter = { .is_test = -1 },
+                                           .limit = 100 } };
 }
 
 void drop_runs(struct run *runs, size_t count)
@@ -29,7 +29,9 @@ void drop_runs(struct run *runs, size_t count)
 static void ask_list(struct store_world *world, struct waiting_list *waiting)
 {
     waiting->answered = false;
-    world->store->ops->list(world->store, &waiting->req);
+    waiting->req.runs = NULL;
+    waiting->req.count = 0;
+    world->store->ops->read(world->store, &waiting->req.read);
     assert_false(waiting->answered);
     while (!waiting->answered)
         world->turn(world);
@@ -294,10 +296,10 @@ struct waiting_count {
     bool answered;
 };
 
-static void on_counted(struct store_count *req, enum store_status status)
+static void on_counted(struct store_read *read, enum store_status status)
 {
     assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_count, req)->answered = true;
+    container_of(read, struct waiting_count, req.read)->answered = true;
 }
 
 /* A count is that of a list without pages, for each filter that a list has. */
@@ -328,10 +330,9 @@ static void a_filter_is_counted_by_status(void **state)
     };
     fill_runs(world);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct waiting_count waiting = {
-            .req = { .env = ENV_A, .filter = cases[i].filter, .done = on_counted }
-        };
-        world->store->ops->count(world->store, &waiting.req);
+        struct waiting_count waiting = { .req = { .read = { READ_COUNT, ENV_A, on_counted },
+                                                  .filter = cases[i].filter } };
+        world->store->ops->read(world->store, &waiting.req.read);
         assert_false(waiting.answered);
         while (!waiting.answered)
             world->turn(world);

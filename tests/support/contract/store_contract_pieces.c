@@ -5,29 +5,31 @@
 struct waiting_piece {
     struct store_piece req;
     bool answered;
+    enum store_status status;
 };
 
-static void on_piece(struct store_piece *req, enum store_status status)
+static void on_piece(struct store_read *read, enum store_status status)
 {
-    struct waiting_piece *waiting = container_of(req, struct waiting_piece, req);
-    assert_int_equal(status, req->status);
+    struct waiting_piece *waiting = container_of(read, struct waiting_piece, req.read);
+    waiting->status = status;
     waiting->answered = true;
 }
 
-/* Of the packet "p" in the first environment; the result. */
-static struct store_piece read_piece(struct store_world *world, struct store_piece req)
+/* Reads from the packet "p" in the first environment; returns the request with its results. */
+static struct store_piece read_piece(struct store_world *world, struct store_piece req,
+                                     enum store_status expected)
 {
     struct waiting_piece waiting = { .req = req };
     struct bytes *name = text_bytes("p");
-    waiting.req.env = ENV_A;
+    waiting.req.read = (struct store_read){ READ_PIECE, ENV_A, on_piece };
     waiting.req.kind = DOC_PACKET;
     waiting.req.name = name;
-    waiting.req.done = on_piece;
-    world->store->ops->piece(world->store, &waiting.req);
+    world->store->ops->read(world->store, &waiting.req.read);
     assert_false(waiting.answered);
     while (!waiting.answered)
         world->turn(world);
     bytes_unref(name);
+    assert_int_equal(waiting.status, expected);
     return waiting.req;
 }
 
@@ -39,8 +41,7 @@ static char letter(size_t at)
 static void assert_piece(struct store_world *world, struct store_piece req, size_t start,
                          size_t len)
 {
-    struct store_piece got = read_piece(world, req);
-    assert_int_equal(got.status, STORE_OK);
+    struct store_piece got = read_piece(world, req, STORE_OK);
     assert_non_null(got.piece);
     assert_int_equal(got.piece->len, len);
     for (size_t i = 0; i < len; i++)
@@ -63,7 +64,8 @@ static void a_body_comes_in_the_pieces_that_are_asked_for(void **state)
     struct store_world *world = *state;
     const size_t len = 300000;
     assert_int_equal(commit_one(world, letters(len)), STORE_OK);
-    struct store_piece first = read_piece(world, (struct store_piece){ .limit = 10 });
+    struct store_piece first =
+        read_piece(world, (struct store_piece){ .limit = 10 }, STORE_OK);
     assert_int_equal(first.total, len);
     assert_true(first.seq > 0);
     bytes_unref(first.piece);
@@ -92,8 +94,7 @@ static void an_empty_body_has_an_empty_piece(void **state)
 static void expect_lost(struct store_world *world, uint64_t seq, enum store_status status)
 {
     struct store_piece got =
-        read_piece(world, (struct store_piece){ .limit = 10, .seq = seq });
-    assert_int_equal(got.status, status);
+        read_piece(world, (struct store_piece){ .limit = 10, .seq = seq }, status);
     assert_null(got.piece);
 }
 
@@ -104,13 +105,15 @@ static void a_piece_is_of_the_body_that_was_meant(void **state)
     struct change change = letters(100);
     expect_lost(world, 0, STORE_MISSING);
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
-    struct store_piece first = read_piece(world, (struct store_piece){ .limit = 10 });
+    struct store_piece first =
+        read_piece(world, (struct store_piece){ .limit = 10 }, STORE_OK);
     bytes_unref(first.piece);
 
     change.expected = 1;
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
     expect_lost(world, first.seq, STORE_LOST);
-    struct store_piece second = read_piece(world, (struct store_piece){ .limit = 10 });
+    struct store_piece second =
+        read_piece(world, (struct store_piece){ .limit = 10 }, STORE_OK);
     assert_true(second.seq > first.seq);
     bytes_unref(second.piece);
 

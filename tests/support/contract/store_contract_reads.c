@@ -179,20 +179,20 @@ struct waiting_scan {
     bool answered;
 };
 
-static void on_scanned(struct store_scan *req, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
     assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_scan, req)->answered = true;
+    container_of(read, struct waiting_scan, req.read)->answered = true;
 }
 
-static void assert_scanned(struct store_world *world, struct store_scan scan,
+static void assert_scanned(struct store_world *world, uint32_t env, struct store_scan scan,
                            const char *expected, bool more)
 {
     struct waiting_scan waiting = { .req = scan };
     char names[256] = "";
     size_t len = 0;
-    waiting.req.done = on_scanned;
-    world->store->ops->scan(world->store, &waiting.req);
+    waiting.req.read = (struct store_read){ READ_SCAN, env, on_scanned };
+    world->store->ops->read(world->store, &waiting.req.read);
     while (!waiting.answered)
         world->turn(world);
     for (size_t i = 0; i < waiting.req.count; i++) {
@@ -211,7 +211,7 @@ static void assert_scanned(struct store_world *world, struct store_scan scan,
 static void assert_scan(struct store_world *world, enum document_kind kind, uint32_t env,
                         const char *expected)
 {
-    assert_scanned(world, (struct store_scan){ .kind = kind, .env = env }, expected, false);
+    assert_scanned(world, env, (struct store_scan){ .kind = kind }, expected, false);
 }
 
 static void a_scan_brings_the_documents_of_a_kind_by_name(void **state)
@@ -268,8 +268,7 @@ static void a_scan_goes_page_by_page_in_both_directions(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct store_scan scan = cases[i].scan;
         scan.kind = DOC_WAITPOINT;
-        scan.env = ENV_A;
-        assert_scanned(world, scan, cases[i].expected, cases[i].more);
+        assert_scanned(world, ENV_A, scan, cases[i].expected, cases[i].more);
     }
 }
 

@@ -5,22 +5,23 @@
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 
-static void on_walked(struct store_walk *req, enum store_status status)
+static void on_walked(struct store_read *read, enum store_status status)
 {
     assert_int_equal(status, STORE_OK);
-    container_of(req, struct waiting_walk, req)->answered = true;
+    container_of(read, struct waiting_walk, req.read)->answered = true;
 }
 
 void walk_unfinished(struct store_world *world, struct waiting_walk *waiting)
 {
     struct store_walk *req = &waiting->req;
-    req->env = ENV_A;
+    req->read = (struct store_read){ READ_WALK, ENV_A, on_walked };
     req->kind = WALK_UNFINISHED;
     req->up_to = UINT64_MAX;
     req->limit = req->limit ? req->limit : 100;
-    req->done = on_walked;
+    req->runs = NULL;
+    req->count = 0;
     waiting->answered = false;
-    world->store->ops->walk(world->store, req);
+    world->store->ops->read(world->store, &req->read);
     while (!waiting->answered)
         world->turn(world);
 }
@@ -30,11 +31,10 @@ static void assert_walk(struct store_world *world, struct store_walk walk,
 {
     struct waiting_walk waiting = { .req = walk };
     char names[256];
-    waiting.req.env = ENV_A;
-    waiting.req.done = on_walked;
+    waiting.req.read = (struct store_read){ READ_WALK, ENV_A, on_walked };
     waiting.req.up_to = walk.up_to ? walk.up_to : UINT64_MAX;
     waiting.req.limit = walk.limit ? walk.limit : 100;
-    world->store->ops->walk(world->store, &waiting.req);
+    world->store->ops->read(world->store, &waiting.req.read);
     while (!waiting.answered)
         world->turn(world);
     name_runs(waiting.req.runs, waiting.req.count, names);

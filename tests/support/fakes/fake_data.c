@@ -373,48 +373,48 @@ void fake_data_tell_stored(struct fake_data *data, const struct store *store)
 
 /* ---- reads ---- */
 
-void fake_data_load(struct fake_data *data, struct store_load *req)
+static enum store_status read_load(struct fake_data *data, struct store_read *read)
 {
+    struct store_load *req = container_of(read, struct store_load, read);
     struct slice name = bytes_slice(req->name);
-    req->status = STORE_MISSING;
     if (req->is_document) {
-        struct stored_document *stored = find_document(data, req->env, req->kind, name);
+        struct stored_document *stored = find_document(data, read->env, req->kind, name);
         if (!stored)
-            return;
+            return STORE_MISSING;
         req->document = stored->document;
         bytes_ref(req->document.name);
         bytes_ref(req->document.body);
     } else {
-        struct stored_run *stored = find_run(data, req->env, name);
+        struct stored_run *stored = find_run(data, read->env, name);
         for (size_t i = 0; i < req->other_count && !stored; i++)
-            stored = find_run(data, req->env = req->others[i], name);
+            stored = find_run(data, read->env = req->others[i], name);
         if (!stored)
-            return;
+            return STORE_MISSING;
         run_copy(&req->run, &stored->run);
     }
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void fake_data_piece(struct fake_data *data, struct store_piece *req)
+static enum store_status read_piece(struct fake_data *data, struct store_read *read)
 {
+    struct store_piece *req = container_of(read, struct store_piece, read);
     struct stored_document *stored =
-        find_document(data, req->env, req->kind, bytes_slice(req->name));
-    req->status = STORE_MISSING;
+        find_document(data, read->env, req->kind, bytes_slice(req->name));
     if (!stored)
-        return;
+        return STORE_MISSING;
     bool is_other = req->seq && req->seq != stored->seq;
     struct slice body = bytes_slice(stored->document.body);
     req->seq = stored->seq;
     req->total = body.len;
-    req->status = is_other ? STORE_LOST : STORE_OK;
     if (is_other)
-        return;
+        return STORE_LOST;
     size_t start = req->last ? body.len - (req->limit < body.len ? req->limit : body.len)
                              : (req->offset < body.len ? req->offset : body.len);
     body = slice_from(body, start);
     if (body.len > req->limit)
         body.len = req->limit;
     req->piece = bytes_create(body);
+    return STORE_OK;
 }
 
 static bool has_tag(const struct run *run, struct slice tag)
@@ -461,9 +461,10 @@ static void drop_parts(struct run *run, enum store_parts parts)
     bytes_clear(&run_rare_edit(run)->output_type);
 }
 
-void fake_data_list(struct fake_data *data, struct store_list *req)
+static enum store_status read_list(struct fake_data *data, struct store_read *read)
 {
-    struct env *env = fake_data_env(data, req->env);
+    struct store_list *req = container_of(read, struct store_list, read);
+    struct env *env = fake_data_env(data, read->env);
     const struct run **found = mem_new_array(const struct run *, env->count);
     struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
     size_t count = 0;
@@ -491,12 +492,13 @@ void fake_data_list(struct fake_data *data, struct store_list *req)
     }
     watch_filter_unref(filter);
     free(found);
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void fake_data_tally(struct fake_data *data, struct store_count *req)
+static enum store_status read_count(struct fake_data *data, struct store_read *read)
 {
-    struct env *env = fake_data_env(data, req->env);
+    struct store_count *req = container_of(read, struct store_count, read);
+    struct env *env = fake_data_env(data, read->env);
     memset(req->counts, 0, sizeof(req->counts));
     req->seq = env->position.seq;
     struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
@@ -505,7 +507,7 @@ void fake_data_tally(struct fake_data *data, struct store_count *req)
         req->counts[run->status] += run_matches(run, &filter->run);
     }
     watch_filter_unref(filter);
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
 static bool walks_past(const struct run *run, const struct store_walk *req)
@@ -519,9 +521,10 @@ static bool walks_past(const struct run *run, const struct store_walk *req)
            (!req->created_from || run->created_at >= req->created_from);
 }
 
-void fake_data_walk(struct fake_data *data, struct store_walk *req)
+static enum store_status read_walk(struct fake_data *data, struct store_read *read)
 {
-    struct env *env = fake_data_env(data, req->env);
+    struct store_walk *req = container_of(read, struct store_walk, read);
+    struct env *env = fake_data_env(data, read->env);
     size_t bytes = 0;
     req->count = 0;
     req->seq = env->position.seq;
@@ -539,24 +542,34 @@ void fake_data_walk(struct fake_data *data, struct store_walk *req)
         run_copy(&req->runs[req->count++], run);
         bytes += run_packet_bytes(run);
     }
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void fake_data_scan(struct fake_data *data, struct store_scan *req)
+static enum store_status read_scan(struct fake_data *data, struct store_read *read)
 {
+    struct store_scan *req = container_of(read, struct store_scan, read);
     size_t at = 0;
     req->count = 0;
     req->documents = mem_new_array(struct document, data->documents.count);
     for (struct stored_document *stored; (stored = table_next(&data->documents, &at));) {
         if (stored->document.kind != req->kind ||
-            (req->env != ENV_EVERY && stored->document.env != req->env))
+            (read->env != ENV_EVERY && stored->document.env != read->env))
             continue;
         bytes_ref(stored->document.name);
         bytes_ref(stored->document.body);
         req->documents[req->count++] = stored->document;
     }
     fake_page_cut(req);
-    req->status = STORE_OK;
+    return STORE_OK;
+}
+
+enum store_status fake_data_read(struct fake_data *data, struct store_read *read)
+{
+    static enum store_status (*const reads[])(struct fake_data *, struct store_read *) = {
+        [READ_LOAD] = read_load,   [READ_PIECE] = read_piece, [READ_LIST] = read_list,
+        [READ_COUNT] = read_count, [READ_WALK] = read_walk,   [READ_SCAN] = read_scan,
+    };
+    return reads[read->kind](data, read);
 }
 
 struct store_position fake_data_position(struct fake_data *data, uint32_t env)

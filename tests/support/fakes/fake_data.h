@@ -14,12 +14,8 @@ void fake_data_destroy(struct fake_data *data);
 void fake_data_commit(struct fake_data *data, struct store_commit *req);
 void fake_data_purge(struct fake_data *data, struct store_purge *req);
 
-void fake_data_load(struct fake_data *data, struct store_load *req);
-void fake_data_piece(struct fake_data *data, struct store_piece *req);
-void fake_data_list(struct fake_data *data, struct store_list *req);
-void fake_data_tally(struct fake_data *data, struct store_count *req);
-void fake_data_walk(struct fake_data *data, struct store_walk *req);
-void fake_data_scan(struct fake_data *data, struct store_scan *req);
+/* Returns the status of the read. */
+enum store_status fake_data_read(struct fake_data *data, struct store_read *read);
 
 /* Tells store->on_stored, if somebody listens, what was stored since the last time. */
 void fake_data_tell_stored(struct fake_data *data, const struct store *store);

@@ -12,20 +12,16 @@
 #include "base/mem.h"
 #include "tests/support/fakes/fake_data.h"
 
-enum pending_kind { COMMIT, PURGE, LOAD, PIECE, LIST, COUNT, WALK, SCAN };
+enum pending_kind { COMMIT, PURGE, READ };
 
 struct pending {
     enum pending_kind kind;
     union {
         struct store_commit *commit;
         struct store_purge *purge;
-        struct store_load *load;
-        struct store_piece *piece;
-        struct store_list *list;
-        struct store_count *count;
-        struct store_walk *walk;
-        struct store_scan *scan;
+        struct store_read *read;
     } req;
+    enum store_status status; /* of a read */
     int64_t act_at, answer_at;
     bool acted;
     struct list link; // fake_store::writes, reads or answering
@@ -63,12 +59,11 @@ static void act_commit(struct fake_store *fake, struct store_commit *req)
         fake->store.full = false;
 }
 
-static void act_load(struct fake_store *fake, struct store_load *req)
+static enum store_status act_read(struct fake_store *fake, struct store_read *req)
 {
-    if (fault_trips(&fake->load_fault))
-        req->status = STORE_FAILED;
-    else
-        fake_data_load(fake->data, req);
+    if (req->kind == READ_LOAD && fault_trips(&fake->load_fault))
+        return STORE_FAILED;
+    return fake_data_read(fake->data, req);
 }
 
 static void act(struct fake_store *fake, struct pending *pending)
@@ -77,12 +72,7 @@ static void act(struct fake_store *fake, struct pending *pending)
     switch (pending->kind) {
     case COMMIT: act_commit(fake, pending->req.commit); break;
     case PURGE: fake_data_purge(fake->data, pending->req.purge); break;
-    case LOAD: act_load(fake, pending->req.load); break;
-    case PIECE: fake_data_piece(fake->data, pending->req.piece); break;
-    case LIST: fake_data_list(fake->data, pending->req.list); break;
-    case COUNT: fake_data_tally(fake->data, pending->req.count); break;
-    case WALK: fake_data_walk(fake->data, pending->req.walk); break;
-    case SCAN: fake_data_scan(fake->data, pending->req.scan); break;
+    case READ: pending->status = act_read(fake, pending->req.read); break;
     }
 }
 
@@ -93,12 +83,7 @@ static void answer(struct pending *pending)
     switch (p.kind) {
     case COMMIT: p.req.commit->done(p.req.commit, p.req.commit->status); break;
     case PURGE: p.req.purge->done(p.req.purge, p.req.purge->status); break;
-    case LOAD: p.req.load->done(p.req.load, p.req.load->status); break;
-    case PIECE: p.req.piece->done(p.req.piece, p.req.piece->status); break;
-    case LIST: p.req.list->done(p.req.list, p.req.list->status); break;
-    case COUNT: p.req.count->done(p.req.count, p.req.count->status); break;
-    case WALK: p.req.walk->done(p.req.walk, p.req.walk->status); break;
-    case SCAN: p.req.scan->done(p.req.scan, p.req.scan->status); break;
+    case READ: p.req.read->done(p.req.read, p.status); break;
     }
 }
 
@@ -210,7 +195,7 @@ static void on_timer(struct timer *timer)
 static void begin(struct fake_store *fake, struct pending pending)
 {
     assert(!fake->closed);
-    bool is_write = pending.kind == COMMIT || pending.kind == PURGE;
+    bool is_write = pending.kind != READ;
     struct list *queue = is_write ? &fake->writes : &fake->reads;
     int64_t delay = is_write ? fake->commit_ms : fake->read_ms;
     int64_t now = loop_now_ms(fake->loop);
@@ -237,34 +222,9 @@ static void commit(struct store *store, struct store_commit *req)
     begin(fake_of(store), (struct pending){ .kind = COMMIT, .req.commit = req });
 }
 
-static void load(struct store *store, struct store_load *req)
+static void begin_read(struct store *store, struct store_read *req)
 {
-    begin(fake_of(store), (struct pending){ .kind = LOAD, .req.load = req });
-}
-
-static void piece(struct store *store, struct store_piece *req)
-{
-    begin(fake_of(store), (struct pending){ .kind = PIECE, .req.piece = req });
-}
-
-static void list(struct store *store, struct store_list *req)
-{
-    begin(fake_of(store), (struct pending){ .kind = LIST, .req.list = req });
-}
-
-static void count(struct store *store, struct store_count *req)
-{
-    begin(fake_of(store), (struct pending){ .kind = COUNT, .req.count = req });
-}
-
-static void walk(struct store *store, struct store_walk *req)
-{
-    begin(fake_of(store), (struct pending){ .kind = WALK, .req.walk = req });
-}
-
-static void scan(struct store *store, struct store_scan *req)
-{
-    begin(fake_of(store), (struct pending){ .kind = SCAN, .req.scan = req });
+    begin(fake_of(store), (struct pending){ .kind = READ, .req.read = req });
 }
 
 static void purge(struct store *store, struct store_purge *req)
@@ -289,12 +249,7 @@ static void close_store(struct store *store, void (*closed)(struct store *store)
 static const struct store_ops fake_ops = {
     .name = "fake",
     .commit = commit,
-    .load = load,
-    .piece = piece,
-    .list = list,
-    .count = count,
-    .walk = walk,
-    .scan = scan,
+    .read = begin_read,
     .purge = purge,
     .position = position,
     .close = close_store,
@@ -317,40 +272,13 @@ struct fake_store *fake_store_create(struct loop *loop)
     return fake;
 }
 
-/* A result that nobody will be given. */
-static void drop_result(struct pending *p)
-{
-    if (p->kind == LOAD && p->req.load->status == STORE_OK) {
-        if (p->req.load->is_document)
-            document_finish(&p->req.load->document);
-        else
-            run_finish(&p->req.load->run);
-    }
-    if (p->kind == PIECE)
-        bytes_clear(&p->req.piece->piece);
-    struct run *runs = p->kind == LIST   ? p->req.list->runs
-                       : p->kind == WALK ? p->req.walk->runs
-                                         : NULL;
-    size_t count = p->kind == LIST   ? p->req.list->count
-                   : p->kind == WALK ? p->req.walk->count
-                                     : 0;
-    for (size_t i = 0; i < count; i++)
-        run_finish(&runs[i]);
-    free(runs);
-    if (p->kind == SCAN) {
-        for (size_t i = 0; i < p->req.scan->count; i++)
-            document_finish(&p->req.scan->documents[i]);
-        free(p->req.scan->documents);
-    }
-}
-
 static void forget(struct list *queue)
 {
     list_each (link, queue) {
         struct pending *pending = container_of(link, struct pending, link);
         list_remove(link);
-        if (pending->acted)
-            drop_result(pending);
+        if (pending->kind == READ && pending->acted && !pending->status)
+            store_read_finish(pending->req.read);
         free(pending);
     }
 }

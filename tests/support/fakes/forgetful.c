@@ -43,22 +43,10 @@ static void forgetful_commit(struct store *store, struct store_commit *req)
     self->below->ops->commit(self->below, req);
 }
 
-static void forgetful_load(struct store *store, struct store_load *req)
+static void forgetful_read(struct store *store, struct store_read *req)
 {
     struct store *below = forgetful_of(store)->below;
-    below->ops->load(below, req);
-}
-
-static void forgetful_walk(struct store *store, struct store_walk *req)
-{
-    struct store *below = forgetful_of(store)->below;
-    below->ops->walk(below, req);
-}
-
-static void forgetful_scan(struct store *store, struct store_scan *req)
-{
-    struct store *below = forgetful_of(store)->below;
-    below->ops->scan(below, req);
+    below->ops->read(below, req);
 }
 
 static struct store_position forgetful_position(struct store *store, uint32_t env)
@@ -69,9 +57,7 @@ static struct store_position forgetful_position(struct store *store, uint32_t en
 
 static const struct store_ops forgetful_ops = { .name = "forgetful",
                                                 .commit = forgetful_commit,
-                                                .load = forgetful_load,
-                                                .walk = forgetful_walk,
-                                                .scan = forgetful_scan,
+                                                .read = forgetful_read,
                                                 .position = forgetful_position };
 
 struct store *forgetful_wrap(struct world *world)

@@ -9,16 +9,14 @@
 
 /* A request under way, and whom the outcome is for. */
 struct pending {
-    enum { COMMIT, LOAD, WALK } kind;
+    enum { COMMIT, READ } kind;
     union {
         struct store_commit *commit;
-        struct store_load *load;
-        struct store_walk *walk;
+        struct store_read *read;
     } req;
     union {
         store_done_fn *commit;
-        void (*load)(struct store_load *req, enum store_status status);
-        void (*walk)(struct store_walk *req, enum store_status status);
+        void (*read)(struct store_read *req, enum store_status status);
     } done;
     store_apply_fn *apply; /* of a commit; may be NULL */
     bool written;          /* of a commit: it is written down already */
@@ -142,18 +140,10 @@ static void on_committed(struct store_commit *req, enum store_status status)
     req->done(req, status);
 }
 
-static void on_loaded(struct store_load *req, enum store_status status)
+static void on_read(struct store_read *req, enum store_status status)
 {
     struct pending *pending = take(req);
-    req->done = pending->done.load;
-    free(pending);
-    req->done(req, status);
-}
-
-static void on_walked(struct store_walk *req, enum store_status status)
-{
-    struct pending *pending = take(req);
-    req->done = pending->done.walk;
+    req->done = pending->done.read;
     free(pending);
     req->done(req, status);
 }
@@ -180,22 +170,13 @@ static void commit(struct store *store, struct store_commit *req)
         current->below->ops->commit(current->below, req);
 }
 
-static void load(struct store *store, struct store_load *req)
+static void begin_read(struct store *store, struct store_read *req)
 {
-    struct pending pending = { .kind = LOAD, .req.load = req, .done.load = req->done };
+    struct pending pending = { .kind = READ, .req.read = req, .done.read = req->done };
     (void)store;
-    req->done = on_loaded;
+    req->done = on_read;
     if (note(pending))
-        current->below->ops->load(current->below, req);
-}
-
-static void walk(struct store *store, struct store_walk *req)
-{
-    struct pending pending = { .kind = WALK, .req.walk = req, .done.walk = req->done };
-    (void)store;
-    req->done = on_walked;
-    if (note(pending))
-        current->below->ops->walk(current->below, req);
+        current->below->ops->read(current->below, req);
 }
 
 static struct store_position position(struct store *store, uint32_t env)
@@ -205,7 +186,7 @@ static struct store_position position(struct store *store, uint32_t env)
 }
 
 static const struct store_ops ops = {
-    .name = "ledger", .commit = commit, .load = load, .walk = walk, .position = position
+    .name = "ledger", .commit = commit, .read = begin_read, .position = position
 };
 
 /* ---- a crash ---- */
@@ -216,15 +197,10 @@ static void fail_all(struct deferred *deferred)
     struct ledger *ledger = container_of(deferred, struct ledger, deferred);
     while (!list_empty(&ledger->pending)) {
         struct pending *pending = container_of(ledger->pending.next, struct pending, link);
-        if (pending->kind == COMMIT) {
+        if (pending->kind == COMMIT)
             on_committed(pending->req.commit, STORE_FAILED);
-        } else if (pending->kind == LOAD) {
-            on_loaded(pending->req.load, STORE_FAILED);
-        } else {
-            pending->req.walk->runs = NULL; /* the store has taken them back */
-            pending->req.walk->count = 0;
-            on_walked(pending->req.walk, STORE_FAILED);
-        }
+        else
+            on_read(pending->req.read, STORE_FAILED);
     }
 }
 

@@ -34,18 +34,18 @@ struct scanning {
     bool done;
 };
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
     assert_int_equal(status, STORE_OK);
-    container_of(scan, struct scanning, scan)->done = true;
+    container_of(read, struct scanning, scan.read)->done = true;
 }
 
 static void load_schedules(struct world *world)
 {
-    struct scanning s = { .scan = { .kind = DOC_SCHEDULE, .env = ENV_EVERY } };
+    struct scanning s = { .scan = { .read = { READ_SCAN, ENV_EVERY, on_scanned },
+                                    .kind = DOC_SCHEDULE } };
     struct failure why;
-    s.scan.done = on_scanned;
-    world->store->ops->scan(world->store, &s.scan);
+    world->store->ops->read(world->store, &s.scan.read);
     while (!s.done)
         loop_turn(world->loop, 1);
     for (size_t i = 0; i < s.scan.count; i++) {

@@ -103,10 +103,10 @@ struct page {
     bool done;
 };
 
-static void on_page(struct store_walk *walk, enum store_status status)
+static void on_page(struct store_read *read, enum store_status status)
 {
     assert(status == STORE_OK);
-    container_of(walk, struct page, walk)->done = true;
+    container_of(read, struct page, walk.read)->done = true;
 }
 
 /* Takes one page into memory; the lowest rev of it, 0 for none. */
@@ -114,10 +114,11 @@ static uint64_t load_page(struct world *world, struct page *page)
 {
     uint64_t lowest = 0;
     page->done = false;
-    page->walk.env = WORLD_ENV;
+    page->walk.read = (struct store_read){ READ_WALK, WORLD_ENV, on_page };
     page->walk.limit = PAGE;
-    page->walk.done = on_page;
-    world->store->ops->walk(world->store, &page->walk);
+    page->walk.runs = NULL;
+    page->walk.count = 0;
+    world->store->ops->read(world->store, &page->walk.read);
     while (!page->done)
         loop_turn(world->loop, 1);
     for (size_t i = 0; i < page->walk.count; i++) {

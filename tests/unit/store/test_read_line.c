@@ -109,6 +109,86 @@ static void both_kinds_take_turns(void **state)
     assert_int_equal(slow, 5);
 }
 
+/* ---- what a read is ---- */
+
+static struct read_waiter waiter_of(const struct store_read *read)
+{
+    static const struct store store;
+    struct read_waiter waiter;
+    read_waiter_init(&waiter, &store, read);
+    return waiter;
+}
+
+static void reads_that_search_are_slow(void **state)
+{
+    (void)state;
+    struct store_load load = { .read = { READ_LOAD, 1, NULL } };
+    struct store_piece piece = { .read = { READ_PIECE, 1, NULL } };
+    struct store_scan scan = { .read = { READ_SCAN, 1, NULL } };
+    struct store_walk walk = { .read = { READ_WALK, 1, NULL } };
+    struct store_count count = { .read = { READ_COUNT, 1, NULL },
+                                 .filter = { .is_test = -1, .packet = SLICE("p") } };
+    struct store_list list = { .read = { READ_LIST, 1, NULL },
+                               .filter = { .is_test = -1 } };
+    assert_false(waiter_of(&load.read).slow);
+    assert_false(waiter_of(&piece.read).slow);
+    assert_false(waiter_of(&scan.read).slow);
+    assert_true(waiter_of(&walk.read).slow);
+    assert_true(waiter_of(&count.read).slow);
+    assert_true(waiter_of(&list.read).slow);
+    list.filter.parent = SLICE("run_1");
+    assert_false(waiter_of(&list.read).slow);
+    list.filter.statuses = 1;
+    assert_true(waiter_of(&list.read).slow);
+    list.filter.packet = SLICE("p");
+    assert_false(waiter_of(&list.read).slow);
+}
+
+static void reads_of_a_start_have_no_time_limit(void **state)
+{
+    (void)state;
+    struct store_load load = { .read = { READ_LOAD, 1, NULL } };
+    struct store_walk walk = { .read = { READ_WALK, 1, NULL } };
+    struct store_scan scan = { .read = { READ_SCAN, 1, NULL }, .limit = 1 };
+    assert_true(waiter_of(&load.read).bounded);
+    assert_true(waiter_of(&walk.read).bounded);
+    assert_true(waiter_of(&scan.read).bounded);
+    walk.takes_its_time = true;
+    scan.limit = 0;
+    assert_false(waiter_of(&walk.read).bounded);
+    assert_false(waiter_of(&scan.read).bounded);
+}
+
+static uint64_t share_of(void *owner, uint32_t env)
+{
+    return *(uint64_t *)owner + env;
+}
+
+static void the_store_says_who_owns_the_environment(void **state)
+{
+    (void)state;
+    uint64_t owner = 70;
+    struct store_load load = { .read = { READ_LOAD, 7, NULL } };
+    struct store store = { .share_of = share_of, .stored_owner = &owner };
+    struct read_waiter waiter = waiter_of(&load.read);
+    assert_int_equal(waiter.owner, 7);
+    assert_int_equal(waiter.env, 7);
+    read_waiter_init(&waiter, &store, &load.read);
+    assert_int_equal(waiter.owner, 77);
+    assert_int_equal(waiter.env, 7);
+}
+
+static void slow_reads_leave_one_connection(void **state)
+{
+    (void)state;
+    assert_true(read_line_slow_may(0, 1));
+    assert_false(read_line_slow_may(1, 1));
+    assert_true(read_line_slow_may(0, 2));
+    assert_false(read_line_slow_may(1, 2));
+    assert_true(read_line_slow_may(1, 3));
+    assert_false(read_line_slow_may(2, 3));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -118,6 +198,10 @@ int main(void)
         TEST(environments_share_the_turn_of_their_owner),
         TEST(slow_ones_wait_while_they_may_not_be_begun),
         TEST(both_kinds_take_turns),
+        TEST(reads_that_search_are_slow),
+        TEST(reads_of_a_start_have_no_time_limit),
+        TEST(the_store_says_who_owns_the_environment),
+        TEST(slow_reads_leave_one_connection),
     };
-    return cmocka_run_group_tests_name("sqlite waiting", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("read line", tests, NULL, NULL);
 }

@@ -8,31 +8,32 @@
 #include "base/mem.h"
 #include "store/pg/sql/pg_rows.h"
 
-void pg_answer_load(struct store_load *req, const PGresult *answer)
+static enum store_status answer_load(struct store_read *read, const PGresult *answer)
 {
-    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
-    if (req->status)
-        return;
+    struct store_load *req = container_of(read, struct store_load, read);
+    if (!PQntuples(answer))
+        return STORE_MISSING;
     if (req->is_document) {
         req->document = pg_rows_read_document(answer, 0, req->kind);
-        return;
+        return STORE_OK;
     }
-    req->env = (uint32_t)pg_rows_number(answer, 0, 0);
+    read->env = (uint32_t)pg_rows_number(answer, 0, 0);
     pg_rows_read_run(answer, 0, 1, STORE_PACKETS, &req->run);
+    return STORE_OK;
 }
 
-void pg_answer_piece(struct store_piece *req, const PGresult *answer)
+static enum store_status answer_piece(struct store_read *read, const PGresult *answer)
 {
-    req->status = PQntuples(answer) ? STORE_OK : STORE_MISSING;
-    if (req->status)
-        return;
+    struct store_piece *req = container_of(read, struct store_piece, read);
+    if (!PQntuples(answer))
+        return STORE_MISSING;
     uint64_t seq = (uint64_t)pg_rows_number(answer, 0, 0);
-    if (req->seq && req->seq != seq)
-        req->status = STORE_LOST;
-    else
+    bool is_other = req->seq && req->seq != seq;
+    if (!is_other)
         req->piece = bytes_create(pg_rows_bytes(answer, 0, 2));
     req->seq = seq;
     req->total = (size_t)pg_rows_number(answer, 0, 1);
+    return is_other ? STORE_LOST : STORE_OK;
 }
 
 /* What a page brings: runs until they exceed the bytes, and whether there are more. */
@@ -92,18 +93,20 @@ static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
     return page;
 }
 
-void pg_answer_list(struct store_list *req, const PGresult *answer)
+static enum store_status answer_list(struct store_read *read, const PGresult *answer)
 {
+    struct store_list *req = container_of(read, struct store_list, read);
     struct pg_found page = read_page(answer, req->parts, req->byte_limit, newest_id_first);
     req->runs = page.runs;
     req->count = page.count;
     req->more = page.more;
     req->seq = page.seq;
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void pg_answer_walk(struct store_walk *req, const PGresult *answer)
+static enum store_status answer_walk(struct store_read *read, const PGresult *answer)
 {
+    struct store_walk *req = container_of(read, struct store_walk, read);
     struct pg_found page =
         read_page(answer, STORE_PACKETS, req->byte_limit,
                   req->newest_first ? newest_rev_first : oldest_rev_first);
@@ -111,11 +114,12 @@ void pg_answer_walk(struct store_walk *req, const PGresult *answer)
     req->count = page.count;
     req->more = page.more;
     req->seq = page.seq;
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void pg_answer_count(struct store_count *req, const PGresult *answer)
+static enum store_status answer_count(struct store_read *read, const PGresult *answer)
 {
+    struct store_count *req = container_of(read, struct store_count, read);
     memset(req->counts, 0, sizeof(req->counts));
     for (int row = 0; row < PQntuples(answer); row++) {
         int64_t status = pg_rows_number(answer, row, 1);
@@ -123,16 +127,26 @@ void pg_answer_count(struct store_count *req, const PGresult *answer)
         if (!PQgetisnull(answer, row, 1) && status >= 0 && status < RUN_STATUS_COUNT)
             req->counts[status] = (uint64_t)pg_rows_number(answer, row, 2);
     }
-    req->status = STORE_OK;
+    return STORE_OK;
 }
 
-void pg_answer_scan(struct store_scan *req, const PGresult *answer)
+static enum store_status answer_scan(struct store_read *read, const PGresult *answer)
 {
+    struct store_scan *req = container_of(read, struct store_scan, read);
     size_t rows = (size_t)PQntuples(answer);
     req->documents = rows ? mem_new_array(struct document, rows) : NULL;
     for (req->count = 0; req->count < rows; req->count++)
         req->documents[req->count] =
             pg_rows_read_document(answer, (int)req->count, req->kind);
     req->more = req->limit && rows && (size_t)pg_rows_number(answer, 0, 4) > rows;
-    req->status = STORE_OK;
+    return STORE_OK;
+}
+
+enum store_status pg_answer_read(struct store_read *read, const PGresult *answer)
+{
+    static enum store_status (*const answers[])(struct store_read *, const PGresult *) = {
+        [READ_LOAD] = answer_load,   [READ_PIECE] = answer_piece, [READ_LIST] = answer_list,
+        [READ_COUNT] = answer_count, [READ_WALK] = answer_walk,   [READ_SCAN] = answer_scan,
+    };
+    return answers[read->kind](read, answer);
 }

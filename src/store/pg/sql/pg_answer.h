@@ -7,9 +7,5 @@
 
 #include "runcast/store.h"
 
-void pg_answer_load(struct store_load *req, const PGresult *answer);
-void pg_answer_piece(struct store_piece *req, const PGresult *answer);
-void pg_answer_list(struct store_list *req, const PGresult *answer);
-void pg_answer_count(struct store_count *req, const PGresult *answer);
-void pg_answer_walk(struct store_walk *req, const PGresult *answer);
-void pg_answer_scan(struct store_scan *req, const PGresult *answer);
+/* Returns the status of the read. */
+enum store_status pg_answer_read(struct store_read *read, const PGresult *answer);

@@ -299,8 +299,9 @@ static void add_listed(struct pg_query *query, const struct store_list *req,
     add(query, ")");
 }
 
-void pg_query_list(struct pg_query *query, const struct store_list *req)
+static void add_list(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_list *req = container_of(read, struct store_list, read);
     const struct run_filter *f = &req->filter;
     const struct pg_page page = { .key = "id",
                                   .taken = *req->before ? "ASC" : "DESC",
@@ -310,7 +311,7 @@ void pg_query_list(struct pg_query *query, const struct store_list *req)
                                   .byte_limit = req->byte_limit };
     bool by_tag = f->tag_count && !f->every_tag;
     size_t count = by_tag ? f->tag_count : f->task_count;
-    begin_page(query, req->env);
+    begin_page(query, req->read.env);
     for (size_t i = 0; i < count; i++) {
         add(query, i ? " UNION " : "");
         add_listed(query, req, &page, by_tag ? &f->tags[i] : NULL,
@@ -324,8 +325,9 @@ void pg_query_list(struct pg_query *query, const struct store_list *req)
     add_runs_of_page(query, &page);
 }
 
-void pg_query_walk(struct pg_query *query, const struct store_walk *req)
+static void add_walk(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_walk *req = container_of(read, struct store_walk, read);
     const char *direction = req->newest_first ? "DESC" : "ASC";
     const struct pg_page page = { .key = "rev",
                                   .taken = direction,
@@ -333,7 +335,7 @@ void pg_query_walk(struct pg_query *query, const struct store_walk *req)
                                   .parts = STORE_PACKETS,
                                   .limit = req->limit,
                                   .byte_limit = req->byte_limit };
-    begin_page(query, req->env);
+    begin_page(query, req->read.env);
     add(query, "SELECT r.id, r.rev FROM run r");
     if (req->kind == WALK_TAG)
         add(query, " JOIN run_tag d ON d.env = r.env AND d.id = r.id");
@@ -377,17 +379,18 @@ void pg_query_copy_walk(struct pg_query *query, const char *schema,
         buf_print(&query->sql,
                   " LEFT JOIN LATERAL (SELECT * FROM run_%s WHERE env = %u AND id = r.id"
                   " OFFSET 0) %c ON true",
-                  packets[i], req->env, packets[i][strlen(packets[i]) - 1]);
+                  packets[i], req->read.env, packets[i][strlen(packets[i]) - 1]);
     buf_print(&query->sql,
               " WHERE r.env = %u AND (r.status < 7 OR r.execution <> 7) AND r.rev > %lld"
               " AND r.rev <= %lld ORDER BY r.rev) TO STDOUT (FORMAT binary)",
-              req->env, (long long)as_signed(after), (long long)as_signed(req->up_to));
+              req->read.env, (long long)as_signed(after), (long long)as_signed(req->up_to));
 }
 
-void pg_query_count(struct pg_query *query, const struct store_count *req)
+static void add_count(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_count *req = container_of(read, struct store_count, read);
     const struct run_filter *f = &req->filter;
-    pg_param_int4(&query->params, (int32_t)req->env);
+    pg_param_int4(&query->params, (int32_t)req->read.env);
     add(query, "SELECT s.seq, c.status, c.runs FROM " SEQ_OF_ENV
                " LEFT JOIN (SELECT r.status, count(*) AS runs FROM run r WHERE r.env = $1");
     add_conditions(query, f, false);
@@ -402,11 +405,11 @@ void pg_query_count(struct pg_query *query, const struct store_count *req)
 
 /* ---- by name ---- */
 
-void pg_query_load_run(struct pg_query *query, const struct store_load *req)
+static void add_run_by_id(struct pg_query *query, const struct store_load *req)
 {
     pg_array_begin(&query->envs, PG_INT4);
-    if (req->env)
-        pg_put_int4(&query->envs, (int32_t)req->env);
+    if (req->read.env)
+        pg_put_int4(&query->envs, (int32_t)req->read.env);
     for (size_t i = 0; i < req->other_count; i++)
         pg_put_int4(&query->envs, (int32_t)req->others[i]);
     add(query, "SELECT r.env, ");
@@ -428,10 +431,15 @@ static void add_document(struct pg_query *query, enum document_kind kind, uint32
     add_bytes(query, " AND d.name = ", name);
 }
 
-void pg_query_load_document(struct pg_query *query, const struct store_load *req)
+static void add_load(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_load *req = container_of(read, struct store_load, read);
+    if (!req->is_document) {
+        add_run_by_id(query, req);
+        return;
+    }
     add(query, "SELECT d.env, d.version, d.name, d.body");
-    add_document(query, req->kind, req->env, bytes_slice(req->name));
+    add_document(query, req->kind, read->env, bytes_slice(req->name));
 }
 
 static int32_t as_length(size_t number)
@@ -440,8 +448,9 @@ static int32_t as_length(size_t number)
 }
 
 /* Counted from 1. */
-void pg_query_piece(struct pg_query *query, const struct store_piece *req)
+static void add_piece(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_piece *req = container_of(read, struct store_piece, read);
     add_number(query,
                "SELECT d.seq, octet_length(d.body), CASE WHEN d.seq = ", (int64_t)req->seq);
     add_number(query, " OR 0 = ", (int64_t)req->seq);
@@ -452,7 +461,7 @@ void pg_query_piece(struct pg_query *query, const struct store_piece *req)
         add_small(query, "greatest(0, ", as_length(req->offset));
     add_small(query, req->last ? ", 0) + 1 FOR " : ") + 1 FOR ", as_length(req->limit));
     add(query, ") END");
-    add_document(query, req->kind, req->env, bytes_slice(req->name));
+    add_document(query, req->kind, req->read.env, bytes_slice(req->name));
 }
 
 static void add_scan_page(struct pg_query *query, const struct store_scan *req)
@@ -470,8 +479,9 @@ static void add_scan_page(struct pg_query *query, const struct store_scan *req)
     buf_print(&query->sql, " ORDER BY g.name %s", direction);
 }
 
-void pg_query_scan(struct pg_query *query, const struct store_scan *req)
+static void add_scan(struct pg_query *query, const struct store_read *read)
 {
+    const struct store_scan *req = container_of(read, struct store_scan, read);
     if (req->limit)
         buf_print(&query->sql,
                   "SELECT g.env, g.version, g.name, g.body, g.total FROM (SELECT g.*,"
@@ -482,10 +492,19 @@ void pg_query_scan(struct pg_query *query, const struct store_scan *req)
     add_small(query,
               "SELECT d.env, d.version, d.name, d.body FROM document d WHERE d.kind = ",
               (int32_t)req->kind);
-    if (req->env != ENV_EVERY)
-        add_small(query, " AND d.env = ", (int32_t)req->env);
+    if (req->read.env != ENV_EVERY)
+        add_small(query, " AND d.env = ", (int32_t)req->read.env);
     if (req->limit)
         add_scan_page(query, req);
     else
         add(query, " ORDER BY d.env, d.name");
+}
+
+void pg_query_read(struct pg_query *query, const struct store_read *read)
+{
+    static void (*const adders[])(struct pg_query *, const struct store_read *) = {
+        [READ_LOAD] = add_load,   [READ_PIECE] = add_piece, [READ_LIST] = add_list,
+        [READ_COUNT] = add_count, [READ_WALK] = add_walk,   [READ_SCAN] = add_scan,
+    };
+    adders[read->kind](query, read);
 }

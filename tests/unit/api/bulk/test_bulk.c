@@ -114,7 +114,7 @@ struct slow_store {
     struct store *fake;
     struct loop *loop;
     struct deferred deferred;
-    struct store_list *late;
+    struct store_read *late;
     unsigned refused, lists;
 };
 
@@ -129,12 +129,20 @@ static struct slow_store *slow_of(struct store *store)
     return container_of(store, struct slow_store, store);
 }
 
-static void slow_list(struct store *store, struct store_list *req)
+static bool is_slow(struct slow_store *slow, struct store_read *req)
+{
+    const struct run_filter *filter = &container_of(req, struct store_list, read)->filter;
+    if (req->kind != READ_LIST)
+        return false;
+    slow->lists++;
+    return filter->created_to - filter->created_from > DAY_MS;
+}
+
+static void slow_read(struct store *store, struct store_read *req)
 {
     struct slow_store *slow = slow_of(store);
-    slow->lists++;
-    if (req->filter.created_to - req->filter.created_from <= DAY_MS) {
-        slow->fake->ops->list(slow->fake, req);
+    if (!is_slow(slow, req)) {
+        slow->fake->ops->read(slow->fake, req);
         return;
     }
     slow->refused++;
@@ -148,27 +156,14 @@ static void slow_commit(struct store *store, struct store_commit *req)
     slow_of(store)->fake->ops->commit(slow_of(store)->fake, req);
 }
 
-static void slow_load(struct store *store, struct store_load *req)
-{
-    slow_of(store)->fake->ops->load(slow_of(store)->fake, req);
-}
-
-static void slow_walk(struct store *store, struct store_walk *req)
-{
-    slow_of(store)->fake->ops->walk(slow_of(store)->fake, req);
-}
-
 static struct store_position slow_position(struct store *store, uint32_t env)
 {
     return slow_of(store)->fake->ops->position(slow_of(store)->fake, env);
 }
 
-static const struct store_ops slow_ops = { .name = "slow",
-                                           .commit = slow_commit,
-                                           .load = slow_load,
-                                           .list = slow_list,
-                                           .walk = slow_walk,
-                                           .position = slow_position };
+static const struct store_ops slow_ops = {
+    .name = "slow", .commit = slow_commit, .read = slow_read, .position = slow_position
+};
 static struct slow_store slow;
 
 static struct store *put_before(struct world *world)

@@ -114,20 +114,21 @@ static void make_token(struct world *world, int number)
 
 /* The store, with the loads of tokens counted. */
 static struct store_ops counting;
-static void (*uncounted_load)(struct store *store, struct store_load *req);
+static void (*uncounted_read)(struct store *store, struct store_read *req);
 static int loads;
 
-static void count_load(struct store *store, struct store_load *req)
+static void count_read(struct store *store, struct store_read *req)
 {
-    loads += req->is_document && req->kind == DOC_WAITPOINT;
-    uncounted_load(store, req);
+    const struct store_load *load = container_of(req, struct store_load, read);
+    loads += req->kind == READ_LOAD && load->is_document && load->kind == DOC_WAITPOINT;
+    uncounted_read(store, req);
 }
 
 static void count_loads(struct world *world)
 {
     counting = *world->store->ops;
-    uncounted_load = counting.load;
-    counting.load = count_load;
+    uncounted_read = counting.read;
+    counting.read = count_read;
     world->store->ops = &counting;
     loads = 0;
 }

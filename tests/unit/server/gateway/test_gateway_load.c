@@ -18,8 +18,8 @@ struct odd_store {
     struct store *fake;
     struct fault fault; /* of scans and walks */
     bool newest_are_slow;
-    void (*scanned)(struct store_scan *scan, enum store_status status);
-    void (*walked)(struct store_walk *walk, enum store_status status);
+    void (*scanned)(struct store_read *read, enum store_status status);
+    void (*walked)(struct store_read *read, enum store_status status);
 };
 
 static struct odd_store odd;
@@ -33,56 +33,45 @@ static void turn_around(struct document *documents, size_t count)
     }
 }
 
-static void on_scanned(struct store_scan *scan, enum store_status status)
+static void on_scanned(struct store_read *read, enum store_status status)
 {
+    struct store_scan *scan = container_of(read, struct store_scan, read);
     bool fails = fault_trips(&odd.fault);
-    for (size_t i = 0; fails && i < scan->count; i++)
-        document_finish(&scan->documents[i]);
     if (fails)
-        scan->count = 0;
+        store_read_finish(read);
     turn_around(scan->documents, scan->count);
-    odd.scanned(scan, fails ? STORE_FAILED : status);
+    odd.scanned(read, fails ? STORE_FAILED : status);
 }
 
-static void scan_oddly(struct store *store, struct store_scan *scan)
+static void on_walked(struct store_read *read, enum store_status status)
 {
-    (void)store;
-    odd.scanned = scan->done;
-    scan->done = on_scanned;
-    odd.fake->ops->scan(odd.fake, scan);
-}
-
-static void on_walked(struct store_walk *walk, enum store_status status)
-{
+    const struct store_walk *walk = container_of(read, struct store_walk, read);
     bool fails = fault_trips(&odd.fault),
          is_slow = walk->newest_first && odd.newest_are_slow;
-    for (size_t i = 0; (fails || is_slow) && i < walk->count; i++)
-        run_finish(&walk->runs[i]);
     if (fails || is_slow) {
-        free(walk->runs);
+        store_read_finish(read);
         status = fails ? STORE_FAILED : STORE_SLOW;
     }
-    odd.walked(walk, status);
+    odd.walked(read, status);
 }
 
-static void walk_oddly(struct store *store, struct store_walk *walk)
+static void read_oddly(struct store *store, struct store_read *read)
 {
     (void)store;
-    odd.walked = walk->done;
-    walk->done = on_walked;
-    odd.fake->ops->walk(odd.fake, walk);
+    if (read->kind == READ_SCAN) {
+        odd.scanned = read->done;
+        read->done = on_scanned;
+    } else if (read->kind == READ_WALK) {
+        odd.walked = read->done;
+        read->done = on_walked;
+    }
+    odd.fake->ops->read(odd.fake, read);
 }
 
 static void commit_as_ever(struct store *store, struct store_commit *commit)
 {
     (void)store;
     odd.fake->ops->commit(odd.fake, commit);
-}
-
-static void load_as_ever(struct store *store, struct store_load *load)
-{
-    (void)store;
-    odd.fake->ops->load(odd.fake, load);
 }
 
 static struct store_position position_as_ever(struct store *store, uint32_t env)
@@ -93,9 +82,7 @@ static struct store_position position_as_ever(struct store *store, uint32_t env)
 
 static const struct store_ops odd_ops = { .name = "odd",
                                           .commit = commit_as_ever,
-                                          .load = load_as_ever,
-                                          .scan = scan_oddly,
-                                          .walk = walk_oddly,
+                                          .read = read_oddly,
                                           .position = position_as_ever };
 
 static struct fake_store *fake;

@@ -193,39 +193,39 @@ static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
 struct walking {
     struct store_walk req;
     bool answered;
+    enum store_status status;
 };
 
-static void on_walked(struct store_walk *req, enum store_status status)
+static void on_walked(struct store_read *read, enum store_status status)
 {
-    (void)status;
-    container_of(req, struct walking, req)->answered = true;
+    struct walking *walking = container_of(read, struct walking, req.read);
+    walking->status = status;
+    walking->answered = true;
 }
 
 /* The runs that a start walks, each behind the one before it: how many came. */
 static uint64_t walk(struct store_world *world, enum store_status *status)
 {
-    struct walking walking = { .req = { .env = ENV_A,
+    struct walking walking = { .req = { .read = { READ_WALK, ENV_A, on_walked },
                                         .kind = WALK_UNFINISHED,
                                         .up_to = UINT64_MAX,
                                         .limit = 7,
-                                        .takes_its_time = true,
-                                        .done = on_walked } };
+                                        .takes_its_time = true } };
     struct store_walk *req = &walking.req;
     uint64_t came = 0;
     do {
         walking.answered = false;
-        world->store->ops->walk(world->store, req);
+        world->store->ops->read(world->store, &req->read);
         while (!walking.answered)
             world->turn(world);
         for (size_t i = 0; i < req->count; i++) {
             assert_true(req->runs[i].rev > req->after);
             req->after = req->runs[i].rev;
-            run_finish(&req->runs[i]);
         }
         came += req->count;
-        free(req->runs);
-    } while (req->more && !req->status);
-    *status = req->status;
+        store_read_finish(&req->read);
+    } while (req->more && !walking.status);
+    *status = walking.status;
     return came;
 }
 

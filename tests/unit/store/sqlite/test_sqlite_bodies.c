@@ -143,9 +143,9 @@ static void a_document_is_found_without_the_bodies_of_others(void **state)
     bytes_unref(body);
 }
 
-static void on_walked(struct store_walk *req, enum store_status status)
+static void on_walked(struct store_read *read, enum store_status status)
 {
-    (void)req;
+    (void)read;
     assert_int_equal(status, STORE_OK);
     scene.done = true;
 }
@@ -154,20 +154,21 @@ static void on_walked(struct store_walk *req, enum store_status status)
 static size_t walk(enum walk_kind kind)
 {
     struct store_walk req = {
-        .env = ENV_A, .kind = kind, .up_to = UINT64_MAX, .limit = 100, .done = on_walked
+        .read = { READ_WALK, ENV_A, on_walked },
+        .kind = kind,
+        .up_to = UINT64_MAX,
+        .limit = 100,
     };
     size_t found = 0;
     do {
         scene.done = false;
-        scene.world.store->ops->walk(scene.world.store, &req);
+        scene.world.store->ops->read(scene.world.store, &req.read);
         while (!scene.done)
             turn(&scene.world);
-        for (size_t i = 0; i < req.count; i++) {
-            req.after = req.runs[i].rev;
-            run_finish(&req.runs[i]);
-        }
-        free(req.runs);
+        if (req.count)
+            req.after = req.runs[req.count - 1].rev;
         found += req.count;
+        store_read_finish(&req.read);
     } while (req.more);
     return found;
 }

@@ -409,9 +409,9 @@ static void a_turn_reports_one_large_commit(void **state)
     free(commits);
 }
 
-static void on_listed(struct store_list *req, enum store_status status)
+static void on_listed(struct store_read *read, enum store_status status)
 {
-    (void)req;
+    (void)read;
     listed = status;
     was_listed = true;
 }
@@ -434,23 +434,22 @@ static struct disk_world *open_with_many_runs(void **state)
     return own;
 }
 
-static void on_walked(struct store_walk *req, enum store_status status)
+static void on_walked(struct store_read *read, enum store_status status)
 {
-    (void)req;
+    (void)read;
     listed = status;
     was_listed = true;
 }
 
 static enum store_status walk_all(struct disk_world *own, struct store_walk *req)
 {
-    req->env = ENV_A;
+    req->read = (struct store_read){ READ_WALK, ENV_A, on_walked };
     req->kind = WALK_ALL;
     req->up_to = MANY;
     req->limit = WALKED;
     req->byte_limit = SIZE_MAX;
-    req->done = on_walked;
     was_listed = false;
-    own->world.store->ops->walk(own->world.store, req);
+    own->world.store->ops->read(own->world.store, &req->read);
     while (!was_listed)
         own->world.turn(&own->world);
     return listed;
@@ -476,12 +475,12 @@ static void a_read_that_takes_too_long_is_stopped(void **state)
     struct disk_world *own = open_with_many_runs(state);
 
     struct slice regions[] = { SLICE("nowhere") };
-    struct store_list req = { .env = ENV_A, .limit = 10, .done = on_listed };
+    struct store_list req = { .read = { READ_LIST, ENV_A, on_listed }, .limit = 10 };
     req.filter =
         (struct run_filter){ .is_test = -1, .regions = regions, .region_count = 1 };
     fault_vfs.read_delay_ms = 100;
     was_listed = false;
-    own->world.store->ops->list(own->world.store, &req);
+    own->world.store->ops->read(own->world.store, &req.read);
     while (!was_listed)
         own->world.turn(&own->world);
     assert_int_equal(listed, STORE_SLOW);
@@ -490,7 +489,7 @@ static void a_read_that_takes_too_long_is_stopped(void **state)
 
     fault_vfs.read_delay_ms = 0;
     was_listed = false;
-    own->world.store->ops->list(own->world.store, &req);
+    own->world.store->ops->read(own->world.store, &req.read);
     while (!was_listed)
         own->world.turn(&own->world);
     assert_int_equal(listed, STORE_OK);
