@@ -27,9 +27,7 @@ struct batch_listing {
 
 static void listing_destroy(struct batch_listing *op)
 {
-    while (op->at < op->scan.count)
-        document_finish(&op->scan.documents[op->at++]);
-    free(op->scan.documents);
+    store_read_finish(&op->scan.read);
     buf_finish(&op->out);
     free(op);
 }

@@ -286,13 +286,10 @@ static void narrow_window(struct bulk_queue *queue)
 /* Only the ids are needed: a replay reads its runs again, with all they carry. */
 static void take_ids(struct bulk_queue *queue)
 {
-    const struct store_list *list = &queue->list;
-    queue->count = list->count;
-    for (size_t i = 0; i < list->count; i++) {
-        snprintf(queue->ids[i], ID_MAX, "%s", list->runs[i].id);
-        run_finish(&list->runs[i]);
-    }
-    free(list->runs);
+    queue->count = queue->list.count;
+    for (size_t i = 0; i < queue->count; i++)
+        snprintf(queue->ids[i], ID_MAX, "%s", queue->list.runs[i].id);
+    store_read_finish(&queue->list.read);
     filter_words_close(queue->filter);
     queue->filter = NULL;
 }

@@ -434,12 +434,9 @@ static enum err take_again(struct envvar_write *op)
     struct accounts *accounts = api_accounts(op->call->api);
     enum err err = OK;
     variables_clear(op->reading);
-    for (size_t i = 0; i < op->scan.count; i++) {
-        if (!err)
-            err = variables_restore(accounts, &op->scan.documents[i], &op->call->why);
-        document_finish(&op->scan.documents[i]);
-    }
-    free(op->scan.documents);
+    for (size_t i = 0; i < op->scan.count && !err; i++)
+        err = variables_restore(accounts, &op->scan.documents[i], &op->call->why);
+    store_read_finish(&op->scan.read);
     return err ? ERR_INTERNAL : OK;
 }
 

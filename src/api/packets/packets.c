@@ -84,9 +84,7 @@ static void on_found(struct store_read *read, enum store_status status)
                   : ERR_FORBIDDEN;
     if (err)
         api_reply_error(call, err);
-    for (size_t i = 0; i < op->runs.count; i++)
-        run_finish(&op->runs.runs[i]);
-    free(op->runs.runs);
+    store_read_finish(read);
     free(op);
 }
 

@@ -214,11 +214,7 @@ static void on_floor_page(struct store_read *read, enum store_status status)
         opening->floor = list->runs[count - 1].created_at;
         snprintf(list->after, sizeof(list->after), "%s", list->runs[count - 1].id);
     }
-    for (size_t i = 0; i < count; i++)
-        run_finish(&list->runs[i]);
-    free(list->runs);
-    list->runs = NULL;
-    list->count = 0;
+    store_read_finish(read);
     opening->left -= (int64_t)count;
     if (socket && !status && list->more && opening->left > 0) {
         list_floor(opening);

@@ -55,12 +55,8 @@ struct run_listing {
 
 static void run_listing_finish(struct run_listing *listing)
 {
-    for (size_t i = 0; i < listing->part_count; i++) {
-        struct store_list *list = &listing->parts[i].list;
-        for (size_t j = 0; j < list->count; j++)
-            run_finish(&list->runs[j]);
-        free(list->runs);
-    }
+    for (size_t i = 0; i < listing->part_count; i++)
+        store_read_finish(&listing->parts[i].list.read);
     for (size_t i = 0; i < listing->chunk_count; i++)
         bytes_unref(listing->chunks[i]);
     free(listing->chunks);

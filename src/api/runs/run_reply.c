@@ -34,9 +34,7 @@ static void run_reply_finish(struct run_reply *reply)
     run_finish(&reply->root);
     run_finish(&reply->parent);
     buf_finish(&reply->waiting);
-    for (size_t i = 0; i < reply->children.count; i++)
-        run_finish(&reply->children.runs[i]);
-    free(reply->children.runs);
+    store_read_finish(&reply->children.read);
     free(reply);
 }
 

@@ -54,12 +54,10 @@ static void on_page(struct store_read *read, enum store_status status)
     if (more)
         snprintf(look->from, sizeof(look->from), "%s",
                  scan->documents[count - 1].name->data);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (is_ours(look, &scan->documents[i]))
             trace_events_read(bytes_slice(scan->documents[i].body), &look->spans);
-        document_finish(&scan->documents[i]);
-    }
-    free(scan->documents);
+    store_read_finish(read);
     if (more)
         read_page(look);
     else

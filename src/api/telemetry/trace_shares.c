@@ -197,15 +197,6 @@ static void sweep_free(struct share_sweep *sweep)
     next_sweep(shares);
 }
 
-static void finish_page(struct share_sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->scan.count; i++)
-        document_finish(&sweep->scan.documents[i]);
-    free(sweep->scan.documents);
-    sweep->scan.documents = NULL;
-    sweep->scan.count = 0;
-}
-
 static bool is_stopped(const struct share_sweep *sweep)
 {
     return !sweep->shares || sweep->shares->stopped;
@@ -320,7 +311,7 @@ static void next_part(struct share_sweep *sweep)
 static void end_page(struct share_sweep *sweep)
 {
     bool more = sweep->scan.more && sweep->scan.count;
-    finish_page(sweep);
+    store_read_finish(&sweep->scan.read);
     if (more && !(sweep->trims && part_of(sweep)->bytes <= part_of(sweep)->goal))
         scan_page(sweep);
     else
@@ -340,7 +331,7 @@ static void on_page(struct store_read *read, enum store_status status)
     struct share_sweep *sweep = container_of(read, struct share_sweep, scan.read);
     const struct store_scan *scan = &sweep->scan;
     if (status || is_stopped(sweep)) {
-        finish_page(sweep);
+        store_read_finish(&sweep->scan.read);
         sweep_free(sweep);
         return;
     }
@@ -410,7 +401,7 @@ static void on_removed(struct document_write *write, enum err status)
 {
     struct share_sweep *sweep = container_of(write, struct share_sweep, write);
     if (is_stopped(sweep)) {
-        finish_page(sweep);
+        store_read_finish(&sweep->scan.read);
         sweep_free(sweep);
         return;
     }

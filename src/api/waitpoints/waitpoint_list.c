@@ -113,9 +113,7 @@ static void listing_destroy(struct waitpoint_listing *op)
 {
     while (op->count)
         waitpoint_finish(&op->found[--op->count]);
-    while (op->at < op->scan.count)
-        document_finish(&op->scan.documents[op->at++]);
-    free(op->scan.documents);
+    store_read_finish(&op->scan.read);
     free(op->found);
     free(op);
 }
@@ -205,9 +203,7 @@ static void next_documents(struct waitpoint_listing *op)
 {
     struct api_call *call = op->call;
     struct store *store = engine_store(api_engine(call->api));
-    free(op->scan.documents);
-    op->scan.documents = NULL;
-    op->scan.count = 0;
+    store_read_finish(&op->scan.read);
     if (loop_now_ms(engine_loop(api_engine(call->api))) < op->deadline_ms) {
         store->ops->read(store, &op->scan.read);
         return;

@@ -102,9 +102,7 @@ struct feed_read {
 static void read_destroy(struct feed_read *read)
 {
     room_give(read->room, read->held);
-    for (size_t i = 0; i < read->walk.count; i++)
-        run_finish(&read->walk.runs[i]);
-    free(read->walk.runs);
+    store_read_finish(&read->walk.read);
     bytes_unref(read->walk.name);
     bytes_unref(read->load.name);
     free(read);

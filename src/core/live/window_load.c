@@ -28,18 +28,9 @@ struct window_load {
     void (*loaded)(struct window *window, enum store_status status);
 };
 
-static void drop_page(struct window_load *load)
-{
-    for (size_t i = 0; i < load->list.count; i++)
-        run_finish(&load->list.runs[i]);
-    free(load->list.runs);
-    load->list.runs = NULL;
-    load->list.count = 0;
-}
-
 static void load_destroy(struct window_load *load)
 {
-    drop_page(load);
+    store_read_finish(&load->list.read);
     timers_clear(loop_timers(load->env->loop), &load->timer);
     environment_release(load->env);
     watch_filter_unref(load->filter);
@@ -101,7 +92,7 @@ static void complete(struct window_load *load)
     if (load->list.count)
         memcpy(end, load->list.runs[load->list.count - 1].id, sizeof(end));
     if (!add_page(load)) {
-        drop_page(load);
+        store_read_finish(&load->list.read);
         read_page(load);
         return;
     }

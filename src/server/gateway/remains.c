@@ -72,20 +72,18 @@ static void on_scanned(struct store_read *read, enum store_status status)
     struct remains *remains = container_of(read, struct remains, scan.read);
     const struct store_scan *scan = &remains->scan;
     bool goes_on = !status && !remains->stopping;
-    for (size_t i = 0; i < scan->count; i++) {
-        struct document *document = &scan->documents[i];
-        if (goes_on)
-            remains->changes[i] = removal(read->env, scan->kind, bytes_ref(document->name),
-                                          document->version);
-        document_finish(document);
-    }
-    free(scan->documents);
+    size_t count = scan->count;
+    for (size_t i = 0; i < count && goes_on; i++)
+        remains->changes[i] =
+            removal(read->env, scan->kind, bytes_ref(scan->documents[i].name),
+                    scan->documents[i].version);
+    store_read_finish(read);
     remains->write = (struct document_write){ 0 };
     if (!goes_on) {
         remains_finish(remains);
-    } else if (scan->count) {
-        documents_write_begin(remains->engine, remains->changes, scan->count,
-                              &remains->write, on_removed);
+    } else if (count) {
+        documents_write_begin(remains->engine, remains->changes, count, &remains->write,
+                              on_removed);
     } else {
         remains->kind++;
         scan_next(remains);
@@ -112,12 +110,9 @@ static void scan_next(struct remains *remains)
 static void on_walked(struct store_read *read, enum store_status status)
 {
     struct remains *remains = container_of(read, struct remains, walk.read);
-    const struct store_walk *walk = &remains->walk;
-    size_t count = walk->count;
-    for (size_t i = 0; i < count; i++)
-        run_finish(&walk->runs[i]);
-    free(walk->runs);
-    if (status || count || remains->stopping)
+    bool has_runs = remains->walk.count;
+    store_read_finish(read);
+    if (status || has_runs || remains->stopping)
         remains_finish(remains);
     else
         scan_next(remains);
