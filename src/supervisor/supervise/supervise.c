@@ -20,9 +20,9 @@
 #include "supervisor/supervise/dequeuing.h"
 #include "supervisor/supervise/gateway_notices.h"
 #include "supervisor/supervise/supervise_check.h"
+#include "supervisor/versions/building.h"
 #include "supervisor/versions/host.h"
 #include "supervisor/versions/tenants.h"
-#include "supervisor/versions/version_fetch.h"
 #include "supervisor/versions/version_folder.h"
 #include "supervisor/versions/version_sweep.h"
 
@@ -56,8 +56,8 @@ struct supervise {
     struct workload *workload;       /* NULL: not yet */
     struct dequeuing *dequeuing;     /* the same */
     struct building *building;       /* the same, and where nothing is built */
-    struct version_fetch *fetch;     /* NULL: not yet */
-    struct version_sweep *sweep;     /* the same */
+    struct version_shared jobs;      /* of building and shared.versions */
+    struct version_sweep *sweep;     /* NULL: not yet */
     struct gateway_notices *notices; /* the same */
     struct admission *admission;     /* the same */
     struct timer timer;
@@ -177,7 +177,6 @@ static void on_closed(void *owner)
     dequeuing_destroy(supervise->dequeuing);
     admission_destroy(supervise->admission);
     building_destroy(supervise->building);
-    version_fetch_destroy(supervise->fetch);
     version_sweep_destroy(supervise->sweep);
     children_destroy(supervise->shared.processes);
     version_store_destroy(supervise->shared.versions);
@@ -399,40 +398,23 @@ static void begin_sweeping(struct supervise *supervise)
     supervise->sweep = version_sweep_create(&sweep);
 }
 
-static void begin_building(struct supervise *supervise)
+static void begin_making_versions(struct supervise *supervise)
 {
     const struct supervise_options *options = supervise->options;
     const struct runner_shared *shared = &supervise->shared;
-    struct building_options building = { .loop = supervise->loop,
-                                         .upward = shared->upward,
-                                         .processes = shared->processes,
-                                         .site = shared->site,
-                                         .tenants = shared->tenants,
-                                         .sweep = supervise->sweep,
-                                         .instance = supervise->instance,
-                                         .programs = options->programs,
-                                         .outer = options->environment,
-                                         .cgroup = shared->cgroup,
-                                         .settings = options->build };
-    supervise->building = building_create(&building);
-}
-
-static void begin_fetching(struct supervise *supervise)
-{
-    const struct supervise_options *options = supervise->options;
-    const struct runner_shared *shared = &supervise->shared;
-    struct version_fetch_options fetch = { .loop = supervise->loop,
-                                           .upward = shared->upward,
-                                           .processes = shared->processes,
-                                           .site = shared->site,
-                                           .tenants = shared->tenants,
-                                           .sweep = supervise->sweep,
-                                           .programs = options->programs,
-                                           .outer = options->environment,
-                                           .cgroup = shared->cgroup,
-                                           .settings = options->build };
-    supervise->fetch = version_fetch_create(&fetch);
-    version_store_use(shared->versions, supervise->fetch);
+    supervise->jobs = (struct version_shared){ .loop = supervise->loop,
+                                               .upward = shared->upward,
+                                               .processes = shared->processes,
+                                               .site = shared->site,
+                                               .tenants = shared->tenants,
+                                               .sweep = supervise->sweep,
+                                               .programs = options->programs,
+                                               .outer = options->environment,
+                                               .cgroup = shared->cgroup,
+                                               .settings = options->versions };
+    version_shared_init(&supervise->jobs);
+    supervise->building = building_create(&supervise->jobs, supervise->instance);
+    version_store_use(shared->versions, &supervise->jobs);
 }
 
 static enum err begin_work(struct supervise *supervise, const char *token,
@@ -467,8 +449,7 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     supervise->dequeuing =
         dequeuing_create(supervise->loop, shared->upward, &dequeuing_events, supervise);
     begin_sweeping(supervise);
-    begin_building(supervise);
-    begin_fetching(supervise);
+    begin_making_versions(supervise);
     site_remove_left(shared->site);
     log_info("supervising", "url", options->url, "folder", options->folder, "instance",
              supervise->instance, "user",

@@ -15,7 +15,7 @@
 
 #include "base/error.h"
 #include "net/http/server.h"
-#include "supervisor/versions/building.h"
+#include "supervisor/versions/version_job.h"
 
 struct supervise;
 struct uv_loop_s;
@@ -39,7 +39,7 @@ struct supervise_options {
     bool strict;        /* machines */
     unsigned warm;      /* controllers that are kept */
     int64_t drain_ms;
-    struct building_settings build;
+    struct version_settings versions;
     struct listen_options figures; /* where its metrics are read */
     char *const *environment;      /* of this process */
 };

@@ -20,6 +20,7 @@ void build_output_finish(struct build_output *output)
 {
     buf_finish(&output->waiting);
     tail_finish(&output->errors);
+    *output = (struct build_output){ 0 };
 }
 
 void build_output_add(struct build_output *output, struct slice text)

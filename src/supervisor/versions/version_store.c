@@ -1,5 +1,5 @@
-/* version_store.c - reads what a version says of itself, once, and keeps a line of those that are
- * to be fetched. */
+/* version_store.c - reads what a version says of itself, once, and fetches those that are missing,
+ * one at a time. */
 #include "supervisor/versions/version_store.h"
 
 #include <errno.h>
@@ -8,23 +8,25 @@
 
 #include "base/json/members.h"
 #include "base/json/scan.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
 #include "supervisor/versions/host.h"
-#include "supervisor/versions/version_fetch.h"
+#include "supervisor/versions/version_job.h"
 
 enum {
     FILE_MAX = 16 << 20,
     AGAIN_MS = 30 * 1000, /* a version that could not be fetched is not tried before */
+    PAUSE_MS = 1000,
+    PATIENCE_MS = 45 * 1000, /* below the shortest lease that is usual */
+    MAKE_MS = 8 * 60 * 1000, /* as long as a build has by default */
+    ARCHIVE_BYTES = 1 << 30, /* the gateway has judged it already */
 };
 
 /* A version that is not here. It stays for a while after it failed. */
 struct missing_version {
-    char id[MESSAGE_ID_MAX];
-    char version[MESSAGE_VERSION_MAX];
-    char hash[MESSAGE_ID_MAX];
-    char organization[MESSAGE_ID_MAX];
-    struct list wishes; // version_wish::link
+    struct run_message message; /* of the first run that wants it; text NULL */
+    struct list wishes;         // version_wish::link
     bool failed;
     int64_t again_ms; /* monotonic, when it has failed */
     struct failure why;
@@ -34,9 +36,10 @@ struct missing_version {
 struct version_store {
     struct loop *loop;
     char *path, *programs;
-    struct table versions; /* of struct ready_version */
-    struct version_fetch *fetch;
-    struct missing_version *fetched; /* that is being fetched; NULL: none */
+    struct table versions;  /* of struct ready_version */
+    struct version_job job; /* initialized by version_store_use; shared NULL: not yet */
+    struct missing_version *fetched; /* by the job; NULL: none */
+    int64_t until_ms;                /* monotonic: until then the gateway is asked again */
     bool stopped;
     struct list missing; // missing_version::link; in the order in which they came
 };
@@ -239,54 +242,71 @@ static struct missing_version *find_missing(const struct version_store *store,
 {
     list_each (link, &store->missing) {
         struct missing_version *missing = container_of(link, struct missing_version, link);
-        if (!strcmp(missing->id, id))
+        if (!strcmp(missing->message.deployment, id))
             return missing;
     }
     return NULL;
 }
 
-static void on_fetched(void *owner, enum err status, const struct failure *why);
+/* A copy that is too long is cut. */
+static void copy_text(char *out, size_t size, const char *text)
+{
+    snprintf(out, size, "%.*s", (int)size - 1, text);
+}
+
+static void begin_fetching(struct version_store *store, struct missing_version *missing)
+{
+    struct build_job *order = &store->job.order;
+    *order = (struct build_job){ .archive_bytes = ARCHIVE_BYTES, .deadline_ms = MAKE_MS };
+    copy_text(order->deployment, sizeof(order->deployment), missing->message.deployment);
+    copy_text(order->version, sizeof(order->version), missing->message.version);
+    copy_text(order->organization, sizeof(order->organization),
+              missing->message.organization);
+    copy_text(order->archive_hash, sizeof(order->archive_hash),
+              missing->message.version_hash);
+    store->fetched = missing;
+    store->until_ms = loop_now_ms(store->loop) + PATIENCE_MS;
+    log_info("a version is fetched", "deployment", order->deployment, "version",
+             order->version, NULL);
+    version_job_begin(&store->job);
+}
 
 static void fetch_next(struct version_store *store)
 {
     list_each (link, &store->missing) {
         struct missing_version *missing = container_of(link, struct missing_version, link);
-        if (store->fetched || store->stopped || missing->failed)
-            continue;
-        struct fetched_version wanted = { .deployment = missing->id,
-                                          .version = missing->version,
-                                          .archive_hash = missing->hash,
-                                          .organization = missing->organization };
-        store->fetched = missing;
-        version_fetch_begin(store->fetch, &wanted, on_fetched, store);
+        if (!store->fetched && !store->stopped && !missing->failed)
+            begin_fetching(store, missing);
     }
 }
 
-static void tell_all(struct version_store *store, struct missing_version *missing,
-                     const struct run_message *message)
+static void tell_all(struct version_store *store, struct missing_version *missing)
 {
     while (!list_empty(&missing->wishes)) {
         struct version_wish *wish =
             container_of(list_take(&missing->wishes), struct version_wish, link);
         wish->why = missing->why;
-        wish->status =
-            missing->failed ? ERR_RULE : find(store, message, &wish->version, &wish->why);
+        wish->status = missing->failed
+                           ? ERR_RULE
+                           : find(store, &missing->message, &wish->version, &wish->why);
         tell(store, wish);
     }
 }
 
-static void on_fetched(void *owner, enum err status, const struct failure *why)
+static void on_fetched(void *owner, const struct version_outcome *outcome)
 {
     struct version_store *store = owner;
     struct missing_version *missing = store->fetched;
-    struct run_message message = { 0 };
-    store->fetched = NULL;
-    missing->failed = status != OK;
+    if (!outcome->ok && store->job.state == VERSION_JOB_MAKING)
+        log_warn("a version cannot be made here", "deployment", missing->message.deployment,
+                 "reason", outcome->message, "output", log_slice(outcome->errors), NULL);
+    missing->failed = !outcome->ok;
     missing->again_ms = loop_now_ms(store->loop) + AGAIN_MS;
-    missing->why = *why;
-    memcpy(message.deployment, missing->id, sizeof(missing->id));
-    memcpy(message.version_hash, missing->hash, sizeof(missing->hash));
-    tell_all(store, missing, &message);
+    if (missing->failed && !store->stopped)
+        explain(&missing->why, ERR_RULE, "%s", outcome->message);
+    version_job_finish(&store->job);
+    store->fetched = NULL;
+    tell_all(store, missing);
     if (!missing->failed) {
         list_remove(&missing->link);
         free(missing);
@@ -294,14 +314,31 @@ static void on_fetched(void *owner, enum err status, const struct failure *why)
     fetch_next(store);
 }
 
+/* The gateway is asked again for as long as a lease may last; then the run is given back. */
+static int64_t pause_fetch(void *owner)
+{
+    const struct version_store *store = owner;
+    return loop_now_ms(store->loop) < store->until_ms ? PAUSE_MS : -1;
+}
+
+static const struct version_source fetched_source = {
+    .scratch = "fetch-",
+    .is_indexed = true,
+    .unwritable = "this version cannot be written here",
+    .full = "the disk is full: this version cannot be written here",
+    .away = "this version is not here, and the gateway that has it does not answer",
+    .gone = "this version is not here, and the gateway keeps it no more",
+    .refused = "this version is not here, and the gateway refuses it",
+    .pause = pause_fetch,
+    .done = on_fetched,
+};
+
 static struct missing_version *note_missing(struct version_store *store,
                                             const struct run_message *message)
 {
     struct missing_version *missing = mem_new(struct missing_version);
-    memcpy(missing->id, message->deployment, sizeof(missing->id));
-    memcpy(missing->version, message->version, sizeof(missing->version));
-    memcpy(missing->hash, message->version_hash, sizeof(missing->hash));
-    memcpy(missing->organization, message->organization, sizeof(missing->organization));
+    missing->message = *message;
+    missing->message.text = NULL;
     list_init(&missing->wishes);
     list_append(&store->missing, &missing->link);
     return missing;
@@ -330,9 +367,9 @@ static bool await(struct version_store *store, const struct run_message *message
 
 /* ---- from outside ---- */
 
-void version_store_use(struct version_store *store, struct version_fetch *fetch)
+void version_store_use(struct version_store *store, const struct version_shared *shared)
 {
-    store->fetch = fetch;
+    version_job_init(&store->job, shared, &fetched_source, store);
 }
 
 void version_store_provide(struct version_store *store, const struct run_message *message,
@@ -341,7 +378,7 @@ void version_store_provide(struct version_store *store, const struct run_message
     list_init(&wish->link);
     wish->status = find(store, message, &wish->version, &wish->why);
     bool is_missing = wish->status == ERR_NOT_FOUND || wish->status == ERR_INVALID;
-    if (is_missing && store->fetch && message->version_hash[0] &&
+    if (is_missing && store->job.shared && message->version_hash[0] &&
         await(store, message, wish))
         return;
     tell(store, wish);
@@ -356,9 +393,10 @@ void version_store_stop(struct version_store *store)
         struct missing_version *missing = container_of(link, struct missing_version, link);
         missing->why = why;
         missing->failed = true;
-        tell_all(store, missing, NULL);
+        tell_all(store, missing);
     }
-    version_fetch_stop(store->fetch);
+    if (store->fetched)
+        version_job_cancel(&store->job);
 }
 
 bool version_store_is_idle(const struct version_store *store)

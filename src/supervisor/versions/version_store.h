@@ -5,7 +5,7 @@
  *              /…               node_modules, controllers, tasks
  *
  * A folder is there whole or not at all, and nothing in it changes. One that is not there, or is
- * damaged, is fetched from the gateway (version_fetch.h), once for all who want it:
+ * damaged, is fetched from the gateway (version_job.h), once for all who want it:
  *
  *   provide ─► here? ─► done
  *                └─ no ─► in line ─► fetched ─► done, for all who wait
@@ -16,7 +16,7 @@
 #include "supervisor/gateway_client/run_message.h"
 
 struct version_store;
-struct version_fetch;
+struct version_shared;
 
 /* Borrowed from the store, for as long as it lives. */
 struct ready_version {
@@ -42,8 +42,9 @@ struct version_store *version_store_create(struct loop *loop, const char *path,
                                            const char *programs);
 void version_store_destroy(struct version_store *store);
 
-/* What fetches the versions that are not here; before it only those that are can be had. */
-void version_store_use(struct version_store *store, struct version_fetch *fetch);
+/* Lets the store fetch versions that are not here; before this call it has only those that are.
+ * shared is borrowed for as long as the store lives. */
+void version_store_use(struct version_store *store, const struct version_shared *shared);
 
 /* Whoever waits is told soon that it ends. */
 void version_store_stop(struct version_store *store);
