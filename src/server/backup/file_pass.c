@@ -10,9 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/gentle_sync.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "store/sqlite/snapshot/gentle_sync.h"
 
 enum { PIECE = 256 << 10, HASH_BYTES = 32 };
 

@@ -9,8 +9,8 @@
 #include <inttypes.h>
 #include <unistd.h>
 
-#include "base/gentle_sync.h"
 #include "base/mem.h"
+#include "store/sqlite/snapshot/gentle_sync.h"
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/sqlite_rows.h"
 

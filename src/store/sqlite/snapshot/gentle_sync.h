@@ -1,7 +1,7 @@
-/* gentle_sync.h - a large file is written beside others who sync small ones.
+/* gentle_sync.h - syncs a large file in small parts, so that other syncs of the disk stay fast.
  *
- * A sync of a disk is waited for by all who sync meanwhile. So what is written is synced in
- * small parts, and after each the disk is left to others for as long as that took. */
+ * A sync delays every other sync of the same disk. After each part the disk is left to others for
+ * as long as the part took. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /* gentle_sync.c - half of the time is for others. */
-#include "base/gentle_sync.h"
+#include "store/sqlite/snapshot/gentle_sync.h"
 
 #include <stdint.h>
 #include <time.h>
