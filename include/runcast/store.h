@@ -182,7 +182,7 @@ struct store_commit {
 
 /* ---- reads ---- */
 
-/* Which struct the head begins. Zero is no kind: a driver crashes on it at once. */
+/* Names the struct that begins with the head. Zero is not a kind: a driver crashes on it. */
 enum store_read_kind {
     READ_LOAD = 1, /* struct store_load */
     READ_PIECE,

@@ -3,8 +3,8 @@
  *   "NAME --email EMAIL [--org SLUG]"
  *
  * A word in capitals is the argument of the command. An option takes a value if a word follows it
- * that is no option and begins with no bracket. Whatever stands in brackets may be left out;
- * everything else is needed. "[options]" means settings, which are not among the words. A
+ * that is no option and begins with no bracket. Words in brackets are optional; all others are
+ * needed. "[options]" means settings, which are not among the words. A
  * missing --confirm is left to the command, which first says what it would do. */
 #pragma once
 

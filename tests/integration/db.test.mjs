@@ -129,7 +129,7 @@ test("stats names an environment as paths of the API do", async (t) => {
   const { gateway, data } = await begin(t);
   assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", {}, { key: keys.staging })).status, 200);
   const { environments } = JSON.parse((await runProgram(["db", "stats", "--json", "--data", data])).stdout);
-  const names = environments.map(({ name }) => name), own = ["dev", "prod", "staging", "preview"].map((name) => `${keys.ref}/${name}`); // preview is there once something of it was stored
+  const names = environments.map(({ name }) => name), own = ["dev", "prod", "staging", "preview"].map((name) => `${keys.ref}/${name}`);
   assert.deepEqual(own.slice(0, 3).filter((name) => !names.includes(name)), []);
   assert.deepEqual(names.filter((name) => !own.includes(name)), []);
 });

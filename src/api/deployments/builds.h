@@ -38,7 +38,7 @@ struct builder {
     struct list link;                                    // deployments::heard
 };
 
-/* What a build says, without the secrets that it was given.
+/* The output of a build, without the secrets that it was given.
  *
  *   pieces ─► secret_filter ─► the last MiB
  *
@@ -127,7 +127,7 @@ void build_log_add(struct build_log *log, const struct secret_filter *filter,
 /* The log is complete. */
 void build_log_end(struct build_log *log);
 
-/* What is told of it: whole lines, the last MiB of them. */
+/* The log that clients get: whole lines, at most the last MiB. */
 struct slice build_log_text(const struct build_log *log);
 
 /* The log has ended. */

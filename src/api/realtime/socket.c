@@ -213,7 +213,7 @@ static size_t add_names(struct slice *names, size_t count, const struct tag_list
     return count;
 }
 
-/* What nobody reads of the upgrade and of hello, to be told; the caller's reference. */
+/* Returns the members of the upgrade and of hello that are ignored; the caller owns the reference. */
 static struct tag_list *take_ignored(struct socket *socket,
                                      const struct wire_message *hello)
 {
@@ -327,7 +327,7 @@ static void send_end(struct socket *socket, int64_t id, const char *code,
     socket_answer(socket, &message);
 }
 
-/* Ends the subscription of this id, its counts, or the watch. False: there is none. */
+/* Ends the subscription of this id, its counts, or the watch. Returns false if none has the id. */
 static bool end_by_id(struct socket *socket, int64_t id)
 {
     struct subscription *sub = feed_find(&socket->feed, id);
@@ -386,8 +386,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Tells what of a message nobody reads. An auth that was taken has no answer of
- * its own. */
+/* Tells the client which members of a message are ignored. An accepted auth has no other
+ * answer. */
 static void tell_ignored(struct socket *socket, const struct tag_list *names)
 {
     struct buf text = { 0 };

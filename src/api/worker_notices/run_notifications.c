@@ -471,7 +471,7 @@ static const struct ws_ops ops = { .on_message = on_message,
 /* ---- the upgrade ---- */
 
 /* The environment of the key, or the first one that the worker's token serves: there it is
- * counted. Not in a branch, which may be archived while the worker goes on. */
+ * counted. It does not count in a branch, which may be archived while the worker keeps running. */
 static struct environment *home_of(const struct api_call *call,
                                    const struct identity *identity)
 {

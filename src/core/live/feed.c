@@ -21,8 +21,8 @@
  *     │                       │ ▲  windows_serve, windows_release
  *     └── windows.c ◄─────────┘ └─ windows_mark: in line for a visit
  *
- * One visit in five files. Who has more to send goes back into the line of the hub, so no
- * visit begins inside of another. */
+ * Five files share one visit. A feed with more to send goes back into the hub's line, so no
+ * visit begins inside another. */
 #include "core/live/feed.h"
 
 #include "base/log.h"
