@@ -36,13 +36,15 @@ add_builds() {
 
 add_lint() {
     local rule
-    for rule in layers doors circles tags banned sizes tops format spelling links tidy; do
+    for rule in layers doors circles tags banned sizes tops format spelling links english \
+        tidy; do
         if [[ $rule =~ ^(format|tidy)$ ]] && ! command -v "clang-$rule-14" >/dev/null; then
             not_run+=("lint-$rule (clang-$rule-14 is not packaged here)")
         else
             add "lint-$rule" lint 300 "" python3 -B "tests/lint/$rule.py" "$top"
         fi
     done
+    add english-samples lint 60 "" python3 -B tests/support/python/test_english.py
 }
 
 add_unit() {
