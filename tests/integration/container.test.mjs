@@ -12,6 +12,9 @@ import { freePort, temporaryFolder, until } from "../support/js/gateway.mjs";
 const top = fileURLToPath(new URL("../..", import.meta.url)), folder = temporaryFolder();
 const image = path.join(folder, "image"), root = path.join(folder, "root"), data = path.join(folder, "data");
 const asRoot = process.getuid() === 0 ? [] : ["sudo", "-n"];
+/** What `docker run` of the README passes to the image of this version. */
+const readme = fs.readFileSync(path.join(top, "README.md"), "utf8"), version = /^project\(runcast VERSION ([\d.]+)/m.exec(fs.readFileSync(path.join(top, "CMakeLists.txt"), "utf8"))[1];
+const ofReadme = readme.split(`-p 127.0.0.1:3030:3030 -v runcast:/data runcast:${version} `)[1].split("\n")[0].split(" ");
 const program = process.env.GATEWAY_RELEASE_BIN ?? path.join(top, "build-gcc/runcast");
 
 function run(...words) {
@@ -25,6 +28,7 @@ let archive, config;
 
 before(() => {
   archive = /^\S+\.tar\.gz/m.exec(run(path.join(top, "deploy/container/build.sh"), folder, program))[0];
+  assert.ok(readme.includes(`docker load <build-container/runcast-${version}-image-`), "the README loads the archive of this version");
   for (const made of [image, root, data]) fs.mkdirSync(made);
   run("tar", "-C", image, "-xf", archive);
   const read = (file) => JSON.parse(fs.readFileSync(path.join(image, file), "utf8"));
@@ -98,7 +102,7 @@ class Container {
 }
 
 test("it starts with one command, as nobody, on a root that nobody can write, and keeps its runs", async (t) => {
-  const port = await freePort(), words = ["--listen", `127.0.0.1:${port}`, "--insecure", "--print-keys"], url = `http://127.0.0.1:${port}`;
+  const port = await freePort(), words = ["--listen", `127.0.0.1:${port}`, ...ofReadme], url = `http://127.0.0.1:${port}`;
   const container = new Container(t, ...words);
   await container.ready();
   const key = /tr_prod_\w+/.exec(container.stdout + container.stderr)[0], authorization = `Bearer ${key}`;

@@ -1,9 +1,8 @@
-// The README's first minute, run as it is written: its own lines, in a shell, against a
-// gateway; and a live subscriber that stays open for a minute. What the chapters beside the
-// code say in tables and lines to be run is held to it here, too.
+// Runs the lines of README.md about installing, and those of other chapters, in a shell as they are written, and holds
+// the tables of the chapters to the program. tests/conformance/worker/readme.test.mjs runs the rest of README.md.
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -21,7 +20,7 @@ const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "deplo
     .filter((name) => existsSync(path.join(top, name)))];
 const readme = chapter("README.md"), operating = chapter("deploy/README.md");
 
-/** The indented block behind the sentence that contains `words`. */
+/** The indented block after the sentence that contains `words`. */
 function block(words, text = readme) {
   const after = text.slice(text.indexOf(words)).split("\n\n");
   assert.ok(text.includes(words), `the chapter says: ${words}`);
@@ -95,15 +94,37 @@ test("the settings of TLS are right as they stand there, for a shell and for the
   }
 });
 
-test("trigger, retrieve, watch for a minute and cancel, as the README says", async (t) => {
-  const gateway = await startGateway({ t });
-  const first = shell(gateway, `${block("Trigger a run and look at it")}\necho; echo "id=$id"`);
+test("README.md has at most 1,200 words", () => {
+  const words = readme.split(/\s+/).filter(Boolean).length;
+  assert.ok(words <= 1200, `${words} words`);
+});
+
+test("a clone is installed, built and started as README.md says", () => {
+  const folder = temporaryFolder(), origin = path.join(folder, "origin"), programs = path.join(folder, "programs");
+  cpSync(path.join(top, "deploy"), path.join(origin, "deploy"), { recursive: true });
+  const commit = spawnSync("bash", ["-ec", "git init -q && git add . && git -c user.name=a -c user.email=a commit -qm a"], { cwd: origin, encoding: "utf8" });
+  assert.equal(commit.status, 0, commit.stderr);
+  mkdirSync(programs); // stand-ins: packages are installed, and the built program prints its arguments
+  for (const [name, text] of Object.entries({
+    "dpkg-query": "printf installed", cmake: "mkdir -p build && touch build/build.ninja",
+    ninja: "printf '#!/bin/sh\\necho started \"$@\"\\n' >build/runcast && chmod +x build/runcast",
+  })) writeFileSync(path.join(programs, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+  const run = (lines) => spawnSync("bash", ["-ec", lines.replace("clone URL", `clone ${origin}`)], { cwd: folder, encoding: "utf8", env: { ...process.env, PATH: `${programs}:${process.env.PATH}` } });
+  const first = run(block("## Install"));
+  assert.deepEqual([first.status, first.stdout], [0, "started --print-keys\n"], first.stderr);
+  const [, other] = /`(deploy\/run\.sh --listen [^`]+)`/.exec(readme);
+  assert.equal(run(`cd runcast; ${other}`).stdout, "started --print-keys --listen 127.0.0.1:3031\n");
+});
+
+test("trigger, retrieve, watch for a minute and cancel by hand, as src/api/realtime/README.md says", async (t) => {
+  const gateway = await startGateway({ t }), realtime = chapter("src/api/realtime/README.md");
+  const first = shell(gateway, `${block("Trigger a run with a tag", realtime)}\necho; echo "id=$id"`);
   assert.equal(await first.ended, 0, first.said.err);
   const id = first.said.out.match(/^id=(run_\w+)$/m)[1];
   const run = JSON.parse(first.said.out.split("\n").find((line) => line.startsWith("{")));
   assert.deepEqual([run.id, run.payload, run.tags], [id, { name: "Ada" }, ["demo"]]);
 
-  const [command, typed] = block("Watch everything that carries the tag").split("\n");
+  const [command, typed] = block("Subscribe to the tag", realtime).split("\n");
   const watching = shell(gateway, `exec ${command.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws"))}`);
   t.after(() => watching.child.kill());
   await until(() => watching.said.out.includes("Connected"));
@@ -114,7 +135,7 @@ test("trigger, retrieve, watch for a minute and cancel, as the README says", asy
   await until(() => Date.now() - opened > 60_000, { timeoutMs: 70_000 });
   assert.equal(watching.child.exitCode, null, "still connected after a minute");
 
-  const cancel = shell(gateway, `id=${id}\n${block("Cancel the run")}`);
+  const cancel = shell(gateway, `id=${id}\n${block("Cancel the run in the first", realtime)}`);
   assert.equal(await cancel.ended, 0, cancel.said.err);
   assert.deepEqual(JSON.parse(cancel.said.out), { id });
   await until(() => /"patch".*CANCELED/.test(watching.said.out));
