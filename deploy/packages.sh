@@ -61,23 +61,24 @@ without_main_cluster() { # COMMAND…
 }
 
 # with_apt_lock COMMAND…: repeats a command of apt for at most ten minutes while another apt holds a
-# lock, as on a fresh machine that installs its updates. DPkg::Lock::Timeout waits for the lock of
-# dpkg alone, and not for those of package lists and of downloads.
+# lock, as on a fresh machine that installs its updates. DPkg::Lock::Timeout alone would wait without
+# output, and only for the lock of dpkg, not for those of package lists and of downloads.
 with_apt_lock() {
-    local tries=0 said
+    local end=$((SECONDS + 600)) waits='' said
     until said=$(LC_ALL=C "$@" 2>&1); do
         if [[ $said != *"Could not get lock"* && $said != *"Unable to lock"* ]] ||
-            [ $((tries++)) -ge 120 ]; then
+            [ "$SECONDS" -ge "$end" ]; then
             echo "$said" >&2
             return 1
         fi
-        [ "$tries" -gt 1 ] || echo "waiting for another apt, which holds a lock" >&2
+        [ -n "$waits" ] || echo "waiting for another apt to finish, for at most 10 minutes" >&2
+        waits=1
         sleep 5
     done
 }
 
 apt_get() { # WORD…
-    as_root LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=600 "$@"
+    as_root LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=5 "$@"
 }
 
 # install_missing PACKAGE…: says what is missing and installs it; silent when nothing is.
