@@ -82,7 +82,7 @@ make_next() { # ROOT
         dpkg-deb --root-owner-group -b /srv/next /srv/runcast-next.deb'
 }
 
-# What is to be installed in the system that has no network is fetched before, and not installed.
+# The system has no network, so the packages that it installs are only fetched here.
 make_booted() { # ROOT RELEASE BUILDER
     make_root "$1" "${codename[$2]}" systemd systemd-sysv dbus curl python3 man-db nodejs &&
         rm "$1/usr/sbin/policy-rc.d" &&

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What takes hours: kills, models and simulations of many seeds, fuzzing.
+# Tests that take hours: kills, models and simulations of many seeds, fuzzing.
 #
 #   tests/soak.sh [--kills N] [--powers N] [--flips N] [--models N] [--ops N] [--sims N]
 #                 [--minutes N] [--trespasses N] [--runs N] [part …]
@@ -15,9 +15,9 @@
 #   deployed   N runs of two deployments, while the gateway, the supervise
 #              role and controllers are killed, once for each 50 runs   (1000)
 #
-# Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. What was
-# said is kept in build-soak; a failed seed is named there and here, and what a fuzzer
-# found lies there too. The last line says `N passed, N failed`.
+# Without a part: all of them. Builds into build-asan, build-gcc and build-fuzz. The output
+# is kept in build-soak, along with the findings of fuzzers; a failed seed is named there and
+# here. The last line says `N passed, N failed`.
 set -euo pipefail
 shopt -s nullglob
 

@@ -1,4 +1,4 @@
-"""What the rules share: the files they look at, and how they report."""
+"""The files that the rules check, and how the rules report."""
 import pathlib
 import sys
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env -S python3 -B
-"""Who may use whom, and who may speak to which library. The architecture, as a test.
+"""Tests the architecture: which folder may use which, and which folder may call which library.
 
 A folder of src is an area, and a folder in it with C files is a room of the area. A use is a
-function or an object that a file names, as the linker sees it, or a header that it includes. What
-two areas may use of each other is in AREAS; what two rooms of one area may, in ROOMS."""
+function or an object that a file names, as the linker sees it, or a header that it includes.
+AREAS has the permitted uses between two areas; ROOMS those between two rooms of one area."""
 import re
 import sys
 
@@ -139,12 +139,12 @@ def area_of(room):
 
 
 def in_area(room):
-    """What the tables of an area call its room."""
+    """The name of a room in the tables of its area."""
     return room.partition("/")[2] or room
 
 
 def permissions(one, other):
-    """What lets a room use another: (area or None, row, entry) of the tables; none: it may not."""
+    """The entries that let a room use another: (area or None, row, entry) of the tables."""
     area, foreign = area_of(one), area_of(other)
     if area != foreign:
         return [(None, area, entry) for entry in (foreign, EVERY) if entry in AREAS[area]]
@@ -177,7 +177,7 @@ class Source:
         self.is_header = path.suffix == ".h"
 
     def defines(self):
-        """What others can name: of a header its inline functions."""
+        """The names that others can use; a header defines its inline functions."""
         if self.is_header:
             return {name for _, name, _ in FUNCTION.findall(self.code)}
         return exported(self.code)

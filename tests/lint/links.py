@@ -16,7 +16,7 @@ def text_of(path):
 
 
 def anchors(path):
-    """What the headings of a chapter are called in links, as GitHub does it."""
+    """The names of the headings of a chapter in links, by the rules of GitHub."""
     found = set()
     for heading in re.findall(r"^#{1,6} (.+)$", text_of(path), re.MULTILINE):
         name = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
 """Files and functions of a size that can be read.
 
-500 lines a file and 60 a function are the aim, and are said as a comment; 800 and 80 are
-the limit. A function is what clang-format leaves between `{` and `}` in the first column,
+The aim is 500 lines a file and 60 a function; a longer function is reported as a comment. 800
+and 80 are the limit. A function is what clang-format leaves between `{` and `}` in the first column,
 plus the lines of its signature. """
 import sys
 

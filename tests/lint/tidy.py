@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What clang-tidy 14 finds in our own C, with the checks that .clang-tidy names."""
+"""The findings of clang-tidy 14 in our own C, with the checks that .clang-tidy names."""
 import concurrent.futures
 import re
 import shutil

@@ -36,6 +36,6 @@ def exported(text):
 
 
 def own(text):
-    """What static things of the file are called: they hide others of the same name."""
+    """The names of the static things of a file, which hide others of the same name."""
     return ({name for kind, name, _ in FUNCTION.findall(text) if kind.startswith("static")} |
             {name for kind, name in OBJECT.findall(text) if kind == "static"})

@@ -33,7 +33,7 @@ build_gcc() {
 build_asan() {
     add_build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
 }
-# Of threaded tests only.
+# Builds threaded tests only.
 build_tsan() {
     add_build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" -DCMAKE_BUILD_TYPE=Debug \
         -DSANITIZE=thread

@@ -6,7 +6,7 @@
 
 asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
 
-# What parses bytes of clients, owns memory across calls, or deletes.
+# Scripts whose code under test parses bytes of clients, owns memory across calls, or deletes.
 under_asan=" bad_input batches bulk client_connection client_rules damage db deletions deployments
     early_calls envvars events held_calls http io_uring large late logs longpoll metrics operator_calls
     packets queues realtime realtime_rules repeats results run_calls schedules slow_readers statuses
@@ -170,7 +170,7 @@ add_conformance() {
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 
-    # Two gateways, a database, a proxy and all kinds of clients at once: beside others they starve.
+    # Two gateways, a database, a proxy and all kinds of clients: next to other programs they starve.
     add_script add_alone cli-takeover takeover 400 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
     add_script add_alone browser-takeover takeover 400 "$modules" "${tap[@]}" \
         "$conformance/browser/takeover.test.mjs"

@@ -5,9 +5,9 @@
 #   add NAME GROUPS SECONDS NEEDS COMMAND…   declares a program; nothing runs yet
 #   run_programs                             runs those that were declared and selected
 #
-# A program starts when the programs that it NEEDS have ended. Of those that may start, the one
-# that takes longest goes first, by the table tests/run/times.txt. The table also tells which share
-# of a core a program uses: more programs start until they would use most of two cores, or five run.
+# A program starts when the programs that it NEEDS have ended. The longest of the programs
+# that may start goes first, by the table tests/run/times.txt. The table also has the share
+# of a core that a program uses: more programs start until they would use most of two cores, or five run.
 # On a machine that is busy, or slower than the one of the table, fewer run at once: three, then two.
 
 declare -a names=()
@@ -24,7 +24,7 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     command_of[$name]=$command
 }
 
-# Adds a program that starves beside others: it starts when nothing else runs.
+# Adds a program that starves next to others: it starts when nothing else runs.
 add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
     share_of[$1]=$cores
@@ -67,7 +67,7 @@ export -f as_test
 
 # --- which of them run, and when ---------------------------------------------------------
 
-# What a program needs is selected with it.
+# Selects a program with the programs that it needs.
 select_with_needs() { # NAME
     local need
     [ -z "${chosen[$1]:-}" ] || return 0

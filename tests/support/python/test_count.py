@@ -1,5 +1,5 @@
 #!/usr/bin/env -S python3 -B
-"""What count.py must make of samples; a wrong count is a `not ok`."""
+"""Samples for count.py; a wrong count is a `not ok`."""
 import sys
 
 from count import count
