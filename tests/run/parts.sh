@@ -152,7 +152,7 @@ add_conformance() {
     add_script add cli-4.8.3 cli 400 "$modules" "${beside[@]}" node "$worker/e2e.mjs"
     add_script add cli-ends cli 400 "$modules" "${tap[@]}" "$worker/cli.test.mjs"
     for folder in sessions pace platform mcp readme; do
-        add_script add "cli-$folder" cli 400 "$modules" "${tap[@]}" "$worker/$folder.test.mjs"
+        add_script add "cli-$folder" cli 600 "$modules" "${tap[@]}" "$worker/$folder.test.mjs"
     done
     add_script add worker workers 300 "$modules" env NO_CLI=1 "${beside[@]}" --worker \
         node "$worker/e2e.mjs" success failsAfterThreeAttempts succeedsOnThirdAttempt \
