@@ -107,10 +107,14 @@ static void start_failing(struct pg_writer *writer, const char *trouble)
     pg_writers_follow(writer->all);
 }
 
-/* The database has answered. */
+/* The database has answered. All writers share its disk, so a write of this one shows that there is
+ * space for the others, which may have nothing to write for a long time. */
 static void stop_failing(struct pg_writer *writer)
 {
+    bool wrote = writer->step == PG_GROUP || writer->step == PG_PURGE;
     writer->failing = writer->full = false;
+    for (unsigned i = 0; wrote && i < writer->all->count; i++)
+        writer->all->writers[i].full = false;
     pg_writers_follow(writer->all);
 }
 
