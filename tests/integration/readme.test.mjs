@@ -14,11 +14,12 @@ import { makeCertificate } from "../support/js/tls.mjs";
 
 const top = fileURLToPath(new URL("../..", import.meta.url));
 const chapter = (name) => readFileSync(path.join(top, name), "utf8");
-const chapters = ["README.md", "deploy/README.md", "deploy/CHANGELOG.md", "deploy/SECURITY.md", "bench/README.md", "src/README.md",
+const operating = readdirSync(path.join(top, "deploy")).filter((name) => name.endsWith(".md")).map((name) => `deploy/${name}`);
+const chapters = ["README.md", ...operating, "bench/README.md", "src/README.md",
   ...readdirSync(path.join(top, "src"), { withFileTypes: true }).filter((area) => area.isDirectory())
     .flatMap((area) => ["", ...readdirSync(path.join(top, "src", area.name))].map((room) => path.join("src", area.name, room, "README.md")))
     .filter((name) => existsSync(path.join(top, name)))];
-const readme = chapter("README.md"), operating = chapter("deploy/README.md");
+const readme = chapter("README.md");
 
 /** The indented block after the sentence that contains `words`. */
 function block(words, text = readme) {
@@ -40,24 +41,26 @@ function shell(gateway, script) {
   return { child, said, ended };
 }
 
-/** The rows of the tables between two headings of deploy/README.md. */
-function rows(from, to) {
-  const begin = operating.indexOf(`\n${from}\n`), end = operating.indexOf(`\n${to}\n`);
-  assert.ok(begin >= 0 && end > begin, `${from}, then ${to}`);
-  return operating.slice(begin, end).split("\n").filter((line) => line.startsWith("| "));
+/** The rows (arrays of cells) of every table in deploy/*.md whose header row is `header`. */
+function rows(header) {
+  const found = operating.flatMap((name) => chapter(name).split(`\n${header}\n`).slice(1)).flatMap((after) => {
+    const [, ...lines] = after.split("\n");
+    return lines.slice(0, lines.findIndex((line) => !line.startsWith("|")));
+  });
+  assert.ok(found.length, `a chapter has a table with the header ${header}`);
+  return found.map((row) => row.split("|").slice(1).map((cell) => cell.trim()));
 }
 
-test("deploy/README.md has every setting and every metric, and no other", async (t) => {
+test("the chapters in deploy have every setting and every metric exactly once, and no other", async (t) => {
   const words = (cells) => cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])).sort();
   const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  const table = rows("## Configuration", "## Limits").map((row) => row.split("|"));
-  assert.deepEqual(words(table.map((row) => row[1])), settings.sort());
+  assert.deepEqual(words(rows("| setting | default | |").map(([names]) => names)), settings.sort());
 
   const gateway = await startGateway({ t });
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
   const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
   const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]));
-  assert.deepEqual(words(rows("## Metrics", "## Another encryption key")).filter((word) => word !== "/metrics"), metrics.sort());
+  assert.deepEqual(words(rows("| `/metrics` | |").flat()), metrics.sort());
 });
 
 test("the files that the chapters name are there", () => {
@@ -68,15 +71,14 @@ test("the files that the chapters name are there", () => {
 
 test("each limit has a number, what is said above it, and a setting that there is", async () => {
   const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  const cells = (from, to) => rows(from, to).slice(1).map((row) => row.split("|").map((cell) => cell.trim()));
-  const shared = "### Per environment, per project", limits = cells("## Limits", shared);
+  const limits = rows("| what is limited | to | above it | setting |");
   assert.ok(limits.length > 90, `${limits.length} limits`);
-  for (const [, what, much, above, setting, ...more] of limits) {
+  for (const [what, much, above, setting, ...more] of limits) {
     assert.deepEqual(more, [""], what);
     assert.equal(Boolean(much && above), !what.startsWith("**"), what);
     for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
   }
-  for (const [, what, , project, gateway, setting, ...more] of cells(shared, "## Operations")) {
+  for (const [what, , project, gateway, setting, ...more] of rows("| limit | an environment | its project | the gateway | setting |")) {
     assert.deepEqual([more, Boolean(project || gateway)], [[""], true], what);
     for (const [, name] of setting.matchAll(/`([a-z][a-z-]*)`/g)) assert.ok(settings.includes(name), name);
   }
@@ -85,9 +87,9 @@ test("each limit has a number, what is said above it, and a setting that there i
 test("the settings of TLS are right as they stand there, for a shell and for the service", async () => {
   const folder = temporaryFolder(), { certificate, key } = makeCertificate(folder, "own");
   const here = (text) => text.replaceAll(/\S+\.(pem|key)\b/g, (file) => (/key/.test(file) ? key : certificate));
-  const [, ...words] = here(block("An address of `--listen` that ends", operating)).replaceAll("\\\n", " ").trim().split(/\s+/);
+  const [, ...words] = here(block("An address of `--listen` that ends", chapter("deploy/proxies-and-tls.md"))).replaceAll("\\\n", " ").trim().split(/\s+/);
   const file = path.join(folder, "runcast.conf");
-  writeFileSync(file, here(block("In `/etc/runcast/runcast.conf`:", operating)));
+  writeFileSync(file, here(block("In `/etc/runcast/runcast.conf`:", chapter("deploy/proxies-and-tls.md"))));
   for (const args of [words, ["--config", file]]) {
     const { code, all } = await runProgram([...args, "--check-config"]);
     assert.deepEqual([code, all], [0, "runcast: the settings are fine\n"]);

@@ -1,5 +1,5 @@
-// A proxy of Debian's in front of a gateway, with the settings that deploy/README.md gives: only
-// addresses and files are others. Caddy needs hardly any.
+// A proxy from Debian in front of a gateway, with the settings that deploy/proxies-and-tls.md gives: only
+// addresses and files differ. Caddy needs hardly any.
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
@@ -11,27 +11,27 @@ import path from "node:path";
 import { temporaryFolder } from "./gateway.mjs";
 import { makeCertificate, unwrap } from "./tls.mjs";
 
-const readme = fs.readFileSync(new URL("../../../deploy/README.md", import.meta.url), "utf8");
+const deploy = new URL("../../../deploy/", import.meta.url);
 
-/** The indented lines of the README from the one that begins with `first`. */
-export function readmeSettings(first) {
-  const lines = readme.split("\n"), from = lines.findIndex((line) => line.startsWith(`    ${first}`));
-  if (from < 0) throw new Error(`the README has no settings that begin with ${first}`);
+/** The indented lines of a chapter in deploy from the one that begins with `first`. */
+export function chapterSettings(chapter, first) {
+  const lines = fs.readFileSync(new URL(chapter, deploy), "utf8").split("\n"), from = lines.findIndex((line) => line.startsWith(`    ${first}`));
+  if (from < 0) throw new Error(`${chapter} has no settings that begin with ${first}`);
   const length = lines.slice(from).findIndex((line) => !line.startsWith("    "));
   return lines.slice(from, from + length).map((line) => line.slice(4)).join("\n");
 }
 
-/** What the README leaves to the rest of a configuration, and how the program is started. */
+/** The rest of each configuration, around the settings of the chapter, and the command that starts the program. */
 const kinds = {
   nginx: (folder, own) => ({
     text: `daemon off; master_process off; pid ${folder}/pid; error_log stderr; worker_rlimit_nofile 4096;
       events { worker_connections 1024; }
       http { access_log off; ${["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((what) => `${what}_temp_path ${folder}/${what};`).join(" ")}
-      ${own(readmeSettings("upstream runcast {"))} }`,
+      ${own(chapterSettings("proxies-and-tls.md", "upstream runcast {"))} }`,
     command: ["nginx", "-e", "stderr", "-p", folder, "-c"],
   }),
   haproxy: (folder, own) => ({
-    text: `global\n  maxconn 1000\n${own(readmeSettings("frontend runs"))}\n`,
+    text: `global\n  maxconn 1000\n${own(chapterSettings("proxies-and-tls.md", "frontend runs"))}\n`,
     command: ["haproxy", "-db", "-f"],
   }),
   // It asks authorities for certificates unless it is given one, which is all that is said beside its own few lines.
@@ -41,14 +41,14 @@ const kinds = {
   }),
 };
 
-/** In the folder as the README's settings name it; HAProxy reads both from one file. */
+/** In the folder as the settings of the chapter name it; HAProxy reads both from one file. */
 function makeOwnCertificate(folder) {
   const { certificate, key } = makeCertificate(folder, "runs");
   fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
   return certificate;
 }
 
-/** change: what a test changes in the settings of the README. */
+/** change: what a test changes in the settings of the chapter. */
 export async function startProxy(kind, { port, gateway, change = (text) => text }) {
   const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
   const own = (text) => change(text).replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)

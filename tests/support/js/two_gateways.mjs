@@ -1,5 +1,5 @@
 // Two gateways on one PostgreSQL, each by a relay of its own, and HAProxy before them as
-// deploy/README.md has it. The first one leads, the second one stands by.
+// deploy/postgresql.md has it. The first one leads, the second one stands by.
 //
 //   const { url, leader, other, postgres } = await startTwoGateways(t);
 //   await leader.kill(); … await leader.restart({ ready: false }); await standsBy(leader);
@@ -10,14 +10,14 @@ import path from "node:path";
 import { freePort, keys, sleep, startGateway, temporaryFolder, until } from "./gateway.mjs";
 import { PgRelay } from "./pg_relay.mjs";
 import { onDatabase, startPostgres } from "./postgres.mjs";
-import { readmeSettings } from "./proxies.mjs";
+import { chapterSettings } from "./proxies.mjs";
 import { RunsMirror } from "./runs.mjs";
 
 /** Passes on to whichever gateway is ready. */
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
   const servers = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
-  const backends = readmeSettings("backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
+  const backends = chapterSettings("postgresql.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -29,7 +29,7 @@ defaults
   retries 2
 frontend runs
   bind 127.0.0.1:${port}
-${readmeSettings("  use_backend standbys")}
+${chapterSettings("postgresql.md", "  use_backend standbys")}
 ${backends.join("\n")}
 `);
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
