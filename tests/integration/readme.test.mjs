@@ -54,7 +54,7 @@ function rows(header) {
 test("the chapters in deploy have every setting and every metric exactly once, and no other", async (t) => {
   const words = (cells) => cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])).sort();
   const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  assert.deepEqual(words(rows("| setting | default | |").map(([names]) => names)), settings.sort());
+  assert.deepEqual(words(rows("| name | default | unit or values | what it does |").map(([names]) => names)), settings.sort());
 
   const gateway = await startGateway({ t });
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
