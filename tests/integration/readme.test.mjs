@@ -59,8 +59,8 @@ test("the chapters in deploy have every setting and every metric exactly once, a
   const gateway = await startGateway({ t });
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
   const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
-  const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+)/gm)].map((match) => match[1]));
-  assert.deepEqual(words(rows("| `/metrics` | |").flat()), metrics.sort());
+  const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+ \w+)/gm)].map((match) => match[1]));
+  assert.deepEqual(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${name.replaceAll("`", "")} ${type}`).sort(), metrics.sort());
 });
 
 test("the files that the chapters name are there", () => {
