@@ -51,16 +51,19 @@ function rows(header) {
   return found.map((row) => row.split("|").slice(1).map((cell) => cell.trim()));
 }
 
-test("the chapters in deploy have every setting and every metric exactly once, and no other", async (t) => {
-  const words = (cells) => cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1])).sort();
-  const settings = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => line.split(/\s/)[0]);
-  assert.deepEqual(words(rows("| name | default | unit or values | what it does |").map(([names]) => names)), settings.sort());
+test("the chapters in deploy have every setting with its default and every metric with its type exactly once, and no other", async (t) => {
+  const bare = (cell) => cell.replaceAll("`", ""), shown = { "": "none", false: "off" };
+  const printed = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => /^(\S+)\s+= ?(.*?)\s+; default$/.exec(line).slice(1));
+  const settings = rows("| name | default | unit or values | what it does |");
+  assert.deepEqual(settings.map(([name]) => bare(name)).sort(), printed.map(([name]) => name).sort());
+  const defaults = new Map(printed.map(([name, value]) => [name, shown[value] ?? value]));
+  for (const [name, value] of settings.filter(([, word]) => !word.includes(" "))) assert.equal(bare(value), defaults.get(bare(name)), name);
 
   const gateway = await startGateway({ t });
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
   const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
   const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+ \w+)/gm)].map((match) => match[1]));
-  assert.deepEqual(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${name.replaceAll("`", "")} ${type}`).sort(), metrics.sort());
+  assert.deepEqual(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${bare(name)} ${type}`).sort(), metrics.sort());
 });
 
 test("the files that the chapters name are there", () => {
