@@ -1,5 +1,5 @@
 // How long nobody serves when the gateway that leads goes: two of them on one PostgreSQL behind HAProxy, as
-// deploy/postgresql.md has it, and 8 clients that write.
+// deploy/failover.md has it, and 8 clients that write.
 //
 //   node bench/takeover.mjs BUILD        BUILD: a Release build directory; needs PostgreSQL and HAProxy
 //

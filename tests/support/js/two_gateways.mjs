@@ -1,5 +1,5 @@
 // Two gateways on one PostgreSQL, each by a relay of its own, and HAProxy before them as
-// deploy/postgresql.md has it. The first one leads, the second one stands by.
+// deploy/failover.md has it. The first one leads, the second one stands by.
 //
 //   const { url, leader, other, postgres } = await startTwoGateways(t);
 //   await leader.kill(); … await leader.restart({ ready: false }); await standsBy(leader);
@@ -17,7 +17,7 @@ import { RunsMirror } from "./runs.mjs";
 async function startHaproxy(t, gateways) {
   const port = await freePort(), file = path.join(temporaryFolder(), "haproxy.conf");
   const servers = gateways.map((gateway, i) => `  server g${i} 127.0.0.1:${gateway.port}`).join("\n");
-  const backends = chapterSettings("postgresql.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
+  const backends = chapterSettings("failover.md", "backend gateways").split("\n").map((line) => line.replace(/^ *server a .*/, servers)).filter((line) => !/^ *server b /.test(line));
   fs.writeFileSync(file, `global
   maxconn 1000
 defaults
@@ -29,7 +29,7 @@ defaults
   retries 2
 frontend runs
   bind 127.0.0.1:${port}
-${chapterSettings("postgresql.md", "  use_backend standbys")}
+${chapterSettings("failover.md", "  use_backend standbys")}
 ${backends.join("\n")}
 `);
   const child = spawn("haproxy", ["-db", "-f", file], { stdio: "ignore", env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` } });
