@@ -36,7 +36,7 @@ add_builds() {
 
 add_lint() {
     local rule
-    for rule in layers doors circles tags banned sizes tops format spelling links english \
+    for rule in layers doors circles tags banned sizes tops format spelling links chapters english \
         tidy; do
         if [[ $rule =~ ^(format|tidy)$ ]] && ! command -v "clang-$rule-14" >/dev/null; then
             not_run+=("lint-$rule (clang-$rule-14 is not packaged here)")
