@@ -97,6 +97,8 @@ def size(count):
 
 
 def time(ms):
+    if ms % 1000:
+        return f"{ms}ms"
     seconds = ms // 1000
     for length, letter in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
         if seconds and seconds % length == 0:

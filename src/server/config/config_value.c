@@ -80,6 +80,15 @@ static bool read_flag(const char *value, bool *flag)
     return false;
 }
 
+/* Reads "200ms". Durations of the API have no unit below a second. */
+static bool read_milliseconds(struct slice text, int64_t *ms)
+{
+    size_t digits = text.len > 2 ? text.len - 2 : 0;
+    return digits && slice_is(slice_from(text, digits), "ms") &&
+           text_to_i64((struct slice){ text.ptr, digits }, ms) == OK &&
+           *ms <= text_time_max_ms;
+}
+
 static bool read_number(const struct setting *setting, struct slice text, int64_t *number)
 {
     int64_t read = 0;
@@ -88,7 +97,8 @@ static bool read_number(const struct setting *setting, struct slice text, int64_
     case SETTING_IS_NUMBER: well_formed = text_to_i64(text, &read) == OK; break;
     case SETTING_IS_BYTES: well_formed = read_bytes(text, &read); break;
     case SETTING_IS_DURATION:
-        well_formed = slice_is(text, "0") || text_to_duration_ms(text, &read) == OK;
+        well_formed = slice_is(text, "0") || read_milliseconds(text, &read) ||
+                      text_to_duration_ms(text, &read) == OK;
         break;
     default: break;
     }
@@ -135,6 +145,11 @@ static void print_duration(int64_t ms, struct buf *out)
         int64_t seconds;
         char letter;
     } units[] = { { 24 * 3600, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 1, 's' } };
+    if (ms % 1000) {
+        buf_add_number(out, ms);
+        buf_add_text(out, "ms");
+        return;
+    }
     int64_t seconds = ms / 1000;
     size_t unit = seconds ? 0 : 3;
     while (seconds % units[unit].seconds)

@@ -40,6 +40,11 @@ static void what_is_wrong_is_answered_by_what_would_be_right(void **state)
         { { .arguments = { "--commit-durability", "off" } }, "on, remote_write" },
         { { .arguments = { "--database-writers", "17" } }, "1 to 16" },
         { { .arguments = { "--beat", "2s" } }, "five times beat" },
+        { { .arguments = { "--beat", "200ms", "--dead-after", "900ms" } }, "five times" },
+        { { .arguments = { "--beat", "99ms" } }, "at least 100ms" },
+        { { .arguments = { "--beat", "1s200ms" } }, "at least 100ms" },
+        { { .arguments = { "--beat", "ms" } }, "at least 100ms" },
+        { { .arguments = { "--beat", "9223372036854775807ms" } }, "at least 100ms" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct failure why = config_input_wrong(&cases[i].input);
@@ -57,6 +62,18 @@ static void assert_printed(const struct config *config, const char *text)
         fail_msg("'%s' is not in %s", text, out.ptr);
     assert_null(strstr(out.ptr, "hush"));
     buf_finish(&out);
+}
+
+static void times_below_a_second_are_read_and_printed(void **state)
+{
+    (void)state;
+    struct config config = config_input_right(&(struct config_input){
+        .arguments = { "--beat", "200ms", "--dead-after", "1000ms" } });
+    assert_int_equal(config.beat_ms, 200);
+    assert_int_equal(config.dead_after_ms, 1000);
+    assert_printed(&config, "= 200ms");
+    assert_printed(&config, "= 1s");
+    config_finish(&config);
 }
 
 static void an_address_is_shown_without_its_password(void **state)
@@ -89,6 +106,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(without_a_word_there_is_none),
         cmocka_unit_test(what_is_wrong_is_answered_by_what_would_be_right),
+        cmocka_unit_test(times_below_a_second_are_read_and_printed),
         cmocka_unit_test(an_address_is_shown_without_its_password),
         cmocka_unit_test(it_is_read_from_a_file_of_its_own),
     };
