@@ -1,4 +1,4 @@
-/* blocking.c - blocks the parent: a wait for each run, or for what stands for one. */
+/* blocking.c - adds one wait per triggered run to its parent. */
 #include "api/triggers/blocking.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* blocking.h - a run that waits for what it has triggered. */
+/* blocking.h - makes a parent run wait for the runs that it has triggered. */
 #pragma once
 
 #include "api/request/call.h"
@@ -7,17 +7,17 @@
 struct blocking {
     struct block block; /* first */
     struct wait *waits;
-    char (*names)[ID_MAX]; /* that stand for items which became errors and have no run */
-    /* OK also when the parent does not execute any more: then nobody waits. */
+    char (*names)[ID_MAX]; /* ids for items that are errors and have no run; or NULL */
+    /* Called once. OK also if the parent no longer executes: then no run waits. */
     void (*done)(struct blocking *blocking, enum err status);
 };
 
-/* The parent waits for one run. child is the caller's until done. */
+/* Makes the parent wait for one run. The caller keeps child valid until done. */
 void blocking_begin_run(struct blocking *blocking, struct api_call *call,
                         struct slice parent, struct slice child,
                         void (*done)(struct blocking *blocking, enum err status));
 
-/* It waits for all of these, an array that becomes the operation's; done and the names are set
- * before. */
+/* Makes the parent wait for all of these. Takes ownership of waits, an array, and of
+ * blocking->names. The caller sets names and done before. */
 void blocking_begin(struct blocking *blocking, struct api_call *call, struct slice parent,
                     struct wait *waits, size_t count);

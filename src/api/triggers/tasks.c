@@ -1,4 +1,4 @@
-/* tasks.c - one run, triggered.
+/* tasks.c - the route that triggers one run.
  *
  *   pieces ─► envelope ─► options ─► the parent, if one is named ─► engine ─► its id
  *
@@ -36,7 +36,7 @@ static void task_call_destroy(struct task_call *trigger)
 
 /* ---- the body ---- */
 
-/* The peer left in the middle of its body. */
+/* The client disconnected before it had sent the whole body. */
 static void on_gone(struct api_call *call)
 {
     task_call_destroy(call->state);
@@ -64,7 +64,8 @@ static enum err take_piece(struct api_call *call, struct slice piece)
     return ERR_INVALID;
 }
 
-/* What the task is to get, put beside the payload, would be lost without a word. */
+/* Rejects a body whose members stand where "payload" should: its content would be
+ * silently lost. */
 static enum err check_form(struct task_call *trigger)
 {
     static const char *const known[] = { "payload", "options", "context", NULL };
@@ -107,8 +108,8 @@ static enum err read_body(struct task_call *trigger)
 
 /* ---- the operation ---- */
 
-/* A run that was there already is somebody else's, perhaps: the token for it grants no
- * more than the caller may do itself. */
+/* Adds a token for the run. An existing run may belong to another client, so the token
+ * for it grants no more than the caller has itself. */
 static void add_token(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
@@ -155,7 +156,7 @@ static void on_blocked(struct blocking *blocking, enum err status)
     task_call_destroy(trigger);
 }
 
-/* The run was made, or found: by its key, or because the call is a repetition. */
+/* The run was created, or found by its idempotency key or because the call is a repeat. */
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct task_call *trigger = container_of(op, struct task_call, op);

@@ -1,4 +1,4 @@
-/* trigger_call.c - request keys, one-time tokens, parents. */
+/* trigger_call.c - request claims, one-time tokens and the parent lookup of triggers. */
 #include "api/triggers/trigger_call.h"
 
 #include "api/triggers/trigger_options.h"
@@ -99,6 +99,6 @@ void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume, struct
     bytes_set(&rare->root, lookup->root);
     child->depth = lookup->depth;
     child->resume_parent = resume;
-    if (resume) /* it overtakes what came after its parent */
+    if (resume) /* the child goes ahead of runs queued after its parent */
         child->queue_position = lookup->queue_position;
 }

@@ -1,31 +1,31 @@
-/* trigger_call.h - what triggers of all kinds take from their call: the request key, the
- * one-time token, the parent; and how their refusals read. */
+/* trigger_call.h - what all triggers derive from their call: claims, place, parent. */
 #pragma once
 
 #include "api/request/call.h"
 #include "api/triggers/trigger_options.h"
 
-/* Gives op the claim of the call's request id and that of a one-time token, which are made
- * with its runs. kind keeps apart what may be repeated: a task's id, or which batch call. */
+/* Sets the claims of op that are stored with its runs: the request id of the call and
+ * its one-time token, if it has them. kind tells different requests with the same id
+ * apart: a task's id, or a name for the batch call. */
 void trigger_call_claims(struct api_call *call, struct slice kind, struct trigger_op *op);
 
-/* Where the call's runs are to run: trigger_options.h. */
+/* Returns where the runs of the call are to execute; see trigger_options.h. */
 struct trigger_place trigger_call_place(const struct api_call *call);
 
-/* Replies to an operation that did not come about. what: the task, or the batch. */
+/* Replies to a trigger that failed. what: the task or the batch, for the message. */
 void trigger_call_refused(struct api_call *call, const struct trigger_op *op,
                           enum err status, struct slice what);
 
-/* Finds the parent of the runs that a call makes: the run that asks. */
+/* The lookup of the parent run that a trigger names. */
 struct parent_lookup {
     struct api_call *call;
     struct run_read read;
-    /* ERR_RULE: unknown, or it has ended; ERR_FORBIDDEN: the token may not write it. The
-     * text is in call->why. */
+    /* Called once. ERR_RULE: the parent is unknown or has ended. ERR_FORBIDDEN: the
+     * token may not write it. The message is in call->why. */
     void (*done)(struct parent_lookup *lookup, enum err status);
     struct bytes *id, *root; /* out */
-    int64_t queue_position;  /* out: its own */
-    uint16_t depth;          /* out: of its children */
+    int64_t queue_position;  /* out: the parent's position */
+    uint16_t depth;          /* out: the depth of the parent's children */
 };
 
 void parent_lookup_begin(struct parent_lookup *lookup, struct api_call *call,
@@ -33,6 +33,7 @@ void parent_lookup_begin(struct parent_lookup *lookup, struct api_call *call,
                          void (*done)(struct parent_lookup *lookup, enum err status));
 void parent_lookup_finish(struct parent_lookup *lookup);
 
-/* Makes the run a child of the parent found. */
+/* Makes child a child of the parent that was found. resume: the parent waits for it.
+ * Does nothing if no lookup was begun. */
 void parent_lookup_adopt(const struct parent_lookup *lookup, bool resume,
                          struct run *child);

@@ -1,4 +1,4 @@
-/* trigger_key.c - the idempotency key of a trigger: its text, its life, how it is shown. */
+/* trigger_key.c - idempotency keys of triggers: their text, lifetime and shown form. */
 #include "api/triggers/trigger_reading.h"
 #include "base/json/scan.h"
 

@@ -1,4 +1,4 @@
-/* trigger_options.c - one function per option, one table of them. */
+/* trigger_options.c - reads the options of a trigger: a table with a function each. */
 #include "api/triggers/trigger_options.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 
 enum {
     OPTIONS_MAX = 200, /* members */
-    TEXT_MAX = 128,    /* of small texts: ttl, region, type, version */
+    TEXT_MAX = 128,    /* characters of short texts: ttl, region, type, version */
     LANE_MAX = 1024,   /* bytes of a concurrencyKey */
     QUEUE_MAX = 128,
     DURATION_MIN_S = 5,
@@ -21,9 +21,9 @@ static double clamp(double number, double low, double high)
     return number < low ? low : number > high ? high : number;
 }
 
-/* ---- when ---- */
+/* ---- delay and ttl ---- */
 
-/* A date, a duration, or milliseconds since 1970: what JavaScript makes a Date of. */
+/* Accepts a date, a duration, or milliseconds since 1970 (like JavaScript's Date). */
 static enum err read_delay(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -61,7 +61,7 @@ static enum err read_delay(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* "0s" is what 0 is: this run never expires. */
+/* "0s" means the same as 0: the run never expires. */
 static enum err read_ttl_text(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -124,7 +124,7 @@ static enum err read_tag(struct trigger_reading *r, struct slice value, struct b
     return OK;
 }
 
-/* Tags lie in one buffer with room for all. Blank ones are dropped. */
+/* Reads the tags into one buffer that is large enough for all. Drops blank ones. */
 static enum err read_tag_list(struct trigger_reading *r, struct slice value)
 {
     struct slice tags[RUN_TAGS_MAX], element;
@@ -168,9 +168,9 @@ static enum err read_tags(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* ---- where ---- */
+/* ---- queue, machine, version, region ---- */
 
-/* Takes the characters that a queue's name may have; others are dropped. */
+/* Copies the characters that a queue name may have and drops all others. */
 static size_t clean_characters(struct slice name, char out[QUEUE_MAX])
 {
     size_t len = 0;
@@ -182,7 +182,8 @@ static size_t clean_characters(struct slice name, char out[QUEUE_MAX])
     return len;
 }
 
-/* A version may have declared a queue under any name. */
+/* Cleans the name of a queue, but not a registered one: a version may declare any name.
+ * Returns NULL if no valid character is left. */
 static struct bytes *queue_of(const struct trigger_place *place, struct slice name)
 {
     char clean[QUEUE_MAX];
@@ -192,7 +193,7 @@ static struct bytes *queue_of(const struct trigger_place *place, struct slice na
     return len ? bytes_create_shared((struct slice){ clean, len }) : NULL;
 }
 
-/* The members of an option's object are few, and no two have the same name. */
+/* Rejects objects with too many members or with duplicate names. */
 static enum err check_members(struct trigger_reading *r, struct slice object,
                               const char *where)
 {
@@ -206,7 +207,8 @@ static enum err check_members(struct trigger_reading *r, struct slice object,
     return OK;
 }
 
-/* A limit in an option is that of the queue itself: SDK 3.3.17 sends it along. */
+/* Members of a queue option. SDK 3.3.17 also sends a concurrency limit, which is checked
+ * but has no effect: the queue's own limit applies. */
 static const char *const queue_members[] = { "name", "concurrencyLimit", NULL };
 
 static enum err read_queue_object(struct trigger_reading *r, struct slice object,
@@ -227,8 +229,8 @@ static enum err read_queue_object(struct trigger_reading *r, struct slice object
     return err;
 }
 
-/* SDK 4 wraps the queue in {name: …}, so a caller that passes the object of SDK 3 sends
- * {"name": {"name": "q", "concurrencyLimit": 1}}. */
+/* Accepts a nested queue. SDK 4 wraps the name in {name: …}, so a caller that passes an
+ * SDK 3 object sends {"name": {"name": "q", "concurrencyLimit": 1}}. */
 static enum err read_queue(struct trigger_reading *r, struct slice value)
 {
     struct slice name, text;
@@ -249,7 +251,7 @@ static enum err read_queue(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* A number becomes the text that JavaScript makes of it. */
+/* Converts a number to the same text as JavaScript does. */
 static enum err read_concurrency_key(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -303,8 +305,8 @@ static enum err read_version(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* Read when all options are known. A run that waits for a version which lacks its task would
- * wait for ever, and so would a parent that waits for the run. */
+/* Checked when all options are known. A run locked to a version that lacks its task
+ * would wait forever, and so would a parent that waits for the run. */
 static enum err check_version(struct trigger_reading *r)
 {
     const struct run *run = &r->item->run;
@@ -330,8 +332,9 @@ static enum err keep_deployment(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* Read when all options are known: the SDK sends it by itself in some hosts' builds, also
- * beside a version, which governs then. In dev nothing is deployed. */
+/* Read when all options are known. In builds of some hosts the SDK sends it without
+ * being asked to, even together with a version, which then wins. In dev, nothing is
+ * deployed, so it has no effect. */
 static enum err finish_deployment(struct trigger_reading *r)
 {
     struct slice text;
@@ -349,7 +352,7 @@ static enum err finish_deployment(struct trigger_reading *r)
     return OK;
 }
 
-/* The region is kept and shown; there is one place where runs run. */
+/* The region is stored and shown but has no effect: all runs execute in one place. */
 static enum err read_region(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
@@ -361,7 +364,7 @@ static enum err read_region(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* ---- how ---- */
+/* ---- attempts, duration, priority, metadata, parent ---- */
 
 static enum err read_max_attempts(struct trigger_reading *r, struct slice value)
 {
@@ -399,7 +402,7 @@ static enum err read_test(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* Metadata must come back as an object, so nothing else is taken. */
+/* Accepts only an object, because clients must get an object back. */
 static enum err read_metadata(struct trigger_reading *r, struct slice value)
 {
     if (scan_type(value) == SCAN_NULL)
@@ -436,7 +439,7 @@ static enum err read_size(struct trigger_reading *r, struct slice value)
     return err;
 }
 
-/* ---- what is read when all options are known ---- */
+/* ---- options that are read last ---- */
 
 static enum err keep_type(struct trigger_reading *r, struct slice value)
 {
@@ -462,8 +465,9 @@ static enum err keep_key_options(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
-/* A payload of JSON keeps its bytes, any other is the text that a string stands for; one
- * that is not of the type that is named is dropped. */
+/* Stores the payload. JSON keeps its bytes; any other type stores the decoded text of the
+ * string. An empty string counts as no payload. If the type is not JSON, anything but a
+ * string is dropped. */
 static enum err finish_payload(struct trigger_reading *r)
 {
     const struct trigger_source *source = r->source;
@@ -482,7 +486,7 @@ static enum err finish_payload(struct trigger_reading *r)
         return OK;
     if (!is_string && (!is_json || !source->payload.ptr))
         return OK;
-    /* With a type given, the string is the text of that type. */
+    /* If a type is named, the string holds a text of that type. */
     struct buf spelled = { 0 };
     bool should_be_json =
         (is_json && r->type.ptr) || slice_is(type, "application/super+json");
@@ -497,7 +501,7 @@ static enum err finish_payload(struct trigger_reading *r)
     return OK;
 }
 
-/* ---- all of them ---- */
+/* ---- the table ---- */
 
 static const struct option options[] = {
     { "payloadType", keep_type, false },

@@ -1,13 +1,12 @@
-/* trigger_options.h - what a caller wishes for one run, from JSON to struct trigger.
+/* trigger_options.h - reads the options of one run from JSON into struct trigger.
  *
- *   { payload, context, options }  ─►  struct trigger, or a status and a text that names
+ *   { payload, context, options }  ─►  struct trigger, or a status and a message that names
  *                                      the option
  *
- * For the body of a trigger and for each item of a batch. Payload and metadata keep their
- * bytes: 1e400 comes out as 1e400. Options that
- * the published schema has and runcast does not do are refused, or without effect when SDKs
- * send them by themselves (trigger_undone.c); those that it does not have are told to the
- * caller and ignored. */
+ * Used for the body of a trigger and for each item of a batch. Payload and metadata keep
+ * their bytes: 1e400 comes out as 1e400. Options that the published schema has but
+ * runcast lacks are rejected, or have no effect if SDKs send them unasked
+ * (trigger_undone.c). Unknown options are ignored and reported to the caller. */
 #pragma once
 
 #include "base/buf.h"
@@ -21,19 +20,19 @@ enum {
     TRIGGER_OPTIONS_MAX = 512 << 10 /* bytes of all options together */
 };
 
-/* Valid JSON as it came. */
+/* The input: valid JSON, as received. */
 struct trigger_source {
     struct slice task;
     struct slice payload;      /* absent: none */
-    struct slice payload_text; /* what it stands for, if it is a string */
+    struct slice payload_text; /* the decoded text, if the payload is a string */
     bool text_is_json;
     struct slice options;      /* absent: none */
-    struct slice key, key_ttl; /* of the request's headers; they win */
-    bool is_item;              /* of a batch, which has a parent for all */
-    struct ignored *ignored;   /* told what is not read; NULL: nobody is */
+    struct slice key, key_ttl; /* from the request's headers; they override the options */
+    bool is_item;              /* an item of a batch, whose parent is named once for all */
+    struct ignored *ignored;   /* collects what was ignored; NULL: not wanted */
 };
 
-/* Where it is to run. */
+/* Where the run is to execute. */
 struct trigger_place {
     const struct workers *workers;
     const struct queues *queues;
@@ -41,33 +40,37 @@ struct trigger_place {
     bool is_dev;
 };
 
-/* A parent is the caller's to look up. */
+/* The parent that the options name. The caller looks it up. */
 struct trigger_parent {
-    struct bytes *run_id; /* NULL: none; the caller's to unref */
+    struct bytes *run_id; /* NULL: none; owned by the caller */
     bool resume;
 };
 
-/* Fills in the wishes. What it took is the item's even on failure: run_finish.
- * ERR_INVALID, ERR_TOO_LARGE (metadata), ERR_RULE (tags; a version that is not there, or lacks
- * the task or the queue) with the reason. */
+/* Reads source into item and parent. Even on failure item owns what was read: call
+ * run_finish. Returns with a message in why: ERR_INVALID, ERR_TOO_LARGE (metadata or all
+ * options) or ERR_RULE (tags; a version that is missing, or lacks the task or the
+ * queue). */
 enum err trigger_options_read(const struct trigger_source *source,
                               const struct trigger_place *place, struct trigger *item,
                               struct trigger_parent *parent, struct failure *why);
 
-/* The life of an idempotency key by the text of its ttl, a duration like "30s" or "1h30m":
- * at most 36500 days, and 30 days for no text. ERR_INVALID: it is no duration. */
+/* Reads the lifetime of an idempotency key from a duration like "30s" or "1h30m". An
+ * empty text means 30 days; the maximum is 36500 days. Returns ERR_INVALID if ttl is not
+ * a duration. */
 enum err trigger_key_ttl_ms(struct slice ttl, int64_t *ms);
 
-/* A number that is meant as a duration or as seconds: as milliseconds since 1970 it would be a
- * date before 1973-03-03. */
+/* Returns true for a number that must be meant as a duration or as seconds. As
+ * milliseconds since 1970 it would be a date before 1973-03-03. */
 static inline bool trigger_number_is_no_time(double number)
 {
     return number < 1e11;
 }
 
-/* {key: text, scope: run | attempt | global} or absent: the key as the user knows it. */
+/* Reads {key: text, scope: run | attempt | global}. Sets *shown to the key as the user
+ * knows it; leaves it unchanged if value is absent. */
 enum err trigger_key_options_read(struct slice value, struct bytes **shown,
                                   struct failure *why);
 
-/* null, "", [] or {}: for what runcast does not do, the same as nothing. */
+/* Returns true for null, "", [] or {}: an unsupported option with such a value has no
+ * effect. */
 bool trigger_asks_nothing(struct slice value);

@@ -1,5 +1,4 @@
-/* trigger_reading.c - texts, numbers and flags of options, and what is said of wrong ones.
- */
+/* trigger_reading.c - reads texts, numbers and flags of options; explains errors. */
 #include "api/triggers/trigger_reading.h"
 
 #include <math.h>
@@ -14,7 +13,7 @@ enum err reading_mistake(struct trigger_reading *r, const char *text)
                    r->name);
 }
 
-/* ---- what is not read ---- */
+/* ---- ignored options ---- */
 
 static const char *path_of(const struct trigger_reading *r)
 {
@@ -36,7 +35,6 @@ void reading_tell_others(struct trigger_reading *r, const char *where, struct sl
 
 /* ---- texts ---- */
 
-/* The decoded string; valid until the next one is read. */
 enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
                       struct slice *text)
 {

@@ -1,4 +1,4 @@
-/* trigger_reading.h - one read of options in progress; private to trigger_*.c. */
+/* trigger_reading.h - the state of reading one set of options; private to trigger_*.c. */
 #pragma once
 
 #include "api/triggers/trigger_options.h"
@@ -9,10 +9,11 @@ struct trigger_reading {
     struct trigger *item;
     struct trigger_parent *parent;
     struct failure *why;
-    struct buf text; /* of the string read last */
+    struct buf text; /* the string that reading_text decoded last */
     const char *name;
-    struct slice type, key, key_ttl, key_options, deployment; /* raw, read at the end */
-    bool has_machine, has_queue;                              /* the trigger names one */
+    /* raw JSON, read when all options are known */
+    struct slice type, key, key_ttl, key_options, deployment;
+    bool has_machine, has_queue; /* the options name one */
 };
 
 typedef enum err read_option_fn(struct trigger_reading *r, struct slice value);
@@ -20,31 +21,32 @@ typedef enum err read_option_fn(struct trigger_reading *r, struct slice value);
 struct option {
     const char *name;
     read_option_fn *read;
-    bool is_alone; /* a batch has it for all items: an item's is not read */
+    bool is_alone; /* belongs to the whole batch: ignored in an item's options */
 };
 
-/* The options that runcast does not do; name NULL ends them. */
+/* Options that runcast does not support; ends with a NULL name. */
 extern const struct option trigger_undone[];
 
-/* An option that nobody reads is told to the caller. */
+/* Reports an option as ignored. */
 void reading_tell(struct trigger_reading *r, struct slice key);
 
-/* The members of an object inside of the options, but for the known ones, are told to the
- * caller. where: "queue."; known: NULL ends it. */
+/* Reports the members of an object inside the options as ignored, except the known ones.
+ * where: a prefix like "queue."; known ends with NULL. */
 void reading_tell_others(struct trigger_reading *r, const char *where, struct slice object,
                          const char *const *known);
 
-/* Says what is wrong with the option that is being read. */
+/* Returns ERR_INVALID with this message about the option r->name. */
 enum err reading_mistake(struct trigger_reading *r, const char *text);
 
-/* The decoded string, of at most max characters; valid until the next one is read. */
+/* Decodes a string of at most max characters. The result is valid until the next call. */
 enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
                       struct slice *text);
 
-/* The number, which is finite; every number of JSON is spelled like one of C. */
+/* Reads a finite number. reading_integer also requires an integer. */
 enum err reading_number(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
 
-/* The idempotency key, when all options are known. */
+/* Stores the idempotency key, its lifetime and its shown form. Call it when all options
+ * are known. */
 enum err reading_take_key(struct trigger_reading *r);

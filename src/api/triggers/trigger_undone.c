@@ -1,10 +1,10 @@
-/* trigger_undone.c - options of the published schema that runcast does not do.
+/* trigger_undone.c - options of the published schema that runcast does not support.
  *
- *   refused          what the caller would miss: debounce, gates, concurrency
- *   without effect   what SDKs send by themselves: members of the old engine, and whatever
- *                    is null or empty
+ *   rejected     callers would miss them: debounce, gates, concurrency
+ *   no effect    SDKs send them unasked: members of the old engine, and any value
+ *                that is null or empty
  *
- * Both are judged by type. src/api/router/README.md lists them. */
+ * The types of all of them are checked. src/api/router/README.md lists them. */
 #include "api/triggers/trigger_reading.h"
 #include "base/json/scan.h"
 
@@ -30,7 +30,7 @@ static enum err skip_text(struct trigger_reading *r, struct slice value)
     return trigger_asks_nothing(value) ? OK : reading_text(r, value, SIZE_MAX, &text);
 }
 
-/* The type of metadata: it is an object, so there is one way to send it. */
+/* Metadata is always an object, so only one type is valid. */
 static enum err read_metadata_type(struct trigger_reading *r, struct slice value)
 {
     struct slice text;
