@@ -1,4 +1,4 @@
-/* run_body.c - the run objects of the management API, member by member. */
+/* run_body.c - writes the run objects of the management API, member by member. */
 #include "api/runs/run_body.h"
 
 #include "base/json/members.h"
@@ -14,7 +14,7 @@ static void add_cents(struct buf *out, const char *name, double cents)
     buf_add_json_double(out, cents);
 }
 
-/* Adds a packet. The name is taken back when there is no value behind it. */
+/* Adds a packet. Removes the name again if there is no value. */
 static void add_packet(struct buf *out, const char *name, struct bytes *content,
                        const struct bytes *type)
 {
@@ -26,8 +26,8 @@ static void add_packet(struct buf *out, const char *name, struct bytes *content,
 
 /* ---- tags ---- */
 
-/* The place of a character in a reader's order, as localeCompare has it: case counts last,
- * signs come before digits, digits before letters, anything beyond ASCII behind them. */
+/* Returns the rank of a character in the order of localeCompare: case counts last, then
+ * punctuation, digits, letters, and everything beyond ASCII. */
 static int weight(char c)
 {
     static const char signs[] = "\t\n\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789";
@@ -75,10 +75,10 @@ static void add_tags(struct buf *out, const struct tag_list *tags)
     buf_add_char(out, ']');
 }
 
-/* ---- what every form has ---- */
+/* ---- members of every form ---- */
 
-/* Flags like isCompleted follow from the word that the client's vocabulary has for the
- * status; a run that expired or timed out has ended too, or polling it would never end. */
+/* Adds flags that follow from the client's word for the status. A run that expired or
+ * timed out is completed too: otherwise polling for it would never end. */
 static void add_flags(struct buf *out, const struct run *run, enum vocabulary vocabulary)
 {
     bool final = run_is_final(run);
@@ -226,7 +226,7 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 
 /* ---- the result ---- */
 
-/* A code of an error that both SDKs know. */
+/* Returns an error code that both SDKs know. */
 static const char *code_of(const struct run *run)
 {
     switch (run->status) {
@@ -237,7 +237,7 @@ static const char *code_of(const struct run *run)
     }
 }
 
-/* Both SDKs tell a cancel from a failure by its code, so the stored text does not do. */
+/* Both SDKs recognize a cancel by its code, so the stored text is not used for it. */
 static void add_error(struct buf *out, const struct run *run)
 {
     struct slice error = bytes_slice(run->error);

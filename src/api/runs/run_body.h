@@ -1,12 +1,12 @@
-/* run_body.h - a run as the management API shows it.
+/* run_body.h - writes a run as the management API shows it.
  *
  *   item      in lists, and as a relative of another run
- *   whole     what retrieve answers
- *   result    what it ended with, its output as a text or as a value
+ *   whole     the response of retrieve
+ *   result    how the run ended, its output as a text or as a value
  *
- * Written straight into a buffer: payload, output and metadata keep the bytes that the user
- * sent. A field that is unset is left out, never null. Into the buffer of a rope they come by
- * reference when they are long. */
+ * Each appends to a buffer. Payload, output and metadata keep the bytes that the user
+ * sent. An unset field is omitted, never null. If the buffer belongs to a rope, long
+ * values are added by reference. */
 #pragma once
 
 #include "base/buf.h"
@@ -15,30 +15,33 @@
 /* The environment that a list item names. */
 struct run_place {
     struct slice id, slug;
-    struct slice user; /* of dev; absent elsewhere */
+    struct slice user; /* of a dev environment; absent in others */
 };
 
 void run_body_item(const struct run *run, enum vocabulary vocabulary,
                    const struct run_place *place, struct buf *out);
 
-/* What a run is shown with. */
+/* Further data that run_body_whole shows. */
 struct run_details {
     const struct run *root, *parent; /* NULL: none */
     const struct run *children;
     size_t child_count;
-    struct slice payload_url, output_url; /* of application/store; absent: none */
-    struct slice schedule;                /* JSON; empty: none */
-    struct slice waiting;                 /* JSON; empty: it waits for nothing */
+    /* for packets of type application/store; absent: none */
+    struct slice payload_url, output_url;
+    struct slice schedule; /* JSON; empty: none */
+    struct slice waiting;  /* JSON; empty: the run waits for nothing */
 };
 
 void run_body_whole(const struct run *run, enum vocabulary vocabulary,
                     const struct run_details *details, struct buf *out);
 
-/* Of a final run; its output is a text, which holds whatever its type says. */
+/* Appends the result of a final run. Its output is written as a text, even if it is an
+ * application/store name. */
 void run_body_result(const struct run *run, struct buf *out);
 
-/* The same with the output as the value that retrieve shows; of application/store the url. */
+/* Does the same with the output as a value, as retrieve shows it. url: for an output of
+ * type application/store. */
 void run_body_result_value(const struct run *run, struct slice url, struct buf *out);
 
-/* The metadata as an object; {} when there is none. */
+/* Returns the metadata as an object; {} if there is none. */
 struct slice run_body_metadata(const struct run *run);

@@ -1,7 +1,7 @@
-/* run_changes.c - reschedule, tags, and the reset of an idempotency key.
+/* run_changes.c - reschedules a run, adds tags, and resets idempotency keys.
  *
- * Each reads a small body, begins one operation of the engine and replies when it is
- * done. The texts of refusals are those that clients know from Trigger.dev. */
+ * Each handler reads a small body, begins one operation of the engine and replies when
+ * it is done. The error messages are those of Trigger.dev, which clients know. */
 #include "api/runs/run_changes.h"
 
 #include "api/runs/run_reply.h"
@@ -32,7 +32,7 @@ static void on_put_off(struct command *command, enum err status)
     free(op);
 }
 
-/* A date, a duration from now, or a number that JavaScript takes for a date. */
+/* Accepts a date, a duration from now, or a number that JavaScript takes as a date. */
 static enum err read_delay(struct slice text, bool is_number, int64_t now_ms,
                            int64_t *until, struct failure *why)
 {
@@ -94,7 +94,7 @@ struct tagging {
     struct api_call *call;
     struct add_tags add;
     struct slice *tags;
-    struct buf texts; /* what tags point into; never grows */
+    struct buf texts; /* the tags point into it, so it never grows */
 };
 
 static void finish_tagging(struct tagging *op)
@@ -124,7 +124,7 @@ static void on_tagged(struct command *command, enum err status)
     finish_tagging(op);
 }
 
-/* NULL when it was taken: else what is wrong with it. Blank ones are dropped. */
+/* Adds a tag, but drops blank ones. Returns NULL, or why the tag is invalid. */
 static const char *take_tag(struct tagging *op, struct slice value)
 {
     size_t at = op->texts.len;

@@ -1,7 +1,7 @@
-/* run_counts.c - the filter of a list, counted by the store in one read.
+/* run_counts.c - counts the runs of a filter by status, in one read of the store.
  *
- * The answer is exact at the seq that its x-runs-seq names, and behind every write that was
- * acknowledged. */
+ * The counts are exact at the seq in the response's x-runs-seq and include every write
+ * acknowledged before. */
 #include "api/runs/run_counts.h"
 
 #include <inttypes.h>

@@ -1,9 +1,10 @@
 /* run_metadata.c - reads and changes the metadata of a run, its parent and its root.
  *
- *   check all ─► read the run: who are they? ─► one commit of all ─► reply with its own
+ *   check all ─► read the run: which parent and root? ─► one commit ─► reply with its own
  *
- * A run without parent or root is meant itself. A relative that is gone or may not change
- * any more is passed over: a client that were told would repeat what is done already. */
+ * If a run has no parent or root, its own metadata is changed instead. A relative that
+ * is gone or can no longer change is skipped: after an error a client would repeat the
+ * changes that were made. */
 #include "api/request/body_fields.h"
 #include "api/request/unread.h"
 #include "api/runs/run_body.h"
@@ -18,7 +19,8 @@ static const char no_run[] = "Task Run not found";
 
 enum target { TARGET_SELF, TARGET_PARENT, TARGET_ROOT, TARGET_COUNT };
 
-/* Members of a body: the operations of each target, and what replaces all. */
+/* Members of a body: the operations on each target, and the replacement for all
+ * metadata. */
 static const char *const members[TARGET_COUNT + 1] = {
     "operations",
     "parentOperations",
@@ -28,9 +30,9 @@ static const char *const members[TARGET_COUNT + 1] = {
 
 struct metadata_op {
     struct api_call *call;
-    struct body_fields *fields; /* what the slices point into */
+    struct body_fields *fields; /* the slices below point into it */
     struct slice replacement;
-    struct slice operations[TARGET_COUNT]; /* absent: nothing to be done */
+    struct slice operations[TARGET_COUNT]; /* absent: no change */
     struct change_metadata changes[TARGET_COUNT];
     struct run_read read;
 };
@@ -120,7 +122,8 @@ static void on_read(struct run_read *read, enum err status)
 
 /* ---- the request ---- */
 
-/* An empty list of operations is none, but it means that nothing is replaced. */
+/* Reads the operations on one target. An empty list changes nothing, but read_request
+ * does not replace the metadata if there is a list. */
 static enum err read_operations(struct metadata_op *op, enum target target,
                                 struct slice value)
 {

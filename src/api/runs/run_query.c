@@ -1,8 +1,8 @@
-/* run_query.c - reads filter[…] and page[…], each parameter by a row of a table.
+/* run_query.c - reads filter[…] and page[…] parameters, each by a row of a table.
  *
- *   lists       comma lists of names that become conditions as they are
- *   parameters  words with a meaning
- *   window      which times: a period wins over from and to, a week is the default */
+ *   lists       comma lists of names that become conditions unchanged
+ *   parameters  words that are interpreted
+ *   window      times of creation: a period overrides from and to; the default is a week */
 #include "api/runs/run_query.h"
 
 enum { PAGE_DEFAULT = 25, PAGE_MAX = 100, WINDOW_MS = 7 * 24 * 3600 * 1000 };
@@ -40,15 +40,14 @@ static bool next_word(struct slice *text, struct slice *word)
     return false;
 }
 
-/* SDKs put "task/" before the name of a task's queue, and ctx.queue.name has it already. */
+/* SDKs put "task/" before a task's queue, even if ctx.queue.name already begins with it. */
 static struct slice without_repeated_prefix(struct slice queue)
 {
     const struct slice prefix = SLICE("task/");
     return slice_starts(queue, "task/task/") ? slice_from(queue, prefix.len) : queue;
 }
 
-/* Reads a list of names. Empty places do not count; a name with a comma cannot be asked
- * for. */
+/* Reads a list of names. Skips empty ones; a name with a comma cannot be searched for. */
 static enum err read_list(const struct list_parameter *row, struct slice text,
                           struct run_query *query, struct failure *why)
 {
@@ -66,7 +65,7 @@ static enum err read_list(const struct list_parameter *row, struct slice text,
     return OK;
 }
 
-/* ---- words ---- */
+/* ---- parameters ---- */
 
 typedef enum err parameter_fn(const struct run_query_source *source, struct slice text,
                               struct run_query *query, struct failure *why);
@@ -161,7 +160,7 @@ static enum err read_bulk(const struct run_query_source *source, struct slice te
     return OK;
 }
 
-/* Error groups do not exist here. */
+/* There are no error groups, so no run matches one. */
 static enum err read_unknown(const struct run_query_source *source, struct slice text,
                              struct run_query *query, struct failure *why)
 {
@@ -216,7 +215,7 @@ void run_cursor(const char *run_id, char out[CURSOR_MAX])
 
 /* ---- the window ---- */
 
-/* Reads a time, of which 0 would be an open end. */
+/* Reads a time. Returns 1 for 0 and below, because 0 would mean an open end. */
 static enum err read_time(struct slice text, int64_t *unix_ms, struct failure *why)
 {
     int64_t time;
@@ -263,7 +262,7 @@ static enum err read_window(const struct run_query_source *source, int64_t now_m
     return OK;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole query ---- */
 
 /* clang-format off */
 static const struct parameter {

@@ -1,17 +1,17 @@
-/* run_query.h - which runs a list call asks for: its query as a filter and a page.
+/* run_query.h - reads the query of a list call as a filter of runs and a page.
  *
- * filter[…] and page[…] are rows of a table in run_query.c. A cursor is the id of the run at
- * the edge of a page, as base64url: ids sort by the time they were made. */
+ * Each filter[…] and page[…] parameter is a row of a table in run_query.c. A cursor is
+ * the id of the first or last run of a page, in base64url: ids sort by creation time. */
 #pragma once
 
 #include "api/request/call.h"
 
 enum {
-    QUERY_VALUES_MAX = 100, /* of one comma list */
-    CURSOR_MAX = 64,        /* with its terminating zero */
+    QUERY_VALUES_MAX = 100, /* in one comma list */
+    CURSOR_MAX = 64,        /* including the terminating zero */
 };
 
-/* The parameters of a filter, as the tables of routes have them. */
+/* The parameters of a filter, in the notation of route tables. */
 #define RUN_FILTER_QUERY                                                                   \
     "filter[status]?: string, filter[taskIdentifier]?: string, filter[version]?: string, " \
     "filter[tag]?: string, filter[bulkAction]?: string, filter[schedule]?: string, "       \
@@ -22,32 +22,32 @@ enum {
 
 struct run_query {
     struct run_filter filter; /* points into this struct and into the call's texts */
-    char after[ID_MAX];       /* "": none */
-    char before[ID_MAX];      /* wins over after */
+    char after[ID_MAX];       /* id; "": none */
+    char before[ID_MAX];      /* id; overrides after */
     unsigned limit;
-    int64_t period_ms;     /* that created_from was made of; 0: of none */
-    unsigned environments; /* bit set of enum environment_type; 0: none was named */
-    const char *wrong;     /* the parameter that was refused */
+    int64_t period_ms;     /* created_from was computed from it; 0: from none */
+    unsigned environments; /* bits by enum environment_type; 0: none was named */
+    const char *wrong;     /* name of the invalid parameter */
 
     struct slice tasks[QUERY_VALUES_MAX], versions[QUERY_VALUES_MAX];
     struct slice tags[QUERY_VALUES_MAX], queues[QUERY_VALUES_MAX];
     struct slice regions[QUERY_VALUES_MAX];
 };
 
-/* The same parameters from elsewhere than a call's query, as from the filter of a bulk action;
- * the first of a name counts. */
+/* A source of the parameters: a call's query, or the filter of a bulk action. The first
+ * of each name counts. */
 struct run_query_source {
     enum vocabulary vocabulary;
     const struct query_pair *pairs;
     size_t count;
-    bool any_time; /* no week by default */
+    bool any_time; /* created at any time, not in the last week, by default */
 };
 
 enum err run_query_read_from(const struct run_query_source *source, int64_t now_ms,
                              struct run_query *query, struct failure *why);
 
-/* Of a call: the same, with a week by default or any time. ERR_INVALID with the reason and
- * query->wrong. The query stays where it is. */
+/* Reads the query of a call. Returns ERR_INVALID with the reason in why and the name in
+ * query->wrong. query must not be copied or moved: its filter points into it. */
 enum err run_query_read(const struct api_call *call, bool any_time, int64_t now_ms,
                         struct run_query *query, struct failure *why);
 

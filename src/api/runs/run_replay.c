@@ -1,9 +1,10 @@
-/* run_replay.c - a new run from an old one, with whatever the caller wants otherwise.
+/* run_replay.c - makes a new run from an old one, with the overrides of the caller.
  *
- *   body, piece by piece ─► old run ─► wishes: overrides, else what it had ─► trigger
+ *   body, piece by piece ─► old run ─► options: overrides, else old values ─► trigger
  *
- * Copied: task, payload, tags, metadata as triggered, queue, machine, concurrencyKey,
- * isTest, region; of the queue see is_queue_there. Not copied: delay, ttl, keys, limits, version, parent, batch. */
+ * Copied: task, payload, tags, metadata as triggered, queue (unless is_queue_there
+ * returns false), machine, concurrencyKey, isTest, region. Not copied: delay, ttl, keys,
+ * limits, version, parent, batch. */
 #include "api/runs/run_changes.h"
 #include "api/triggers/trigger_call.h"
 #include "base/json/envelope.h"
@@ -12,16 +13,16 @@
 
 struct replay {
     struct api_call *call;
-    struct envelope body; /* text empty: no overrides */
+    struct envelope body; /* an empty text: no overrides */
     struct run_read read;
     struct trigger item;
     struct trigger_op trigger;
 };
 
-/* The members that a body may have, and which option of a trigger each one is. */
+/* The members of a body, and the option of a trigger that each one becomes. */
 static const struct {
     const char *name;
-    const char *option; /* NULL: read by itself */
+    const char *option; /* NULL: read separately */
 } overrides[] = {
     { "payload", NULL },
     { "payloadType", "payloadType" },
@@ -74,7 +75,7 @@ static struct replay *take_out(struct api_call *call)
     return replay;
 }
 
-/* The peer left in the middle of its body. */
+/* The client disconnected before it had sent the whole body. */
 static void on_gone(struct api_call *call)
 {
     run_replay_finish(take_out(call));
@@ -132,7 +133,7 @@ static enum err check_number(const struct replay *replay, const char *name, doub
                    least, name);
 }
 
-/* The published schema is narrower here than that of a trigger's options. */
+/* Checks what the published schema restricts more than the options of a trigger. */
 static enum err check_values(const struct replay *replay, struct failure *why)
 {
     struct slice type = envelope_get(&replay->body, "payloadType");
@@ -159,7 +160,8 @@ static bool overrides_it(const struct replay *replay, const char *name)
     return envelope_get(&replay->body, name).ptr;
 }
 
-/* A queue is named by a text here, by an object in the options of a trigger. */
+/* Writes the overrides as options of a trigger. There a queue is an object, here it is a
+ * text. */
 static void write_options(const struct replay *replay, struct buf *options)
 {
     buf_add_char(options, '{');
@@ -193,8 +195,9 @@ static void keep_rare(const struct replay *replay, struct run_rare *rare,
     keep(replay, "region", &rare->region, old->region);
 }
 
-/* A queue that the versions which have the task no longer declare would hold the run for ever:
- * the queue of its task is taken instead. */
+/* Returns true if the old queue can be used again. If the versions that have the task no
+ * longer declare the queue, the run would wait in it forever, so the default queue of
+ * the task is used instead. */
 static bool is_queue_there(const struct trigger_place *place, const struct run *old)
 {
     return !workers_task_of(place->workers, old) ||
@@ -269,7 +272,7 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
     run_replay_finish(replay);
 }
 
-/* A repeated request is answered with the run that the first one has made. */
+/* Makes a repeated request return the run that the first one created. */
 static void claim_request(struct replay *replay)
 {
     struct buf kind = { 0 };

@@ -1,10 +1,10 @@
-/* run_reply.c - the run as retrieve shows it, gathered one read after the other.
+/* run_reply.c - gathers a run and its relatives, one read after another, and replies.
  *
  *   run ─► root ─► parent ─► children ─► reply
  *
- * A relative that retention has removed is left out. Only a run that has been on a worker,
- * or whose unfinished children are in memory, is asked for children: that read is always
- * one of the store. */
+ * Relatives that retention has removed are omitted. Children always need a read of the
+ * store, so they are read only if the run has been on a worker or has unfinished
+ * children in memory. */
 #include "api/runs/run_reply.h"
 
 #include "api/packets/packet_name.h"
@@ -21,9 +21,9 @@ enum { CHILDREN_MAX = 100 };
 struct run_reply {
     struct api_call *call;
     struct run run;
-    struct run root, parent; /* id "": none */
+    struct run root, parent; /* id is "" if there is none */
     uint64_t seq;
-    struct buf waiting; /* what the run waits for; "": nothing */
+    struct buf waiting; /* JSON: why the run waits; "": it does not */
     struct run_read read;
     struct store_list children;
 };
@@ -49,7 +49,7 @@ struct slice run_reply_url(struct api_call *call, const struct bytes *name,
     return buf_slice(url);
 }
 
-/* Relatives are shown no further than the run itself. */
+/* Hides the same fields of the relatives as of the run itself. */
 static void hide(struct run_reply *reply)
 {
     uint32_t hidden = hidden_fields(reply->call->identity);
@@ -172,7 +172,7 @@ static void on_root(struct run_read *read, enum err status)
     find_parent(reply);
 }
 
-/* ---- what it waits for ---- */
+/* ---- why the run waits ---- */
 
 static void add_waiting(struct buf *out, const struct tracked *run,
                         const struct waiting *waiting)
@@ -196,8 +196,8 @@ static void add_waiting(struct buf *out, const struct tracked *run,
     buf_finish(&message);
 }
 
-/* Why the run waits in this turn, in which the run is shown, too. A token that does not
- * see all of a run does not see this either: it says the same things in other words. */
+/* Notes why the run waits, in the same turn as the run is copied. A token that may not
+ * see the whole run does not get this: it would reveal hidden values in other words. */
 static void note_waiting(struct run_reply *reply)
 {
     struct api_call *call = reply->call;

@@ -1,10 +1,10 @@
-/* run_result.c - what a finished run gave back.
+/* run_result.c - the route that returns the output or error of a finished run.
  *
  *   ?format=json ─► the output as a value
- *   without      ─► the output as its text in a string, which is what SDKs parse by its type
+ *   without      ─► the output as a text in a string, which SDKs parse by its type
  *
- * A run that has not finished is answered like one that is not there, when ?wait= is over if
- * there is one. */
+ * A run that has not finished, even after ?wait=, gets the same response as an unknown
+ * one. */
 #include "api/runs/run_result.h"
 
 #include "api/request/rooms.h"

@@ -1,4 +1,4 @@
-/* run_result.h - answers with what a run ended with. */
+/* run_result.h - the route that returns the result of a finished run. */
 #pragma once
 
 #include "api/request/route.h"

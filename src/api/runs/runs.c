@@ -1,7 +1,7 @@
-/* runs.c - the run routes, and the plain ones of them: retrieve, cancel.
+/* runs.c - the table of run routes, and the handlers of retrieve and cancel.
  *
  * A run is looked up in the caller's environment before its scopes are checked, because
- * they depend on its task and tags; anybody else's is not found. */
+ * the scopes depend on its task and tags. Runs of other environments are not found. */
 #include "api/request/body_fields.h"
 #include "api/request/rooms.h"
 #include "api/request/route.h"
@@ -91,7 +91,7 @@ static void on_run_to_cancel(struct run_read *read, enum err status)
     begin_cancel(op);
 }
 
-/* Cancels the run. A secret key may cancel any, so its run need not be looked at first. */
+/* Cancels the run. A secret key may cancel any run, so the run is not read first. */
 static enum err cancel(struct api_call *call)
 {
     struct run_op *op = op_create(call);
@@ -105,7 +105,7 @@ static enum err cancel(struct api_call *call)
 /* ---- the table ---- */
 
 enum {
-    UNREAD_BODY = 65536, /* nothing is expected; what a client sends is not minded */
+    UNREAD_BODY = 65536, /* no body is expected; one that is sent is ignored */
     SMALL_BODY = 65536,
     TAGS_BODY = 20480,
     METADATA_BODY = 2097152,
