@@ -1,4 +1,4 @@
-/* batch.c - the document of a batch, written and read. */
+/* batch.c - writes and reads the document of a batch, and derives its status. */
 #include "api/batches/batch.h"
 
 #include "base/json/members.h"
@@ -212,9 +212,9 @@ void batch_load_begin(struct api_call *call, struct slice id, struct batch_load 
     store->ops->read(store, &load->load.read);
 }
 
-/* ---- what it says ---- */
+/* ---- status ---- */
 
-/* A run that is not in memory is final. */
+/* A run that is not in memory has ended. */
 static bool is_unfinished(const struct batch_run *of, const struct environment *env)
 {
     const struct tracked *run = environment_find(env, slice_of(of->id));

@@ -1,11 +1,11 @@
-/* batch_blocking.c - a parent waits for the items of a batch: for its runs, and for those that
- * became errors and have no run. */
+/* batch_blocking.c - makes a parent wait for the items of a batch.
+ *
+ * An item that became an error has no run; the wait for it ends at once. */
 #include "api/batches/batch_blocking.h"
 
 #include "base/mem.h"
 
-/* An item that has no run, because it was wrong, is named after its batch: the same when
- * it is asked for again. */
+/* Names an item without a run after its batch and index: the same on a repeated request. */
 static void name_error(const struct batch *batch, uint32_t index, char name[ID_MAX])
 {
     const char *random = strchr(batch->id, '_');

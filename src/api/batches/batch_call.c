@@ -1,8 +1,7 @@
-/* batch_call.c - batches that come in one request: SDK 3.x, and 4.0 to 4.2.
+/* batch_call.c - creates batches with all items in one request (SDK 3.x, 4.0 to 4.2).
  *
  *   pieces ─► items ─► one commit ─► reply
- *                          └► the key was known: the old batch's reply
- */
+ *                          └► known idempotency key: the old batch's reply */
 #include "api/batches/batch_commit.h"
 #include "api/batches/batch_token.h"
 #include "api/batches/batches.h"
@@ -124,7 +123,7 @@ static void on_committed(struct batch_commit *commit, enum err status)
         reply(op, &commit->batch, false);
 }
 
-/* ---- one item after the other ---- */
+/* ---- the items ---- */
 
 static enum err read_task(struct batch_call *op, struct buf *task)
 {
@@ -148,7 +147,7 @@ static const char *const item_members[] = { "task", "payload", "options", "conte
 static enum err read_wishes(struct batch_call *op, struct slice task)
 {
     struct trigger *trigger = &op->commit.items[op->commit.count];
-    struct trigger_parent parent = { 0 }; /* the batch's counts */
+    struct trigger_parent parent = { 0 }; /* ignored: the batch names the parent */
     struct trigger_place place = trigger_call_place(op->call);
     struct trigger_source source = {
         .task = task,
@@ -170,7 +169,7 @@ static enum err read_wishes(struct batch_call *op, struct slice task)
     return err;
 }
 
-/* Items beyond the limit are counted, to tell how many they are. */
+/* Reads one item. Items beyond the limit are only counted, for the error message. */
 static enum err read_item(struct item_array *body)
 {
     struct batch_call *op = container_of(body, struct batch_call, body);
@@ -226,7 +225,8 @@ static enum err check_count(struct api_call *call, size_t count)
     return OK;
 }
 
-/* The parent of a run was an attempt in the old engine: SDK 3.3.17 names it. */
+/* Members outside of the items. SDK 3.3.17 sends dependentAttempt, the attempt that was
+ * a run's parent in the old engine. */
 static const char *const outer_members[] = { "items", "parentRunId", "dependentAttempt",
                                              "resumeParentOnCompletion", NULL };
 

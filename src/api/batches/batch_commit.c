@@ -1,5 +1,6 @@
-/* batch_commit.c - gives the runs of a batch their parent, commits them with the document of the
- * batch, and blocks a parent that waits for them. */
+/* batch_commit.c - commits the runs of a batch together with its document.
+ *
+ * Before that it gives the runs their parent; after it, it blocks a parent that waits. */
 #include "api/batches/batch_commit.h"
 
 #include "base/log.h"
@@ -66,7 +67,7 @@ static void note_runs(struct batch_commit *commit)
     batch->complete = commit->count && cached == commit->count;
 }
 
-/* Before each attempt to commit: items may have turned out to be older runs. */
+/* Called before each attempt to commit: items may meanwhile have resolved to older runs. */
 static void prepare(struct trigger_op *op)
 {
     struct batch_commit *commit = container_of(op, struct batch_commit, op);

@@ -1,10 +1,10 @@
-/* batch_commit.h - a batch and its runs, written as one: all of it is there, or nothing.
+/* batch_commit.h - stores a batch and its runs in one transaction.
  *
  *   parent, if there is one ─► runs become its children ─► engine ─► document
  *                                                           └─► a waiting parent is blocked
  *
- * For the calls that bring their items along, for the end of a stream of items, and without
- * items for the beginning of one. */
+ * Used by the calls that carry their items, at the end of a stream of items, and without
+ * items to create a batch for a stream. */
 #pragma once
 
 #include "api/batches/batch_blocking.h"
@@ -15,26 +15,27 @@ struct batch_commit {
     struct batch batch; /* id, run_count, times, parent, …; runs are filled in here */
     struct trigger *items;
     size_t count;
-    bool seals;       /* the items are all there are */
-    bool shows_items; /* the document keeps their tasks and keys */
-    /* The text of a refusal is in call->why; commit->op says what else came of it. */
+    bool seals;       /* all items are here; the commit seals the batch */
+    bool shows_items; /* the document stores their tasks and keys */
+    /* Called once. On error the message is in call->why. op holds the further results. */
     void (*done)(struct batch_commit *commit, enum err status);
 
-    struct trigger_op op; /* claims are the caller's to set */
+    struct trigger_op op; /* the caller sets its claims */
     struct document document;
     struct parent_lookup parent;
     struct blocking blocking; /* of the parent */
 };
 
-/* A new batch of the call's environment. */
+/* Makes a new batch of the call's environment. */
 void batch_commit_new(struct batch_commit *commit, struct api_call *call,
                       uint32_t run_count);
 
-/* The claim of an idempotency key: parts are kept apart. */
+/* Returns the claim of an idempotency key: a hash of the parts that keeps them apart. */
 struct bytes *batch_claim_key(const struct slice *parts, size_t count);
 
-/* done comes later, or from inside when it is refused at once. */
+/* Begins the commit. Calls done later, or before it returns if the commit is rejected at
+ * once. */
 void batch_commit_begin(struct batch_commit *commit);
 
-/* Gives back everything but the commit itself; the items too. */
+/* Frees everything, including the items, but not the commit itself. */
 void batch_commit_finish(struct batch_commit *commit);

@@ -1,4 +1,4 @@
-/* batch_create.c - the first phase of the 4.3 call: a batch that waits for its items. */
+/* batch_create.c - the first of the two calls of SDK 4.3: creates a batch without items. */
 #include "api/batches/batch_commit.h"
 #include "api/batches/batch_token.h"
 #include "api/batches/batches.h"
@@ -7,7 +7,7 @@
 
 enum {
     DAY_MS = 24 * 3600 * 1000,
-    ABANDONED_MS = 60 * 1000, /* nobody streams its items any more */
+    ABANDONED_MS = 60 * 1000, /* after this, no client is expected to stream its items */
 };
 
 struct batch_creation {
@@ -49,8 +49,9 @@ static int compare_slices(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* Reads the tasks of the batch: sorted, and no more than a batch has items, as each is
- * looked for among the scopes of a token. The array is the caller's. Absent: none. */
+/* Reads the task ids, sorted. There may be no more than a batch has items, because each
+ * is looked up among the scopes of the token. The caller frees the array; it stays unset
+ * if the member is absent. */
 static enum err read_tasks(struct api_call *call, const json_t *body, struct slice **tasks,
                            size_t *count)
 {
@@ -84,7 +85,7 @@ static enum err read_tasks(struct api_call *call, const json_t *body, struct sli
     return OK;
 }
 
-/* The token may trigger every one of the tasks, or tasks as a whole. */
+/* Checks the scopes: every one of the tasks, or tasks or batches in general. */
 static enum err check_scopes(struct api_call *call, const struct slice *tasks, size_t count)
 {
     struct slice any = { 0 };
@@ -104,7 +105,8 @@ static bool are_key_options(const json_t *options)
            (!strcmp(scope, "run") || !strcmp(scope, "attempt") || !strcmp(scope, "global"));
 }
 
-/* A key belongs to its set of tasks: the same key with other tasks is another batch. */
+/* Reads the idempotency key, which belongs to its set of tasks: the same key with other
+ * tasks means another batch. */
 static enum err read_key(struct batch_creation *create, const json_t *body,
                          const struct slice *tasks, size_t count)
 {
@@ -200,9 +202,9 @@ static void reply(struct batch_creation *create, const struct batch *batch, bool
     create_destroy(create);
 }
 
-/* A client that hears "cached" sends no items. A batch that never got its items and whose
- * client has given up would then stay empty for as long as the key lives: whoever comes
- * with the key fills it. */
+/* Returns true if a batch found by its key may be filled by this client. A client that
+ * gets isCached sends no items, so a batch whose client gave up before it sent them
+ * would stay empty as long as the key lives. */
 static bool is_abandoned(const struct batch_creation *create, const struct batch *old)
 {
     const struct batch *new = &create->commit.batch;
@@ -227,7 +229,8 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
     reply_old(container_of(commit, struct batch_creation, commit), status);
 }
 
-/* A batch that has the key already is waited for by whoever asks for it now. */
+/* Continues with the batch that has the key. The parent of this request waits for it,
+ * too. */
 static void on_old(struct batch_load *load, enum err status)
 {
     struct batch_creation *create = container_of(load, struct batch_creation, old);

@@ -1,11 +1,11 @@
-/* batch_lines.c - pieces to lines, lines to items. */
+/* batch_lines.c - splits a stream of items into lines and reads each line as an item. */
 #include "api/batches/batch_lines.h"
 
 #include "api/packets/packet_name.h"
 #include "api/triggers/trigger_call.h"
 #include "base/mem.h"
 
-enum { KEPT_LINE = 65536 }; /* bytes of buffer between two lines */
+enum { KEPT_LINE = 65536 }; /* bytes of buffer kept between two lines */
 
 static void end_line(struct batch_lines *lines)
 {
@@ -35,7 +35,7 @@ void batch_lines_finish(struct batch_lines *lines)
     lines->line = (struct envelope){ 0 };
 }
 
-/* ---- room ---- */
+/* ---- memory ---- */
 
 enum err batch_lines_no_room(struct api_call *call)
 {
@@ -46,7 +46,7 @@ enum err batch_lines_no_room(struct api_call *call)
                    "batches at once");
 }
 
-/* Takes room for a line's text, and for the text of its payload. */
+/* Reserves memory for a line's text and for the text of its payload. */
 static enum err take_room(struct batch_lines *lines, size_t len)
 {
     if (!open_batches_take(lines->open, lines->env, 2 * len))
@@ -93,7 +93,7 @@ static enum err read_index(struct batch_lines *lines, uint32_t *index)
     return OK;
 }
 
-/* It is kept of an item that is too large, too. */
+/* Reads the task, also of an item that is too large. */
 static enum err read_task(struct batch_lines *lines, uint32_t index, struct buf *task)
 {
     struct api_call *call = lines->call;
@@ -116,7 +116,7 @@ static enum err read_wishes(struct batch_lines *lines, struct slice task,
                             struct batch_item *item)
 {
     struct api_call *call = lines->call;
-    struct trigger_parent parent = { 0 }; /* the batch's counts */
+    struct trigger_parent parent = { 0 }; /* ignored: the batch names the parent */
     struct trigger_place place = trigger_call_place(call);
     struct trigger_source source = {
         .task = task,
@@ -199,8 +199,8 @@ static enum err read_line(struct batch_lines *lines)
     return err && too_large && err != ERR_FORBIDDEN ? ERR_TOO_LARGE : err;
 }
 
-/* Takes a part of one line. Of a line that is too long the rest is thrown away: index and
- * task came first. */
+/* Takes a part of one line. Discards the rest of a line that is too long: index and task
+ * came first. */
 static enum err take_part(struct batch_lines *lines, struct slice part)
 {
     lines->line_len += part.len;

@@ -1,7 +1,8 @@
-/* batch_lines.h - a stream of items, one JSON object a line, as it arrives.
+/* batch_lines.h - reads a stream of items, one JSON object per line, as it arrives.
  *
- * A line is read when its end has come; of lines with an index that came before only the
- * index is. A line above the limit becomes an item that says so. */
+ * A line is read when its end has arrived. If an item with the same index came before,
+ * only the index is read. A line longer than BATCH_LINE_MAX becomes an item with
+ * too_large set. */
 #pragma once
 
 #include "api/batches/batch.h"
@@ -16,23 +17,28 @@ struct batch_lines {
     struct open_batches *open;
     struct environment *env;
     struct envelope line;
-    size_t number;    /* of the line, from 1 */
-    size_t line_len;  /* bytes, also those not kept */
-    size_t line_cost; /* bytes that it is counted with meanwhile */
-    bool may_write;   /* the whole batch: items need no scope of their own */
+    size_t number;    /* of the current line, from 1 */
+    size_t line_len;  /* bytes of the current line, including discarded ones */
+    size_t line_cost; /* bytes reserved for the current line */
+    /* the token may write the whole batch: items need no scope of their own */
+    bool may_write;
     struct batch_item *items[BATCH_RUNS_MAX]; /* by index */
     size_t count, repeated;
     uint32_t highest; /* index */
 };
 
-/* ERR_INVALID: not JSON. ERR_RULE: not an item. ERR_FORBIDDEN. ERR_STORE: no room. */
+/* Takes the next piece. Returns ERR_INVALID (not JSON), ERR_RULE (not an item),
+ * ERR_TOO_LARGE (a line too long to have an index and a task), ERR_FORBIDDEN, or
+ * ERR_STORE (memory budget exhausted). */
 enum err batch_lines_take(struct batch_lines *lines, struct slice piece);
 
-/* The last line may have no end. */
+/* Ends the stream. The last line need not end with a newline. Returns the same errors. */
 enum err batch_lines_end(struct batch_lines *lines);
 
-/* Says that there is no room; the answer asks to come again. */
+/* Returns ERR_STORE because the memory budget is exhausted; the response asks the client
+ * to retry. */
 enum err batch_lines_no_room(struct api_call *call);
 
-/* Items that nobody took are dropped. The call may be gone. */
+/* Frees the items that were not moved elsewhere, and their memory budget. Does not use
+ * the call, which may be gone. */
 void batch_lines_finish(struct batch_lines *lines);

@@ -1,10 +1,10 @@
-/* batch_list.c - pages of the batches of an environment, newest first.
+/* batch_list.c - lists the batches of an environment page by page, newest first.
  *
- *   documents of one page ─► one after the other, a stint at a time ─► the page
+ *   documents of one page ─► read one after the other, in time slices ─► the page
  *
- * The store reads them by id, which begins with the time of creation; the cursor is the id of the
- * last one shown. How many runs of a batch have ended is counted among those in memory: a run
- * that is not there has ended. */
+ * The store scans them by id, which begins with the creation time; the cursor is the id
+ * of the last batch shown. Unfinished runs are counted in memory: a run that is not
+ * there has ended. */
 #include "api/batches/batch.h"
 #include "api/batches/batches.h"
 #include "api/request/paging.h"
@@ -13,16 +13,17 @@
 
 enum {
     PAGE_DEFAULT = 25,
-    LOOK_BYTES = 4 << 20, /* of documents at once; a batch of 1000 runs has about 30 KiB */
+    /* of documents read at once; a batch of 1000 runs has about 30 KiB */
+    LOOK_BYTES = 4 << 20,
 };
 
 struct batch_listing {
     struct api_call *call;
     struct store_scan scan;
     struct deferred deferred;
-    size_t at; /* of scan.documents: the next one */
+    size_t at; /* index of the next one in scan.documents */
     struct buf out;
-    char last[ID_MAX]; /* shown last; "": none */
+    char last[ID_MAX]; /* id of the batch shown last; "": none */
 };
 
 static void listing_destroy(struct batch_listing *op)

@@ -1,8 +1,8 @@
-/* batch_results.c - what the finished runs of a batch ended with, one after the other.
+/* batch_results.c - the route that returns the results of a batch's finished runs.
  *
- * They are read by their ids, in the order of the items: some may be of older batches, some
- * in memory and some only in the store. One at a time, so no turn is long and no more than
- * one is held. */
+ * The runs are read by id in the order of the items: some may belong to older batches,
+ * some are in memory and some only in the store. Reading one at a time keeps every turn
+ * short and only one run in memory. */
 #include "api/batches/batch.h"
 #include "api/batches/batches.h"
 #include "api/request/rooms.h"
@@ -34,7 +34,7 @@ static void batch_results_refuse(struct results *results, enum err err)
 
 static void read_next(struct results *results);
 
-/* A run that retention has removed is left out. */
+/* Omits runs that retention has removed. */
 static void on_run(struct run_read *read, enum err status)
 {
     struct results *results = container_of(read, struct results, read);

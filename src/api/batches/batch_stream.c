@@ -1,11 +1,10 @@
-/* batch_stream.c - the second phase of the 4.3 call: the items come, and at last the batch
- * is whole.
+/* batch_stream.c - the second of the two calls of SDK 4.3: receives items, seals the batch.
  *
- *   lines ─► items ─► the batch, as written ─► joined with those that came before
- *                                               ├─► some are missing: sealed false
- *                                               └─► whole: one commit, then sealed true
+ *   lines ─► items ─► the stored batch ─► items joined with those received before
+ *                                            ├─► some are missing: sealed false
+ *                                            └─► complete: one commit, then sealed true
  *
- * A client that hears sealed false, or nothing, sends everything again. */
+ * A client that gets sealed false or no response sends all items again. */
 #include "api/batches/batch_commit.h"
 #include "api/batches/batch_lines.h"
 #include "api/batches/batches.h"
@@ -17,7 +16,7 @@ struct item_stream {
     struct api_call *call;
     struct batch_lines lines;
     struct batch_load load;
-    struct open_batch *batch; /* since it is being sealed */
+    struct open_batch *batch; /* set while it is being sealed */
     size_t accepted, repeated;
 };
 
@@ -112,7 +111,7 @@ static enum err being_sealed(struct api_call *call)
                    "The items of this batch are being written: try again");
 }
 
-/* A conflict: another stream has sealed it since this one read the batch. */
+/* ERR_CONFLICT means that another stream has sealed the batch since this one read it. */
 static void on_sealed(struct batch_commit *commit, enum err status)
 {
     struct item_stream *stream = container_of(commit, struct item_stream, commit);
@@ -126,7 +125,8 @@ static void on_sealed(struct batch_commit *commit, enum err status)
         reply(stream, &commit->batch, commit->batch.run_count);
 }
 
-/* The wishes of the runs move out of the items, which stay for their cost. */
+/* Moves the triggers out of the items. The items stay, for the memory that they account
+ * for. */
 static void move_items(struct item_stream *stream)
 {
     struct batch_commit *commit = &stream->commit;
@@ -218,7 +218,7 @@ static void on_old_blocked(struct blocking *blocking, enum err status)
         reply(stream, batch, batch->run_count);
 }
 
-/* Answers for a batch that has its items; its parent may not have been blocked yet. */
+/* Replies for a sealed batch. Its parent may not have been blocked yet. */
 static void reply_sealed(struct item_stream *stream, const struct batch *batch)
 {
     if (batch_blocks(batch))

@@ -1,4 +1,4 @@
-/* batch_token.c - the token that an answer about a batch brings along. */
+/* batch_token.c - adds the public token of a batch to a response. */
 #include "api/batches/batch_token.h"
 
 #include <stdio.h>

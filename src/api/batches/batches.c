@@ -1,4 +1,4 @@
-/* batches.c - the routes of batches, and retrieve. */
+/* batches.c - the table of batch routes, and the handler of retrieve. */
 #include "api/batches/batches.h"
 
 #include "api/batches/batch.h"
@@ -44,7 +44,7 @@ static void add_errors(struct buf *out, const struct batch *batch)
     buf_add_text(out, "]}");
 }
 
-/* The 3.x SDK knows two statuses. */
+/* Maps to the two statuses that the 3.x SDK knows. */
 static const char *v1_status(const char *status)
 {
     if (!strcmp(status, "PARTIAL_FAILED"))
@@ -78,9 +78,9 @@ static void show(struct retrieve *op, const struct batch *batch)
     buf_finish(&out);
 }
 
-/* ---- how many of its runs are where ---- */
+/* ---- counting its runs ---- */
 
-/* False: some are only in the store. */
+/* Counts the runs by status. Returns false if some are only in the store. */
 static bool count_in_memory(struct retrieve *op)
 {
     const struct batch *batch = &op->load.batch;
@@ -142,10 +142,10 @@ static void on_over(struct held_call *held, enum err status)
         load(op);
 }
 
-/* Waits for one run of those that have not ended, drawn: when it ends, only a part of them is
- * left, so that a batch of a thousand is loaded about eight times in all, however its runs
- * end, and nothing is kept of it meanwhile. One that is not sealed has been listened for since
- * before it was loaded. */
+/* Waits for a random one of the unfinished runs. When it ends, only a part of them is
+ * left: a batch of a thousand runs is loaded about eight times in all, whatever the
+ * order in which its runs end, and no memory of it is held while the call waits. For a
+ * batch that is not sealed, load has already begun to listen. */
 static enum err hold(struct retrieve *op, const struct batch *batch)
 {
     const char *run_id = batch_draw_unfinished(batch, op->call->env);
@@ -213,7 +213,7 @@ enum {
     NO_BODY = 65536,
     CALL_BODY = 1000000,
     CREATE_BODY = 131072,
-    STREAM_BODY = 256 << 20, /* sent again and again it still fits */
+    STREAM_BODY = 256 << 20, /* enough for all items to be sent several times */
     BOTH = AUTH_KEY | AUTH_PUBLIC,
     ITEMS = BOTH | RATE_FREE,
 };

@@ -1,4 +1,4 @@
-/* batches.h - the calls about batches, one file each. */
+/* batches.h - handlers of the batch routes, one file each. */
 #pragma once
 
 #include "api/request/route.h"

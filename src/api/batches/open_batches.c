@@ -1,8 +1,8 @@
-/* open_batches.c - all open batches: found by environment and id, and in the order of their
- * last use, those of an environment and those of all.
+/* open_batches.c - the table of open batches, by environment and id.
  *
- * Every call that brings items opens at most one batch and forgets up to two old ones, so
- * that nobody has to forget thousands at once. */
+ * Lists in order of last use, one per environment and one of all, say which to forget
+ * first. Each call that brings items opens at most one batch and forgets at most two
+ * expired ones, so that no call has to forget thousands at once. */
 #include "api/batches/open_batches.h"
 
 #include <stdio.h>
@@ -67,7 +67,7 @@ void open_batches_destroy(struct open_batches *open)
 
 /* ---- memory ---- */
 
-/* Bytes that an open batch holds without its items. */
+/* Returns the bytes of an open batch without its items. */
 static size_t cost_of(uint32_t run_count)
 {
     return sizeof(struct open_batch) + run_count * sizeof(struct batch_item *);

@@ -1,9 +1,9 @@
-/* open_batches.h - items that wait in memory until their batch is whole.
+/* open_batches.h - keeps items in memory until their batch is complete.
  *
- * A stream of items may break off; what came is kept, and the next stream brings the rest.
- * It is never more than a limit per environment, and twice that per project: then batches
- * of the environment that nobody streams are forgotten, oldest first, because their clients
- * send everything again anyway. */
+ * If a stream of items breaks off, the items received are kept, and the next stream adds
+ * the missing ones. Memory is limited per environment and per project (rooms.h). When
+ * the limit is reached, open batches of the environment that are not being committed are
+ * forgotten, the least recently used first: their clients send all items again anyway. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,8 +19,8 @@ struct rooms;
 struct batch_item {
     struct trigger trigger;
     uint32_t index;
-    bool too_large; /* its line was: it becomes an error instead of a run */
-    size_t cost;    /* bytes that it is counted with */
+    bool too_large; /* its line was too large: it becomes an error instead of a run */
+    size_t cost;    /* bytes that it accounts for */
 };
 
 void batch_item_destroy(struct batch_item *item);
@@ -28,7 +28,7 @@ void batch_item_destroy(struct batch_item *item);
 struct open_batch {
     struct environment *env;
     char key[ID_MAX + 12];     /* the environment's number and the batch's id */
-    struct batch_item **items; /* by index; NULL: awaited */
+    struct batch_item **items; /* by index; NULL: missing */
     uint32_t run_count, count;
     bool sealing; /* its items are being committed */
     int64_t touched_ms;
@@ -37,23 +37,25 @@ struct open_batch {
 };
 
 struct open_batches *open_batches_create(struct loop *loop, struct rooms *rooms);
-/* NULL is fine. */
+/* Ignores NULL. */
 void open_batches_destroy(struct open_batches *open);
 
-/* False: the environment's items have no room for so many more bytes. */
+/* Reserves memory for items; forgets idle open batches of the environment if necessary.
+ * Returns false, and reserves nothing, if that is not enough. */
 bool open_batches_take(struct open_batches *open, const struct environment *env,
                        size_t bytes);
 void open_batches_give(struct open_batches *open, const struct environment *env,
                        size_t bytes);
 
-/* The one of that id, or a new empty one; NULL: the environment has no room for it. */
+/* Returns the open batch of that id, or a new empty one. Returns NULL if the memory
+ * budget is exhausted. */
 struct open_batch *open_batches_get(struct open_batches *open, struct environment *env,
                                     const char *id, uint32_t run_count);
 
-/* Those of the environment are forgotten; none of them is being committed. False when the
- * time is over before they all are. */
+/* Forgets the open batches of an environment; none of them may be committing. Returns
+ * false if the time slice ends before all are forgotten: call it again. */
 bool open_batches_forget(struct open_batches *open, const struct environment *env,
                          struct stint *stint);
 
-/* Its items go with it; their memory is given back. */
+/* Frees the batch, its items and the memory reserved for them. */
 void open_batches_drop(struct open_batches *open, struct open_batch *batch);
