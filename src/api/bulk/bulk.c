@@ -30,7 +30,7 @@ static void reply_id(struct api_call *call, int status, const char *id)
 struct bulk_creation {
     struct api_call *call;
     struct bulk_action *action;
-    struct claim claim; /* of the request; its key is ours */
+    struct claim claim; /* for the request id; this struct owns its key */
     struct change change;
     struct document_write write;
 };
@@ -55,7 +55,7 @@ static void on_written(struct document_write *write, enum err status)
     free(create);
 }
 
-/* A repeated request is answered with the action that the first one has made. */
+/* Makes a repeated request return the action that the first one created. */
 static void claim_request(struct bulk_creation *create)
 {
     const struct bulk_action *action = create->action;
@@ -114,7 +114,7 @@ static enum err create_action(struct api_call *call)
     action = bulk_action_create();
     enum err refused = read_action(call, body, action);
     json_decref(body);
-    /* A cancel makes room in the end, unless what is stored of it is long. */
+    /* A cancel reduces storage in the end, so a short one is accepted over quota. */
     if (!refused && (action->type == BULK_REPLAY || call->x->body.len > CANCEL_SMALL))
         refused = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (!refused)
@@ -163,7 +163,8 @@ static enum err read_page(struct api_call *call, uint64_t *limit, struct slice *
     return OK;
 }
 
-/* Places count from the oldest, pages from the newest: shown are first > … >= last. */
+/* Lists one page. Places count from the oldest, pages from the newest: shows the places
+ * first > … >= last. */
 static enum err list_actions(struct api_call *call)
 {
     const struct ranking *all = bulk_queue_all(queue_of(call));

@@ -1,7 +1,7 @@
 /* bulk_cancel.c - cancels the runs of a slice.
  *
- * A crash may come between the cancels and their document, so the slice is done again: a
- * run that was canceled by this very action counts as done by it. */
+ * After a crash between the cancels and the commit of the document, the slice is done
+ * again: a run that this same action has canceled counts as a success. */
 #include "api/bulk/bulk_work.h"
 
 static bool was_ours(const struct run *run, const char *action)
@@ -21,7 +21,7 @@ static void on_canceled(struct command *command, enum err status)
     else if (!status || status == ERR_NOT_FOUND || status == ERR_CONFLICT)
         queue->next.failure++;
     else
-        queue->at++; /* the store could not */
+        queue->at++; /* the store failed: counts the runs to retry */
     if (--queue->waiting > 0)
         return;
     if (queue->at)

@@ -1,4 +1,4 @@
-/* bulk_document.c - an action as the store keeps it, and as clients see it. */
+/* bulk_document.c - writes and reads bulk actions: the stored document, the API's JSON. */
 #include "api/bulk/bulk.h"
 #include "base/json/json_tree.h"
 #include "base/json/members.h"

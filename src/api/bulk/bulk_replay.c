@@ -1,5 +1,7 @@
-/* bulk_replay.c - replays the runs of a slice: reads them one by one, since payloads can
- * be large, and makes the new runs in one commit with the action's progress. */
+/* bulk_replay.c - replays the runs of a slice.
+ *
+ * It reads the runs one by one, because payloads can be large, and creates the new runs
+ * in one commit with the action's progress. */
 #include "api/bulk/bulk_work.h"
 
 #include "api/runs/run_changes.h"
@@ -8,7 +10,7 @@
 
 enum { SLICE_BYTES = 4 << 20 };
 
-/* What was read for a replay is the trigger's, or was the queue's own before that. */
+/* Frees the items, whether or not a trigger has begun with them. */
 static void drop_items(struct bulk_queue *queue)
 {
     queue->trigger.items = queue->items;
@@ -97,7 +99,7 @@ static void on_read(struct run_read *read, enum err status)
     read_next(queue);
 }
 
-/* Reads the next run. Those beyond the bytes of a slice come with the next slice. */
+/* Reads the next run. Runs beyond SLICE_BYTES are left for the next slice. */
 static void read_next(struct bulk_queue *queue)
 {
     if (queue->at == queue->count || queue->bytes >= SLICE_BYTES)

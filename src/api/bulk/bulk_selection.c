@@ -1,9 +1,10 @@
-/* bulk_selection.c - which runs an action means.
+/* bulk_selection.c - reads and stores which runs a bulk action selects.
  *
  *   {"runIds":["run_…",…]}                              each once, newest first
- *   {"vocabulary":1,"filter":{"filter[tag]":"a,b",…}}   the words of a list call
+ *   {"vocabulary":1,"filter":{"filter[tag]":"a,b",…}}   the parameters of a list call
  *
- * Times are not among the words: the action has them as numbers, fixed when it was made. */
+ * Times are not among the parameters: the action stores them as numbers, fixed at
+ * creation. */
 #include "api/bulk/bulk.h"
 #include "api/runs/filter_words.h"
 #include "base/json/json_tree.h"

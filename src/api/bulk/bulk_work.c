@@ -1,9 +1,9 @@
-/* bulk_work.c - the turns of an environment's bulk actions.
+/* bulk_work.c - works through the bulk actions of each environment in turns.
  *
  *   turn: first of the pending ─► aborted? ─► ids from the list, or a page of the store
  *            ▲                                      │
- *            │                        counting: ────┤ add them up
- *            │                        else: cancel or replay the slice ─► progress written
+ *            │                        counting: ────┤ add up the matches
+ *            │                            else: cancel or replay the slice; progress
  *            └── to the end of the pending ◄────────┘
  *
  *   bulk_work.c ── bulk_cancel_slice, bulk_replay_slice ──► bulk_cancel.c, bulk_replay.c
@@ -11,11 +11,13 @@
  *        └── bulk_write_progress, bulk_slice_written, ◄─────────┘
  *            bulk_try_again, once for each slice
  *
- * The three files are one piece of work: what a slice does ends in the turn that began it.
+ * The three files depend on each other: bulk_work.c begins a slice, and the end of the
+ * slice returns to it.
  *
- * Each turn is one slice, so several actions go on side by side. A filter that matches so
- * little that a read of the store is stopped is read in windows of time, from the newest
- * back; they grow again while they are quick. */
+ * Each turn is one slice, so several actions make progress at the same time. If a filter
+ * matches so little that the store stops the read as too slow, it is read in windows of
+ * time, from the newest back. A window that was read in time is followed by one of twice
+ * the length. */
 #include "api/bulk/bulk_work.h"
 
 #include "base/log.h"
@@ -25,12 +27,12 @@ enum {
     RETRY_MS = 1000,
     WINDOW_FIRST_MS = 7 * 24 * 3600 * 1000,
     WINDOW_LEAST_MS = 60 * 1000,
-    TOLD_AT_ONCE = 16, /* calls that wait for the end of an action */
+    TOLD_AT_ONCE = 16, /* waiting calls answered between two looks at the clock */
 };
 
 /* ---- the other environments of the project ---- */
 
-/* Returns the next queue of the project, the given one included; start with 0 at `at`. */
+/* Returns the next queue of the same project, including the given one. Start with *at 0. */
 static struct bulk_queue *next_of_project(const struct bulk_queue *queue, uint32_t *at)
 {
     for (struct bulk_queue *other; (other = slots_next(&queue->bulks->queues, at));)
@@ -94,13 +96,13 @@ void bulk_try_again(struct bulk_queue *queue)
 
 /* ---- progress ---- */
 
-struct forget { /* of the oldest action, when too many are kept */
+struct forget { /* deletes the document of the oldest action when too many are kept */
     struct document_write write;
 };
 
 static void on_forgotten(struct document_write *write, enum err status)
 {
-    (void)status; /* what stays is forgotten after the next start */
+    (void)status; /* a document that stays is deleted after the next start */
     free(container_of(write, struct forget, write));
 }
 
@@ -129,8 +131,9 @@ static void forget_oldest(struct bulk_queue *queue)
     bulk_action_destroy(oldest);
 }
 
-/* The environment that keeps most loses its oldest action when its project keeps too many, so
- * that a busy branch does not displace the actions of the others. */
+/* Removes an old action if too many are kept. If the project keeps too many, the
+ * environment that keeps most loses its oldest one, so that a busy branch does not
+ * displace the actions of others. */
 static void forget_surplus(struct bulk_queue *queue)
 {
     struct bulk_queue *fullest = queue;
@@ -229,14 +232,15 @@ static int64_t window_start(const struct bulk_queue *queue)
     return action->window_ms && start > action->from ? start : action->from;
 }
 
-/* Counting leaves no trace in the document: after a restart it begins again. */
+/* Continues without writing the document: after a restart, counting begins again. */
 static void keep_counting(struct bulk_queue *queue)
 {
     queue->now->progress = queue->next;
     next_turn(queue);
 }
 
-/* Nothing more is done in this window. */
+/* The window is finished: continues with the next one, begins the work after counting,
+ * or ends the action. */
 static void window_over(struct bulk_queue *queue)
 {
     struct bulk_action *action = queue->now;
@@ -246,7 +250,7 @@ static void window_over(struct bulk_queue *queue)
     if (start > action->from) {
         next->to = start - 1;
         action->window_ms *= 2;
-        keep_counting(queue); /* or handling: `to` alone may be lost */
+        keep_counting(queue); /* also after counting, where losing only `to` does no harm */
     } else if (!next->counted) {
         next->counted = true;
         next->to = action->until;
@@ -283,7 +287,7 @@ static void narrow_window(struct bulk_queue *queue)
     write_end(queue, BULK_ABORTED);
 }
 
-/* Only the ids are needed: a replay reads its runs again, with all they carry. */
+/* Copies only the ids: a replay reads its runs again, with their payloads. */
 static void take_ids(struct bulk_queue *queue)
 {
     queue->count = queue->list.count;
@@ -314,7 +318,7 @@ static void read_page(struct bulk_queue *queue)
     const struct bulk_progress *next = &queue->next;
     queue->filter = bulk_selection_open(queue->now);
     if (!queue->filter) {
-        write_end(queue, BULK_ABORTED); /* words that an older gateway took */
+        write_end(queue, BULK_ABORTED); /* parameters that only an older gateway accepted */
         return;
     }
     queue->list = (struct store_list){ .read = { READ_LIST, queue->env->number, on_listed },
@@ -424,7 +428,7 @@ void bulk_queue_abort(struct bulk_queue *queue, struct bulk_action *action,
         answer_aborts(action, NULL);
 }
 
-/* ---- all of them ---- */
+/* ---- all environments ---- */
 
 struct bulks *bulks_create(struct engine *engine)
 {
@@ -492,7 +496,8 @@ static void free_if_idle(struct bulks *bulks)
     free(bulks);
 }
 
-/* What waits for its turn rests at once; what is on its way, when it comes back. */
+/* Stops a queue that waits for its turn or a retry. A queue with an operation in flight
+ * stops when that returns. */
 static void stop_queue(struct bulk_queue *queue)
 {
     bool waits = !list_empty(&queue->turn.link) || queue->retry.place;

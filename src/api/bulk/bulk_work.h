@@ -1,5 +1,4 @@
-/* bulk_work.h - what the files of the work share: the turns (bulk_work.c), and what is
- * done with a slice of runs (bulk_cancel.c, bulk_replay.c). */
+/* bulk_work.h - shared by bulk_work.c (turns), bulk_cancel.c and bulk_replay.c (slices). */
 #pragma once
 
 #include "api/bulk/bulk.h"
@@ -9,9 +8,9 @@
 
 struct bulks {
     struct engine *engine;
-    struct slots queues; /* of struct bulk_queue, by number of the environment */
+    struct slots queues; /* struct bulk_queue, by number of the environment */
     bool stopped, destroyed;
-    unsigned busy; /* queues with something on its way */
+    unsigned busy; /* queues that have a turn, a retry or an operation pending */
 };
 
 struct bulk_cancel {
@@ -19,20 +18,20 @@ struct bulk_cancel {
     struct bulk_queue *queue;
 };
 
-/* One environment's: a slice of one action at a time. */
+/* The actions of one environment: one slice of one action at a time. */
 struct bulk_queue {
     struct bulks *bulks;
     struct environment *env;
     struct ranking all;
     struct list pending;    // bulk_action::pending; in the order of their turns
-    uint32_t pending_count; /* with those that are being written for the first time */
+    uint32_t pending_count; /* including those being written for the first time */
     bool busy;
     struct deferred turn;
     struct timer retry;
 
-    /* The slice. */
+    /* The current slice. */
     struct bulk_action *now;
-    struct bulk_progress next; /* of it, once the slice is done */
+    struct bulk_progress next; /* its progress once the slice is done */
     struct filter_words *filter;
     struct store_list list;
     char ids[BULK_SLICE][ID_MAX];
@@ -50,15 +49,16 @@ struct bulk_queue {
     struct document document;
 };
 
-/* Each ends with bulk_write_progress, bulk_slice_written or bulk_try_again. */
+/* Process a slice. Each ends with bulk_write_progress, bulk_slice_written or
+ * bulk_try_again. */
 void bulk_cancel_slice(struct bulk_queue *queue);
 void bulk_replay_slice(struct bulk_queue *queue);
 
-/* The slice is done but for the document. */
+/* Writes the progress of a finished slice into the document. */
 void bulk_write_progress(struct bulk_queue *queue);
 
-/* The slice is done, and its document is written. */
+/* Continues after a finished slice whose document is already written. */
 void bulk_slice_written(struct bulk_queue *queue);
 
-/* The store could not: the same slice again, a second later. */
+/* Repeats the slice after RETRY_MS, because the store failed. */
 void bulk_try_again(struct bulk_queue *queue);
