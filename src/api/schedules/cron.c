@@ -1,14 +1,14 @@
-/* cron.c - reading an expression, and finding its next time.
+/* cron.c - reads a cron expression and finds its next time.
  *
- *   after ─► its day on the wall ─► days that fit ─► their minutes that fit
- *                                                    ─► zone_times ─► the first one after
+ *   after ─► its local date ─► matching days ─► their matching minutes
+ *                                                 └─► zone_times ─► the first one after
  */
 #include "api/schedules/cron.h"
 
 enum {
     DAY_S = 86400,
-    DAYS_MAX = 50 * 366, /* the fifth Friday of a February is the rarest: 40 years */
-    JUMP_S = 3 * 3600,   /* no clock is set by more at once */
+    DAYS_MAX = 50 * 366, /* a fifth Friday in February can be 40 years away */
+    JUMP_S = 3 * 3600,   /* a clock change is at most this much */
     HOURS_ALL = (1 << 24) - 1,
 };
 
@@ -17,7 +17,7 @@ enum {
 struct cron_field {
     const char *name;
     int min, max;
-    const char *words; /* three letters each, the first one for min */
+    const char *words; /* three letters each, beginning with the one for min */
 };
 
 enum { MINUTE, HOUR, DAY, MONTH, WEEKDAY, FIELDS };
@@ -39,7 +39,7 @@ static enum err cron_refuse(struct failure *why, const struct cron_field *field,
                    SLICE_ARG(part), problem);
 }
 
-/* The digits at the front; false when there are none or too many. */
+/* Takes up to four digits from the front. Returns false if there are none. */
 static bool take_digits(struct slice *text, int *number)
 {
     size_t len = 0;
@@ -79,7 +79,8 @@ static bool take_value(const struct cron_field *field, struct slice *text, int *
     return take_digits(text, number) || take_word(field, text, number);
 }
 
-/* Takes what stands behind a weekday: 5L, 5#2. True when there was something. */
+/* Takes the rule after a weekday: 5L, 5#2. Returns false if there is none. *good: it is
+ * valid. */
 static bool take_weekday_rule(struct slice *rest, int day, struct cron *cron, bool *good)
 {
     uint8_t bit = (uint8_t)(1u << day % 7);
@@ -97,7 +98,7 @@ static bool take_weekday_rule(struct slice *rest, int day, struct cron *cron, bo
     return true;
 }
 
-/* Reads one part of a list: *, a number, a range, each with a step. */
+/* Reads one part of a list: *, a number or a range, each with an optional step. */
 static enum err read_part(const struct cron_field *field, struct slice part,
                           struct cron *cron, uint64_t *set, struct failure *why)
 {
@@ -150,7 +151,7 @@ static enum err read_field(const struct cron_field *field, struct slice text,
     return err;
 }
 
-/* Whether some month of the expression can have one of its days. */
+/* Returns true if a month of the expression can contain one of its days. */
 static bool can_run(const struct cron *cron)
 {
     static const int longest[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
@@ -233,7 +234,7 @@ static int month_length(int year, int month)
     return lengths[month - 1] + (month == 2 && leap);
 }
 
-/* The civil calendar by eras of 400 years that begin on 1 March. */
+/* Converts days since 1970-01-01 to a date, by eras of 400 years that begin on 1 March. */
 static struct date date_of(int64_t days)
 {
     int64_t shifted = days + 719468;
@@ -287,7 +288,8 @@ static bool day_fits(const struct cron *cron, const struct date *date)
 
 /* ---- the next time ---- */
 
-/* The earliest of two, 0 counting as none. */
+/* Sets *best to time if time is later than after and earlier than *best; *best 0 means
+ * none. */
 static void take_earlier(int64_t *best, int64_t time, int64_t after)
 {
     if (time > after && (!*best || time < *best))
@@ -299,7 +301,7 @@ static bool minute_fits(const struct cron *cron, int64_t minute)
     return cron->hours >> minute / 60 & 1 && cron->minutes >> minute % 60 & 1;
 }
 
-/* The first time on a day near which the clock is not set. */
+/* Returns the first time on a day without a clock change nearby; 0: none. */
 static int64_t first_on_steady_day(const struct cron *cron, int64_t day_start,
                                    int32_t offset, int64_t after)
 {
@@ -310,7 +312,8 @@ static int64_t first_on_steady_day(const struct cron *cron, int64_t day_start,
     return 0;
 }
 
-/* The first time of this day on the wall that is after `after`; 0: none. Seconds. */
+/* Returns the first time on this local day that is later than after; 0: none. In
+ * seconds. */
 static int64_t first_on(const struct cron *cron, const struct zone *zone, int64_t day_start,
                         int64_t after)
 {
@@ -320,7 +323,8 @@ static int64_t first_on(const struct cron *cron, const struct zone *zone, int64_
 
     bool every_hour = cron->hours == HOURS_ALL;
     int64_t best = 0, found_at = 0;
-    int64_t past = zone_wall(zone, after) - JUMP_S - day_start; /* none of it is after */
+    /* nothing before this minute can be later than after */
+    int64_t past = zone_wall(zone, after) - JUMP_S - day_start;
     for (int64_t minute = past > 0 ? past / 60 : 0; minute < DAY_S / 60; minute++) {
         int64_t wall = day_start + minute * 60;
         if (best && wall > found_at + JUMP_S)
@@ -345,12 +349,13 @@ static int64_t floor_div(int64_t a, int64_t b)
 
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_ms)
 {
-    /* What was stored may say any time: behind this one none can be told any more. */
+    /* A stored time may be any number; after this one, days can no longer be computed. */
     static const int64_t last_ms = INT64_MAX - 1000 * (int64_t)DAY_S * (DAYS_MAX + 2);
     if (after_ms > last_ms)
         return 0;
     int64_t after = floor_div(after_ms, 1000), best = 0;
-    /* The day before, for what a jump at midnight moved into today. */
+    /* Begin with the day before: a clock change at midnight may have moved its times
+     * into today. */
     struct date date = date_of(floor_div(zone_wall(zone, after), DAY_S) - 1);
     for (int i = 0; i < DAYS_MAX; i++, date = next_day(date)) {
         if (!day_fits(cron, &date))
@@ -361,7 +366,8 @@ int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t afte
         if (best)
             return 1000 * (time < best ? time : best);
         best = time;
-        /* A clock set back over midnight shows the end of a day behind the next one. */
+        /* Look at the next day, too: if the clock is set back over midnight, one of its
+         * times may come before the end of this day. */
         if (date.days * DAY_S + DAY_S - zone_wall(zone, best) > JUMP_S)
             return 1000 * best;
     }

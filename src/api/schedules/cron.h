@@ -1,17 +1,18 @@
-/* cron.h - five-field cron expressions: when next, in a time zone, and in words.
+/* cron.h - five-field cron expressions: parsed, described, and their next time.
  *
- *     minute    0–59
- *     hour      0–23
- *     day       1–31, L
- *     month     1–12, JAN–DEC
- *     weekday   0–7, SUN–SAT, 5L, 5#2
+ *      minute    0–59
+ *      hour      0–23
+ *      day       1–31, L
+ *      month     1–12, JAN–DEC
+ *      weekday   0–7, SUN–SAT, 5L, 5#2
  *
- * Every field is a list of *, ?, numbers, ranges and steps. When both day fields are
- * restricted, a day that fits either will do.
+ * Every field is a list of *, ?, numbers, ranges and steps. If both day fields are
+ * restricted, a day that matches either is enough.
  *
- * A time of day is one on the wall. What the clock jumps over runs as much later as it
- * jumps (02:30 at 03:30), what it shows twice runs the first time; but with every hour in
- * the second field, runs follow the time that passes: nothing is moved, both are kept. */
+ * A time of day is local time. A time that the clock skips is moved later by the length of
+ * the jump (02:30 to 03:30), and a time that the clock shows twice counts only the first
+ * time. If the hour field contains every hour, runs follow elapsed time instead: skipped
+ * times are dropped, and repeated ones count twice. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +25,7 @@
 
 enum { CRON_TEXT_MAX = 256 };
 
-/* Bit sets: bit n for the number n. */
+/* An expression as bit sets: bit n stands for the number n. */
 struct cron {
     uint64_t minutes;
     uint32_t hours;
@@ -38,16 +39,17 @@ struct cron {
     const char *overstepped; /* name of the first field with a step larger than its range */
 };
 
-/* ERR_INVALID with the whole sentence: "Invalid cron expression: …". Expressions that
- * would never run are refused too. */
+/* Reads an expression. Returns ERR_INVALID with a complete message: "Invalid cron
+ * expression: …". Expressions that would never run are invalid, too. */
 enum err cron_read(struct slice text, struct cron *cron, struct failure *why);
 
-/* The same for an expression that a user gives now: a step that is larger than the range of its
- * field, as in 61 minutes, is refused too. Schedules that are stored may have one. */
+/* Does the same for an expression that a user enters now. A step larger than the range
+ * of its field, as in 61 minutes, is invalid, too. Stored schedules may have one. */
 enum err cron_read_new(struct slice text, struct cron *cron, struct failure *why);
 
-/* The first time after the given one; both Unix ms. 0: none in the next fifty years. */
+/* Returns the first time after after_ms, both in Unix ms; 0: none in the next fifty
+ * years. */
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_ms);
 
-/* "At 09:00 AM, Monday through Friday". */
+/* Appends a description: "At 09:00 AM, Monday through Friday". */
 void cron_describe(const struct cron *cron, struct buf *out);

@@ -1,7 +1,7 @@
-/* cron_words.c - a cron expression as an English sentence, for people.
+/* cron_words.c - describes a cron expression in an English sentence.
  *
- *     "At 09:00 AM" | "Every 5 minutes" | "At 30 minutes past the hour, between …"
- *         ", on day 1 of the month" ", Monday through Friday" ", only in January" */
+ *      "At 09:00 AM" | "Every 5 minutes" | "At 30 minutes past the hour, between …"
+ *          ", on day 1 of the month" ", Monday through Friday" ", only in January" */
 #include "api/schedules/cron.h"
 
 static const char *const month_names[] = {
@@ -13,9 +13,9 @@ static const char *const day_names[] = {
 };
 static const char *const nth_names[] = { "first", "second", "third", "fourth", "fifth" };
 
-/* The numbers of a set, how many, and whether they are neighbours or keep a distance. */
+/* The numbers of a set, their count, and the distance between them. */
 struct members {
-    int values[64], count, step; /* step 0: not the same everywhere */
+    int values[64], count, step; /* step 0: the distances differ */
 };
 
 static struct members members_of(uint64_t set, int from, int to)
@@ -32,7 +32,8 @@ static struct members members_of(uint64_t set, int from, int to)
     return found;
 }
 
-/* From the first number on, to the end of the range: the step of "every n". */
+/* Returns n if the numbers are every nth of the range, from its first number to its end;
+ * 0 if not. */
 static int step_of(const struct members *found, int from, int to)
 {
     bool whole = found->count > 2 && found->values[0] == from &&
@@ -42,7 +43,7 @@ static int step_of(const struct members *found, int from, int to)
 
 typedef void item_fn(struct buf *out, int number);
 
-/* "a", "a and b", "a, b, and c"; neighbours as "a through c". */
+/* Adds "a", "a and b" or "a, b, and c"; consecutive numbers as "a through c". */
 static void add_list(struct buf *out, const struct members *found, item_fn *item)
 {
     if (found->step == 1 && found->count > 2) {

@@ -1,13 +1,15 @@
-/* firing.c - a due schedule and its run.
+/* firing.c - fires a due schedule: triggers its run.
  *
- *   due ─► the latest nominal time that has come ─► run with its payload ─► one commit with
+ *   due ─► the latest nominal time so far ─► run with its payload ─► one commit with
  *          the schedule's document ─► fired_at
  *
- * The commit needs the version of the document that memory has. So of two attempts to fire
- * one nominal time the second loses, also when nobody could tell how the first one ended.
+ * The commit requires the document version that is in memory. So if a nominal time is
+ * fired twice, the second attempt fails, even if the outcome of the first one is
+ * unknown.
  *
- * One that does not fire is a line of the log, until it fires again. What keeps one from it
- * mostly keeps all of its environment: they are one line, and a count when the minute is over. */
+ * A schedule that does not fire is logged once, until it fires again. The cause mostly
+ * affects the whole environment, so the first one is logged, and the others of the same
+ * minute are only counted. */
 #include "api/schedules/schedule_state.h"
 #include "base/json/members.h"
 #include "base/log.h"
@@ -21,17 +23,18 @@ enum { UPCOMING = 10, MINUTE_MS = 60 * 1000 };
 struct firing {
     struct schedules *all;
     struct schedule *schedule;
-    int64_t first, nominal; /* of the times that have come; the one that fires */
+    int64_t first, nominal; /* the first nominal time that has passed; the one that fires */
     struct trigger item;
     struct trigger_op op;
     struct document document;
 };
 
-/* first has come. Nominal times are whole minutes apart, so halving ends at the latest. */
+/* Returns the latest nominal time until now. first has passed. Nominal times are whole
+ * minutes apart, so the search stops at half a minute. */
 static int64_t latest_until(const struct schedule *schedule, int64_t first, int64_t now)
 {
     int64_t second = cron_next(&schedule->cron, schedule->zone, first);
-    int64_t low = first - 1, high = now; /* the next one behind low has come */
+    int64_t low = first - 1, high = now; /* the first time after low has passed */
     if (!second || second > now)
         return first;
     while (high - low > MINUTE_MS / 2) {
@@ -47,7 +50,7 @@ static int64_t latest_until(const struct schedule *schedule, int64_t first, int6
 
 /* ---- the payload ---- */
 
-/* As SuperJSON: the task sees Dates. */
+/* Returns the payload as SuperJSON, so that the task gets Dates. */
 static struct bytes *make_payload(const struct schedule *schedule, int64_t nominal)
 {
     const struct schedule_facts *facts = &schedule->facts;
@@ -170,9 +173,9 @@ void schedule_fire(struct timer *due)
             first = schedule_next(schedule, 0);
 
     if (schedule->busy)
-        return; /* it is due again when its commit is through */
+        return; /* schedule_release makes it due again after its commit */
     if (!first || first > now) {
-        schedule->failing = false; /* the clock was set back since it failed */
+        schedule->failing = false; /* the clock was set back after a failure */
         schedule_release(all, schedule);
         return;
     }

@@ -1,4 +1,4 @@
-/* schedule_body.c - a schedule out of JSON, its rules, and a schedule as JSON. */
+/* schedule_body.c - reads schedules from JSON, checks them, and writes them as JSON. */
 #include "api/schedules/schedule_body.h"
 
 #include "api/triggers/trigger_options.h"
@@ -116,8 +116,7 @@ enum err schedule_body_find_zone(struct api_call *call, struct slice name,
     return ERR_RULE;
 }
 
-/* The task that a schedule starts, in any environment of the project, the caller's own
- * first. */
+/* Finds the task in any environment of the project, the caller's own first. */
 static const struct worker_task *find_task(struct api_call *call, struct slice name)
 {
     struct engine *engine = api_engine(call->api);

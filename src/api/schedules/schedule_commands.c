@@ -1,11 +1,11 @@
-/* schedule_commands.c - schedules are made, changed and removed.
+/* schedule_commands.c - creates, changes and removes schedules.
  *
- *   find ─► busy? wait ─► decide ─► commit ─► the schedule is what was decided ─► done
- *     ▲                                                                           │
- *     └───────────────────── what waited, in order ◄──────────────────────────────┘
+ *   find ─► busy? wait ─► decide ─► commit ─► the schedule takes the decided state ─► done
+ *      ▲                                                                           │
+ *      └───────────────────── waiting commands, in order ◄─────────────────────────┘
  *
- * A new one is in the tables before its commit is through, so that a second command with
- * the same key waits for it; nobody is shown it before it has a version. */
+ * A new schedule is in the tables before its commit ends, so that a second command with
+ * the same key waits for it. Until it has a version, it is not shown to clients. */
 #include "api/schedules/schedule_state.h"
 
 static void go(struct schedule_command *command);
@@ -28,7 +28,7 @@ void schedule_commands_go(struct list *parked)
 
 /* ---- the commit ---- */
 
-/* body: NULL removes the schedule. */
+/* Prepares the change. body NULL removes the schedule. */
 static void set_change(struct schedule_command *command, struct bytes *body)
 {
     command->change = (struct change){
@@ -42,7 +42,7 @@ static void set_change(struct schedule_command *command, struct bytes *body)
     };
 }
 
-/* Takes the schedule out of everything; a command that waited for it meets nothing. */
+/* Removes the schedule from memory. Commands that waited for it then find none. */
 static void vanish(struct schedule_command *command, enum err status)
 {
     struct schedules *all = command->all;
@@ -72,7 +72,7 @@ static void on_written(struct document_write *write, enum err status)
         schedule->failing = false;
         schedule_adopt(all, schedule, &command->next);
     }
-    schedule_command_finish(command, schedule, status); /* who asked may free the command */
+    schedule_command_finish(command, schedule, status); /* done may free the command */
     schedule_release(all, schedule);
 }
 

@@ -1,4 +1,4 @@
-/* schedule_document.c - what is kept of a schedule, as JSON. */
+/* schedule_document.c - the stored document of a schedule: written, read and copied. */
 #include "api/schedules/schedule_state.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"

@@ -1,7 +1,7 @@
-/* schedule_preview.c - when a cron expression would fire next, before a schedule is made of it.
+/* schedule_preview.c - the route that shows when a cron expression would fire next.
  *
- * Nothing is kept of the call. A time of a rare expression takes long to find, so each is found in
- * a stint. */
+ * Nothing is stored. Finding the times of a rare expression takes long, so the search is
+ * done in time slices. */
 #include "api/schedules/schedule_body.h"
 #include "base/json/members.h"
 #include "base/json/scan.h"
@@ -14,7 +14,7 @@ struct schedule_preview {
     struct deferred deferred;
     struct cron cron;
     const struct zone *zone;
-    int64_t after_ms; /* Unix ms; the next time is behind it */
+    int64_t after_ms; /* Unix ms; the next time is later */
     int64_t left;
     struct buf out;
 };

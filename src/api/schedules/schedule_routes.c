@@ -1,10 +1,9 @@
-/* schedule_routes.c - the calls about schedules, and the time zones they may name.
+/* schedule_routes.c - the routes of schedules, and the list of time zones.
  *
  *   body ─► wish ─► command: find, check, decide ─► commit ─► the schedule as it is now
  *
- * A schedule is looked up in the caller's environment, by its id or its deduplication key.
- * Only create looks into the other environments of the project, where its key may be: then
- * that schedule moves. */
+ * A schedule is looked up in the caller's environment, by its id or its deduplication
+ * key. */
 #include "api/request/paging.h"
 #include "api/request/route.h"
 #include "api/schedules/schedule_body.h"
@@ -22,8 +21,8 @@ struct schedule_call {
     struct api_call *call;
     struct schedule_command command;
     struct schedule_facts wish;
-    bool active;                   /* what activate and deactivate want */
-    enum schedule_next_shown next; /* of the reply */
+    bool active;                   /* what activate or deactivate sets */
+    enum schedule_next_shown next; /* in the reply */
 };
 
 static struct schedule_call *call_of(struct schedule_command *command)
@@ -54,7 +53,7 @@ static struct schedule *find_named(struct schedule_command *command)
     return find_in(call, call->params[0]);
 }
 
-/* Finds a schedule by the key of the wish. A key belongs to its environment. */
+/* Finds a schedule by the key of the wish. A key is unique within its environment. */
 static struct schedule *find_by_key(struct schedule_command *command)
 {
     struct slice key = bytes_slice(call_of(command)->wish.key);
@@ -70,7 +69,8 @@ static enum decision schedule_call_refuse(struct schedule_command *command, enum
     return DECISION_REFUSE;
 }
 
-/* A time that was due before an edit that has nothing to do with it stays due. */
+/* Applies the wish. If cron and time zone stay the same, a time that was due before
+ * stays due. */
 static void apply_wish(struct schedule_command *command, struct schedule_facts *next)
 {
     const struct schedule_facts *wish = &call_of(command)->wish;
@@ -79,7 +79,8 @@ static void apply_wish(struct schedule_command *command, struct schedule_facts *
     bytes_set(&next->external_id, wish->external_id);
 }
 
-/* A project has four times as many as an environment, however many preview branches it has. */
+/* A project has this many times the limit of an environment. The number of its preview
+ * branches does not matter. */
 enum { PROJECT_SHARES = 4 };
 
 static bool has_room(struct schedule_command *command, const struct schedule *now)
@@ -202,7 +203,7 @@ static struct schedule_call *op_create(struct api_call *call, enum schedule_next
     return op;
 }
 
-/* The body has been refused, and the call answered, when it cannot be read. */
+/* Begins a command with a body. If the body is invalid, the call has been answered. */
 static enum err begin_with_wish(struct api_call *call, bool with_key,
                                 schedule_find_fn *find, schedule_decide_fn *decide)
 {
@@ -266,12 +267,12 @@ static enum err retrieve(struct api_call *call)
 
 /* ---- the list ---- */
 
-/* The schedules of the page are chosen at once and written a few a turn: the next time of
- * a rare one may be years away, which takes long to find. */
+/* One page. Its schedules are chosen at once but written in time slices: the next time
+ * of a rare schedule may be years away and takes long to find. */
 struct schedule_page {
     struct api_call *call;
     struct numbered_page which;
-    uint64_t total; /* schedules of the environment */
+    uint64_t total; /* number of schedules of the environment */
     char ids[PAGE_SIZE_MAX][ID_MAX];
     size_t count, at;
     struct buf body;
@@ -292,7 +293,7 @@ static void choose(struct schedule_page *page)
     }
 }
 
-/* A schedule that has gone meanwhile is left out. */
+/* Writes the next schedule. Omits it if it was removed meanwhile. */
 static void write_one(struct schedule_page *page)
 {
     struct api_call *call = page->call;
@@ -345,7 +346,7 @@ static enum err list(struct api_call *call)
     return OK;
 }
 
-/* Only the exact text "true" leaves UTC out. */
+/* Lists the time zones. Only the exact text "true" excludes UTC. */
 static enum err list_timezones(struct api_call *call)
 {
     struct slice excludes = api_query(call, "excludeUtc");
@@ -365,7 +366,6 @@ static enum err list_timezones(struct api_call *call)
     return OK;
 }
 
-/* clang-format off */
 #define ONE "/api/v1/schedules/{id}"
 /* clang-format off */
 static const struct route routes[] = {

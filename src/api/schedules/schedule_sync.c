@@ -1,4 +1,4 @@
-/* schedule_sync.c - declared schedules become what the code says. */
+/* schedule_sync.c - creates, changes and removes the schedules that code declares. */
 #include "api/schedules/schedule_sync.h"
 
 #include "api/schedules/schedule_body.h"
@@ -6,11 +6,11 @@
 #include "base/mem.h"
 #include "core/fleet/dev_sessions.h"
 
-enum { AT_ONCE = 16 }; /* commands: a turn has 5 ms */
+enum { AT_ONCE = 16 }; /* commands in progress at a time: a turn has 5 ms */
 
-/* ---- what the code says ---- */
+/* ---- declared schedules ---- */
 
-/* NULL: no schedule of that task is wanted here. */
+/* Returns the task if it declares a schedule for this environment; otherwise NULL. */
 static const struct worker_task *wanted_task(const struct schedule_sync *sync,
                                              struct slice name)
 {
@@ -23,7 +23,8 @@ static const struct worker_task *wanted_task(const struct schedule_sync *sync,
     return wanted ? task : NULL;
 }
 
-/* Where developers are away their schedules go on. */
+/* Returns true if undeclared schedules stay: in dev, while no session is connected or a
+ * session may return. */
 static bool keeps_unwanted(const struct schedule_sync *sync)
 {
     const struct environment *env = sync->env;
@@ -171,7 +172,7 @@ static size_t count_tasks(const struct environment *env)
     return count;
 }
 
-/* Collects the tasks that have a schedule, and those that want one. */
+/* Collects the tasks that have a declared schedule or should have one. */
 static void collect(struct schedule_sync *sync)
 {
     struct schedules *all = api_schedules(sync->api);

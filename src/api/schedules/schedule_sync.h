@@ -1,12 +1,12 @@
-/* schedule_sync.h - schedules that are declared in the code of tasks.
+/* schedule_sync.h - keeps declared schedules in step with the code of tasks.
  *
  *   tasks of the current worker version,
  *   in dev of all sessions ──────────────┐
- *                                        ├─► made, changed, removed: one command each
- *   declarative schedules there are ─────┘
+ *                                        ├─► create, change, remove: one command each
+ *   existing declared schedules ─────────┘
  *
- * Each command looks at the current version when it is decided, so it does not matter how
- * many registrations come meanwhile, or that the gateway went down in the middle. */
+ * Each command looks at the current version when it is decided, so neither further
+ * registrations meanwhile nor a stop of the gateway in the middle does harm. */
 #pragma once
 
 #include "api/request/call.h"
@@ -18,15 +18,15 @@ struct schedule_sync {
     struct environment *env;
     void (*done)(struct schedule_sync *sync, enum err status);
 
-    enum err status;      /* the first that was not OK */
-    struct bytes **tasks; /* whose schedules may have to change */
+    enum err status;      /* the first error; OK: none */
+    struct bytes **tasks; /* tasks whose schedules may have to change */
     size_t count, next;
     size_t pending;
     struct deferred deferred;
 };
 
-/* is_new: a registration declares it now, and it is not stored yet; cron_read_new judges it.
- * ERR_INVALID: the expression, time zone or window that a task declares is invalid. */
+/* Checks the schedule that a task declares. Returns ERR_INVALID if its expression, time
+ * zone or window is invalid. is_new: it is not stored yet, so cron_read_new checks it. */
 enum err schedule_sync_check(struct api *api, const struct worker_task *task, bool is_new,
                              struct failure *why);
 
@@ -34,5 +34,5 @@ void schedule_sync_begin(struct api *api, struct account *account,
                          struct schedule_sync *sync,
                          void (*done)(struct schedule_sync *sync, enum err status));
 
-/* All environments, at start. */
+/* Synchronizes all environments at start, and each one when its sessions change. */
 void schedule_sync_all(struct api *api);

@@ -1,18 +1,17 @@
-/* schedules.c - all schedules: found by id, key and task, and in the order in which they
- * are due.
+/* schedules.c - all schedules: found by id, key and task, and fired when they are due.
  *
  *   schedules.c ── due: schedule_fire ──────────────► firing.c
- *       ▲   ▲   ── not busy any more:                    │
+ *       ▲   ▲   ── no longer busy:                       │
  *       │   │        schedule_commands_go ──► schedule_commands.c
  *       │   └─ schedule_add, _adopt, _remove ◄──┤        │
  *       └───── schedule_release ◄───────────────┴────────┘
  *
- * Firing and commands both end in schedule_release, from which the schedule is due again and
- * what waited for it goes on: the three files are the life of one schedule, which has one
- * commit at a time.
+ * Firing and commands both end in schedule_release, which sets when the schedule is due
+ * again and decides the waiting commands. The three files depend on each other because a
+ * schedule has one commit at a time.
  *
- * The heap stands on the wall clock, the loop's timers do not: so the clock is looked at
- * once a second while anything is scheduled, and a step of it is noticed. */
+ * The heap uses wall-clock time, the loop's timers do not. So while anything is
+ * scheduled, the wall clock is read once a second, and a change of it is noticed. */
 #include <stdio.h>
 
 #include "api/schedules/schedule_state.h"
@@ -23,7 +22,7 @@ enum {
     LOOK_MS = 1000,
     FIRE_A_TURN = 16,
     FORGOTTEN_AT_ONCE = 16,
-    FIRING_MAX = 256, /* commits on their way: memory, not speed, asks for a bound */
+    FIRING_MAX = 256, /* commits in flight; bounds memory, not speed */
 };
 
 /* ---- the tables ---- */
@@ -64,7 +63,8 @@ struct schedules *schedules_create(struct engine *engine)
     return all;
 }
 
-/* False when the time is over before all of them are gone; without a stint it never is. */
+/* Frees the schedules of an environment. Returns false if the time slice ends first;
+ * stint NULL: no time limit. */
 static bool free_place(struct schedules *all, struct env_schedules *place,
                        struct stint *stint)
 {
@@ -151,7 +151,8 @@ void schedule_remove(struct schedules *all, struct schedule *schedule)
     free(schedule);
 }
 
-/* "1:key" for a deduplication key, "1!task" for the declarative one of a task. */
+/* Writes the index: "1:key" for a deduplication key, "1!task" for the declared schedule
+ * of a task. */
 static void make_index(const struct environment *env, bool of_task, struct slice name,
                        struct buf *out)
 {
@@ -199,7 +200,7 @@ void schedule_adopt(struct schedules *all, struct schedule *schedule,
     schedule->next_after = schedule->next = 0;
 }
 
-/* ---- looking ---- */
+/* ---- lookup ---- */
 
 struct schedule *schedules_by_id(struct schedules *all, const struct environment *env,
                                  struct slice id)
@@ -243,7 +244,7 @@ size_t schedules_count_project(struct schedules *all, const struct environment *
     return count;
 }
 
-/* The next time is remembered: rare ones are far away and take long to find. */
+/* Caches the next time: a rare one is far away and takes long to find. */
 int64_t schedule_next(struct schedule *schedule, int64_t after_ms)
 {
     const struct schedule_facts *facts = &schedule->facts;
@@ -268,7 +269,7 @@ const struct zone *schedules_zone(struct schedules *all, struct slice name)
     return zone;
 }
 
-/* ---- when ---- */
+/* ---- timing ---- */
 
 void schedules_arm(struct schedules *all)
 {
@@ -320,7 +321,7 @@ void schedule_release(struct schedules *all, struct schedule *schedule)
     schedule->busy = false;
     if (!schedule->facts.is_active || schedules_in(all, schedule->env)->retired)
         next = 0;
-    /* What failed is tried again in a second; by then a later time may be due. */
+    /* After a failure try again in a second; a later time may be due by then. */
     if (schedule->failing && next)
         next = loop_wall_ms(engine_loop(all->engine)) + LOOK_MS;
     if (next)

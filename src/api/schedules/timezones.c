@@ -1,8 +1,8 @@
-/* timezones.c - the names that schedules may use, for those who let users choose one.
+/* timezones.c - the list of time zone names that clients can offer to users.
  *
- * The answer is made at the start, of the names of the table that the system has: what is
- * offered can be used. Schedules take every name of the system's zone data, also those that
- * are not listed. */
+ * The list is made once at start and contains the names of the table that the system
+ * has, so every offered name can be used. Schedules accept any name of the system's zone
+ * data, even if it is not listed. */
 #include "api/schedules/timezones.h"
 
 #include "api/schedules/zone.h"

@@ -1,13 +1,13 @@
-/* timezones.h - the names of time zones that clients are offered. */
+/* timezones.h - the list of time zone names that GET /api/v1/timezones returns. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/bytes.h"
 
-/* The names of the table that has() holds for, in one text: "A/B","C/D". Those that it does
- * not hold for are left out: *missing says how many. */
+/* Returns the names of the table for which has() returns true, as one text: "A/B","C/D".
+ * *missing: the number of the others. The caller's reference. */
 struct bytes *timezones_list(bool (*has)(struct slice name), unsigned *missing);
 
-/* Those that the system has. Warns of others. */
+/* Returns the names that the system has. Logs a warning if some are missing. */
 struct bytes *timezones_list_installed(void);

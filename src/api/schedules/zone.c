@@ -1,14 +1,14 @@
-/* zone.c - TZif files, version 2 and up, with their footers.
+/* zone.c - reads TZif files, version 2 and up, with their footers.
  *
  *   header, 32-bit data   skipped
  *   header, 64-bit data   transitions[timecnt], types[timecnt],
  *                         {offset, dst, name}[typecnt]
- *   "\n" footer "\n"      the rule behind the last transition, as POSIX TZ has it:
+ *   "\n" footer "\n"      the rule after the last transition, as a POSIX TZ string:
  *                         EST5EDT,M3.2.0,M11.1.0   <+01>-1   IST-1GMT0,M10.5.0,M3.5.0/1
  *
- * Leap seconds are not in the zone data that systems run on ("right/" apart, which is
- * refused by name). The year of a footer's rule is the UTC year of the time asked for: no
- * rule has its changes within a day of New Year. */
+ * The zone data in use contains no leap seconds, except "right/", which is rejected by
+ * name. A footer's rule is evaluated for the UTC year of the given time: no rule has a
+ * change within a day of New Year. */
 #include "api/schedules/zone.h"
 
 #include <stdio.h>
@@ -23,22 +23,22 @@ enum {
     DAY_S = 86400,
 };
 
-/* A rule of the footer: when one of the two changes happens in a year. */
+/* One of the two yearly changes in a footer. */
 struct rule {
     /* 'M': month, week, weekday; 'J': day 1–365, never 29 February; 'n': 0–365 */
     char kind;
     int month, week, day;
-    int32_t time_s; /* on the wall, before the change; −167 h to 167 h */
+    int32_t time_s; /* local time before the change; −167 h to 167 h */
 };
 
 struct zone {
     char name[ZONE_NAME_MAX];
     int64_t *transitions;
-    int32_t *offsets; /* from the transition of the same index on */
+    int32_t *offsets; /* in effect from the transition of the same index */
     size_t count;
     int32_t first_offset; /* before the first transition */
     bool has_footer, has_dst;
-    int32_t standard, dst; /* offsets of the footer */
+    int32_t standard, dst; /* the footer's offsets */
     struct rule to_dst, to_standard;
 };
 
@@ -83,7 +83,7 @@ static bool take_number(struct slice *text, int max, int *number)
     return len > 0 && sum <= max;
 }
 
-/* Letters, or anything between < and >. */
+/* Takes a zone's abbreviation: letters, or anything between < and >. */
 static bool take_name(struct slice *text)
 {
     bool quoted = take_char(text, '<');
@@ -96,7 +96,7 @@ static bool take_name(struct slice *text)
     return len > 0 && (!quoted || take_char(text, '>'));
 }
 
-/* [+-]h[h][:mm[:ss]] in seconds. */
+/* Takes [+-]h[h][:mm[:ss]] and returns it in seconds. */
 static bool take_time(struct slice *text, int32_t *seconds)
 {
     bool minus = take_char(text, '-');
@@ -168,10 +168,10 @@ static int64_t big_endian(const unsigned char *at, int bytes)
 
 struct header {
     char version;
-    size_t ut, std, leap, time, type, chars; /* how many of each */
+    size_t ut, std, leap, time, type, chars; /* counts */
 };
 
-/* False when the file is no zone, or names more than one of FILE_MAX can hold. */
+/* Returns false if this is not a TZif file or names more entries than can be in it. */
 static bool read_header(struct slice file, struct header *header)
 {
     size_t counts[6];
@@ -194,7 +194,7 @@ static size_t data_len(const struct header *header, size_t time_size)
            header->leap * (time_size + 4) + header->std + header->ut;
 }
 
-/* Reads the 64-bit data: transitions and the offsets that they lead to. */
+/* Reads the 64-bit data: the transitions and the offset that follows each. */
 static bool read_data(struct zone *zone, const struct header *header, struct slice data)
 {
     const unsigned char *times = (const unsigned char *)data.ptr;
@@ -319,7 +319,7 @@ static int64_t floor_div(int64_t a, int64_t b)
     return a / b - (a % b < 0);
 }
 
-/* Days from 1970-01-01 to 1 January. */
+/* Returns the days from 1970-01-01 to 1 January of a year. */
 static int64_t days_to_year(int64_t year)
 {
     int64_t before = year - 1;
@@ -357,7 +357,7 @@ static int64_t rule_day(const struct rule *rule, int64_t year)
     return day;
 }
 
-/* The offset behind the last transition. */
+/* Returns the offset after the last transition, by the footer's rule. */
 static int32_t footer_offset(const struct zone *zone, int64_t utc_s)
 {
     if (!zone->has_dst)
@@ -388,8 +388,8 @@ int32_t zone_offset(const struct zone *zone, int64_t utc_s)
     return low ? zone->offsets[low - 1] : zone->first_offset;
 }
 
-/* Two changes of a zone are more than two days apart, so the offsets of the day before and
- * of the day after are all that can be in force. */
+/* Tries the offsets of a day before and a day after. No others can be in effect, because
+ * two changes of a zone are more than two days apart. */
 struct zone_times zone_times(const struct zone *zone, int64_t wall_s)
 {
     int64_t before = wall_s - zone_offset(zone, wall_s - DAY_S);

@@ -2,12 +2,12 @@
  *
  *   "Europe/Berlin" ─► /usr/share/zoneinfo/Europe/Berlin (TZif, RFC 9636) ─► struct zone
  *
- *   offsets   ────┐     ┌───────┐     ┌────────            UTC plus offset is what the
- *                 └─────┘       └─────┘                    clock on the wall shows
- *              transitions of the file     then its footer's rule, for ever
+ *   offsets   ────┐     ┌───────┐     ┌────────            UTC plus offset is
+ *                 └─────┘       └─────┘                    local time
+ *              transitions of the file     then its footer's rule, forever
  *
- * Times are seconds since 1970; a wall time is what the clock shows, counted the same way.
- * A zone never changes once it is read. */
+ * Times are in seconds since 1970. Local times are counted the same way and called wall
+ * times. A zone never changes after it was read. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,19 +20,20 @@ enum { ZONE_NAME_MAX = 64 };
 
 struct zone;
 
-/* ERR_INVALID: the system knows no zone of that name. "UTC" needs no file. */
+/* Opens a zone by name. Returns ERR_INVALID if the system does not have it. "UTC" needs
+ * no file. */
 enum err zone_open(struct slice name, struct zone **zone);
-/* The same from the bytes of a file. */
+/* Reads a zone from the content of its file. Returns ERR_INVALID if it is malformed. */
 enum err zone_read(struct slice name, struct slice file, struct zone **zone);
-/* True: the system has a file of that name. Its content is not looked at. */
+/* Returns true if the system has a file of that name. Does not read the file. */
 bool zone_is_installed(struct slice name);
-/* NULL is fine. */
+/* Ignores NULL. */
 void zone_close(struct zone *zone);
 
-/* Borrowed, as it was opened. */
+/* Returns the name with which it was opened; valid as long as the zone. */
 const char *zone_name(const struct zone *zone);
 
-/* Seconds to add to UTC. */
+/* Returns the seconds to add to UTC. */
 int32_t zone_offset(const struct zone *zone, int64_t utc_s);
 
 static inline int64_t zone_wall(const struct zone *zone, int64_t utc_s)
@@ -40,11 +41,11 @@ static inline int64_t zone_wall(const struct zone *zone, int64_t utc_s)
     return utc_s + zone_offset(zone, utc_s);
 }
 
-/* When the wall shows a time: once as a rule; twice when the clock was set back over it;
- * never when it was set forward over it. */
+/* The UTC times at which the clock shows a wall time: usually one; two if the clock was
+ * set back over it; none if it was set forward over it. */
 struct zone_times {
     int count;     /* 0, 1, 2 */
-    int64_t first; /* of none: as much after the jump as the time is after its start */
+    int64_t first; /* if count is 0: the wall time, moved later by the length of the jump */
     int64_t second;
 };
 
