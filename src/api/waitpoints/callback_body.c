@@ -1,4 +1,4 @@
-/* callback_body.c - forms and texts of webhooks as JSON. */
+/* callback_body.c - converts the forms and texts of webhooks to JSON. */
 #include "api/waitpoints/callback_body.h"
 
 #include <limits.h>
@@ -13,16 +13,16 @@
 #include "base/text.h"
 #include "base/utf8.h"
 
-/* Names and values lie in one buffer, which moves while it grows. */
+/* Offsets into form.text, which may move while it grows. */
 struct callback_field {
     size_t name_at, name_len, value_at, value_len;
-    struct slice name; /* when the form has been read */
+    struct slice name; /* set once the form has been read */
     struct callback_field *next,
-        *last; /* of the same name; last: known to the first of them */
+        *last; /* of the same name; last: valid in the first one only */
 };
 
 struct form {
-    struct multipart parts; /* first; of multipart/form-data alone */
+    struct multipart parts; /* first; used for multipart/form-data only */
     struct callback_field *fields;
     size_t count;
     struct buf text;
@@ -32,7 +32,7 @@ struct form {
 
 /* ---- text ---- */
 
-/* How many bytes the character at the front has; 0 when it is not UTF-8. */
+/* Returns the length of the first character in bytes; 0 if it is not UTF-8. */
 static size_t character_len(struct slice text)
 {
     uint8_t low, high;
@@ -50,7 +50,7 @@ static size_t character_len(struct slice text)
     return more + 1;
 }
 
-/* The bytes at the front that are UTF-8. */
+/* Returns the number of bytes at the front that are UTF-8. */
 static size_t valid_len(struct slice text)
 {
     size_t valid = 0, len;
@@ -108,7 +108,7 @@ static struct slice field_key(const void *value)
     return field->name;
 }
 
-/* Chains the fields of one name; only the first of each stays in the table. */
+/* Chains the fields of each name and puts only the first of them into the table. */
 static void chain_fields(struct form *form, struct table *firsts)
 {
     table_init(firsts, field_key);
@@ -169,7 +169,7 @@ static int hex_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* As browsers decode it: an escape that is not valid stands for itself. */
+/* Decodes like browsers do: an invalid escape stays unchanged. */
 static size_t add_decoded(struct buf *out, struct slice text)
 {
     size_t begin = out->len;
@@ -236,7 +236,7 @@ static enum err on_part_end(struct multipart *parts)
     return OK;
 }
 
-/* A form that cannot be read has no fields. */
+/* Reads the fields of a form. A malformed one has no fields. */
 static enum err read_parts(struct form *form, struct slice content_type, struct slice body)
 {
     struct failure why;
@@ -256,7 +256,7 @@ static enum err read_parts(struct form *form, struct slice content_type, struct 
 
 /* ---- by type ---- */
 
-/* The type alone, without its parameters. */
+/* Returns the type without its parameters. */
 static struct slice media_type(struct slice content_type)
 {
     struct slice type;

@@ -1,13 +1,13 @@
-/* callback_body.h - the output that a webhook's body stands for.
+/* callback_body.h - converts the body of a webhook to the output of a token.
  *
- *   JSON, under any content type          ─► as it is, byte for byte
+ *   JSON, under any content type          ─► unchanged, byte for byte
  *   application/x-www-form-urlencoded     ─► {"field": "text", …}
- *   multipart/form-data                   ─► the same; files are left out
+ *   multipart/form-data                   ─► the same, without files
  *   text/… but not XML                    ─► "the text"
  *   XML, any other type, no type, no body ─► {}
  *
- * The task that waits cannot change the sender of a webhook, so a body is refused only when it is
- * too large. */
+ * The waiting task cannot change the sender of a webhook, so a body is rejected only if
+ * it is too large. */
 #pragma once
 
 #include "base/buf.h"
@@ -18,9 +18,9 @@ enum {
     CALLBACK_OUTPUT_MAX = 1024 * 1024, /* bytes of the output */
 };
 
-/* Appends the output, a JSON text. The values of a repeated field become an array.
- * Bytes that are not UTF-8, and escapes that are not valid, become U+FFFD. content_type is the
- * header of the request; absent for none.
- * ERR_TOO_LARGE: the form has more fields, or the output is larger. */
+/* Appends the output, a JSON text. The values of a repeated field become an array. In
+ * forms and texts, bytes that are not UTF-8 become U+FFFD. content_type: the header of
+ * the request; absent if there is none. Returns ERR_TOO_LARGE if the form has too many
+ * fields or the output is too large. */
 enum err callback_body_read(struct slice content_type, struct slice body,
                             struct buf *output, struct failure *why);

@@ -1,10 +1,11 @@
-/* input_waits.c - a token that the next record of an input stream completes.
+/* input_waits.c - tokens that are completed by the next record of an input stream.
  *
- *   create ─► document: run, stream, where ─► wait ─► the run is blocked by it
- *                 │                            │            │
- *       a record is there: completed      one came     one comes (stream_write.c)
+ *   create ─► document: run, stream, from ─► wait ─► the run is blocked by it
+ *                  │                           │           │
+ *        a record exists: completed       one came    one comes (stream_write.c)
  *
- * The caller says which record is the next one: lastSeqNum is the last that it has seen. */
+ * The caller says which record is the next one: lastSeqNum is the last one that it has
+ * seen. */
 #include "api/streams/streams.h"
 #include "api/waitpoints/waitpoint_make.h"
 #include "api/waitpoints/waitpoints.h"
@@ -56,7 +57,7 @@ static void take_record(struct waitpoint *waitpoint, struct api_call *call)
     buf_finish(&data);
 }
 
-/* A key of idempotency counts for this run and stream alone. */
+/* Creates the token. Its idempotency key is unique for this run and stream only. */
 static void begin_making(struct input_wait *op)
 {
     struct waitpoint *waitpoint = &op->make.waitpoint;

@@ -1,11 +1,12 @@
-/* waitpoint_list.c - pages of waitpoint tokens, newest first.
+/* waitpoint_list.c - lists waitpoint tokens page by page, newest first.
  *
- *   documents, a hundred at a time ─► those that match ─► enough, or no more: the page
+ *   documents, a hundred at a time ─► matching ones ─► a full page, or the end: reply
  *            ▲                              │
  *            └──────────────────────────────┘ too few
  *
- * They are read by id, which begins with the time, from a cursor on: the id of the token at
- * the edge of a page. A filter that matches too little ends by the clock. */
+ * The documents are read by id, which begins with the creation time. The cursor is the
+ * id of the first or last token of a page. If a filter matches too little, the request
+ * times out. */
 #include "api/request/paging.h"
 #include "api/waitpoints/waitpoint_load.h"
 #include "api/waitpoints/waitpoints.h"
@@ -20,12 +21,13 @@ struct waitpoint_listing {
     struct api_call *call;
     struct store_scan scan;
     struct deferred deferred;
-    size_t at;               /* of scan.documents: the next to look at */
-    struct waitpoint *found; /* one more than the limit tells that there are more */
+    size_t at; /* index of the next one in scan.documents */
+    /* up to limit + 1; one above the limit means that there are more */
+    struct waitpoint *found;
     size_t count;
-    bool passed; /* the others are outside of the window */
+    bool passed; /* the scan has left the window of time */
     int64_t deadline_ms;
-    struct slice statuses, key, tags; /* of the query; absent: any */
+    struct slice statuses, key, tags; /* from the query; absent: any */
     int64_t from, to;                 /* Unix ms; 0: open */
     struct slice after, before;       /* ids; absent: none */
     uint64_t limit;
@@ -76,7 +78,7 @@ static enum err read_window(struct waitpoint_listing *op)
     return OK;
 }
 
-/* ---- what matches ---- */
+/* ---- matching ---- */
 
 static bool among(struct slice list, const char *word)
 {
@@ -140,8 +142,8 @@ static void reply(struct waitpoint_listing *op)
     buf_finish(&out);
 }
 
-/* Tells that the list has left the window of time. Ids are in the order of creation, so
- * the first one beyond it is the last one. */
+/* Returns true if the scan has left the window of time. Ids are in the order of
+ * creation, so no further document is in the window. */
 static bool is_beyond(const struct waitpoint_listing *op, const struct waitpoint *waitpoint)
 {
     return op->scan.downwards ? op->from && waitpoint->created_at < op->from

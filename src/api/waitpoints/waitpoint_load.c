@@ -1,4 +1,4 @@
-/* waitpoint_load.c - reads the document of a waitpoint, and shows it as clients see it. */
+/* waitpoint_load.c - loads a waitpoint from the store and writes it as JSON. */
 #include "api/waitpoints/waitpoint_load.h"
 
 #include "accounts/auth/signed_url.h"

@@ -1,4 +1,4 @@
-/* waitpoint_load.h - one waitpoint: read, and shown. */
+/* waitpoint_load.h - loads one waitpoint and writes it as JSON. */
 #pragma once
 
 #include "api/request/call.h"
@@ -9,23 +9,24 @@ struct waitpoint_load {
     struct api_call *call;
     struct store_load load;
     struct waitpoint waitpoint; /* out; the caller's to finish */
-    /* ERR_NOT_FOUND: call->why says so. */
+    /* ERR_NOT_FOUND: with a message in call->why */
     void (*done)(struct waitpoint_load *load, enum err status);
 };
 void waitpoint_load_begin(struct waitpoint_load *load, struct api_call *call,
                           struct slice id,
                           void (*done)(struct waitpoint_load *load, enum err status));
 
-/* WAITING, COMPLETED or TIMED_OUT. */
+/* Returns WAITING, COMPLETED or TIMED_OUT. */
 const char *waitpoint_status(const struct waitpoint *waitpoint, int64_t now_ms);
 
-/* As an element of a list. */
+/* Appends the waitpoint as an element of a list. */
 void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
                         struct buf *out);
-/* The same without the brace at the end: more members follow. */
+/* Does the same without the closing brace, so that members can follow. */
 void waitpoint_open_item(struct api_call *call, const struct waitpoint *waitpoint,
                          struct buf *out);
 
-/* Appends the URL that completes the token, as a JSON string. Who has it can complete it, so
- * a caller that may not sees "". (The official SDKs want the member.) */
+/* Appends the URL that completes the token, as a JSON string. Any client with the URL
+ * can complete the token, so a caller that may not do so gets "". (The official SDKs
+ * require the member.) */
 void waitpoint_add_url(struct api_call *call, const char *id, struct buf *out);

@@ -1,10 +1,10 @@
-/* waitpoint_make.c - a new token or time, or the old one that an idempotency key leads to.
+/* waitpoint_make.c - creates a token or time, or finds it by its idempotency key.
  *
  *   body ─► waitpoint ─► document (+ the claim of its key) ─► done: the new one
- *                             └─ taken ─► the key's owner ─► done: the old one
+ *                              └─ taken ─► the key's owner ─► done: the old one
  *
- * Without a key the id of the request is claimed: when its answer was lost, the same token
- * is given again. */
+ * Without a key, the request id is claimed: if the response was lost, a retry gets the same
+ * token. */
 #include "api/waitpoints/waitpoint_make.h"
 
 #include "api/triggers/trigger_options.h"
@@ -28,7 +28,7 @@ void waitpoint_make_finish(struct waitpoint_make *make)
     bytes_clear(&make->claim.key);
 }
 
-/* Takes over the key. */
+/* Sets the claim. Takes ownership of key. */
 static void claim(struct waitpoint_make *make, enum claim_kind kind, struct bytes *key,
                   int64_t expires_at)
 {
@@ -52,7 +52,7 @@ static void write_it(struct waitpoint_make *make)
                           on_written);
 }
 
-/* The token of a key may be gone before its key is: then the key becomes the new one's. */
+/* The token may be gone before its key: then the key becomes the new one's. */
 static void on_old(struct waitpoint_load *load, enum err status)
 {
     struct waitpoint_make *make = container_of(load, struct waitpoint_make, old);
@@ -122,16 +122,15 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* When the token is over by itself: at once when its time has passed, and never behind the
- * last date. */
+/* Returns the time at which the token times out: a past time means at once; the last
+ * valid date is the maximum. */
 static int64_t until_of(double number)
 {
     int64_t unix_ms;
     return text_number_to_time(number, &unix_ms) ? text_time_max_ms : unix_ms;
 }
 
-/* A duration from now, a date, or, as JavaScript takes it for a date, a number: milliseconds
- * since 1970. */
+/* Reads a duration, a date, or milliseconds since 1970 (like JavaScript's Date). */
 static enum err read_timeout(struct waitpoint_make *make, const json_t *body)
 {
     struct api_call *call = make->call;
@@ -181,7 +180,7 @@ static enum err read_tags(struct waitpoint_make *make, const json_t *body)
     return OK;
 }
 
-/* Reads a date as text, or as milliseconds. */
+/* Reads a date as text or in milliseconds since 1970. */
 static enum err read_date(struct waitpoint_make *make, const json_t *body)
 {
     const json_t *date = json_object_get(body, "date");

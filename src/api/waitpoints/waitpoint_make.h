@@ -1,16 +1,16 @@
-/* waitpoint_make.h - a new waitpoint, or the one that its idempotency key led to. */
+/* waitpoint_make.h - creates a waitpoint, or finds the one that has its idempotency key. */
 #pragma once
 
 #include "api/waitpoints/waitpoint_load.h"
 
 struct waitpoint_make {
     struct api_call *call;
-    struct waitpoint waitpoint;   /* what is made; the caller may fill in more */
-    const struct waitpoint *made; /* out: it, or the one that its key led to */
-    bool cached;                  /* out: the latter */
+    struct waitpoint waitpoint;   /* the new one; the caller may set further fields */
+    const struct waitpoint *made; /* out: the new one, or the one found by the key */
+    bool cached;                  /* out: made was found by the key */
     void (*done)(struct waitpoint_make *make, enum err status);
 
-    struct waitpoint_load old; /* that the key led to */
+    struct waitpoint_load old; /* loads the one found by the key or request id */
     struct claim claim;
     struct change change;
     struct document_write write;
@@ -20,9 +20,11 @@ void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
                          void (*done)(struct waitpoint_make *make, enum err status));
 void waitpoint_make_finish(struct waitpoint_make *make);
 
-/* The bodies: of a token with timeout and tags, or of a time; both may have a key. */
+/* Read the body: of a token with timeout and tags, or of a time. Both may have a key.
+ * Return ERR_INVALID with the message in call->why. */
 enum err waitpoint_make_read_token(struct waitpoint_make *make, const json_t *body);
 enum err waitpoint_make_read_time(struct waitpoint_make *make, const json_t *body);
 
-/* space: what the idempotency key is one of; keys of different spaces are kept apart. */
+/* Stores the waitpoint and calls done once. space: a namespace for the idempotency key;
+ * equal keys in different spaces do not conflict. */
 void waitpoint_make_begin(struct waitpoint_make *make, struct slice space);

@@ -1,10 +1,10 @@
-/* waitpoints.c - tokens that somebody completes, and runs that wait for them or for a time.
+/* waitpoints.c - the routes of waitpoint tokens and of runs that wait.
  *
  *   create ─► document (+ the claim of its key) ─► url to complete it by
  *   wait ───► the run is blocked ─────────────────────────┐
- *   complete ─► document with the output, fsynced ─► waits_end ─► the run goes on
+ *   complete ─► document with the output, fsynced ─► waits_end ─► the run resumes
  *
- * A token whose timeout has passed is over: nothing is written for that. */
+ * A token whose timeout has passed has ended without a write. */
 #include "api/waitpoints/waitpoints.h"
 
 #include "api/request/body_fields.h"
@@ -21,7 +21,7 @@
 enum {
     SMALL_BODY = 64 * 1024,
     OUTPUT_BODY = 1024 * 1024,
-    MEMBERS_MAX = 1000, /* of the body that completes one */
+    MEMBERS_MAX = 1000, /* members of the body that completes a token */
 };
 
 static int64_t now_ms_of(const struct api_call *call)
@@ -109,7 +109,7 @@ static void on_completed(struct waitpoint_end *end, enum err status)
         api_reply_json(call, 200, SLICE("{\"success\":true}"));
 }
 
-/* output: a JSON text, kept byte for byte; absent: none. */
+/* Begins to complete the token. output: a JSON text, stored byte for byte; absent: none. */
 static enum err begin_completing(struct api_call *call, struct slice output)
 {
     enum err over = waitpoint_end_check(call->env, output, &call->why);
@@ -134,8 +134,8 @@ static enum err take_completion(struct api_call *call, struct slice piece)
     return may_complete(call) ? ERR_FORBIDDEN : body_fields_take(call, piece);
 }
 
-/* The body was validated while it came: a long output is walked over as rarely
- * as can be. */
+/* Finds the output in the body. The body was validated while it arrived: this walks over
+ * a long output as rarely as possible. */
 static enum err read_completion(struct api_call *call, struct slice body,
                                 struct slice *output)
 {
@@ -173,7 +173,7 @@ static enum err complete(struct api_call *call)
     return refused;
 }
 
-/* Completes a token by its URL: the output is what the body stands for. */
+/* Completes a token by its URL. The body is converted to the output. */
 static enum err complete_by_url(struct api_call *call)
 {
     struct buf output = { 0 };
@@ -193,7 +193,7 @@ struct token_wait {
     struct waitpoint_end end;
     struct wait wait;
     struct block block;
-    struct buf stream; /* what wait.stream points into */
+    struct buf stream; /* wait.stream points into it */
     char id[ID_MAX];
 };
 
@@ -227,7 +227,7 @@ static void on_record_taken(struct waitpoint_end *end, enum err status)
     finish_waiting(container_of(end, struct token_wait, end), status);
 }
 
-/* From now on a record of the stream finds the run that waits; one may have
+/* The run is blocked: from now on a new record of the stream ends the wait. One may have
  * come before. */
 static void on_token_waiting(struct command *command, enum err status)
 {
@@ -352,7 +352,7 @@ static enum err begin_making(struct api_call *call, bool is_time)
     enum err err = is_time ? waitpoint_make_read_time(make, body)
                            : waitpoint_make_read_token(make, body);
     json_decref(body);
-    bool stored = !is_time || make->waitpoint.key; /* somebody has to find it again */
+    bool stored = !is_time || make->waitpoint.key; /* it must be found again */
     if (!err && stored)
         err = engine_check_quota(call->env, call->x->body.len, &call->why);
     if (err) {
