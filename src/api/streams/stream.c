@@ -1,4 +1,4 @@
-/* stream.c - rings of chunks, and what goes when there is no room. */
+/* stream.c - rings of chunks, which discard the oldest when memory is full. */
 #include "api/streams/stream.h"
 
 #include "base/mem.h"
@@ -7,7 +7,7 @@
 enum {
     FIRST_CAPACITY = 8,
     EXPIRED_AT_ONCE = 256, /* chunks */
-    /* Besides its bytes; a ring has up to four slots for each chunk. */
+    /* Overhead of a chunk. A ring may have four slots per chunk. */
     CHUNK_COST = 2 * sizeof(struct stream_chunk) + sizeof(struct bytes) + 16,
 };
 
@@ -26,7 +26,7 @@ void stream_set_init(struct stream_set *set, size_t budget, size_t stream_bytes,
     list_init(&set->written);
 }
 
-/* ---- what goes ---- */
+/* ---- discarding ---- */
 
 static size_t cost_of(const struct stream *stream)
 {
@@ -51,7 +51,7 @@ static void resize(struct stream *stream, uint32_t capacity)
     stream->capacity = capacity;
 }
 
-/* The stream has no chunk any more. */
+/* Called when the last chunk of the stream was discarded. */
 static void stop_counting(struct stream_set *set, struct stream *stream)
 {
     if (set->whole_since < stream->last_ms)
@@ -120,7 +120,8 @@ void stream_set_drop(struct stream_set *set)
     destroy_unused(set, oldest);
 }
 
-/* The newest chunk of the stream that was just written to stays. */
+/* Discards chunks until the set is within its budget. Keeps the newest chunk of the stream
+ * just written to. */
 static void make_room(struct stream_set *set, const struct stream *newest)
 {
     while (set->bytes > set->budget) {
@@ -131,7 +132,7 @@ static void make_room(struct stream_set *set, const struct stream *newest)
     }
 }
 
-/* Drops chunks that are too old, a few at a time: each write pays for it. */
+/* Discards expired chunks, a few at each write. */
 static void expire(struct stream_set *set, int64_t now_ms)
 {
     if (list_empty(&set->written))

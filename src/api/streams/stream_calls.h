@@ -1,4 +1,4 @@
-/* stream_calls.h - the calls about streams. */
+/* stream_calls.h - the handlers of the stream routes. */
 #pragma once
 
 #include "api/request/route.h"

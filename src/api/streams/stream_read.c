@@ -1,14 +1,15 @@
-/* stream_read.c - a stream as text/event-stream.
+/* stream_read.c - the routes that read a stream as text/event-stream.
  *
- *   GET ─► run, scope ─► from Last-Event-ID on ─► every chunk, then those that come
+ *   GET ─► run, scope ─► from Last-Event-ID on ─► all chunks, then new ones as they come
  *
- * It ends in order when nothing came for Timeout-Seconds, or when the run has ended and all
- * was read; it is cut, so that the client comes back, when the gateway drains or the token
- * ends. While it has unsent bytes it is not written to, and the ring may drop chunks meanwhile.
+ * A response ends normally when no chunk came for Timeout-Seconds, or when the run has
+ * ended and all was read. It is cut, so that the client comes back, when the gateway
+ * drains or the token expires. While a reader has unsent bytes, no more is written to
+ * it, and the ring may discard chunks meanwhile.
  *
- * A reader never gets a stream with a gap. A gap before its first chunk is 410; at a later gap
- * it is cut, and is answered 410 when it comes back. SDKs throw that status, and ignore
- * comments, unknown events and missing numbers. */
+ * A reader never gets a stream with a gap. If chunks before its first one are missing,
+ * it gets 410; at a later gap it is cut, and gets 410 when it comes back. SDKs throw
+ * that status, but ignore comments, unknown events and missing numbers. */
 #include "api/streams/stream_read.h"
 
 #include <inttypes.h>
@@ -20,9 +21,9 @@
 #include "base/metrics.h"
 
 enum {
-    GATHERED_MAX = 32 << 10, /* small chunks written at once */
+    GATHERED_MAX = 32 << 10, /* small chunks are gathered up to this size */
     PING_MS = 10 * 1000,
-    LOOK_MS = 2000, /* whether the run has ended */
+    LOOK_MS = 2000, /* how often to check whether the run has ended */
     TIMEOUT_S = 60,
     TIMEOUT_MAX_S = 600,
 };
@@ -31,19 +32,19 @@ struct stream_reader {
     struct api_call *call;
     struct streams *streams;
     struct stream_set *set;
-    struct stream *stream; /* NULL: not started */
+    struct stream *stream; /* NULL: not started yet */
     enum stream_kind kind;
-    uint64_t place; /* of the next chunk */
+    uint64_t place; /* index of the next chunk */
     int64_t timeout_ms;
-    int64_t came_ms, wrote_ms; /* monotonic: the last chunk, the last bytes */
-    int64_t expires_at;        /* monotonic; 0: the token does not end */
+    int64_t came_ms, wrote_ms; /* monotonic: time of the last chunk, of the last bytes */
+    int64_t expires_at;        /* monotonic; 0: the token does not expire */
     struct seat seat;
     struct timer timer;
     struct run_read run;
     struct list link; // streams::ready or stream::waiting; neither while bytes are unsent
 };
 
-/* ---- its end ---- */
+/* ---- the end of a response ---- */
 
 static void reader_destroy(struct stream_reader *reader, bool cut)
 {
@@ -58,7 +59,7 @@ static void reader_destroy(struct stream_reader *reader, bool cut)
     connection_limit_leave(&reader->seat);
     free(reader);
     if (!started)
-        return; /* whoever refused it answers */
+        return; /* on_run sends the response */
     metric_add(M_STREAM_READERS, -1);
     api_call_end(call);
     if (cut)
@@ -72,7 +73,7 @@ static void on_gone(struct api_call *call)
     reader_destroy(call->state, true);
 }
 
-/* The client goes on from where it is when the gateway is back. */
+/* The client continues at its place when the gateway is back. */
 static void on_drain(struct api_call *call)
 {
     reader_destroy(call->state, true);
@@ -80,16 +81,16 @@ static void on_drain(struct api_call *call)
 
 /* ---- writing ---- */
 
-/* Writes to the reader. It is done only while nothing is unsent, so what is written needs
- * no limit but its own; on_gone tells when the peer has left. */
+/* Writes to the reader. This is done only while no bytes are unsent, so a write needs no
+ * limit but its own size. If the peer has left, on_gone is called. */
 static void write_text(struct stream_reader *reader, struct slice text)
 {
     reader->wrote_ms = loop_now_ms(reader->streams->loop);
     http_stream_write(reader->call->x, text);
 }
 
-/* Writes as many small chunks as fit into one write, or up to a large one, which is
- * shared. */
+/* Writes as many small chunks as fit into one write, or up to a large one. A large one is
+ * shared, not copied. */
 static void write_some(struct stream_reader *reader)
 {
     struct buf out = { 0 };
@@ -110,7 +111,7 @@ static void write_some(struct stream_reader *reader)
     buf_finish(&out);
 }
 
-/* A final run may have left memory, another never does. */
+/* Returns true if the run has ended. A run that is not in memory has ended. */
 static bool run_has_ended(const struct stream_reader *reader)
 {
     const struct tracked *run =
@@ -142,7 +143,7 @@ static void make_ready(struct stream_reader *reader)
     loop_wake(reader->streams->loop, &reader->streams->flusher);
 }
 
-/* Writes until the reader has everything, the socket is full, or the time is over. */
+/* Writes until the reader has everything, the socket is full or the time slice ends. */
 static void visit(struct stream_reader *reader)
 {
     struct stint stint = loop_stint(reader->streams->loop);
@@ -159,7 +160,7 @@ static void visit(struct stream_reader *reader)
         write_some(reader);
     }
     if (has_more(reader))
-        return; /* on_drained */
+        return; /* on_drained continues */
     if (is_over(reader))
         reader_destroy(reader, false);
     else
@@ -185,7 +186,7 @@ static void on_drained(struct api_call *call)
     make_ready(call->state);
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static void set_timer(struct stream_reader *reader)
 {
@@ -219,7 +220,7 @@ void stream_reader_on_time(struct timer *timer)
     }
 }
 
-/* ---- its beginning ---- */
+/* ---- opening ---- */
 
 static enum err read_timeout(struct stream_reader *reader)
 {
@@ -232,8 +233,9 @@ static enum err read_timeout(struct stream_reader *reader)
     return OK;
 }
 
-/* Where the reader goes on: behind "ms-index" as we gave it, or only an index; what is
- * neither is none. */
+/* Returns where the reader continues: after Last-Event-ID, which is our "ms-index" or
+ * only an index. Without a valid one, at the beginning, or at the end if the reader
+ * wants the latest. */
 static uint64_t find_place(const struct stream_reader *reader, const struct stream *stream)
 {
     struct slice id = http_header(reader->call->x, "last-event-id"), time;
@@ -264,9 +266,9 @@ static void explain_gap(struct api_call *call, const struct stream *stream)
             stream->first, stream->first - 1);
 }
 
-/* True when chunks that the reader asks for are not kept any more; call->why says which. A stream
- * that is not in memory may be lost only if its run was there before; a run that executes may yet
- * write it. */
+/* Returns true if chunks that the reader requests were discarded; call->why says which. A
+ * stream that is not in memory can have lost chunks only if its run existed before
+ * whole_since; a run that executes may still write it. */
 static bool is_lost(const struct stream_reader *reader, const struct run *run)
 {
     struct api_call *call = reader->call;

@@ -1,10 +1,11 @@
-/* stream_read.h - when the readers of streams have their turn. */
+/* stream_read.h - callbacks of the loop that serve the readers of streams. */
 #pragma once
 
 #include "base/loop.h"
 
-/* Writes to readers that are ready; true when the turn's time is over and more are. */
+/* Writes to the readers that are ready. Returns true if the turn's time ends before all
+ * were served. */
 bool stream_readers_flush(struct flusher *flusher);
 
-/* Timer of a reader. */
+/* Called by a reader's timer. */
 void stream_reader_on_time(struct timer *timer);

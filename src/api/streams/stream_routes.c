@@ -1,14 +1,14 @@
-/* stream_routes.c - where tasks write what they stream, and readers read it. */
+/* stream_routes.c - the table of stream routes. */
 #include "api/streams/stream_calls.h"
 
 enum {
     ANY = AUTH_KEY | AUTH_PUBLIC,
     PART_MAX = 512 << 10,
-    INPUT_MAX = 128 << 10, /* it is escaped up to three times, within a turn */
+    INPUT_MAX = 128 << 10, /* escaped up to three times, within one turn */
     PIPE_MAX = 1 << 30,
 };
 
-/* The literal segments first: the first pattern that fits is taken. */
+/* Literal segments come first, because the first pattern that matches is used. */
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/realtime/v1/streams/{runId}/input/{streamId}",

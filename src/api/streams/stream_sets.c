@@ -1,15 +1,15 @@
-/* stream_sets.c - the streams of each environment, and how a chunk is encoded.
+/* stream_sets.c - the streams of each environment, and the encoding of chunks.
  *
- * An output is shown in the first format of the SDKs, one chunk an event:
+ * An output stream uses the first format of the SDKs, with one chunk per event:
  *
- *     id: 1732170000000-7          its time, and its number: a gap is what was dropped
- *     data: {"token":"Hello"}
+ *      id: 1732170000000-7          its time and number: a gap shows what was discarded
+ *      data: {"token":"Hello"}
  *
- * and an input in the second, because tasks read it by sequence number:
+ * An input stream uses the second one, because tasks read it by sequence number:
  *
- *     id: 7
- *     event: batch
- *     data: {"records":[{"seq_num":7,"timestamp":…,"body":"…","headers":[]}]} */
+ *      id: 7
+ *      event: batch
+ *      data: {"records":[{"seq_num":7,"timestamp":…,"body":"…","headers":[]}]} */
 #include "api/streams/stream_sets.h"
 
 #include <inttypes.h>
@@ -19,7 +19,9 @@
 #include "base/mem.h"
 
 enum {
-    ENVIRONMENTS_FULL = 4, /* preview branches may be many */
+    /* the whole gateway has this many times the budget of an environment: there may be
+     * many preview branches */
+    ENVIRONMENTS_FULL = 4,
     DROPPED_AT_ONCE = 64,
     FORGOTTEN_AT_ONCE = 64,
 };
@@ -38,7 +40,8 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
     return *set;
 }
 
-/* Room of its environment, of its project and of all; less than it had when it made some. */
+/* Updates the memory counts of the environment, its project and the gateway. had: the
+ * bytes of the set before the change. */
 static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
 {
     if (set->bytes > had)
@@ -48,7 +51,7 @@ static void count_bytes(struct streams *streams, const struct stream_set *set, s
     streams->bytes += set->bytes - had;
 }
 
-/* One chunk, or more when their stream goes. */
+/* Discards the oldest chunk of the set. */
 static void drop_of(struct streams *streams, struct stream_set *set)
 {
     size_t had = set->bytes;
@@ -56,7 +59,7 @@ static void drop_of(struct streams *streams, struct stream_set *set)
     count_bytes(streams, set, had);
 }
 
-/* There may be a million chunks, each with memory of its own. */
+/* A set may have a million chunks, each with memory of its own. */
 bool streams_forget(struct streams *streams, const struct environment *env,
                     struct stint *stint)
 {
@@ -98,8 +101,9 @@ static const char *find_byte(const char *from, const char *end, char byte)
     return found ? found : end;
 }
 
-/* Megabytes without a line break are passed over fast. *feed, NULL at first, is the next line
- * feed, so that each byte is looked at twice at most. */
+/* Returns the end of the line that begins at from. Megabytes without a line break are
+ * skipped fast: *feed, NULL at first, caches the next line feed, so each byte is examined
+ * at most twice. */
 static const char *end_of_line(const char *from, const char *end, const char **feed)
 {
     if (!*feed || *feed < from)
@@ -107,8 +111,8 @@ static const char *end_of_line(const char *from, const char *end, const char **f
     return find_byte(from, *feed, '\r');
 }
 
-/* A line of an event ends at a line feed, a carriage return, or both: none of them gets
- * into one. */
+/* Adds the data as lines of an event. A line ends at a line feed, a carriage return, or
+ * both, so none of them may be inside one. */
 static void add_data_lines(struct buf *out, struct slice data)
 {
     const char *at = data.ptr, *end = data.ptr + data.len, *feed = NULL;
@@ -136,8 +140,8 @@ static void encode_output(struct buf *out, int64_t at_ms, uint64_t index, struct
     add_data_lines(out, data);
 }
 
-/* The body is text in the record. The SDK parses what is text in the body once more, so
- * only texts are made that of the data. */
+/* Encodes a record of an input. Its body is a JSON text inside a string. The SDK parses
+ * a string in the body once more, so a string is encoded twice and other data once. */
 static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct slice data)
 {
     struct buf body = { 0 };
@@ -159,7 +163,7 @@ static void encode_input(struct buf *out, int64_t at_ms, uint64_t index, struct 
     buf_finish(&body);
 }
 
-/* Decodes the data of a record that encode_input has made. */
+/* Decodes the data of a record that encode_input encoded. */
 static bool decode_input(struct slice frame, struct buf *data)
 {
     const char *json = memchr(frame.ptr, '{', frame.len);
@@ -192,7 +196,7 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* The largest set of one project, or of all when it is NULL. */
+/* Returns the largest set of a project, or of all if project is NULL. */
 static struct stream_set *find_largest(const struct streams *streams,
                                        const struct room *project)
 {
@@ -211,9 +215,9 @@ static bool is_full(const struct streams *streams, const struct room *project)
                    : streams->bytes > streams->budget * ENVIRONMENTS_FULL;
 }
 
-/* Few environments are large at once: the largest makes room for the others of its project,
- * and the largest of all for all. It is looked for once for several chunks: a long one may
- * push out thousands of short ones, and environments may be thousands, too. */
+/* Discards chunks of the largest set until the project is within its budget. project NULL:
+ * the gateway. The largest set is searched once for several chunks: one long chunk may
+ * displace thousands of short ones, and there may be thousands of environments. */
 static void make_room(struct streams *streams, const struct room *project)
 {
     while (is_full(streams, project)) {

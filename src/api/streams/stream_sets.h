@@ -1,4 +1,4 @@
-/* stream_sets.h - the streams of all environments, for those who read and write them. */
+/* stream_sets.h - the streams of all environments, for the files of this folder. */
 #pragma once
 
 #include "api/streams/stream.h"
@@ -10,10 +10,11 @@
 struct streams {
     struct loop *loop;
     struct rooms *rooms; /* borrowed */
-    size_t budget;       /* of an environment; of a project twice, of all four times that */
-    size_t stream_bytes; /* of one stream */
-    size_t bytes;        /* of all */
-    struct slots sets;   /* of struct stream_set, by number of the environment */
+    /* bytes per environment; twice that per project, four times that in total */
+    size_t budget;
+    size_t stream_bytes; /* bytes per stream */
+    size_t bytes;        /* bytes in total */
+    struct slots sets;   /* struct stream_set, by number of the environment */
     struct list ready;   // stream_reader::link
     struct flusher flusher;
     uint32_t kind; /* of the readers' timers */
@@ -21,7 +22,7 @@ struct streams {
 
 struct stream_set *streams_of(struct streams *streams, struct environment *env);
 
-/* Adds the chunk, encoded for its kind, and wakes who reads: data is text without a NUL
- * for an output, JSON for an input. */
+/* Encodes and appends a chunk and wakes the readers. data: text without a NUL for an
+ * output, JSON for an input. */
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
                     enum stream_kind kind, struct slice data);

@@ -1,14 +1,14 @@
-/* stream_write.c - what is written to a stream.
+/* stream_write.c - the routes that write to a stream.
  *
  *   run ─► target (self, parent, root) ─► listed by the run ─► create: 202
  *                                                              part: one chunk
- *                                                              pipe: a chunk a line
+ *                                                              pipe: a chunk per line
  *
- * A pipe's body is read as it comes, each line is a chunk the moment it is complete. Its
- * lines are counted by the writer, from X-Resume-From-Chunk on; what has come before is
- * left out, so that a writer may send again what it does not know to have arrived. A writer
- * without a name does not count (SDK 3.x, curl): each of its bodies is new. Parts and
- * records of an input are left out in the same way when their name has come before. */
+ * The body of a pipe is read as it arrives; each complete line becomes a chunk at once.
+ * The writer counts its lines, from X-Resume-From-Chunk on. Lines that came before are
+ * skipped, so a writer may send again whatever may have been lost. A writer without a
+ * name has no count (SDK 3.x, curl): each of its bodies is new. Parts and records of an
+ * input are skipped in the same way if their name came before. */
 #include "api/streams/stream_calls.h"
 #include "api/streams/stream_sets.h"
 
@@ -25,37 +25,40 @@
 
 enum {
     CHUNK_MAX = 1 << 20,
-    UNREAD_MAX = 64 << 10, /* of a body that cannot be taken yet */
-    RETURNS_MAX = 1000,    /* carriage returns in a chunk: each begins a line for readers */
-    NAME_MAX_ = 128,       /* of what name_header names */
+    UNREAD_MAX = 64 << 10, /* bytes of a body that cannot be processed yet */
+    /* carriage returns in a chunk: each starts a new line for readers */
+    RETURNS_MAX = 1000,
+    NAME_MAX_ = 128, /* bytes of the value of name_header */
 };
 
 enum act { ACT_CREATE, ACT_PART, ACT_PIPE, ACT_PROBE, ACT_SEND };
 
 struct stream_writer {
-    struct api_call *call; /* NULL: answered */
+    struct api_call *call; /* NULL: already answered */
     struct streams *streams;
     struct environment *env;
     enum act act;
-    char run[RUN_ID_MAX]; /* whose stream it is: the target */
+    char run[RUN_ID_MAX]; /* the target, which has the stream */
     struct bytes *key;
-    struct bytes *client; /* or part, or request; NULL: none, whose lines are all new */
+    /* name of the writer, part or request; NULL: none, all lines are new */
+    struct bytes *client;
     struct run_read read, target;
     struct add_stream add;
     struct waitpoint_end end;
-    bool in_flight; /* one of the four */
+    bool in_flight; /* one of the four above */
 
-    /* Of a pipe. */
-    struct stream *stream; /* since the run lists it */
-    struct seat seat;      /* a pipe may stay for as long as its run */
-    uint64_t index;        /* of the next line, as the writer counts */
+    /* Used by a pipe only. */
+    struct stream *stream; /* set once the run lists it */
+    struct seat seat;      /* a pipe may last as long as its run */
+    uint64_t index;        /* index of the next line in the writer's count */
     struct buf unread;
-    size_t used, looked_at; /* of unread: taken; searched for the end of a line */
-    bool whole;             /* the body has come to its end */
+    /* offsets in unread: bytes taken; bytes searched for a line end */
+    size_t used, looked_at;
+    bool whole; /* the whole body has arrived */
     struct deferred deferred;
 };
 
-/* ---- its end ---- */
+/* ---- ending ---- */
 
 static void writer_destroy(struct stream_writer *writer)
 {
@@ -73,7 +76,7 @@ static void writer_destroy(struct stream_writer *writer)
     free(writer);
 }
 
-/* The call is the reply's from now on. */
+/* Detaches the call, which is about to be answered. */
 static struct api_call *take_call(struct stream_writer *writer)
 {
     struct api_call *call = writer->call;
@@ -108,7 +111,7 @@ static void on_gone(struct api_call *call)
         writer_destroy(writer);
 }
 
-/* The gateway drains: the SDK asks for the last chunk that came, and goes on behind it. */
+/* The gateway drains: the SDK will ask for its last chunk and continue after it. */
 static void on_drain(struct api_call *call)
 {
     stream_writer_refuse(call->state, ERR_DRAINING);
@@ -121,7 +124,8 @@ static struct stream_set *set_of(const struct stream_writer *writer)
     return streams_of(writer->streams, writer->env);
 }
 
-/* Carriage returns: JSON has no raw ones in its strings. */
+/* Returns true if a line has too many carriage returns. Strings in JSON contain no raw
+ * ones. */
 static bool has_many_returns(struct slice line)
 {
     struct slice part;
@@ -131,7 +135,7 @@ static bool has_many_returns(struct slice line)
     return parts > RETURNS_MAX + 1;
 }
 
-/* False when the line cannot be a chunk, and the writer is refused. */
+/* Appends a line as a chunk. Returns false, with call->why, if it is invalid. */
 static bool take_line(struct stream_writer *writer, struct slice line)
 {
     struct slice name = bytes_slice(writer->client);
@@ -158,7 +162,8 @@ static bool take_line(struct stream_writer *writer, struct slice line)
     return true;
 }
 
-/* Takes lines up to the last whole one, or until the time is over; false: refused. */
+/* Appends all complete lines, or as many as the time slice allows. Returns false, with
+ * call->why, if one is invalid. */
 static bool take_lines(struct stream_writer *writer)
 {
     struct buf *unread = &writer->unread;
@@ -183,7 +188,7 @@ static bool take_lines(struct stream_writer *writer)
     return false;
 }
 
-/* The memory of a long line goes with the line. */
+/* Frees the memory of a long line that was taken. */
 static void shrink(struct buf *unread)
 {
     struct buf rest = { 0 };
@@ -194,8 +199,8 @@ static void shrink(struct buf *unread)
     *unread = rest;
 }
 
-/* Keeps room for a line that has not ended. False when there is none, and the writer is
- * refused. */
+/* Reserves memory for an incomplete line. If the budget is exhausted, rejects the writer
+ * and returns false. */
 static bool hold_unread(struct stream_writer *writer)
 {
     enum err full = rooms_hold_piece(writer->call, writer->unread.capacity);
@@ -243,7 +248,7 @@ static void start_pipe(struct stream_writer *writer)
     go_on(writer);
 }
 
-/* ---- the others ---- */
+/* ---- parts and probes ---- */
 
 static void append_part(struct stream_writer *writer)
 {
@@ -278,7 +283,7 @@ static void reply_last(struct stream_writer *writer)
 
 /* ---- the run ---- */
 
-/* True when the writer was answered meanwhile, and is gone now. */
+/* Returns true if the writer was answered meanwhile; then it is freed. */
 static bool is_abandoned(struct stream_writer *writer)
 {
     writer->in_flight = false;
@@ -299,8 +304,8 @@ static void on_ended(struct waitpoint_end *end, enum err status)
         answer(writer, 200, SLICE("{\"ok\":true}"));
 }
 
-/* The record that the run waits for is the first behind what it has seen: of several that
- * are sent at once each may be the one to bring it. */
+/* Ends the wait with the first record after those that the run has seen: of several
+ * records sent at once, any may get here first. */
 static void end_wait(struct stream_writer *writer, const struct wait *wait, uint64_t index,
                      struct slice data)
 {
@@ -315,9 +320,9 @@ static void end_wait(struct stream_writer *writer, const struct wait *wait, uint
     buf_finish(&first);
 }
 
-/* Appends to an input. A run that waits for it has it before the answer is given. A
- * request that is repeated, for its answer was lost, adds nothing; a wait that began
- * behind its record goes on. */
+/* Appends a record to an input. A run that waits for it gets it before the response is
+ * sent. A request repeated after a lost response appends nothing, but still ends a wait
+ * that its record satisfies. */
 static void append_input(struct stream_writer *writer, const struct run *run)
 {
     struct stream_set *set = set_of(writer);
@@ -381,7 +386,7 @@ static void on_listed(struct command *command, enum err status)
         carry_out(writer, command->run);
 }
 
-/* Begins to write to a run, unless it has ended. */
+/* Begins to write to a run. Rejects all but a probe if it has ended. */
 static void use_run(struct stream_writer *writer, const struct run *run)
 {
     bool output = writer->act != ACT_SEND && writer->act != ACT_PROBE;
@@ -417,7 +422,7 @@ static void on_target(struct run_read *read, enum err status)
         use_run(writer, read->run);
 }
 
-/* The run was read. One without parent or root is its own. */
+/* The run was read. If it has no parent or root, it is the target itself. */
 static void on_run(struct run_read *read, enum err status)
 {
     struct stream_writer *writer = container_of(read, struct stream_writer, read);
@@ -443,8 +448,7 @@ static void on_run(struct run_read *read, enum err status)
 
 /* ---- the request ---- */
 
-/* The header that names a writer, a part or a request, so that it is known when it comes
- * again. */
+/* Returns the header that names a writer, part or request, to recognize a repetition. */
 static const char *name_header(enum act act)
 {
     switch (act) {

@@ -1,4 +1,4 @@
-/* streams.c - makes and ends what all streams share. */
+/* streams.c - creates and destroys the state that all streams share. */
 #include "api/streams/streams.h"
 
 #include "api/streams/stream_read.h"

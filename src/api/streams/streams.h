@@ -1,11 +1,10 @@
-/* streams.h - the streams of runs: what a task writes while it runs, and what is written to
- * it.
+/* streams.h - streams of runs: written by a task while it executes, or sent to it.
  *
- *   PUT, POST …/append, POST with lines that come one by one ─► ring ─► readers
+ *   PUT, POST …/append, POST with lines that arrive one by one ─► ring ─► readers
  *
- * The contents are in memory (stream.h), the names are the run's. A reader waits at
- * its stream when it has everything, is ready when it may be written to, and neither while
- * it has unsent bytes. */
+ * The contents are in memory (stream.h), the names belong to the run. A reader waits at its
+ * stream when it has everything, and is ready when it may be written to. While it has
+ * unsent bytes it is neither. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,26 +19,28 @@ struct rooms;
 struct stint;
 struct streams;
 
-/* rooms: where the contents of each environment count. budget: bytes of contents that an
- * environment has; of a project twice, of all four times that. stream_bytes: of one stream. */
+/* rooms: memory budgets by environment, in which the contents count. budget: bytes per
+ * environment; twice that per project, four times that in total. stream_bytes: bytes per
+ * stream. */
 struct streams *streams_create(struct loop *loop, struct rooms *rooms, size_t budget,
                                size_t stream_bytes);
 
-/* Nobody reads or writes any more. NULL is fine. */
+/* No reader or writer may be left. Ignores NULL. */
 void streams_destroy(struct streams *streams);
 
-/* Those of the environment leave memory; nobody reads or writes one. False when the time is
- * over before they all have. */
+/* Frees the streams of an environment, which has no readers or writers. Returns false if
+ * the time slice ends first: call it again. */
 bool streams_forget(struct streams *streams, const struct environment *env,
                     struct stint *stint);
 
-/* True when a record of this input is there, the first of those from index from on, or any
- * if the stream was born after known_ms, when from was counted: data is its JSON. */
+/* Finds the first record of an input from index from on. If the stream began after
+ * known_ms, when the caller learned from, the first of all counts. Returns true and appends
+ * its JSON to data if there is one. */
 bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
                         struct slice key, int64_t from, int64_t known_ms, struct buf *data);
 
-/* ERR_INVALID unless the key may name a stream. */
+/* Returns ERR_INVALID, with why, if the key cannot name a stream. */
 enum err streams_check_key(struct slice key, struct failure *why);
 
-/* ERR_NOT_FOUND: no run of the environment has this id, or it is anybody else's. */
+/* Returns ERR_NOT_FOUND with its message: the environment has no run of this id. */
 enum err streams_unknown(struct failure *why);
