@@ -1,14 +1,14 @@
-/* packet_body.c - the bytes of packets, behind signed URLs.
+/* packet_body.c - uploads and downloads the bytes of packets by signed URLs.
  *
- *   PUT: pieces ─► one document ─► written; exists already: written over
- *   GET: the end of the document ─► short: all of it, sent as it lies in memory
- *                    └─► long: its type, and how long it is ─► piece ─► sent ─► piece …
+ *   PUT: pieces ─► one document ─► written; if it exists, overwritten
+ *   GET: the end of the document ─► short: all of it, sent from where it is in memory
+ *                    └─► long: its type and its length ─► piece ─► sent ─► piece …
  *        run or token ─► its output
  *
- * A document is the content, then its type, then one byte that counts the type: so the
- * content can be sent from where it is. Of a long one a piece at most is in memory, and
- * the next is read when the peer has taken it. Written meanwhile, or gone: the answer is
- * cut, so that nobody takes two halves for one packet. */
+ * A document is the content, then its type, then one byte with the length of the type, so
+ * the content can be sent without a copy. At most one piece of a long document is in
+ * memory; the next is read when the peer has taken it. If the document is overwritten or
+ * deleted meanwhile, the response is cut, so that two halves cannot pass for one packet. */
 #include <assert.h>
 
 #include "api/packets/packet_body.h"
@@ -20,23 +20,23 @@
 
 enum {
     TYPE_MAX = 128,
-    REWRITES_MAX = 3, /* two writers of one name */
+    REWRITES_MAX = 3, /* retries if another request writes the same name */
 
-    /* Each costs the store a walk over all of the document: few large ones. */
+    /* The store reads the whole document for each piece, so pieces are large. */
     PIECE_BYTES = 1 << 20,
 };
 
 struct packet {
     struct api_call *call;
     struct bytes *name, *body;
-    struct buf pieces; /* of a body without a length */
-    size_t len;        /* of the content, so far */
+    struct buf pieces; /* a body whose length is not announced */
+    size_t len;        /* bytes of the content so far */
     unsigned rewrites;
     struct document_write write;
     struct store_load load;
     struct store_piece piece;
-    size_t sent;  /* bytes of the content, when it goes in pieces */
-    bool reading; /* piece is under way */
+    size_t sent;  /* bytes of the content sent, if it is sent in pieces */
+    bool reading; /* a read of piece is in flight */
     struct run_read read;
 };
 
@@ -77,8 +77,8 @@ static void on_gone(struct api_call *call)
     api_reply_gone(call);
 }
 
-/* Begins to take a body, with room for what the head announces: the server
- * refuses more. */
+/* Begins to receive a body. Allocates the announced length; the server rejects a longer
+ * body. */
 static enum err begin_write(struct api_call *call, struct packet **packet)
 {
     struct slice length = http_header(call->x, "content-length");
@@ -223,7 +223,8 @@ static size_t type_len(const struct bytes *end)
     return end->len ? (unsigned char)end->data[end->len - 1] : 0;
 }
 
-/* The body was loaded for us alone: its tail can be cut off. */
+/* Sends a document that is in memory. It has no other reference, so its tail can be cut
+ * off. */
 static void send_content(struct packet *packet, struct bytes *body)
 {
     size_t tail = type_len(body) + 1;
@@ -278,7 +279,7 @@ static void on_drained(struct api_call *call)
 {
     struct packet *packet = call->state;
     if (packet->reading)
-        return; /* on_piece goes on */
+        return; /* on_piece continues */
     if (http_stream_write(call->x, SLICE("")))
         read_piece(packet);
     else

@@ -1,11 +1,12 @@
-/* packet_body.h - payloads and outputs that travel beside their run, as they are written and
- * read behind the signed URLs of packet_name.h. */
+/* packet_body.h - handlers of the signed URLs that packet_name.h makes.
+ *
+ * A packet is a payload or output that is stored separately from its run. */
 #pragma once
 
 #include "api/request/route.h"
 
 enum { PACKET_BYTES_MAX = (10 << 20) + (64 << 10) };
 
-/* The handlers of the signed URLs; params are the environment's id and the name. */
+/* Handlers; the params are the environment's id and the packet's name. */
 enum err packet_take_piece(struct api_call *call, struct slice piece);
 route_fn packet_write, packet_read;

@@ -1,4 +1,4 @@
-/* packet_name.c - which names packets may have, where they are read and written, and by whom. */
+/* packet_name.c - valid packet names, their signed URLs, and who may read them. */
 #include "api/packets/packet_name.h"
 
 #include "accounts/auth/signed_url.h"
@@ -43,7 +43,7 @@ bool packet_is_output(struct slice name, struct slice *id)
 
 /* ---- URLs ---- */
 
-/* Slashes stay: clients see the name as a path. */
+/* Escapes a name, but not its slashes: clients see it as a path. */
 static void add_path(struct buf *out, struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -71,7 +71,7 @@ void packet_url(struct api_call *call, const struct account *account, const char
     buf_print(out, "?expires=%lld&signature=%s", (long long)expires_s, signature);
 }
 
-/* ---- who may read which ---- */
+/* ---- authorization ---- */
 
 bool packet_any_is_open_to(const struct identity *who)
 {

@@ -1,7 +1,7 @@
-/* packets.c - gives out the URLs of packets: payloads and outputs that travel beside their run.
+/* packets.c - the routes that return signed URLs of packets.
  *
  *   client: PUT /api/v2/packets/name ─► a signed URL, for an hour ─► PUT there, no key
- *   reader: run with application/store ─► a signed URL ─► GET there, the type as it came
+ *   reader: run with application/store ─► a signed URL ─► GET there, the type as uploaded
  *
  * The URLs lead back to this gateway (packet_body.c). */
 #include "api/packets/packet_body.h"
@@ -12,10 +12,10 @@
 
 enum {
     NO_BODY = 65536,
-    RUNS_OF_ONE_MAX = 100, /* that are looked at: replays share a packet */
+    RUNS_OF_ONE_MAX = 100, /* runs examined: replays share a packet */
 };
 
-/* ---- giving them out ---- */
+/* ---- URLs ---- */
 
 static enum err reply_url(struct api_call *call, const char *method, struct slice name,
                           bool with_path)
@@ -57,12 +57,12 @@ static enum err offer_upload_v1(struct api_call *call)
     return reply_upload(call, false);
 }
 
-/* ---- who may read which ---- */
+/* ---- authorization ---- */
 
-/* A token reads the packet of a run that it reads. */
+/* Searches the runs of a packet: a token may read the packets of runs that it may read. */
 struct packet_search {
     struct api_call *call;
-    struct store_list runs; /* whose payload or output it is */
+    struct store_list runs; /* runs with this packet as payload or output */
 };
 
 static bool reads_one_of(const struct identity *who, const struct store_list *runs)
@@ -120,7 +120,7 @@ static enum err offer_download(struct api_call *call)
     return find_runs(call);
 }
 
-/* ---- of a run ---- */
+/* ---- the packets of a run ---- */
 
 struct run_packet {
     struct api_call *call;
