@@ -1,4 +1,4 @@
-/* envvar_body.c - bodies of environment variables out of JSON, by spans.
+/* envvar_body.c - reads environment variables from JSON bodies.
  *
  * Values are secrets: they are decoded into one buffer, which is wiped. */
 #include "api/envvars/envvar_body.h"
@@ -22,7 +22,7 @@ void wishes_finish(struct envvar_wishes *wishes)
     *wishes = (struct envvar_wishes){ 0 };
 }
 
-/* Nothing decoded is longer than its JSON, so what is in the buffer never moves. */
+/* Decoded text is never longer than its JSON, so the buffer never moves. */
 static void envvar_wishes_begin(struct envvar_wishes *wishes, struct slice body,
                                 size_t more)
 {
@@ -39,7 +39,8 @@ static bool read_text(struct envvar_wishes *wishes, struct slice value, struct s
     return true;
 }
 
-/* Absent: left alone. */
+/* Reads a flag; leaves *flag unchanged if it is absent. Returns false if it is not a
+ * boolean. */
 static bool read_flag(struct slice body, const char *name, int *flag)
 {
     enum scan_type type = scan_type(scan_member(body, name));
@@ -119,7 +120,8 @@ static bool read_map(struct envvar_wishes *wishes, struct slice map, const char 
     return true;
 }
 
-/* Whether it is a source, which says who set a variable: accepted, and not kept. */
+/* Returns true if source is absent or valid. It says who set a variable and is not
+ * stored. */
 static bool is_source(struct slice source)
 {
     struct slice type = scan_member(source, "type");

@@ -1,4 +1,4 @@
-/* envvar_body.h - what a call on environment variables wants set. */
+/* envvar_body.h - reads which environment variables a call sets. */
 #pragma once
 
 #include "api/request/call.h"
@@ -9,20 +9,21 @@ struct wish {
 
 struct envvar_wishes {
     struct wish *own;     /* for the environment of the call */
-    struct wish *parents; /* for its parent, when it is a branch */
+    struct wish *parents; /* for the parent of the environment, if it is a branch */
     size_t own_count, parent_count;
     bool override;
-    int is_secret;   /* -1: as it was */
-    struct buf text; /* what names and values point into */
+    int is_secret;   /* -1: unchanged */
+    struct buf text; /* names and values point into it */
 };
 
-/* What is wrong with a body that is JSON: where, and what is expected there. */
+/* Why a body of valid JSON is malformed: where, and what is expected there. */
 struct complaint {
     const char *path, *message;
 };
 
-/* Gives back false with a complaint when the body, which api_read_object has accepted, has
- * another form. The name is that of the path, for forms without one. */
+/* Reads a body that api_read_object has accepted. Returns false with *wrong if it is
+ * malformed. name: from the path, for bodies without one. Call wishes_finish in either
+ * case. */
 typedef bool wishes_read_fn(struct slice body, struct slice name,
                             struct envvar_wishes *wishes, struct complaint *wrong);
 

@@ -1,10 +1,10 @@
-/* envvar_write.c - setting and deleting environment variables.
+/* envvar_write.c - sets and deletes environment variables.
  *
  *   body ─► wishes ─► one write of the project at a time ─► decide ─► one commit ─► memory
- *                     └─ the others wait in their order             all of it, or nothing
+ *                      └─ the others wait in order           all of it, or nothing
  *
- * What is decided depends on what is set (override, a name that is known somewhere,
- * limits), so a project's writes do not overtake each other. */
+ * A decision depends on the variables that are set (override, known names, limits), so the
+ * writes of a project are done one after another. */
 #include "api/envvars/envvar_write.h"
 
 #include "accounts/variables.h"
@@ -14,39 +14,40 @@
 struct envvars {
     struct loop *loop;
     struct list running, waiting; // envvar_write::link
-    struct deferred next;         /* starts what waits and may */
+    struct deferred next;         /* starts waiting writes */
     struct vault *vault;
-    struct vault_waiter waiter; /* until a rotation of its key has ended */
+    struct vault_waiter waiter; /* waits for the end of a key rotation */
 };
 
-/* One change of the commit: what memory gets when it is written. */
+/* One change of the commit, copied to memory after it. */
 struct plan {
     struct account *account;
-    struct slice name, value; /* of the wishes; value absent: deleted */
+    struct slice name, value; /* point into the wishes; value absent: delete */
     bool is_secret;
 };
 
 struct envvar_write {
     struct api_call *call;
     struct account *account;
-    struct environment *env; /* of the account, held */
+    struct environment *env; /* the account's; held */
     enum write_kind kind;
     struct envvar_wishes wishes;
     struct plan *plans;
     struct change *changes;
-    size_t count, sealed; /* plans, and changes made of them */
+    size_t count, sealed; /* number of plans; of changes made from them */
     struct deferred deferred;
-    struct buf errors;   /* the elements of variableErrors */
-    struct buf skipped;  /* the same of those that an import leaves out */
-    const char *refused; /* in one sentence; NULL: explained, or nothing is wrong */
+    struct buf errors;  /* elements of variableErrors */
+    struct buf skipped; /* the same for those that an import leaves out */
+    /* the error message; NULL: call->why has it, or there is no error */
+    const char *refused;
     struct document_write write;
-    struct account *reading; /* whose variables are read again */
+    struct account *reading; /* the account whose variables are read again */
     struct store_scan scan;
     bool read_again;
     struct list link; // envvars::running or waiting
 };
 
-/* ---- what is wrong ---- */
+/* ---- errors ---- */
 
 static void blame(struct buf *list, struct slice name, const char *format, const char *more)
 {
@@ -77,8 +78,8 @@ static bool is_blank(const struct wish *wish)
     return !slice_trim(wish->name).len || !slice_trim(wish->value).len;
 }
 
-/* Why no environment could have the variable; NULL: one could. Lines of a file that was never
- * written for this gateway are often so, and an import leaves them out. */
+/* Returns why no environment may have the variable; NULL if one may. Files written for
+ * other systems often contain such lines, so an import leaves them out. */
 static const char *why_never(const struct wish *wish)
 {
     if (variable_name_is_reserved(wish->name))
@@ -109,7 +110,7 @@ static bool may_be_set(struct envvar_write *op, const struct wish *wish)
     return !reason;
 }
 
-/* Names that are left out stay so when the write is decided again. */
+/* Leaves out invalid variables, also when the write is decided again. */
 static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *count)
 {
     size_t kept = 0;
@@ -123,7 +124,7 @@ static void leave_out(struct envvar_write *op, struct wish *wishes, size_t *coun
     *count = kept;
 }
 
-/* All variables may be set, or none is. */
+/* Returns true if all variables may be set. Otherwise lists those that may not. */
 static bool may_all_be_set(struct envvar_write *op, const struct wish *wishes, size_t count)
 {
     bool right = true;
@@ -161,7 +162,7 @@ static void plan_one(struct envvar_write *op, struct account *account, struct sl
 }
 
 struct variable_sum {
-    size_t count, bytes; /* variables; their names and values */
+    size_t count, bytes; /* number of variables; bytes of names and values */
 };
 
 static void add_held(struct variable_sum *sum, const struct account *account)
@@ -171,7 +172,7 @@ static void add_held(struct variable_sum *sum, const struct account *account)
     sum->bytes += now ? now->bytes : 0;
 }
 
-/* Adds what the plans from this one on would change. */
+/* Adds the changes of the plans from this one on. */
 static void add_planned(struct variable_sum *sum, const struct envvar_write *op,
                         size_t from)
 {
@@ -184,7 +185,7 @@ static void add_planned(struct variable_sum *sum, const struct envvar_write *op,
     }
 }
 
-/* Returns true if the project would hold no more than it may, or no more than now. */
+/* Returns true if the project would be within its limits, or hold no more than now. */
 static bool project_fits(const struct envvar_write *op)
 {
     const struct project *project = op->account->project;
@@ -198,7 +199,8 @@ static bool project_fits(const struct envvar_write *op)
            (next.bytes <= PROJECT_VARIABLES_BYTES_MAX || next.bytes <= now.bytes);
 }
 
-/* Whether what the environment and its project would hold is no more than they may. */
+/* Returns true if the environment and its project would be within their limits. Otherwise
+ * sets op->refused. */
 static bool fits(struct envvar_write *op, const struct account *account, size_t from)
 {
     struct variable_sum next = { 0 };
@@ -233,7 +235,8 @@ static bool are_new(struct envvar_write *op, const struct account *account,
     return are_new;
 }
 
-/* Plans to set all variables of the wishes. False: op->refused says why nothing is set. */
+/* Plans to set all variables of the wishes. Returns false with op->refused if none is
+ * set. */
 static bool plan_many(struct envvar_write *op, struct account *account,
                       const struct wish *wishes, size_t count)
 {
@@ -271,7 +274,7 @@ static enum err decide_many(struct envvar_write *op)
     return planned ? OK : ERR_INVALID;
 }
 
-/* Decides on one variable, whose name the project knows. */
+/* Plans to set one variable. Its name is known in the project. */
 static enum err decide_one(struct envvar_write *op)
 {
     const struct wish *wish = op->wishes.own;
@@ -304,7 +307,7 @@ static enum err decide(struct envvar_write *op)
     return op->kind == WRITE_ONE ? decide_one(op) : decide_delete(op);
 }
 
-/* ---- one at a time ---- */
+/* ---- the write ---- */
 
 static void write_free(struct envvar_write *op)
 {
@@ -347,7 +350,7 @@ static void reply_refused(struct envvar_write *op)
     buf_finish(&out);
 }
 
-/* Answers, and lets the project's next write begin. */
+/* Replies, and lets the project's next write begin. */
 static void envvar_write_finish(struct envvar_write *op, enum err status)
 {
     struct envvars *envvars = api_envvars(op->call->api);
@@ -388,7 +391,8 @@ static void on_written(struct document_write *write, enum err status)
     envvar_write_finish(op, status);
 }
 
-/* Sealing takes long: a slice a turn. Nothing else of the project is decided meanwhile. */
+/* Seals the changes in time slices, because it takes long. The project's other writes
+ * wait. */
 static void seal_some(struct deferred *deferred)
 {
     struct envvar_write *op = container_of(deferred, struct envvar_write, deferred);
@@ -427,7 +431,7 @@ static void start(struct envvars *envvars, struct envvar_write *op)
     proceed(op);
 }
 
-/* ---- after a commit of which nobody could say whether it was written ---- */
+/* ---- reading again, after a commit of unknown outcome ---- */
 
 static enum err take_again(struct envvar_write *op)
 {
@@ -462,7 +466,7 @@ static void read_again(struct envvar_write *op, struct account *account)
     store->ops->read(store, &op->scan.read);
 }
 
-/* ---- whose turn it is ---- */
+/* ---- turns ---- */
 
 static bool is_running(const struct envvars *envvars, const struct project *project)
 {

@@ -1,4 +1,4 @@
-/* envvars.c - environment variables: the routes, whose they are, and reading them.
+/* envvars.c - the routes of environment variables, and the handlers that read them.
  *
  *   /api/v1/projects/{ref}/envvars/{env}             GET list     POST create
  *                                       /import                   POST upload
@@ -85,7 +85,7 @@ static enum err begin_or_complain(struct api_call *call, struct account *account
     return OK;
 }
 
-/* Finds the environment, reads what is wanted of it, and begins to write that. */
+/* Finds the environment, reads the wishes from the body, and begins the write. */
 static enum err write_wishes(struct api_call *call, wishes_read_fn *read_wishes,
                              enum write_kind kind, const char *title)
 {

@@ -1,4 +1,4 @@
-/* envvars.h - what all writes of environment variables share: their order. */
+/* envvars.h - the order of writes of environment variables, shared by all calls. */
 #pragma once
 
 #include "base/loop.h"
@@ -8,5 +8,5 @@ struct vault;
 
 struct envvars *envvars_create(struct loop *loop, struct vault *vault);
 
-/* Every call was answered. */
+/* Requires that every call was answered. */
 void envvars_destroy(struct envvars *envvars);
