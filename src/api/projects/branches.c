@@ -1,10 +1,11 @@
-/* branches.c - preview branches are made, listed and archived.
+/* branches.c - the routes that create, list and archive preview branches.
  *
- * One that is there already is found, not made: the official CLI asks on every deployment.
- * An archived one is gone for good: its unfinished runs are canceled and it leaves memory
- * (leaving.c). Its name makes a new one, without the old one's runs. Retention removes what
- * is in the store of it; until then it is one of a limited number, too, because each takes a
- * number of an environment, a document and an account in memory. */
+ * Creating a branch that exists returns it: the official CLI does so for every deployment.
+ * An archived branch cannot be restored: its unfinished runs are canceled and it leaves
+ * memory (leaving.c). Its name can be used for a new branch, which has none of the old
+ * runs. Retention removes the rest of an archived branch from the store. Until then the
+ * branch still counts toward a limit, because it takes an environment number, a document
+ * and an account in memory. */
 #include "accounts/account_writer.h"
 #include "accounts/branch.h"
 #include "api/projects/projects.h"
@@ -15,13 +16,13 @@
 
 #include "api/request/route.h"
 
-enum { ARCHIVED_FOR_EACH = 50 }; /* archived ones kept, for each one that may be there */
+enum { ARCHIVED_FOR_EACH = 50 }; /* archived branches per allowed branch */
 
 struct branching {
     struct api_call *call;
     const struct project *project;
     char name[BRANCH_NAME_MAX + 1];
-    char id[ID_MAX]; /* of the one archived */
+    char id[ID_MAX]; /* of the archived branch */
     struct account_write write;
 };
 
@@ -55,7 +56,7 @@ enum err branch_list(struct api_call *call)
     return OK;
 }
 
-/* ---- the body that both writes have ---- */
+/* ---- the body of create and archive ---- */
 
 static enum err check_body(struct api_call *call, const json_t *body, char *name)
 {
@@ -123,7 +124,7 @@ static void branching_finish(struct branching *op, enum err status, json_t *body
         api_reply_value(call, 200, body);
 }
 
-/* ---- make ---- */
+/* ---- create ---- */
 
 static enum err check_count(struct branching *op, const struct account *preview)
 {

@@ -1,10 +1,10 @@
-/* project_making.c - what people make and rename themselves: projects of their organizations,
- * and organizations, as far as the operator lets them (user-projects, user-organizations).
+/* project_making.c - users create and rename projects, and create organizations.
  *
  *   name ─► checked ─► account_writer: counted, drafted, written ─► in memory ─► shown
  *
- * A project costs four environments for ever, so how many there may be is decided when the
- * write has its turn: two calls at once get no more than one. */
+ * The operator sets how many there may be (user-projects, user-organizations). A project
+ * takes four environment numbers forever, so its limit is checked when the write has its
+ * turn: two calls at the same time cannot exceed it. */
 #include "accounts/account_writer.h"
 #include "api/projects/projects.h"
 #include "api/request/project.h"
@@ -14,15 +14,15 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
-enum { SLUG_TAIL = 6 }; /* of an id, behind a slug that is taken */
+enum { SLUG_TAIL = 6 }; /* characters of an id, appended to a slug that is taken */
 
 struct making {
     struct api_call *call;
     char name[ACCOUNT_NAME_MAX + 1];
     char organization[ID_MAX];                   /* of the project */
     char ref[PROJECT_REF_MAX];                   /* of the project */
-    char slug[ACCOUNT_NAME_MAX + SLUG_TAIL + 2]; /* of the organization that is made */
-    struct claim claim; /* of the request that makes something; its key is ours */
+    char slug[ACCOUNT_NAME_MAX + SLUG_TAIL + 2]; /* of the new organization */
+    struct claim claim; /* for the request id; this struct owns its key */
     struct account_write write;
 };
 
@@ -31,7 +31,7 @@ static struct accounts *accounts_of(const struct making *op)
     return api_accounts(op->call->api);
 }
 
-/* Reads the one member that the call is about: a name for people. */
+/* Reads the member that the call is about, a name for people. */
 static enum err read_name(struct api_call *call, const char *member, char *name)
 {
     json_t *body;
@@ -52,7 +52,8 @@ static enum err read_name(struct api_call *call, const char *member, char *name)
     return refused;
 }
 
-/* Its turn may come after the caller's token has ended, or the user has left. */
+/* Checks the caller again: by the turn of this write, the token may have expired or the
+ * user left. */
 static enum err check_caller(struct making *op, int64_t now_ms)
 {
     if (!identity_has_ended(op->call->identity, now_ms))
@@ -79,7 +80,8 @@ static void project_making_begin(struct making *op,
     account_write_begin(api_options(op->call->api)->writer, &op->write);
 }
 
-/* A repeated request is answered with what the first one has made; kind names what, and in what. */
+/* Makes a repeated request return what the first one created. kind: what; inside: in
+ * what. */
 static void claim_request(struct making *op, const char *kind, const char *inside)
 {
     struct buf space = { 0 };
@@ -96,7 +98,7 @@ static void claim_request(struct making *op, const char *kind, const char *insid
         op->write.claim = &op->claim;
 }
 
-/* Takes over the body, which is shown if the status is OK. */
+/* Replies. Takes ownership of body, which is shown if status is OK. */
 static void project_making_finish(struct making *op, enum err status, json_t *body)
 {
     struct api_call *call = op->call;
@@ -114,9 +116,9 @@ static void project_making_finish(struct making *op, enum err status, json_t *bo
         api_reply_value(call, 200, body);
 }
 
-/* ---- a project is made ---- */
+/* ---- creating a project ---- */
 
-/* An organization of the user's. */
+/* Finds an organization of the user. */
 static enum err find_organization(struct api_call *call, struct slice slug_or_id,
                                   const struct organization **found, struct failure *why)
 {
@@ -163,7 +165,7 @@ static enum err decide_project(struct account_write *write, struct accounts *acc
                        "This gateway has made as many environments as it can: no project "
                        "can be added");
     bootstrap_draw_ref(op->ref);
-    memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a drawn ref is shorter */
+    memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a random ref is shorter */
     draft_whole_project(draft, organization->id, op->ref, slice_of(op->name), number, keys);
     secret_wipe(keys, sizeof(keys));
     return OK;
@@ -194,7 +196,7 @@ enum err project_create(struct api_call *call)
     return OK;
 }
 
-/* ---- a project is renamed ---- */
+/* ---- renaming a project ---- */
 
 static enum err decide_rename(struct account_write *write, struct accounts *accounts,
                               struct draft *draft)
@@ -234,7 +236,7 @@ enum err project_rename(struct api_call *call)
     return OK;
 }
 
-/* ---- an organization is made ---- */
+/* ---- creating an organization ---- */
 
 static enum err check_organizations(struct making *op)
 {
@@ -251,7 +253,7 @@ static enum err check_organizations(struct making *op)
     return OK;
 }
 
-/* The slug of the name; of one that is taken with the end of an id behind it. */
+/* Makes a slug from the name. If it is taken, appends the end of an id. */
 static void choose_slug(struct making *op, const struct accounts *accounts, int64_t now_ms)
 {
     char id[ID_MAX];
@@ -264,7 +266,8 @@ static void choose_slug(struct making *op, const struct accounts *accounts, int6
     snprintf(op->slug + len, sizeof(op->slug) - len, "-%s", id + strlen(id) - SLUG_TAIL);
 }
 
-/* Who makes it is its first user: the same person, by the same address. */
+/* Drafts the organization with its creator as the first user: the same person, by the same
+ * address. */
 static enum err decide_organization(struct account_write *write, struct accounts *accounts,
                                     struct draft *draft)
 {
@@ -292,7 +295,8 @@ static void on_organization(struct account_write *write, enum err status)
     project_making_finish(op, status, status ? NULL : organization_show(made));
 }
 
-/* Where nobody makes any it is 422, whose sentence the CLI prints: of 404 it says less. */
+/* Returns 422 if users may create none: the CLI prints the message of a 422, but not of a
+ * 404. */
 enum err organization_create(struct api_call *call)
 {
     char name[ACCOUNT_NAME_MAX + 1];

@@ -1,4 +1,4 @@
-/* project_show.c - an organization and a project as calls show them. */
+/* project_show.c - organizations and projects as JSON. */
 #include "accounts/accounts.h"
 #include "api/projects/projects.h"
 #include "base/text.h"

@@ -1,4 +1,6 @@
-/* projects.c - what a personal token sees: its user's organizations and projects. */
+/* projects.c - the table of project routes, and the handlers that list and retrieve.
+ *
+ * They show the organizations and projects of a personal token's user. */
 #include "api/projects/projects.h"
 
 #include "api/request/project.h"
@@ -19,7 +21,7 @@ static enum err list_organizations(struct api_call *call)
     return OK;
 }
 
-/* The projects of an organization; NULL: of all that the user is in. */
+/* Returns the user's projects in an organization; NULL: in all of them. */
 static json_t *projects_of(const struct api_call *call,
                            const struct organization *organization)
 {
@@ -87,7 +89,8 @@ static const struct route routes[] = {
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects,
       .id = "list_projects_v1", .summary = "List projects",
       .reply = "Project[]" },
-    { .method = HTTP_GET_, .path = PROJECTS "/runtimes", /* no ref: before those */
+    /* not a ref: must come before them */
+    { .method = HTTP_GET_, .path = PROJECTS "/runtimes",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = project_runtimes,
       .id = "list_project_runtimes_v1", .summary = "What the current deployments of prod run on",
       .reply = "ProjectRuntime[]" },

@@ -1,5 +1,4 @@
-/* projects.h - the handlers that projects_routes has from other files, and how they show what
- * there is. */
+/* projects.h - project handlers, and the JSON of organizations and projects. */
 #pragma once
 
 #include "api/request/route.h"

@@ -1,5 +1,6 @@
-/* runtimes.c - what the current deployments of prod run on, one for each project: for the CLI,
- * which lists them to tell old versions of Node. */
+/* runtimes.c - the route that lists the runtimes of the current prod deployments.
+ *
+ * There is one per project. The CLI uses it to report old versions of Node. */
 #include <ctype.h>
 
 #include "api/deployments/deployment_commands.h"
@@ -7,8 +8,8 @@
 #include "api/request/call.h"
 #include "core/fleet/fleet.h"
 
-/* The deployment that is current in an environment; NULL: none is, or what is current was
- * registered without one. */
+/* Returns the current deployment of an environment; NULL if there is none, or if the
+ * current version was registered without one. */
 static const struct deployment *current_of(const struct api_call *call,
                                            const struct account *account)
 {
@@ -25,7 +26,7 @@ static json_t *text_or_null(const struct bytes *text)
     return text ? json_stringn_nocheck(text->data, text->len) : json_null();
 }
 
-/* 22 of "22.11.0", if it is one of Node; the name "node" alone says nothing. */
+/* Returns 22 for "22.11.0" of Node; null without a version or for another runtime. */
 static json_t *node_major(const struct deployment_row *row)
 {
     json_int_t major = 0;
