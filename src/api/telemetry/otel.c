@@ -1,17 +1,17 @@
-/* otel.c - telemetry of workers: who sends it, and to which run it belongs.
+/* otel.c - the routes that receive spans and logs of workers.
  *
- *   /otel/<environment>/<signature>/v1/traces ─► one record after the other ─► traces.h
- *   /otel/v1/…                                ─► nothing
+ *   /otel/<environment>/<signature>/v1/traces ─► one record after another ─► traces.h
+ *   /otel/v1/…                                ─► discarded
  *
- * The signature is made with the environment's key, and a record reaches only runs of that
- * environment. A body is read a share a turn; its reply comes when all of it is in. */
+ * The signature is made with the environment's key, so a record reaches only runs of that
+ * environment. A body is read in time slices; the response is sent after all of it. */
 #include "api/request/body_fields.h"
 #include "api/request/route.h"
 #include "api/telemetry/traces.h"
 #include "base/mem.h"
 
 enum {
-    TELEMETRY_BODY = 4 * 1024 * 1024, /* one turn walks over all of it: about 2 ms */
+    TELEMETRY_BODY = 4 * 1024 * 1024, /* one turn may scan all of it: about 2 ms */
     DISCARDED_BODY = 4 * 1024 * 1024,
 };
 
@@ -47,12 +47,12 @@ struct telemetry {
     struct environment *env;
     struct otlp otlp;
     size_t lost;           /* records beyond OTLP_STEPS_MAX */
-    char lost_run[ID_MAX]; /* the run of the first of them */
+    char lost_run[ID_MAX]; /* the run of the first lost record */
     struct deferred deferred;
 };
 
-/* Counts a record beyond OTLP_STEPS_MAX. Only the first one's run is read: reading all would cost
- * what the limit saves. */
+/* Counts a record beyond OTLP_STEPS_MAX. Reads the run of the first one only: reading all
+ * would cost what the limit saves. */
 static void pass_over(struct telemetry *op, struct slice record)
 {
     struct trace_event event;
@@ -60,8 +60,8 @@ static void pass_over(struct telemetry *op, struct slice record)
         bytes_unref(event.json);
 }
 
-/* Counts the records that were passed over on their run. A body that has more than could be
- * counted has lost one more at least. */
+/* Adds the lost records to the counts of their run. If the body has more records than are
+ * counted, at least one more was lost. */
 static void count_lost(struct telemetry *op)
 {
     size_t lost = op->lost + (op->otlp.cut ? 1 : 0);
@@ -77,7 +77,7 @@ static void count_lost(struct telemetry *op)
 static void add(struct telemetry *op, struct slice record)
 {
     struct trace_event event;
-    struct failure why; /* nobody reads it: a worker goes on without */
+    struct failure why; /* not used: workers continue without telemetry */
     char run_id[ID_MAX];
     struct traces *traces = api_traces(op->call->api);
     if (otlp_read(&op->otlp, record, run_id, &event)) {

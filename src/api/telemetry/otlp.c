@@ -1,10 +1,10 @@
-/* otlp.c - one pass over the attributes of a record, values written as plain JSON.
+/* otlp.c - reads records from OTLP JSON bodies and converts them to events.
  *
- * To find where a part of the body ends is to walk over it, and the parts lie inside of one
- * another: so what was found is opened by the next call.
+ * Finding the end of a part of the body means scanning it, and parts are nested. So each
+ * call finds one part, and the next call opens it.
  *
- * What the SDK adds to each record to say where it comes from (ctx.…, $metadata.…) is read
- * and left out: the run is known by then. */
+ * Attributes that the SDK adds to say where a record comes from (ctx.…, $metadata.…) are
+ * read but not stored: the run is known by then. */
 #include "api/telemetry/otlp.h"
 
 #include <strings.h>
@@ -20,14 +20,14 @@ enum {
     MESSAGE_MAX = 8192, /* bytes */
     MS_NS = 1000000,
     ATTRIBUTES_AT_ONCE = 256, /* of a resource */
-    ATTRIBUTES_MAX = 4096,    /* of a record, and of an event; the SDK sends 1024 at most */
+    ATTRIBUTES_MAX = 4096,    /* of a record or an event; the SDK sends at most 1024 */
     EVENTS_MAX = 1000,        /* of a span */
-    MEMBERS_MAX = 1000,       /* of any object that OTLP defines; later ones are ignored */
+    MEMBERS_MAX = 1000, /* of any object that OTLP defines; further ones are ignored */
 };
 
 /* ---- values ---- */
 
-/* 64-bit numbers come as text. */
+/* Reads a number; OTLP sends 64-bit numbers as text. */
 static int64_t number_of(struct slice value)
 {
     int64_t number = 0;
@@ -70,7 +70,7 @@ static void add_map(struct buf *out, struct slice map, unsigned depth)
     buf_add_char(out, '}');
 }
 
-/* {"stringValue":"x"} is "x". */
+/* Adds a value as plain JSON: {"stringValue":"x"} becomes "x". */
 static void add_value(struct buf *out, struct slice value, unsigned depth)
 {
     struct scan_members all =
@@ -94,8 +94,8 @@ static void add_value(struct buf *out, struct slice value, unsigned depth)
 
 /* ---- attributes ---- */
 
-/* Takes an attribute that says where the record comes from, and is nothing of the record's
- * own: true. */
+/* Takes an attribute that says where the record comes from. Returns false if the attribute
+ * belongs to the record itself. */
 static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice value)
 {
     bool ours = slice_starts(name, "$metadata.");
@@ -116,8 +116,8 @@ static bool take_fact(struct otlp_facts *facts, struct slice name, struct slice 
     return true;
 }
 
-/* NULL out: only the facts are taken. An attribute longer than a record may be is ignored: each
- * look for a member walks over it. */
+/* Reads an attribute; out NULL: only into facts. Ignores one that is longer than a record
+ * may be, because each search for a member scans it. */
 static void read_attribute(struct slice one, struct otlp_facts *facts, struct buf *out)
 {
     if (one.len > OTLP_RECORD_MAX)
@@ -133,7 +133,7 @@ static void read_attribute(struct slice one, struct otlp_facts *facts, struct bu
     add_value(out, value, 0);
 }
 
-/* False: there are more than ATTRIBUTES_MAX. */
+/* Reads attributes. Returns false if there are more than ATTRIBUTES_MAX. */
 static bool read_attributes(struct slice attributes, struct otlp_facts *facts,
                             struct buf *out)
 {
@@ -149,7 +149,7 @@ static bool read_attributes(struct slice attributes, struct otlp_facts *facts,
 
 /* ---- the records of a body ---- */
 
-/* A member of a body, resource or scope, which may have any number of others. */
+/* Returns a member of a body, resource or scope, which may have any number of others. */
 static struct slice part_of(struct slice object, const char *name)
 {
     struct slice value;
@@ -157,7 +157,7 @@ static struct slice part_of(struct slice object, const char *name)
     return value;
 }
 
-/* Walks over the resource once. */
+/* Opens a resource in one scan. */
 static void open_resource(struct otlp *otlp)
 {
     const char *const names[] = { "resource", otlp->logs ? "scopeLogs" : "scopeSpans" };
@@ -189,7 +189,7 @@ static void open_body(struct otlp *otlp)
     otlp->body = (struct slice){ 0 };
 }
 
-/* True when something was found and not opened yet: it is now. */
+/* Opens the part that was found last. Returns false if there is none. */
 static bool open_found(struct otlp *otlp)
 {
     if (otlp->body.ptr)
@@ -205,7 +205,7 @@ static bool open_found(struct otlp *otlp)
     return true;
 }
 
-/* False when more are left. */
+/* Reads some attributes of the resource. Returns false if more are left. */
 static bool read_shared(struct otlp *otlp)
 {
     struct slice one;
@@ -234,7 +234,7 @@ bool otlp_next(struct otlp *otlp, struct slice *record)
     return found && !otlp->cut;
 }
 
-/* ---- what is kept ---- */
+/* ---- events ---- */
 
 static bool is_span_id(struct slice id)
 {
@@ -244,8 +244,8 @@ static bool is_span_id(struct slice id)
     return id.len == OTLP_SPAN_LEN;
 }
 
-/* Appends the text of a string, or a beginning of it that has more than MESSAGE_MAX bytes: six raw
- * bytes spell one at most. */
+/* Appends the text of a string; if it has more than MESSAGE_MAX bytes, only a beginning.
+ * One byte of text takes at most six raw bytes. */
 static void add_beginning(struct buf *text, struct slice raw)
 {
     struct scan_text escapes = { 0 };
@@ -254,7 +254,7 @@ static void add_beginning(struct buf *text, struct slice raw)
         return;
     }
     raw.len = 8 * MESSAGE_MAX;
-    scan_text_feed(&escapes, raw, text); /* an escape that is cut off stays there */
+    scan_text_feed(&escapes, raw, text); /* an incomplete escape adds nothing */
 }
 
 static void add_name(struct buf *out, struct slice value)
@@ -274,7 +274,7 @@ static void add_name(struct buf *out, struct slice value)
     buf_finish(&text);
 }
 
-/* The events inside a span: exceptions, mostly. */
+/* Adds the events of a span, which are mostly exceptions. */
 static void add_events(struct buf *out, struct slice events)
 {
     struct scan_members all = scan_members(events);
@@ -296,11 +296,11 @@ static void add_events(struct buf *out, struct slice events)
     buf_add_char(out, ']');
 }
 
-/* The members of a record, found in one walk. */
+/* The members of a record, found in one scan. */
 enum record_member {
     ATTRIBUTES,
     SPAN_ID,
-    PARENT, /* of a log: the span that it belongs to */
+    PARENT, /* for a log: the span that it belongs to */
     TIME,
     END,
     STATUS,

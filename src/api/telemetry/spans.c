@@ -1,4 +1,4 @@
-/* spans.c - an array with an index by span. */
+/* spans.c - an array of events with a hash index by span id. */
 #include "api/telemetry/spans.h"
 
 #include <assert.h>
@@ -26,7 +26,7 @@ bool spans_drop_one(struct spans *spans)
     return true;
 }
 
-/* The slot of the span, or the free one where it belongs. */
+/* Returns the slot of the span, or the free one where it belongs. */
 static uint32_t *slot_of(const struct spans *spans, const char *span)
 {
     size_t last = 2 * spans->capacity - 1; /* capacity is a power of two */

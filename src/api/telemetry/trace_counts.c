@@ -1,4 +1,4 @@
-/* trace_counts.c - the document of a trace, as JSON. */
+/* trace_counts.c - writes and reads the document with the counts of a trace. */
 #include "api/telemetry/trace_counts.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
-/* trace_counts.h - the document of a run's trace: counts of what is stored and what is missing.
+/* trace_counts.h - counts of what a run's trace stores and lost: the trace's document.
  *
  *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "bytes":…, "pieces":2, …}
  *   DOC_TRACE_PIECE  run_x/000001   {"events":[…]}     written once, in the same commit
  *                    run_x/000002   {"events":[…]}
  *
- * A span has two records: one when it begins, which shows it while it lasts, and one when it
- * ends. Both are kept, and count as one row. */
+ * A span has two records: one when it begins, so that it is shown while it lasts, and one
+ * when it ends. Both are stored, and count as one row. */
 #pragma once
 
 #include <stdint.h>
@@ -14,22 +14,22 @@
 #include "base/bytes.h"
 #include "base/text.h"
 
-/* Why a record was not kept. */
+/* Why a record was lost. */
 enum trace_loss {
-    LOSS_LIMIT,  /* the run has as many as it may have */
-    LOSS_MEMORY, /* too many of the project waited for the store */
-    LOSS_QUOTA,  /* the project stores as much as it may */
-    LOSS_SHARE,  /* runs that have not ended keep all the logs that it may keep */
+    LOSS_LIMIT,  /* the run has reached its limit */
+    LOSS_MEMORY, /* too many bytes of the project were waiting for the store */
+    LOSS_QUOTA,  /* the project has reached its storage quota */
+    LOSS_SHARE,  /* logs of unfinished runs fill the share of the environment */
     LOSS_KINDS
 };
 
 struct trace_counts {
     int64_t logs, begun, ended; /* records */
     int64_t bytes;              /* of all records */
-    int64_t pieces;             /* stored documents; their numbers begin at 1 */
+    int64_t pieces;             /* number of stored documents; they are numbered from 1 */
     int64_t lost[LOSS_KINDS];   /* records */
-    int64_t removed;            /* rows that were removed to make room for newer runs */
-    int64_t removed_at;         /* when; Unix ms; 0: never */
+    int64_t removed;            /* rows removed to make room for newer runs */
+    int64_t removed_at;         /* Unix ms; 0: never */
 };
 
 static inline int64_t trace_counts_rows(const struct trace_counts *counts)
@@ -37,15 +37,15 @@ static inline int64_t trace_counts_rows(const struct trace_counts *counts)
     return counts->logs + (counts->begun > counts->ended ? counts->begun : counts->ended);
 }
 
-/* The body of the document. */
+/* Returns the body of the document; the caller's reference. */
 struct bytes *trace_counts_write(const struct trace_counts *counts);
 
-/* Members that are missing or negative are 0. A document of an older gateway holds the events
- * itself, and no counts. */
+/* Reads the counts. Missing or negative members become 0. A document of an older gateway
+ * contains events instead of counts. */
 void trace_counts_read(struct trace_counts *counts, struct slice body);
 
-/* Adds the members "dropped" and "removed", each only if something was. */
+/* Adds the members "dropped" and "removed", each only if it is not zero. */
 void trace_counts_show(const struct trace_counts *counts, struct buf *out);
 
-/* Writes the name of the piece; number 0 sorts before all pieces. */
+/* Writes the name of a piece. Number 0 sorts before all pieces. */
 void trace_piece_name(struct slice run_id, int64_t number, char name[ID_MAX]);

@@ -1,4 +1,6 @@
-/* trace_events.c - events are kept as the JSON that otlp.c has made of them. */
+/* trace_events.c - counts, limits, writes and reads events of traces.
+ *
+ * Events are stored as the JSON that otlp.c makes of them. */
 #include "api/telemetry/trace_events.h"
 
 #include <stdio.h>

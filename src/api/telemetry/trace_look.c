@@ -1,7 +1,7 @@
-/* trace_look.c - reads the pieces of a trace one page after the other.
+/* trace_look.c - reads the pieces of a trace, page by page, and sorts the events.
  *
- * A piece that is written during the look may come twice, with the pending events and from the
- * store: events are merged by their span, so that is harmless. */
+ * A piece that is written meanwhile may come twice, as pending events and from the store.
+ * That does no harm, because events are merged by span. */
 #include "api/telemetry/trace_look.h"
 
 #include "base/mem.h"
@@ -9,7 +9,8 @@
 
 enum {
     PAGE_PIECES = 100,
-    PAGE_BYTES = 32 * 1024, /* a page ends with the piece beyond this; one turn reads it */
+    /* a page ends with the piece that exceeds this; one turn reads it */
+    PAGE_BYTES = 32 * 1024,
 };
 
 static void sort(struct deferred *deferred)
@@ -43,7 +44,7 @@ static bool is_ours(const struct trace_look *look, const struct document *docume
            !memcmp(document->name->data, look->run_id, len);
 }
 
-/* Pieces end early if they were removed meanwhile. */
+/* Merges a page. There may be fewer pieces than counted if some were removed meanwhile. */
 static void on_page(struct store_read *read, enum store_status status)
 {
     struct trace_look *look = container_of(read, struct trace_look, scan.read);

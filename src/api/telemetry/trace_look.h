@@ -1,9 +1,10 @@
-/* trace_look.h - a look at all events of one run, in the order of their start.
+/* trace_look.h - loads all events of one run, sorted by their start.
  *
- *   counts and pending events (traces.h) ─► pieces, a page at a time ─► merged, sorted ─► done
+ *   counts and pending events (traces.h) ─► pieces, page by page ─► merged, sorted ─► done
  *
- * All events of the run are in memory during the look: as many bytes as trace_limits allows. The
- * caller counts them for the call that it looks for (api/request/rooms.h). */
+ * All events of the run are in memory until trace_look_end: up to the bytes of
+ * trace_limits. The caller accounts for them in the memory budget of its call
+ * (api/request/rooms.h). */
 #pragma once
 
 #include "api/telemetry/traces.h"
@@ -12,19 +13,20 @@
 struct trace_look {
     void (*done)(struct trace_look *look, enum err status);
     struct trace_counts counts;
-    struct spans spans; /* until trace_look_end */
+    struct spans spans; /* valid until trace_look_end */
 
     struct environment *env;
     struct store *store;
     char run_id[ID_MAX];
-    char from[ID_MAX]; /* the name of the last piece that was read */
+    char from[ID_MAX]; /* name of the last piece read */
     struct trace_now now;
     struct store_scan scan;
-    struct deferred deferred; /* sorts, which takes milliseconds: not in the turn of done */
-    int64_t left;             /* pieces */
+    /* sorts in a turn of its own, because that takes milliseconds */
+    struct deferred deferred;
+    int64_t left; /* pieces */
 };
 
-/* done comes later. */
+/* Begins to load. Calls done once, later. */
 void trace_look_begin(struct traces *traces, struct environment *env, struct slice run_id,
                       struct trace_look *look,
                       void (*done)(struct trace_look *look, enum err status));

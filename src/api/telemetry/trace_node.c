@@ -1,4 +1,4 @@
-/* trace_node.c - finds the members of an event. */
+/* trace_node.c - reads the members of a trace event. */
 #include "api/telemetry/trace_node.h"
 
 #include "base/json/scan.h"

@@ -5,7 +5,7 @@
 
 enum { TRACE_NODE_NONE = -1 };
 
-/* The members of an event as they stand there, found in one pass. */
+/* The members of an event as raw JSON, found in one scan, and its place in the tree. */
 struct trace_node {
     struct slice id, parent; /* without quotes */
     struct slice message, at, ns, level, attempt, version, properties, events;
@@ -13,5 +13,5 @@ struct trace_node {
     int depth, above, first, last, next; /* parent, children and sibling, by index */
 };
 
-/* Reads the members of an event; the node refers to its text. */
+/* Reads the members of an event. The node points into json. */
 void trace_node_read(struct trace_node *node, struct slice json);

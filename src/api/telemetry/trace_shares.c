@@ -1,14 +1,15 @@
-/* trace_shares.c - one sweep at a time, of one project.
+/* trace_shares.c - removes traces of projects that keep too many bytes.
  *
  *   counting: the documents of all its traces, page by page, environment after environment
- *   trimming: the same again where an environment has more than its goal, oldest run first:
- *             runs that have ended, whose trace is not in memory ─► pieces removed, the highest
- *             first; each commit writes the rest into the document
+ *   trimming: again, where an environment exceeds its goal, oldest run first:
+ *             ended runs whose trace is not in memory ─► pieces removed, the highest
+ *             first; each commit writes the remaining counts into the document
  *
- * How much an environment has is known only from a sweep. Until then the bytes that it stores in
- * total, which the store knows, are the upper bound: most projects are never swept.
+ * One project is swept at a time. Only a sweep knows how many bytes the traces of an
+ * environment have. Until the first one, the bound is the total that the environment
+ * stores, which the store knows. Most projects are never swept.
  *
- * An environment that is full stores nothing, so that no commit begins a sweep: a timer does. */
+ * A full environment stores nothing, so no commit begins a sweep of it: a timer does. */
 #include "api/telemetry/trace_shares.h"
 
 #include "accounts/accounts.h"
@@ -24,16 +25,16 @@ enum {
     PAGE_BYTES = 128 * 1024,
     PIECES_AT_ONCE = 100,
     UNKNOWN = -1,
-    AGAIN_PART = 64, /* a sweep is repeated when this part of the limit was written since */
-    AGAIN_MS = 5000, /* and this long after it left an environment full */
+    AGAIN_PART = 64, /* repeat a sweep after this part of the limit was written */
+    AGAIN_MS = 5000, /* and this long after a sweep that left an environment full */
 };
 
-/* The bound of an environment or a project; it was exact at the last sweep. */
+/* The known bytes of an environment or a project; exact at its last sweep. */
 struct bound {
     int64_t counted; /* UNKNOWN: never */
-    int64_t written; /* since the last sweep began */
-    bool full;       /* an environment's */
-    bool warned;     /* the log has said so */
+    int64_t written; /* bytes since the last sweep began */
+    bool full;       /* used for environments only */
+    bool warned;     /* it was logged that it is full */
 };
 
 struct holder {
@@ -55,14 +56,14 @@ struct share_sweep {
     struct holder *holder;
     struct part *parts;
     size_t count, at;   /* parts */
-    int64_t before_all; /* as part::before, of the holder */
-    bool trims;         /* counts before */
+    int64_t before_all; /* like part::before, for the holder */
+    bool trims;         /* false: it still counts */
     struct store_scan scan;
     char from[ID_MAX];
-    size_t next;                /* document of the page */
-    struct trace_counts counts; /* of the trace that is being removed */
+    size_t next;                /* index of the next document of the page */
+    struct trace_counts counts; /* of the trace being removed */
     uint32_t version;           /* of its document */
-    int64_t before;             /* bytes that it had */
+    int64_t before;             /* bytes that the trace had */
     struct document_write write;
     struct change changes[1 + PIECES_AT_ONCE];
 };
@@ -85,7 +86,7 @@ static void next_sweep(struct trace_shares *shares);
 static void scan_page(struct share_sweep *sweep);
 static void trim_page(struct share_sweep *sweep);
 
-/* ---- what is known ---- */
+/* ---- known bytes ---- */
 
 static struct slice holder_key(const void *value)
 {
@@ -117,8 +118,8 @@ static struct bound *bound_of(struct trace_shares *shares, uint32_t env)
     return *bound;
 }
 
-/* A sweep cannot remove the logs of runs that have not ended. One that left more than the limit
- * is not repeated for every commit. */
+/* Returns true if a sweep is due. A sweep cannot remove logs of unfinished runs, so one
+ * that left more than the limit is not repeated for every commit. */
 static bool may_exceed(const struct bound *bound, int64_t stored, int64_t limit)
 {
     if (!limit || stored <= limit)
@@ -163,7 +164,8 @@ static bool is_full(const void *owner, const struct environment *env)
     return bound && bound->full;
 }
 
-/* Leaves an armed timer alone, so that sweeps of one project do not put off those of others. */
+/* Arms the timer unless it is armed: sweeps of one project must not delay those of
+ * others. */
 static void set_timer(struct trace_shares *shares)
 {
     if (!shares->timer.place)
@@ -171,7 +173,8 @@ static void set_timer(struct trace_shares *shares)
                        AGAIN_MS);
 }
 
-/* Arms the timer again: a sweep that fails does not. */
+/* Requests sweeps of full environments. Arms the timer again, because a sweep that fails
+ * does not. */
 static void sweep_full_ones(struct timer *timer)
 {
     struct trace_shares *shares = container_of(timer, struct trace_shares, timer);
@@ -207,7 +210,8 @@ static struct part *part_of(struct share_sweep *sweep)
     return &sweep->parts[sweep->at];
 }
 
-/* Documents of older gateways have the events themselves. */
+/* Returns the bytes of a trace. Documents of older gateways contain the events
+ * themselves. */
 static int64_t bytes_of(const struct document *document, struct trace_counts *counts)
 {
     trace_counts_read(counts, bytes_slice(document->body));
@@ -266,9 +270,9 @@ static void note_full(struct trace_shares *shares, struct bound *bound, uint32_t
              environment->id, "bytes", log_number(bound->counted), NULL);
 }
 
-/* Bytes that were stored during the sweep may be missing in the count, so they stay in written.
- * Beyond the project's limit only environments above the common level are full, so that one with
- * little is not silenced by the others. */
+/* Stores the results of a sweep. Bytes written during the sweep may be missing in its
+ * count, so they stay in written. If the project exceeds its limit, only environments above
+ * the common level are full, so that one with few logs is not silenced by the others. */
 static void note_counts(struct share_sweep *sweep)
 {
     struct trace_shares *shares = sweep->shares;
@@ -378,7 +382,7 @@ static struct change change_of(const struct share_sweep *sweep, enum document_ki
 
 static void on_removed(struct document_write *write, enum err status);
 
-/* A piece was written once: its version is 1. */
+/* Removes the next pieces. A piece is written once, so its version is 1. */
 static void remove_pieces(struct share_sweep *sweep)
 {
     struct trace_counts *counts = &sweep->counts;
@@ -396,7 +400,8 @@ static void remove_pieces(struct share_sweep *sweep)
                           on_removed);
 }
 
-/* A trace that was written meanwhile is left alone. */
+/* Continues with the next pieces or the next run. On an error, as of a trace that was
+ * written meanwhile, leaves the trace alone. */
 static void on_removed(struct document_write *write, enum err status)
 {
     struct share_sweep *sweep = container_of(write, struct share_sweep, write);

@@ -1,11 +1,11 @@
-/* trace_show.c - what a run's trace answers: its events in a row, as a tree, page by page,
- * or one of them. An answer may have megabytes: it is written in stints, in parts.
+/* trace_show.c - the routes that return the trace of a run: in a row, as a tree, by page.
  *
  *   the run (its own span is made here) ─┬─ spans without a known parent
  *                                        └─ logs and spans below those
  *
- * A parent started before its children, so a tree made of earlier events has no circles.
- * What has begun and not ended is partial until the run is over. */
+ * A response may have megabytes: it is written in parts, in time slices. An event's parent
+ * comes before it in the order of starts, so the tree cannot have circles. An event that
+ * has begun but not ended is partial until the run ends. */
 #include "api/request/hidden.h"
 #include "api/request/paging.h"
 #include "api/request/rooms.h"
@@ -19,7 +19,7 @@ enum {
     DEPTH_MAX = 64,
     PAGE_MAX = 10000,
     NS_PER_MS = 1000000,
-    NODES_AT_ONCE = 16, /* between two looks at the clock */
+    NODES_AT_ONCE = 16, /* nodes between two looks at the clock */
     PART_BYTES = 256 * 1024,
 };
 
@@ -30,15 +30,17 @@ struct showing {
     enum what what;
     struct run_read read;
     struct run run;
-    bool no_contents; /* the token does not see payload, output or error */
-    bool is_lost;     /* its last worker stopped answering */
+    bool no_contents; /* the token may not see payload, output or error */
+    bool is_lost;     /* the run's last worker stopped answering */
     struct trace_look look;
-    struct trace_node *nodes; /* of the look's events */
-    int count, made;          /* nodes; those that were read */
+    struct trace_node *nodes; /* one per event of the look */
+    int count, made;          /* number of nodes; of those that were read */
     struct deferred deferred;
-    bool begun, is_written; /* the answer; then the events are freed, which takes a while */
+    /* the response; after it the events are freed, in time slices */
+    bool begun, is_written;
     int at,
-        end; /* the next node, or span of a page; TRACE_NODE_NONE or end: it was the last */
+        /* the next node, or span of a page; TRACE_NODE_NONE or end after the last one */
+        end;
     bool is_first;      /* among its siblings */
     int64_t from, size; /* of a page */
     struct buf out;
@@ -46,9 +48,9 @@ struct showing {
     size_t part_count;
 };
 
-/* ---- parts ---- */
+/* ---- members ---- */
 
-/* Adds an id that is made of the run's id: the same for ever. */
+/* Adds an id derived from the run's id, so it never changes. */
 static void add_hex(struct buf *out, const struct run *run, size_t chars)
 {
     size_t len = strlen(run->id), count = chars / 2;
@@ -90,7 +92,7 @@ static void add_facts(struct buf *out, const struct run *run, const struct trace
     members_add_json(out, "attemptNumber", node->attempt);
 }
 
-/* Adds what the task and its libraries wrote down: payloads, outputs, exceptions,
+/* Adds what the task and its libraries recorded: payloads, outputs, exceptions,
  * anything. */
 static void add_contents(struct buf *out, const struct showing *op,
                          const struct trace_node *node)
@@ -144,7 +146,7 @@ static void add_parent(struct buf *out, const struct run *run,
         members_add_text(out, "parentId", nodes[node->above].id);
 }
 
-/* Adds counts of records that are missing, and the mark of a trace that may be incomplete. */
+/* Adds the counts of missing records, and the mark of a trace that may be incomplete. */
 static void add_missing(struct showing *op)
 {
     trace_counts_show(&op->look.counts, &op->out);
@@ -152,7 +154,8 @@ static void add_missing(struct showing *op)
         members_add_bool(&op->out, "mayBeIncomplete", true);
 }
 
-/* The event with the id of the parent, if it comes before this one. */
+/* Returns the index of the parent, if it comes before this event; otherwise
+ * TRACE_NODE_NONE. */
 static int find_above(const struct showing *op, int i)
 {
     char parent[OTLP_SPAN_LEN + 1];
@@ -206,7 +209,7 @@ static void end_events(struct showing *op)
 
 /* ---- as a tree ---- */
 
-/* Links the events as a tree; gives the first of those below the run. */
+/* Links the events as a tree. Returns the first one directly below the run. */
 static int link_nodes(struct trace_node *nodes, int count)
 {
     int first = TRACE_NODE_NONE, last = TRACE_NODE_NONE;
@@ -240,7 +243,7 @@ static void begin_tree(struct showing *op)
     buf_add_text(out, ",\"events\":[]},\"children\":[");
 }
 
-/* Closes the node, and those above it whose last child it is: gives the next one. */
+/* Closes the node, and those above it whose last child it is. Returns the next node. */
 static int close_node(struct showing *op, int i)
 {
     for (; i != TRACE_NODE_NONE; i = op->nodes[i].above) {
@@ -285,7 +288,7 @@ static void begin_page(struct showing *op)
     buf_add_text(&op->out, "{\"data\":[");
 }
 
-/* Adds one span of the page: the run is number 0, its events follow. */
+/* Adds one span of the page: number 0 is the run, its events follow. */
 static void add_page_span(struct showing *op)
 {
     struct buf *out = &op->out;
@@ -305,8 +308,8 @@ static void add_page_span(struct showing *op)
     buf_add_char(out, '}');
 }
 
-/* What has begun below a span that failed an attempt, and never ended, failed with it: the
- * client says so by this list. */
+/* Adds the failed attempts of the page. The client marks spans below them that never ended
+ * as failed. */
 static void add_failures(struct buf *out, const struct showing *op)
 {
     bool first = true;
@@ -337,7 +340,7 @@ static void end_page(struct showing *op)
     buf_add_char(out, '}');
 }
 
-/* Which page of the trace is asked for, if it is not all of it. */
+/* Reads which page of the trace is requested; none means the whole trace. */
 static enum err read_page(struct showing *op)
 {
     struct api_call *call = op->call;
@@ -357,9 +360,9 @@ static enum err read_page(struct showing *op)
     return OK;
 }
 
-/* ---- one of them ---- */
+/* ---- one span ---- */
 
-/* True when the call names the span that stands for the run itself. */
+/* Returns true if the call names the span that stands for the run itself. */
 static bool is_root(const struct showing *op)
 {
     struct buf root = { 0 };
@@ -401,7 +404,7 @@ static enum err show_span(struct showing *op)
     return OK;
 }
 
-/* ---- the answer ---- */
+/* ---- the response ---- */
 
 struct answer_form {
     void (*begin)(struct showing *op);
@@ -458,7 +461,7 @@ static enum err trace_show_begin(struct showing *op)
     return OK;
 }
 
-/* One node more is read, written, or freed. False: all of them are. */
+/* Reads, writes or frees one more node. Returns false when done. */
 static bool go_on(struct showing *op, enum err *status)
 {
     if (op->made < op->count) {

@@ -1,11 +1,12 @@
-/* traces.c - one struct trace for each run that is being written to or read.
+/* traces.c - collects spans and logs of runs and writes them to the store.
  *
  *   (nothing) ─► loading ─► clean ──event──► dirty ──1 s or more──► writing ─► clean
  *                             └── unused for 2 s ─► (nothing)
  *
- * Events that come while the counts are being loaded wait for them. If the document was changed
- * or removed meanwhile (the environment's share, retention), the counts are loaded again: a
- * trace whose document is gone is forgotten with its run. */
+ * There is one struct trace per run that is written to or read. Events that arrive while
+ * the counts are loading wait for them. If the document was changed or removed meanwhile
+ * (by a sweep of trace_shares.h, or retention), the counts are loaded again. If the
+ * document is gone, so is the run, and the trace is dropped. */
 #include "api/telemetry/traces.h"
 
 #include "accounts/accounts.h"
@@ -19,17 +20,17 @@ enum {
     WRITE_MS = 1000,
     RETRY_MS = 10 * 1000,
     IDLE_MS = 2000,
-    WRITE_BYTES = 1 << 20, /* of one commit: others wait while it is written */
-    /* Two pieces, one after the other, have more bytes than one may; a record has 256 KiB. */
+    WRITE_BYTES = 1 << 20, /* bytes per commit: other commits wait while it is written */
+    /* Any two consecutive pieces exceed the size of one; a record has up to 256 KiB. */
     PIECES_MAX = 2 * (WRITE_BYTES + (256 << 10)) / TRACE_PIECE_BYTES + 4,
-    PROJECTS_SHARE = 4, /* a project may have this part of TRACES_BYTES_MAX pending */
+    PROJECTS_SHARE = 4, /* a project may have 1/4 of TRACES_BYTES_MAX pending */
 };
 
-/* Bytes that the environments of one project have pending together. */
+/* The pending bytes of all environments of one project. */
 struct memory {
     const struct project *project;
     struct room room; /* outer: traces::room */
-    size_t traces;    /* that refer to it; at 0 it is freed */
+    size_t traces;    /* traces that refer to it; freed at 0 */
 };
 
 struct traces {
@@ -39,7 +40,7 @@ struct traces {
     struct table table;    /* of struct trace */
     struct table memories; /* of struct memory */
     struct room room;      /* bytes of all events */
-    struct list ready;     // trace::ready; loaded, and asked for
+    struct list ready;     // trace::ready; loaded, with requests
     struct flusher flusher;
     struct list loads;  // trace_load::link
     struct list writes; // trace_write::link
@@ -52,21 +53,20 @@ struct trace {
     struct traces *traces;
     struct environment *env;
     struct memory *memory;
-    struct trace_counts
-        counts; /* what is stored and what is pending; pieces: stored ones */
-    struct trace_counts stored; /* as in the document */
+    struct trace_counts counts; /* stored and pending; pieces: stored ones only */
+    struct trace_counts stored; /* the counts in the document */
     struct spans pending;       /* not in the store */
     struct spans writing;       /* of the commit in flight */
-    uint32_t version;           /* of the document; 0: there is none */
+    uint32_t version;           /* of the document; 0: not stored */
     bool loading, dirty, is_writing, failed;
-    bool is_long;     /* more was pending than the commit in flight could take */
-    int64_t write_at; /* monotonic ms: not sooner */
+    bool is_long;     /* more is pending than one commit can take */
+    int64_t write_at; /* monotonic ms: earliest time of the next commit */
     struct timer timer;
     struct list asked; // trace_now::link
     struct list ready; // traces::ready
 };
 
-/* These live until the store has answered, with or without a trace. */
+/* A load and a write live until the store has answered, even if the trace is freed. */
 struct trace_load {
     struct store_load load;
     struct trace *trace; /* NULL: the gateway stops */
@@ -77,7 +77,7 @@ struct trace_write {
     struct document_write write;
     struct trace *trace;        /* NULL: the gateway stops */
     struct list link;           // traces::writes
-    struct trace_counts counts; /* that are written */
+    struct trace_counts counts; /* the counts after the commit */
     int64_t pieces;
     struct change changes[1 + PIECES_MAX]; /* the counts, and each piece */
 };
@@ -144,8 +144,8 @@ static void drop_events(struct trace *trace, struct spans *events)
     spans_finish(events);
 }
 
-/* Frees a trace that is out of the table already; nothing asks for it, and nothing is in
- * flight. */
+/* Frees a trace that is no longer in the table. No request and no store operation may be
+ * pending. */
 static void trace_free(struct trace *trace)
 {
     struct traces *traces = trace->traces;
@@ -177,14 +177,14 @@ static void count_loss(struct trace *trace, enum trace_loss why, size_t count)
     traces_drop(count);
 }
 
-/* A beginning that comes late, and a span that comes twice, are no news. */
+/* Returns false for a late beginning of a span and for a repetition. */
 static bool is_news(const struct trace *trace, const struct trace_event *event)
 {
     const struct trace_event *known = spans_find(&trace->pending, event->span);
     return !known || (known->partial && !event->partial);
 }
 
-/* Takes over the event's text. */
+/* Adds an event to the pending ones. Takes ownership of its text. */
 static void keep(struct trace *trace, struct trace_event *event)
 {
     size_t len = event->json->len;
@@ -207,7 +207,7 @@ static void keep(struct trace *trace, struct trace_event *event)
 
 /* ---- to the store ---- */
 
-/* The events of a commit that failed are pending again, before those that came since. */
+/* Makes the events of a failed commit pending again, before those that came since. */
 static void take_back(struct trace *trace)
 {
     struct spans since = trace->pending;
@@ -261,7 +261,7 @@ static void on_written(struct document_write *done, enum err status)
     if (status == ERR_CONFLICT)
         load_counts(trace);
     else if (!status && is_long)
-        write_now(trace); /* the rest of it */
+        write_now(trace); /* the rest of the pending events */
     else
         set_timer(trace);
 }
@@ -278,7 +278,8 @@ static struct change change_of(const struct trace *trace, enum document_kind kin
                                           .body = body } };
 }
 
-/* How many of the pending events go with the next commit, at least one if there are any. */
+/* Returns how many of the pending events go into the next commit: at least one if there are
+ * any. */
 static size_t choose_count(const struct spans *events)
 {
     size_t count = 0, bytes = 0;
@@ -332,7 +333,7 @@ static void on_time(struct timer *timer)
 
 /* ---- from the store ---- */
 
-/* The document was removed with its run. */
+/* Drops pending events: the document was removed together with its run. */
 static void forget_pending(struct trace *trace)
 {
     traces_drop(trace->pending.count);
@@ -340,7 +341,7 @@ static void forget_pending(struct trace *trace)
     trace->dirty = false;
 }
 
-/* Sets the counts to those of the document; losses that it does not know are added. */
+/* Sets the counts to those of the document, and adds losses that it does not contain. */
 static void set_counts(struct trace *trace, const struct document *document)
 {
     struct trace_counts known = { 0 };
@@ -362,8 +363,8 @@ static void keep_all(struct trace *trace, struct spans *events)
     spans_finish(events);
 }
 
-/* The document was read. If an older gateway wrote it, its events are pending, though nothing
- * has to be written for them. */
+/* Takes the counts of the document. If an older gateway wrote it, its events become
+ * pending, but need not be written. */
 static void take_document(struct trace *trace, const struct document *document)
 {
     struct spans before = { 0 }, came = trace->pending;
@@ -378,7 +379,7 @@ static void take_document(struct trace *trace, const struct document *document)
     trace->dirty = dirty;
 }
 
-/* The requests of the trace are answered in a flush. Harmless when it waits for one already. */
+/* Lets the next flush answer the requests of the trace. May be called repeatedly. */
 static void make_ready(struct trace *trace)
 {
     struct traces *traces = trace->traces;
@@ -484,8 +485,8 @@ bool traces_have(const struct traces *traces, struct environment *env, struct sl
 
 /* ---- for readers ---- */
 
-/* Answers the request that waits longest. A run may have 10,000 pending events, so each answer is
- * a unit of work. */
+/* Answers the oldest request. A run may have 10,000 pending events, so each answer is a
+ * unit of work. */
 static void answer_one(struct trace *trace)
 {
     struct trace_now *now = container_of(list_take(&trace->asked), struct trace_now, link);
@@ -519,7 +520,7 @@ void trace_now_begin(struct traces *traces, struct environment *env, struct slic
         make_ready(trace);
 }
 
-/* ---- all of them ---- */
+/* ---- all traces ---- */
 
 struct traces *traces_create(struct engine *engine, struct accounts *accounts,
                              const struct trace_limits *limits)

@@ -1,14 +1,14 @@
-/* traces.h - the spans and logs of runs: kept in memory until the store has them.
+/* traces.h - the spans and logs of runs: in memory until they are stored.
  *
  *   otlp ─► traces_add ─► pending events of the run ─► a commit once a second at most:
  *                                                      new pieces, and the counts
  *   trace_look.h reads both
  *
- * A piece is written once and never changed, so a run that logs for a day costs no more for
- * each line than one that logs ten. Bounded: trace_limits for each run, TRACES_BYTES_MAX for
- * all that the store does not have yet, a quarter of that for each project. Records beyond are
- * dropped and counted on the run. A crash loses the last seconds: the state of runs does not
- * depend on them. */
+ * A piece is written once and never changed, so the cost of a line does not grow with the
+ * length of a log. Limits: trace_limits per run; TRACES_BYTES_MAX for all events that are
+ * not stored yet, a quarter of that per project. Further records are dropped and counted in
+ * the trace of their run. A crash loses the last seconds: the state of runs does not depend
+ * on them. */
 #pragma once
 
 #include "api/telemetry/otlp.h"
@@ -28,59 +28,61 @@ struct traces;
 
 struct traces *traces_create(struct engine *engine, struct accounts *accounts,
                              const struct trace_limits *limits);
-/* Writes in flight still reach the store. Accepts NULL. */
+/* Frees traces. Commits in flight still reach the store. Ignores NULL. */
 void traces_destroy(struct traces *traces);
 
-/* How much each environment may keep is another's to watch (trace_shares.h). */
+/* Limits what each environment may keep; implemented by trace_shares.h. */
 struct traces_watcher {
-    /* Called after each commit, with how many bytes of records the environment has more. */
+    /* Called after each commit. bytes: by how much the environment's records grew. */
     void (*stored)(void *owner, struct environment *env, int64_t bytes);
     /* Returns true while the environment may keep no more. */
     bool (*is_full)(const void *owner, const struct environment *env);
     void *owner;
 };
 
-/* NULL: nobody watches any more. */
+/* Sets the watcher; NULL removes it. */
 void traces_watch(struct traces *traces, const struct traces_watcher *watcher);
 
-/* Returns true while records of the environment are to be dropped. */
+/* Returns true while records of the environment must be dropped. */
 bool traces_is_full(const struct traces *traces, const struct environment *env);
 
-/* Writes everything that is pending now. */
+/* Begins to write everything that is pending. */
 void traces_write_all(struct traces *traces);
 
-/* The same in stints, beginning with *at = 0: true when more is to do. One that changes
- * places meanwhile is left to its timer, or to traces_write_all. */
+/* Does the same in time slices; start with *at = 0. Returns true if more is left. A trace
+ * that moves in the table meanwhile is left to its timer, or to traces_write_all. */
 bool traces_write_some(struct traces *traces, size_t *at, struct stint *stint);
 
-/* Takes over the event's text. A record that is dropped is counted on the run. The run is one
- * of env's. */
+/* Adds a record to the trace of a run of env. Takes ownership of the event's text. A record
+ * that is dropped is counted in the run's trace. */
 void traces_add(struct traces *traces, struct environment *env, struct slice run_id,
                 struct trace_event *event);
 
-/* Counts records on the run that were dropped before they came here. */
+/* Counts records that were dropped before they came here in the run's trace. */
 void traces_lose(struct traces *traces, struct environment *env, struct slice run_id,
                  enum trace_loss why, size_t count);
 
-/* Adds a warning of the gateway's own to the logs of a run. */
+/* Adds a warning of the gateway itself to the logs of a run. */
 void traces_warn(struct traces *traces, struct environment *env, struct slice run_id,
                  unsigned attempt, const char *text);
 
 /* Counts records that name no run of the environment. */
 void traces_drop(size_t count);
 
-/* True while the trace of that run is in memory: its document may be written at any moment. */
+/* Returns true while the run's trace is in memory: its document may be written at any
+ * moment. */
 bool traces_have(const struct traces *traces, struct environment *env, struct slice run_id);
 
-/* A run's trace: its counts, the pieces in the store, and the events that are not stored yet. */
+/* A request for the current state of a run's trace: its counts (including the stored
+ * pieces) and the events that are not stored yet. */
 struct trace_now {
     void (*done)(struct trace_now *now, enum err status);
     struct trace_counts counts;
-    struct spans events; /* the caller's, with a reference to each text */
+    struct spans events; /* owned by the caller; each has a reference to its text */
     struct list link;    // trace::asked
 };
 
-/* done comes later. */
+/* Begins the request. Calls done once, later. */
 void trace_now_begin(struct traces *traces, struct environment *env, struct slice run_id,
                      struct trace_now *now,
                      void (*done)(struct trace_now *now, enum err status));
