@@ -1,8 +1,8 @@
-/* artifact_calls.h - the upload of a bundle, behind its signed address. */
+/* artifact_calls.h - the handlers of a bundle's signed upload URL. */
 #pragma once
 
 #include "api/request/route.h"
 
-/* params are the environment's id and the key. */
+/* The params are the environment's id and the key of the bundle. */
 enum err artifact_upload_piece(struct api_call *call, struct slice piece);
 route_fn artifact_upload;

@@ -1,10 +1,10 @@
-/* artifact_routes.c - gives out the addresses that bundles are uploaded to.
+/* artifact_routes.c - the routes of bundle uploads, and the handler that offers a URL.
  *
  *   POST /api/v1/artifacts {type, contentLength} ─► {artifactKey, uploadUrl, uploadFields}
  *   POST uploadUrl, the fields and then the file ─► artifact_upload.c
  *
- * Only finished bundles are taken: to build from sources the gateway would have to install all
- * of a project's packages and to run its own tools. */
+ * Only finished bundles are accepted: to build from sources the gateway would have to
+ * install all packages of a project and run its tools. */
 #include <inttypes.h>
 
 #include "accounts/auth/signed_url.h"
@@ -16,7 +16,8 @@
 
 enum { OFFER_BODY = 4096 };
 
-/* The longest form: a setting says how long a bundle may be, and its offer how long it is. */
+/* The limit of the route. A setting limits bundles, and an offer states the length of its
+ * bundle. */
 #define UPLOAD_BODY ((size_t)1 << 40)
 
 static enum err check_type(struct api_call *call, const json_t *body)
@@ -87,7 +88,7 @@ static bool is_of_project(const void *owner, uint32_t env)
     return engine_share_quota(owner, env);
 }
 
-/* Uploads that no deployment has taken count as well, whatever branches they are for. */
+/* Checks the storage quota. Open uploads count as well, for all branches of the project. */
 static enum err check_quota(struct api_call *call, const struct artifact_sharers *sharers,
                             size_t length)
 {
@@ -112,7 +113,7 @@ static void reply_offer(struct api_call *call, const struct artifact *artifact)
     buf_finish(&url);
 }
 
-/* An offer, until it is known whether the disk has room for it. */
+/* An offer that waits for the free space of the disk. */
 struct offering {
     struct api_call *call;
     struct disk_asking asking;

@@ -1,10 +1,10 @@
-/* artifact_upload.c - a form with a bundle becomes a file, as fast as the disk takes it.
+/* artifact_upload.c - writes an uploaded form with a bundle to a file.
  *
  *   piece ─► multipart ─► pending ─► a job writes it ─► next
- *                            └─ much of it: the body pauses until the job is done
+ *                            └─ too much: the body pauses until the job is done
  *
- *   all has come and is written ─► the file gets its name ─► 204
- *   anything else               ─► the file goes ─► refused; the address may be used again */
+ *   everything is written ─► the file gets its final name ─► 204
+ *   anything else         ─► the file is removed ─► error; the URL can be used again */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,29 +20,30 @@
 enum {
     PENDING_MAX = 256 * 1024,
     KEY_FIELD_MAX = 256,
-    OTHERS_MAX = 64 * 1024, /* bytes of fields that nobody reads */
-    LEAST_RATE = 16 * 1024, /* bytes a second; what is offered is reserved on the disk */
+    OTHERS_MAX = 64 * 1024, /* bytes of unused fields */
+    /* bytes per second, because an open upload reserves space on the disk */
+    LEAST_RATE = 16 * 1024,
     RATE_EVERY_MS = 30 * 1000,
 };
 
 struct artifact_writer {
-    struct api_call *call; /* NULL: the peer has left */
+    struct api_call *call; /* NULL: the client has disconnected */
     struct loop *loop;
-    struct artifact *artifact; /* ours alone while it is ARTIFACT_WRITING */
+    struct artifact *artifact; /* owned by this writer while it is ARTIFACT_WRITING */
     struct multipart form;
     enum { FIELD_OTHER, FIELD_KEY, FIELD_FILE } field;
     struct buf key; /* of the form */
     size_t others;
     bool has_file;
     int64_t received; /* bytes of the file */
-    size_t came;      /* bytes of the body since the rate was looked at last */
+    size_t came;      /* bytes of the body since the last check of the rate */
     struct timer rate;
     struct buf pending; /* to be written next */
-    bool whole;         /* the body has come */
-    enum err failed;    /* what the answer will be; OK: nothing has */
-    bool in_flight;     /* job is */
+    bool whole;         /* the whole body has arrived */
+    enum err failed;    /* the error to reply with; OK: none so far */
+    bool in_flight;     /* the job is */
 
-    /* The job's while it is in flight. */
+    /* Used by the job while it is in flight. */
     struct file_job job;
     struct buf writing;
     char *path, *part_path;
@@ -61,7 +62,7 @@ static void writer_free(struct artifact_writer *writer)
     free(writer);
 }
 
-/* The call is the reply's from now on. */
+/* Detaches the call, which is about to be answered. */
 static struct api_call *take_call(struct artifact_writer *writer)
 {
     struct api_call *call = writer->call;
@@ -80,7 +81,7 @@ static void begin_job(struct artifact_writer *writer, void (*work)(struct file_j
     file_job_begin(writer->loop, &writer->job);
 }
 
-/* ---- it failed ---- */
+/* ---- failure ---- */
 
 static void answer_failed(struct artifact_writer *writer)
 {
@@ -103,11 +104,11 @@ static void on_undone(struct file_job *job)
     answer_failed(container_of(job, struct artifact_writer, job));
 }
 
-/* What was written goes first: the next upload writes to the same file. */
+/* Removes what was written, then replies: the next upload writes to the same file. */
 static void undo(struct artifact_writer *writer)
 {
     if (writer->in_flight)
-        return; /* its end comes back here */
+        return; /* on_written calls this again */
     if (writer->fd >= 0)
         begin_job(writer, undo_work, on_undone);
     else
@@ -140,7 +141,8 @@ static void await_more(struct artifact_writer *writer)
                    timers_kind(loop_timers(writer->loop), on_rate), RATE_EVERY_MS);
 }
 
-/* A body that the writer has paused, or that is complete, waits for the disk. */
+/* Times out a slow upload. A body that is paused or complete waits for the disk, so it is
+ * not slow. */
 static void on_rate(struct timer *timer)
 {
     struct artifact_writer *writer = container_of(timer, struct artifact_writer, rate);
@@ -291,7 +293,7 @@ static void write_pending(struct artifact_writer *writer)
     begin_job(writer, write_work, on_written);
 }
 
-/* All of the body is written. */
+/* Ends the upload after the whole body was written. */
 static void artifact_upload_finish(struct artifact_writer *writer)
 {
     if (writer->has_file && writer->received == writer->artifact->length) {
@@ -358,7 +360,7 @@ enum err artifact_upload_piece(struct api_call *call, struct slice piece)
     if (err)
         return err;
     if (writer->failed)
-        return OK; /* its answer is on its way */
+        return OK; /* the reply is in progress */
     writer->came += piece.len;
     err = multipart_feed(&writer->form, piece);
     if (!err)

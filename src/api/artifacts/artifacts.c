@@ -1,6 +1,6 @@
-/* artifacts.c - the bundles that were offered a place, by the names of their files.
+/* artifacts.c - the list of open uploads, and the names of their files.
  *
- *   artifacts/<environment>.<expires, s>.<length>.<random>        whole
+ *   artifacts/<environment>.<expires, s>.<length>.<random>        complete
  *   artifacts/<environment>.<expires, s>.<length>.<random>.part   being written */
 #include "api/artifacts/artifacts.h"
 
@@ -17,7 +17,7 @@
 
 enum {
     EVERY_MS = 60 * 1000,
-    UNUSED_MS = 60 * 1000, /* an offer that nobody came for makes room for another one */
+    UNUSED_MS = 60 * 1000, /* after this, an unused offer is replaced by a new one */
 };
 
 static const char alphabet[] = "0123456789abcdefghijklmnopqrstuvwxyz";
@@ -105,7 +105,7 @@ void artifact_add_signed(struct buf *out, struct slice key, int64_t length)
     buf_print(out, "artifact:%" PRId64 ":%.*s", length, SLICE_ARG(key));
 }
 
-/* False: it is no name of a whole bundle. */
+/* Reads the name of a complete bundle. Returns false if it is malformed. */
 static bool read_name(struct slice name, struct artifact *artifact)
 {
     struct slice env, expires, length, random;
@@ -197,13 +197,13 @@ static bool is_unused(const struct artifact *artifact, int64_t now)
     return artifact->state == ARTIFACT_OFFERED && artifact->offered_at + UNUSED_MS <= now;
 }
 
-/* One environment. */
+/* Counts one environment only. */
 static bool is_own(const void *owner, uint32_t env)
 {
     return *(const uint32_t *)owner == env;
 }
 
-/* Makes room for one more. */
+/* Returns true if one more upload may be opened. Removes an unused offer if necessary. */
 static bool has_room(struct artifacts *artifacts, const struct artifact_sharers *sharers,
                      unsigned most)
 {

@@ -1,13 +1,13 @@
-/* artifacts.h - bundles that are uploaded, until a deployment takes them.
+/* artifacts.h - uploaded bundles, until a deployment takes them.
  *
- *   offered ─► being written ─► whole ─► taken: a deployment has a name of its own for the file
- *      ▲             │            │
- *      └── cut ──────┘            └─ nobody took it for 15 minutes: removed
+ *   offered ─► being written ─► complete ─► taken: the file gets a second name
+ *      ▲            │              │
+ *      └── failed ──┘              └─ not taken for 15 minutes: removed
  *
- * One is a file in the folder artifacts of the data directory, whose name says all about it:
- * environment, expiry, length, and the random part of its key. While it is written the name
- * ends in ".part", so what is whole is known again after a restart. Nothing of it is ever whole
- * in memory. */
+ * Each bundle is a file in the folder artifacts of the data directory. The name of the file
+ * contains the environment, the expiry, the length and the random part of the key. It ends
+ * in ".part" while the file is written, so complete bundles are recognized after a restart.
+ * A bundle is never in memory as a whole. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,72 +23,73 @@ enum {
     ARTIFACT_LIVES_MS = 15 * 60 * 1000,
     ARTIFACT_RANDOM_LEN = 24,
     ARTIFACT_KEY_MAX = 48,           /* "bundles/", the random part, ".tar.gz" and a zero */
-    ARTIFACTS_OPEN_MAX = 4,          /* of one environment */
-    ARTIFACTS_OPEN_PROJECT_MAX = 16, /* of all environments of a project together */
+    ARTIFACTS_OPEN_MAX = 4,          /* per environment */
+    ARTIFACTS_OPEN_PROJECT_MAX = 16, /* in all environments of a project */
 };
 
 enum artifact_state { ARTIFACT_OFFERED, ARTIFACT_WRITING, ARTIFACT_WHOLE, ARTIFACT_TAKING };
 
 struct artifact {
-    char key
-        [ARTIFACT_KEY_MAX]; /* "bundles/….tar.gz": the official CLI asks for the first word */
-    uint32_t env;           /* its number */
-    int64_t length;         /* bytes, exactly */
-    int64_t written;        /* bytes of it that are on the disk, while it is not whole */
-    int64_t offered_at,
-        expires_at; /* Unix ms; of one found at start only the second is known */
+    /* "bundles/….tar.gz"; the official CLI requires "bundles/" */
+    char key[ARTIFACT_KEY_MAX];
+    uint32_t env;                   /* number of the environment */
+    int64_t length;                 /* exact size in bytes */
+    int64_t written;                /* bytes on the disk, while it is not complete */
+    int64_t offered_at, expires_at; /* Unix ms; offered_at is 0 for one found at start */
     enum artifact_state state;
     struct list link; // artifacts::all
 };
 
 struct artifacts;
 
-/* data is the data directory, bytes_max the longest bundle. */
+/* data: the data directory. bytes_max: the largest bundle. */
 struct artifacts *artifacts_create(struct loop *loop, const char *data, int64_t bytes_max);
-/* NULL is fine. Nothing is being written. */
+/* Requires that no upload is being written. Ignores NULL. */
 void artifacts_destroy(struct artifacts *artifacts);
 
-/* At start, before anybody is let in: makes the folder, finds what is whole in it, and removes
- * the rest. A file that a deployment has a name for was taken. ERR_INTERNAL with the reason. */
+/* Call this at start, before requests are accepted. Creates the folder, finds complete
+ * bundles in it, and removes all other files. A file with a second name was taken by a
+ * deployment. Returns ERR_INTERNAL with why. */
 enum err artifacts_start(struct artifacts *artifacts, struct failure *why);
 
-/* No timer is armed any more. */
+/* Stops the timer. */
 void artifacts_stop(struct artifacts *artifacts);
 
 int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 
-/* The environments that share limits with one: those of its project. */
+/* Tells which environments share limits with one: those of its project. */
 struct artifact_sharers {
     bool (*counts)(const void *owner, uint32_t env);
     const void *owner;
 };
 
-/* ERR_BUSY: the environment or its project has its maximum of uploads open. Borrowed until it
- * expires. */
+/* Opens an upload. Returns ERR_BUSY if the environment or its project has too many open.
+ * *artifact is valid until it expires. */
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
                         const struct artifact_sharers *sharers, int64_t length,
                         struct artifact **artifact, struct failure *why);
 
-/* What all that is open of some environments has on the disk, or may have soon. */
+/* Returns the bytes that the open uploads of some environments take, or may take soon. */
 size_t artifacts_bytes(const struct artifacts *artifacts,
                        const struct artifact_sharers *sharers);
 
-/* Bytes that were offered, to whatever environments, and are not on the disk yet. */
+/* Returns the bytes that were offered to any environment but are not on the disk yet. */
 uint64_t artifacts_reserved(const struct artifacts *artifacts);
 
-/* The folder that bundles are written to; borrowed. */
+/* Returns the folder of the bundles; valid as long as artifacts. */
 const char *artifacts_folder(const struct artifacts *artifacts);
 
-/* NULL: unknown, expired, taken, or of another environment. */
+/* Returns an open upload; NULL if it is unknown, expired, taken, or belongs to another
+ * environment. */
 struct artifact *artifacts_find(struct artifacts *artifacts, uint32_t env,
                                 struct slice key);
 
-/* The path of its file, or of the one that is being written; the caller's. */
+/* Returns the path of its file, or of the file being written; the caller frees it. */
 char *artifact_path(const struct artifacts *artifacts, const struct artifact *artifact,
                     bool is_part);
 
-/* It is gone from memory; its file is removed. It is not being written or taken. */
+/* Forgets the bundle and removes its file. It must not be being written or taken. */
 void artifact_remove(struct artifacts *artifacts, struct artifact *artifact);
 
-/* What its upload address is signed for. */
+/* Appends the text that an upload URL signs. */
 void artifact_add_signed(struct buf *out, struct slice key, int64_t length);

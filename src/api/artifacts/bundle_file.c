@@ -1,8 +1,8 @@
 /* bundle_file.c - takes, reads, writes and removes files on another thread.
  *
- *   taking: enough room? ─► gzip? ─► SHA-256 ─► fsync ─► second name ─► folder synced
+ *   taking: enough space? ─► gzip? ─► SHA-256 ─► fsync ─► second name ─► folder synced
  *
- * Functions that end in `_work` run there, and touch nothing but their job. */
+ * Functions that end in `_work` run there and touch only their job. */
 #include "api/artifacts/bundle_file.h"
 
 #include <errno.h>
@@ -23,9 +23,9 @@ enum {
     HASH_BYTES = 32,
 };
 
-/* ---- room ---- */
+/* ---- free space ---- */
 
-/* Returns false if it cannot be known. */
+/* Finds the free bytes of a disk. Returns false if they are unknown. */
 static bool find_free(int fd, uint64_t *bytes)
 {
     struct statvfs disk;
@@ -54,7 +54,7 @@ void disk_asking_begin(struct loop *loop, struct disk_asking *asking,
 
 /* ---- taking ---- */
 
-/* errno, or 0. */
+/* Returns 0, or errno. */
 static int sync_folder_of(const char *path)
 {
     char folder[4096];
@@ -78,7 +78,7 @@ static bool disk_lacks_room(int fd)
     return find_free(fd, &bytes) && bytes < DISK_LEAST_FREE;
 }
 
-/* errno, or 0. */
+/* Returns 0, or errno. Reads no further if the file is not gzip. */
 static int hash_file(int fd, struct bundle_taking *taking)
 {
     unsigned char *piece = malloc(READ_BYTES), hash[HASH_BYTES];

@@ -1,6 +1,7 @@
-/* bundle_file.h - what is done with whole files of deployments, off the loop.
+/* bundle_file.h - jobs on whole files of deployments, outside of the loop thread.
  *
- * Each is a job that is freed by itself, or by its owner's done; the loop only begins it. */
+ * Each job is embedded by its owner, whose done may free it. The loop thread only begins
+ * it. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +15,7 @@ enum {
     DISK_LEAST_FREE = 1 << 30, /* bytes that bundles leave free on the disk */
 };
 
-/* Asks for the free room on the disk of a folder. */
+/* Finds the free space on the disk of a folder. */
 struct disk_asking {
     struct file_job job;
     const char *folder; /* the owner's */
@@ -24,33 +25,33 @@ struct disk_asking {
 void disk_asking_begin(struct loop *loop, struct disk_asking *asking,
                        void (*done)(struct file_job *job));
 
-/* A bundle that was uploaded becomes the archive of a deployment: synced, and by a second
- * name, so that the first one is still there if the deployment cannot be written. */
+/* Makes an uploaded bundle the archive of a deployment: syncs it and gives it a second
+ * name. The first name stays, in case the deployment cannot be written. */
 struct bundle_taking {
     struct file_job job;
-    char *from, *to;           /* paths; the owner's; to NULL: it is only looked at */
+    char *from, *to;           /* paths; the owner's; to is NULL: only check and hash it */
     char hash[FILE_HASH_TEXT]; /* out: SHA-256 of the content, lower case */
-    bool is_gzip;              /* out: false, nothing was done */
-    bool lacks_room; /* out: the disk has less than a GiB free, nothing was done */
+    bool is_gzip;              /* out: if false, nothing was done */
+    bool lacks_room; /* out: less than DISK_LEAST_FREE bytes are free; nothing was done */
 };
 
 void bundle_taking_begin(struct loop *loop, struct bundle_taking *taking,
                          void (*done)(struct file_job *job));
 
-/* A piece of a file. */
+/* Reads a piece of a file. */
 struct piece_reading {
     struct file_job job;
     char *path; /* the owner's */
     int64_t offset;
     size_t limit;
-    struct bytes *piece; /* out: what is there, at most limit; NULL after an error */
-    int64_t size;        /* out: of the whole file */
+    struct bytes *piece; /* out: up to limit bytes; NULL after an error */
+    int64_t size;        /* out: size of the whole file */
 };
 
 void piece_reading_begin(struct loop *loop, struct piece_reading *reading,
                          void (*done)(struct file_job *job));
 
-/* A whole file, short: written beside, synced, and then there by its name. */
+/* Writes a short file: under a temporary name, synced, then renamed. */
 struct file_writing {
     struct file_job job;
     char *path; /* the owner's */
@@ -60,5 +61,5 @@ struct file_writing {
 void file_writing_begin(struct loop *loop, struct file_writing *writing,
                         void (*done)(struct file_job *job));
 
-/* Removes the file; nobody is told. */
+/* Removes a file; an error is not reported. */
 void file_remove(struct loop *loop, const char *path);

@@ -1,4 +1,4 @@
-/* file_job.c - hands jobs to the threads of libuv. */
+/* file_job.c - runs jobs on the thread pool of libuv. */
 #include "api/artifacts/file_job.h"
 
 #include "base/list.h"

@@ -1,8 +1,8 @@
-/* kept_files.c - each request in both ways: by jobs on files, or by requests of the store.
+/* kept_files.c - files of deployments: each request by jobs on files or by the store.
  *
- *   taking:   hashed by a job ─┬─► it has given the file a second name, too
- *                              └─► piece after piece: read by a job ─► put into the store
- *   reading:  a job, or as many pieces of the store as the limit has */
+ *   taking:   hashed by a job ─┬─► folder: the job has given the file a second name, too
+ *                              └─► store: each piece is read by a job ─► put into the store
+ *   reading:  folder: a job; store: as many pieces as the limit holds */
 #include "api/artifacts/kept_files.h"
 
 #include <dirent.h>
@@ -19,9 +19,9 @@
 
 struct kept_files {
     struct loop *loop;
-    struct store *store; /* that has the files; NULL: the folder has */
+    struct store *store; /* stores the files; NULL: the folder does */
     char *folder;
-    unsigned busy; /* requests of the store */
+    unsigned busy; /* requests of the store in flight */
     bool stopped;
     struct kept_sweep sweep;
 };
@@ -60,7 +60,7 @@ struct store_file_name kept_file_name(uint32_t env, const char *id, const char *
     return name;
 }
 
-/* The caller's. */
+/* Returns the path of a file; the caller frees it. */
 static char *path_of(const struct kept_files *files, const struct store_file_name *name)
 {
     struct buf path = { 0 };
@@ -115,12 +115,12 @@ static void on_taken_into_store(struct kept_putting *putting, enum err status)
     if (status) {
         explain(&taking->why, status, "The bundle could not be kept: %s",
                 errors[status].text);
-        kept_files_remove(taking->files, taking->name); /* what there is of it */
+        kept_files_remove(taking->files, taking->name); /* the pieces written so far */
     }
     end_taking(taking);
 }
 
-/* What the job found. */
+/* Returns OK if the bundle can be taken, by the results of the job. */
 static enum err judge_bundle(struct kept_taking *taking)
 {
     const struct bundle_taking *bundle = &taking->bundle;
@@ -304,7 +304,7 @@ struct kept_removal {
 static void on_removed(struct store_file *req, enum store_status status)
 {
     struct kept_removal *removal = container_of(req, struct kept_removal, request);
-    (void)status; /* the next sweep finds it */
+    (void)status; /* on an error the next sweep removes the file */
     removal->files->busy--;
     free(removal);
 }
@@ -325,7 +325,7 @@ void kept_files_remove(struct kept_files *files, struct store_file_name name)
     files->store->ops->file(files->store, &removal->request);
 }
 
-/* ---- what nobody needs ---- */
+/* ---- the sweep ---- */
 
 static enum err sweep_folder(const struct kept_files *files, kept_needed_fn *is_needed,
                              void *owner, struct failure *why)

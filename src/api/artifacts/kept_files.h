@@ -1,10 +1,11 @@
-/* kept_files.h - the files of deployments: archives, indexes and logs, wherever they are kept.
+/* kept_files.h - stores files of deployments: archives, indexes and logs.
  *
- *   a gateway by itself                      a folder of its data directory   bundle_file.h
- *   gateways that share a database           the database                     kept_putting.h
+ *   a single gateway                 a folder of its data directory   bundle_file.h
+ *   gateways that share a database   the database                     kept_putting.h
  *
- * So whichever gateway leads has what another one took. A file is there whole or not at all.
- * Each request is embedded by its owner; done comes once, later. */
+ * So a gateway that becomes the leader has the files that another one took. A file exists
+ * completely or not at all. Each request is embedded by its owner; done is called once,
+ * later. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,25 +22,26 @@ struct store;
 
 struct kept_files *kept_files_create(struct loop *loop, struct store *store,
                                      const char *data);
-/* NULL is fine. Nothing is under way. */
+/* Requires that no request is in flight. Ignores NULL. */
 void kept_files_destroy(struct kept_files *files);
 
-/* Nothing is begun by itself any more. False: something is under way; to be asked again. */
+/* Stops the sweep. Returns false while requests of the store are in flight: call it
+ * again. */
 bool kept_files_stop(struct kept_files *files);
 
-/* ending: ".tar.gz", ".index.json", ".log". */
+/* Returns the name of a deployment's file. ending: ".tar.gz", ".index.json" or ".log". */
 struct store_file_name kept_file_name(uint32_t env, const char *id, const char *ending);
 
-/* A bundle that was uploaded becomes the archive of a deployment. Its own file stays. */
+/* Makes an uploaded bundle the archive of a deployment. Keeps the uploaded file. */
 struct kept_taking {
     struct store_file_name name;
     char *from;   /* path; the owner's */
     int64_t size; /* bytes of it */
     void (*done)(struct kept_taking *taking);
     char hash[FILE_HASH_TEXT]; /* out: SHA-256 of the content, lower case */
-    struct failure why; /* out; its code OK: it was taken; ERR_RULE: it is no archive */
+    struct failure why;        /* out; code OK: taken; ERR_RULE: not an archive */
 
-    struct kept_files *files; /* the rest is ours */
+    struct kept_files *files; /* private from here on */
     struct bundle_taking bundle;
     struct piece_reading piece;
     struct kept_putting putting;
@@ -47,33 +49,33 @@ struct kept_taking {
 
 void kept_taking_begin(struct kept_files *files, struct kept_taking *taking);
 
-/* A short file, from memory. */
+/* Writes a short file from memory. */
 struct kept_writing {
     struct store_file_name name;
     struct bytes *content; /* the owner's */
     void (*done)(struct kept_writing *writing, enum err status);
 
-    struct kept_files *files; /* the rest is ours */
+    struct kept_files *files; /* private from here on */
     struct file_writing file;
     struct kept_putting putting;
 };
 
 void kept_writing_begin(struct kept_files *files, struct kept_writing *writing);
 
-/* The same; nobody is told. Takes a reference. */
+/* Does the same, without a callback: an error is logged. Takes a reference to content. */
 void kept_files_write(struct kept_files *files, struct store_file_name name,
                       struct bytes *content);
 
-/* What there is of a file behind offset. ERR_NOT_FOUND: there is no such file. */
+/* Reads a file from offset on. done gets ERR_NOT_FOUND if there is no such file. */
 struct kept_reading {
     struct store_file_name name;
     int64_t offset; /* a multiple of FILE_PIECE_BYTES */
     size_t limit;   /* bytes */
     void (*done)(struct kept_reading *reading, enum err status);
-    struct bytes *piece; /* out: at most limit; NULL after an error */
+    struct bytes *piece; /* out: at most limit bytes; NULL after an error */
     int64_t size;        /* out: of the whole file */
 
-    struct kept_files *files; /* the rest is ours */
+    struct kept_files *files; /* private from here on */
     struct piece_reading file;
     struct store_file request;
     struct buf found;
@@ -81,11 +83,12 @@ struct kept_reading {
 
 void kept_reading_begin(struct kept_files *files, struct kept_reading *reading);
 
-/* Nobody is told. What is left in spite of it is swept later. */
+/* Removes a file, without a callback. If that fails, a later sweep removes it. */
 void kept_files_remove(struct kept_files *files, struct store_file_name name);
 
-/* At start: removes what is not needed, in the folder at once, in the database from now on. env of a
- * name is ENV_EVERY when it is not known. ERR_INTERNAL with the reason: there can be no folder. */
+/* Removes files that are not needed. Call it at start. In the folder they are removed at
+ * once, in the database from now on. The env of a name is ENV_EVERY if it is unknown.
+ * Returns ERR_INTERNAL with why if the folder cannot be created. */
 typedef bool kept_needed_fn(void *owner, const struct store_file_name *name);
 
 enum err kept_files_sweep(struct kept_files *files, kept_needed_fn *is_needed, void *owner,

@@ -1,4 +1,4 @@
-/* kept_putting.c - the steps of kept_putting.h, each a request of the store. */
+/* kept_putting.c - puts a file into the store, one request per piece. */
 #include "api/artifacts/kept_putting.h"
 
 static uint32_t count_of(const struct kept_putting *putting)

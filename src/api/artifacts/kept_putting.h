@@ -1,9 +1,9 @@
-/* kept_putting.h - a file goes into the store, a piece after the other.
+/* kept_putting.h - writes a file to the store, one piece after another.
  *
- *   one piece:  0 ─► there, instead of what was there
- *   several:    what was there is removed ─► 1, 2, … ─► 0 ─► there
+ *   one piece:  0 ─► replaces the old file
+ *   several:    the old file is removed ─► 1, 2, … ─► 0 ─► the file exists
  *
- * The owner has each piece when it is needed, so that one alone is in memory. */
+ * The owner provides each piece when it is needed, so only one is in memory. */
 #pragma once
 
 #include "base/error.h"
@@ -11,16 +11,17 @@
 
 struct kept_putting {
     struct store *store;
-    struct store_file request; /* its name and size are the owner's */
-    /* Calls kept_putting_give or _fail, now or later. */
+    struct store_file request; /* the owner sets its name and size */
+    /* Requests a piece. Answer it by kept_putting_give or kept_putting_fail, now or
+     * later. */
     void (*need)(struct kept_putting *putting, int64_t offset, size_t len);
     void (*done)(struct kept_putting *putting, enum err status);
 };
 
 void kept_putting_begin(struct kept_putting *putting);
 
-/* The piece that is needed; borrowed until the next one is, or done. */
+/* Provides the requested piece, which must stay valid until the next request or done. */
 void kept_putting_give(struct kept_putting *putting, struct slice piece);
 
-/* It is not to be had: done is called at once. */
+/* Reports that the piece is not available. Calls done at once. */
 void kept_putting_fail(struct kept_putting *putting, enum err status);

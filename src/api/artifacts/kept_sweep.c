@@ -1,4 +1,4 @@
-/* kept_sweep.c - list ─► remove those that are not needed ─► list what is behind them … */
+/* kept_sweep.c - lists names page by page and removes files that are not needed. */
 #include "api/artifacts/kept_sweep.h"
 
 #include "base/log.h"
@@ -27,7 +27,7 @@ static void on_removed(struct store_file *req, enum store_status status)
         go_on(sweep);
 }
 
-/* To the next one that is not needed, or the next page. */
+/* Removes the next file that is not needed, or lists the next page. */
 static void go_on(struct kept_sweep *sweep)
 {
     while (sweep->next < sweep->count) {
@@ -56,7 +56,7 @@ static void on_listed(struct store_file *req, enum store_status status)
         go_on(sweep);
 }
 
-/* Behind the last name that was looked at. */
+/* Lists the names after the last one that was examined. */
 static void list_next(struct kept_sweep *sweep)
 {
     sweep->request.step = FILE_LIST;

@@ -1,7 +1,7 @@
-/* kept_sweep.h - removes files from the store that nobody needs, a page of names after the other.
+/* kept_sweep.h - removes files from the store that are not needed, page by page.
  *
- * It is what a gateway left that ended while it wrote or removed one. What cannot be removed now is
- * found by the next sweep. */
+ * Such files are left by a gateway that ended while it wrote or removed one. A file that
+ * cannot be removed now is found by the next sweep. */
 #pragma once
 
 #include "runcast/store.h"
@@ -11,12 +11,12 @@ struct kept_sweep {
     bool (*is_needed)(void *owner, const struct store_file_name *name);
     void *owner;
     void (*done)(struct kept_sweep *sweep);
-    bool stopping; /* the owner's: it is to end soon */
+    bool stopping; /* set by the owner: end soon */
 
-    struct store_file request; /* the rest is ours */
+    struct store_file request; /* private from here on */
     struct store_file_name *names;
     size_t count, next;
 };
 
-/* done comes once, later. */
+/* Begins a sweep. Calls done once, later. */
 void kept_sweep_begin(struct kept_sweep *sweep);

@@ -1,11 +1,11 @@
-/* multipart.c - finds the dividers between the parts of a form, however its bytes are cut.
+/* multipart.c - parses forms in pieces of any size.
  *
  *   preamble ─► divider ─► rest of its line ─► head ─► content ─► divider ─► …
  *                                 └─ "--": epilogue
  *
- * A divider begins with the break of a line, and no other byte of it is a carriage return.
- * So when the bytes stop being a divider, those that matched were content, and none of them
- * can begin another one. */
+ * A divider begins with a line break, and none of its other bytes is a carriage return. So
+ * when bytes that matched a divider stop matching, all of them were content, and none of
+ * them can begin another divider. */
 #include "api/artifacts/multipart.h"
 
 #include <stdio.h>
@@ -13,8 +13,8 @@
 
 /* ---- parameters of headers ---- */
 
-/* The value of name in `; name="value"; other=value`, without quotes; absent when there is
- * none. A quote inside of quotes has a backslash before it, which stays. */
+/* Returns the value of name in `; name="value"; other=value`, without its quotes; absent if
+ * there is none. A quote inside quotes follows a backslash, which stays in the value. */
 static struct slice parameter(struct slice text, const char *name)
 {
     size_t name_len = strlen(name);
@@ -76,7 +76,7 @@ enum err multipart_init(struct multipart *multipart, struct slice content_type)
                        "The content type of a form must name its boundary");
     multipart->divider_len = (size_t)snprintf(
         multipart->divider, sizeof(multipart->divider), "\r\n--%.*s", SLICE_ARG(boundary));
-    multipart->matched = 2; /* the first divider may stand at the very beginning */
+    multipart->matched = 2; /* the first divider may be at the very beginning */
     multipart->at = MULTIPART_PREAMBLE;
     return OK;
 }
@@ -88,7 +88,8 @@ static enum err malformed(struct multipart *multipart, const char *what)
     return explain(multipart->why, ERR_INVALID, "The form is malformed: %s", what);
 }
 
-/* The value of content-disposition among the lines of a head; absent when there is none. */
+/* Returns the value of content-disposition in the lines of a head; absent if there is
+ * none. */
 static struct slice disposition(struct slice head)
 {
     static const char name[] = "content-disposition:";
@@ -116,7 +117,7 @@ static enum err begin_part(struct multipart *multipart)
     return err;
 }
 
-/* Up to the empty line, which may come at once. */
+/* Collects the head up to the empty line, which may come at once. */
 static enum err take_head(struct multipart *multipart, char c)
 {
     struct buf *line = &multipart->line;
@@ -130,7 +131,8 @@ static enum err take_head(struct multipart *multipart, char c)
                : malformed(multipart, "the headers of a part are too long");
 }
 
-/* Behind a divider: two hyphens, or white space and the end of the line. */
+/* Collects the text after a divider: two hyphens, or white space and the end of the
+ * line. */
 static enum err take_line(struct multipart *multipart, char c)
 {
     struct buf *line = &multipart->line;
@@ -166,7 +168,7 @@ static enum err hand_on(struct multipart *multipart, struct slice piece)
     return piece.len ? multipart->on_content(multipart, piece) : OK;
 }
 
-/* What looked like a divider was none. */
+/* Passes on bytes that only looked like a divider. */
 static enum err hand_on_matched(struct multipart *multipart)
 {
     struct slice begun = { multipart->divider, multipart->matched };
@@ -182,7 +184,7 @@ static enum err end_content(struct multipart *multipart)
     return had_part ? multipart->on_part_end(multipart) : OK;
 }
 
-/* Hands on everything before the next byte that may begin a divider. */
+/* Passes on everything before the next byte that may begin a divider. */
 static enum err skip_to_break(struct multipart *multipart, struct slice *piece)
 {
     const char *found = memchr(piece->ptr, '\r', piece->len);

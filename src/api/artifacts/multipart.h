@@ -1,4 +1,4 @@
-/* multipart.h - a body of multipart/form-data (RFC 7578), read while it comes.
+/* multipart.h - parses multipart/form-data bodies (RFC 7578) as they arrive.
  *
  *   --boundary
  *   Content-Disposition: form-data; name="key"          ─► on_part("key", not a file)
@@ -8,8 +8,8 @@
  *   … name="file"; filename="deployment.tar.gz"         ─► on_part("file", a file) …
  *   --boundary--                                        ─► multipart_end is OK
  *
- * Nothing of a part's content is kept: it is handed on as it comes. Names of files are not
- * looked at, and nothing that a client writes there has a meaning. */
+ * The content of a part is passed on as it arrives and not stored. File names are ignored,
+ * so nothing that a client writes there has an effect. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,39 +26,41 @@ enum {
 };
 
 struct multipart {
-    /* The owner's. What is no OK ends the reading, and is its result. */
+    /* Callbacks of the owner. An error from one ends the parsing and becomes its result. */
     enum err (*on_part)(struct multipart *multipart, struct slice name, bool is_file);
     enum err (*on_content)(struct multipart *multipart, struct slice piece);
     enum err (*on_part_end)(struct multipart *multipart);
     struct failure *why;
-    unsigned parts_max; /* the owner's; 0: MULTIPART_PARTS_MAX */
+    unsigned parts_max; /* set by the owner; 0: MULTIPART_PARTS_MAX */
 
-    /* The line that parts are divided by, with its break in front. */
+    /* The line that divides parts, including the line break before it. */
     char divider[MULTIPART_BOUNDARY_MAX + 5];
     size_t divider_len;
-    size_t matched; /* bytes of it that were the last ones to come */
+    size_t matched; /* how many of its bytes the last bytes of the body matched */
 
     enum {
-        MULTIPART_PREAMBLE, /* what stands before the first part means nothing */
-        MULTIPART_LINE,     /* the rest of the line of a divider */
+        MULTIPART_PREAMBLE, /* text before the first part is ignored */
+        MULTIPART_LINE,     /* the rest of a divider's line */
         MULTIPART_HEAD,
         MULTIPART_CONTENT,
-        MULTIPART_EPILOGUE, /* nor does what stands behind the last */
+        MULTIPART_EPILOGUE, /* text after the last part is ignored */
     } at;
-    struct buf line; /* of MULTIPART_LINE and MULTIPART_HEAD, as far as it has come */
+    struct buf line; /* of MULTIPART_LINE and MULTIPART_HEAD, as far as it has arrived */
     unsigned parts;
     size_t outside; /* bytes of preamble and epilogue */
 };
 
-/* content_type is the header of the request; the owner's functions and why are set before.
- * ERR_MEDIA_TYPE: it is another type. ERR_INVALID: it names no boundary, or one that is none. */
+/* Begins to parse. content_type: the header of the request. The owner sets the callbacks
+ * and why before. Returns ERR_MEDIA_TYPE for another type, ERR_INVALID if the boundary is
+ * missing or invalid. */
 enum err multipart_init(struct multipart *multipart, struct slice content_type);
 
-/* ERR_INVALID: it is no such body; or what the owner said. */
+/* Parses the next piece. Returns ERR_INVALID if the body is malformed, or the error of a
+ * callback. */
 enum err multipart_feed(struct multipart *multipart, struct slice piece);
 
-/* All of it has come. ERR_INVALID: the last divider has not. */
+/* Ends the body. Returns ERR_INVALID if the last divider is missing. */
 enum err multipart_end(struct multipart *multipart);
 
-/* A zeroed one is fine. */
+/* Frees what parsing needed. A zeroed struct is valid. */
 void multipart_finish(struct multipart *multipart);
