@@ -1,9 +1,8 @@
-/* client_files.c - the client for pages (src/web/client), which any page may import from
- * here.
+/* client_files.c - serves the JavaScript client (src/web/client) for pages to import.
  *
- * The build has put the files into the program: as they are written, compressed, and a tag of
- * their content. A page of another origin may have them, as it may ask for all else; what it sees
- * of runs is a matter of its token, and of --allow-origin. */
+ * The build embeds each file as it is written, its gzip form, and a tag of its content. A
+ * page of another origin may load the files, as it may call the API. Its token and
+ * --allow-origin decide which runs it sees. */
 #include "api/browser/web_file.h"
 #include "api/request/route.h"
 
@@ -12,7 +11,7 @@ extern const unsigned client_js_len, client_js_gzip_len;
 extern const char client_react_js[], client_react_js_gzip[], client_react_js_tag[];
 extern const unsigned client_react_js_len, client_react_js_gzip_len;
 
-/* An hour old is fresh enough: a gateway understands older clients. */
+/* Browsers may reuse a file for an hour: a gateway understands older clients. */
 static const char cache_control[] = "public, max-age=3600";
 
 static enum err show_client(struct api_call *call)

@@ -1,11 +1,14 @@
-/* own_host.c - Host and Origin as browsers send them (RFC 9110 7.2, RFC 6454 7). */
+/* own_host.c - compares a request's Host and Origin with this gateway's own names.
+ *
+ * Browsers send them as in RFC 9110 7.2 (Host) and RFC 6454 7 (Origin). */
 #include "api/browser/own_host.h"
 
 #include <strings.h>
 
 #include "net/address.h"
 
-/* What stands behind the "//" of a URL, up to the next slash; absent: it has none. */
+/* Returns the text between the "//" of a URL and the next slash; absent if there is
+ * none. */
 static struct slice name_of(struct slice url)
 {
     struct slice scheme, nothing, name;

@@ -1,10 +1,12 @@
-/* page.c - what browsers see: the dashboard (src/web/dashboard), a program in JavaScript
- * that asks the API as everybody does; where it is not shown, how to look at a run without
- * it.
+/* page.c - serves browsers the dashboard, or a text page where it is not shown.
  *
- * The dashboard is one page for all addresses that links of the CLI lead to: it reads the address
- * itself. Nothing of a request is in a page, and no cookie opens anything. Names of hosts are
- * checked, so that no name of a stranger leads a browser to the page on somebody's own machine. */
+ * The dashboard (src/web/dashboard) is a JavaScript program that calls the API like any
+ * other client. The text page explains how to look at a run without it.
+ *
+ * The dashboard is one page for all addresses that links of the CLI lead to: it reads the
+ * address itself. Pages contain nothing from the request, and no cookie grants access.
+ * Names of hosts are checked, so that a stranger's host name cannot lead a browser to the
+ * dashboard on its user's own machine. */
 #include "api/browser/own_host.h"
 #include "api/browser/web_file.h"
 #include "api/request/route.h"
@@ -41,8 +43,8 @@ static const char page[] =
     "/openapi.json</a>.</p>\n"
     "</html>\n";
 
-/* The policy allows what the program itself brings, and its calls; uPlot and preact style elements
- * through the object model, which needs no exception. */
+/* Adds a policy that allows the program's own files and calls only, or nothing. uPlot and
+ * preact set styles through the object model, which needs no exception. */
 static void add_policy(struct api_call *call, bool is_program)
 {
     api_add_header(call, "content-security-policy",
@@ -76,7 +78,7 @@ WEB_FILE(dashboard_js);
 WEB_FILE(dashboard_css);
 WEB_FILE(dashboard_icon);
 
-/* A browser asks whether it still has the newest one, and hears 304. */
+/* Browsers ask each time whether they have the newest file, and get 304 if they do. */
 static const char cache_control[] = "no-cache";
 
 static bool is_here(const struct api_call *call)
@@ -106,8 +108,9 @@ static enum err show_file(struct api_call *call, const struct web_file *file)
     return web_file_show(call, file);
 }
 
-/* The page names its files by paths of the host's root. Behind a proxy that shows the gateway under
- * a path they begin with that path, which is the operator's word (public-url). */
+/* Serves the page with prefix before each of its paths. The page names its files by
+ * absolute paths; behind a proxy that shows the gateway under a path, they must begin with
+ * that path. The operator sets the prefix (public-url). */
 static enum err show_page_under(struct api_call *call, struct slice prefix)
 {
     static const char mark[] = "\"/dashboard/";

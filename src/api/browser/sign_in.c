@@ -1,14 +1,14 @@
-/* sign_in.c - how people come to a personal access token without typing one.
+/* sign_in.c - lets a person get a personal access token without typing one.
  *
  *   runcast dashboard ─► one-time link ─► POST /api/v1/sign-in ─► a token for 12 hours
  *
  *   trigger.dev login ─► POST /api/v1/authorization-code (PKCE) ─► link to the dashboard
- *     the person there: GET, POST …/approve ─► approval code ─► the CLI, by its own port or pasted
+ *     the person: GET, POST …/approve ─► approval code ─► the CLI, by its port or pasted
  *     CLI ─► POST /api/v1/token (verifier, approval code) ─► a token
  *
- * What is wrong with a code is one answer, whatever it is, so that nothing is learned by guessing.
- * The code of a link is a token that opens nothing but this (bootstrap_draw_link): it is stored,
- * and ends with its use in the same commit that makes the other token. */
+ * Every wrong code gets the same response, so that guessing reveals nothing. The code of a
+ * link is a token that grants nothing else (bootstrap_draw_link). It is stored, and ends
+ * with its use, in the same commit that makes the other token. */
 #include <ctype.h>
 
 #include "accounts/account_writer.h"
@@ -27,15 +27,15 @@
 enum {
     SIGNED_IN_MS = 12 * 60 * 60 * 1000,
     TOKENS_OF_USER_MAX = 50, /* valid ones; runcast token create makes more */
-    IP6_SITE_BYTES = 6, /* the first ones, which one site or subscriber may have whole */
-    SHOWN_END = 4,      /* characters of a token that are shown */
+    IP6_SITE_BYTES = 6,      /* the first ones; one site may have all addresses below */
+    SHOWN_END = 4,           /* last characters of a token that are shown */
 };
 
 struct signing {
     struct api_call *call;
     struct account_write write;
-    char link[PERSONAL_TOKEN_MAX]; /* of a one-time link; "": a login of the CLI */
-    const struct secret *approver; /* of such a login */
+    char link[PERSONAL_TOKEN_MAX]; /* code of a one-time link; "": a login of the CLI */
+    const struct secret *approver; /* token of the person who approved such a login */
     char user_id[ID_MAX];
     char name[96]; /* of the new token */
     char token[PERSONAL_TOKEN_MAX];
@@ -66,7 +66,8 @@ static struct slice text_of(const json_t *body, const char *name)
 
 /* ---- the new token ---- */
 
-/* Those of the user that are over leave with the change that adds one. */
+/* Adds the end of the user's tokens that are no longer valid to the draft. They take at
+ * most half of a full draft, which makes another token, too. */
 static void end_old(struct draft *draft, const struct user *user)
 {
     list_each (link, &user->secrets) {
@@ -77,7 +78,8 @@ static void end_old(struct draft *draft, const struct user *user)
     }
 }
 
-/* Each is kept for good unless somebody revokes it: a loop of logins must not fill the disk. */
+/* Limits the user's valid tokens. Each is stored for good unless it is revoked: a loop of
+ * logins must not fill the disk. */
 static enum err check_count(const struct user *user, int64_t now_ms, struct failure *why)
 {
     size_t count = 0;
@@ -167,8 +169,8 @@ static void sign_in_begin(struct signing *op)
     account_write_begin(api_options(op->call->api)->writer, &op->write);
 }
 
-/* A page of another address could begin logins in the name of who looks at it, and without a
- * preflight. */
+/* Refuses requests while this gateway does not lead, and from pages of another address.
+ * Such a page could begin logins in the name of its visitor, and without a preflight. */
 static enum err check_page(struct api_call *call)
 {
     enum err refused = api_check_lead(call->api, &call->why);
@@ -262,7 +264,8 @@ static void reply_login(struct api_call *call, const struct login *login)
     buf_finish(&url);
 }
 
-/* What is counted of an address: of IPv6 the site, since who has one address of it may have all. */
+/* Reads the part of an address that logins are counted by. For IPv6 that is the site, since
+ * a client with one address of it may have all. */
 static void read_network(const char *peer, unsigned char network[LOGIN_NETWORK_LEN])
 {
     struct address address = { 0 };
@@ -322,7 +325,7 @@ static enum err show_login(struct api_call *call)
     return OK;
 }
 
-/* Once: a second person, or the same again, approves nothing. */
+/* Approves a login once: a second approval is refused, even by the same person. */
 static enum err approve_login(struct api_call *call)
 {
     struct login *login;
@@ -353,8 +356,8 @@ static enum err refuse_login(struct api_call *call)
     return OK;
 }
 
-/* The CLI takes 400 for a wrong approval code, which may be typed again, and any other refusal for
- * the end of the login. */
+/* The CLI lets its user type an approval code again after 400. It takes any other refusal
+ * for the end of the login. */
 static enum err prove(struct api_call *call, const json_t *body)
 {
     struct login *login;

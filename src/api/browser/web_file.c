@@ -1,8 +1,7 @@
-/* web_file.c - one file of the program as an answer: compressed for who takes that, and not at all
- * for who has it already. */
+/* web_file.c - serves an embedded file, gzipped if accepted; 304 if the client has it. */
 #include "api/browser/web_file.h"
 
-/* Whether the client's If-None-Match names the content, be it one of several. */
+/* Returns true if If-None-Match is "*" or one of its tags is the content's. */
 static bool is_known(const struct api_call *call, const char *tag)
 {
     struct slice rest = http_header(call->x, "if-none-match"), one;
@@ -14,7 +13,7 @@ static bool is_known(const struct api_call *call, const char *tag)
     return false;
 }
 
-/* The tag is a weak one, since it is that of both encodings. */
+/* The tag is weak, because both encodings share it. */
 enum err web_file_show(struct api_call *call, const struct web_file *file)
 {
     char tag[32];

@@ -1,14 +1,14 @@
-/* web_file.h - files that browsers ask for, which the build has put into the program. */
+/* web_file.h - serves files for browsers that the build has embedded into the program. */
 #pragma once
 
 #include "api/request/call.h"
 
 struct web_file {
-    struct slice text, packed; /* as it is written; by gzip */
-    const char *tag;           /* of its content */
-    const char *type;          /* its content-type */
-    const char *cache;         /* its cache-control */
+    struct slice text, packed; /* as written; gzipped */
+    const char *tag;           /* of the content, for the ETag */
+    const char *type;          /* content-type */
+    const char *cache;         /* cache-control */
 };
 
-/* Replies with the file, or with 304 to who has it (If-None-Match, RFC 9110 13.1.2). */
+/* Replies with the file, or 304 if the client has it (If-None-Match, RFC 9110 13.1.2). */
 enum err web_file_show(struct api_call *call, const struct web_file *file);
