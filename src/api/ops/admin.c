@@ -1,5 +1,4 @@
-/* admin.c - what operators ask: does the process answer, may it be sent work, what does it
- * count. */
+/* admin.c - the routes for operators: health, readiness, metrics and /openapi.json. */
 #include "api/ops/admin_access.h"
 #include "api/ops/obstacles.h"
 #include "api/ops/scrape.h"

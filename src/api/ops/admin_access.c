@@ -1,9 +1,9 @@
-/* admin_access.c - who may ask the admin listener, and who may read metrics elsewhere. */
+/* admin_access.c - checks who may use the admin listener, and read metrics elsewhere. */
 #include "api/ops/admin_access.h"
 
 #include "net/address.h"
 
-/* Compares secrets without telling by its time how much of the given one was right. */
+/* Compares secrets without revealing by its time how much of the given one was right. */
 static bool same_secret(struct slice given, struct slice wanted)
 {
     unsigned char different = given.len != wanted.len;

@@ -1,10 +1,11 @@
-/* admin_access.h - who may ask what only operators should see. */
+/* admin_access.h - access checks for what only operators may see. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* The request brings the metrics token. */
+/* Returns true if the request has the metrics token. Returns false if no token is set. */
 bool admin_has_metrics_token(const struct api_call *call);
 
-/* ERR_FORBIDDEN unless what came by the admin listener was sent by nobody's web page. */
+/* Returns ERR_FORBIDDEN if a web page may have sent this request to the admin listener: its
+ * Host is neither an address nor localhost, and it lacks the metrics token. */
 enum err admin_check_access(struct api_call *call);

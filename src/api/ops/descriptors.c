@@ -1,4 +1,4 @@
-/* descriptors.c - looks into /proc/self/fd. */
+/* descriptors.c - counts the open descriptors of the process in /proc/self/fd. */
 #include "api/ops/descriptors.h"
 
 #include <dirent.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_AT_ONCE = 4096 /* bytes: some 150 entries */ };
+enum { READ_AT_ONCE = 4096 /* bytes; about 150 entries */ };
 
 static const char folder[] = "/proc/self/fd";
 
@@ -16,7 +16,7 @@ static void end(struct descriptors *descriptors)
 {
     close(descriptors->folder);
     descriptors->folder = -1;
-    descriptors->count--; /* this folder */
+    descriptors->count--; /* the one of this folder */
 }
 
 void descriptors_begin(struct descriptors *descriptors)
@@ -29,7 +29,7 @@ void descriptors_begin(struct descriptors *descriptors)
     }
     descriptors->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptors->folder < 0 && errno == EMFILE)
-        descriptors->count = descriptors_limit(); /* this one is one too many */
+        descriptors->count = descriptors_limit(); /* the folder did not fit: all are open */
 }
 
 static int count_entries(const char *entries, ssize_t len)

@@ -1,7 +1,7 @@
-/* descriptors.h - how many files, sockets and pipes the process has open, and how many it may.
+/* descriptors.h - counts the files, sockets and pipes that are open, and how many may be.
  *
  *   Linux 6.2 and later: the size of /proc/self/fd
- *   before:              its entries, which take a microsecond each: counted in a stint */
+ *   before:              its entries, a microsecond each: counted in time slices */
 #pragma once
 
 #include "base/loop.h"
@@ -12,8 +12,9 @@ struct descriptors {
 };
 
 void descriptors_begin(struct descriptors *descriptors);
-/* True when all are counted; else it is to be called again in the next turn. */
+/* Counts for one time slice. Returns true when all are counted; otherwise, call it again in
+ * the next turn. */
 bool descriptors_count_some(struct descriptors *descriptors, struct stint *stint);
 
-/* INT64_MAX: no limit. */
+/* Returns INT64_MAX if there is no limit. */
 int64_t descriptors_limit(void);

@@ -1,4 +1,4 @@
-/* environment_metrics.c - looks at environments, and prints what it has seen. */
+/* environment_metrics.c - collects gauges of environments, and prints them for /metrics. */
 #include "api/ops/environment_metrics.h"
 
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 enum { LOOKED_AT_ONCE = 8, LABEL_MAX = PROJECT_REF_MAX + 32 };
 
-/* ---- looking ---- */
+/* ---- collecting ---- */
 
 static void note_older(int64_t *oldest, int64_t since)
 {
@@ -52,8 +52,9 @@ bool environment_metrics_look(struct environment_metrics *seen, struct stint *st
 
 /* ---- labels ---- */
 
-/* "proj_…/prod". When a project is deleted another may get its ref while its runs end: then
- * the number of the environment tells them apart. */
+/* Writes a label like "proj_…/prod". When a project is deleted, another may get its ref
+ * while runs of the first still end: the first one's labels then have the environment's
+ * number, too. */
 static void write_label(const struct environment_metrics *seen, size_t place,
                         char label[LABEL_MAX])
 {
@@ -78,15 +79,15 @@ static const struct figures *figures_at(const struct environment_metrics *seen,
     return place == FIGURES_MAX ? &table->rest : &table->first[place];
 }
 
-/* Somebody was seen there, and the figures are still theirs. */
+/* Returns true if environments were seen at the place and its figures are still theirs. */
 static bool is_used(const struct environment_metrics *seen, size_t place)
 {
     return seen->groups[place].environments &&
            seen->groups[place].number == figures_at(seen, place)->number;
 }
 
-/* The next place from *place on that has environments, with its label as it stands in braces,
- * emptied before. False: there is none. */
+/* Advances *place to the next place that has environments. Returns false if there is none.
+ * labels: replaced by the place's label, as it stands in braces. */
 static bool next_place(const struct environment_metrics *seen, size_t *place,
                        struct buf *labels)
 {
@@ -106,7 +107,7 @@ static bool next_place(const struct environment_metrics *seen, size_t *place,
 typedef void sample_fn(const struct environment_metrics *seen, size_t place,
                        const char *name, const char *labels, struct buf *out);
 
-/* The words of the API, but that each status has one of its own. */
+/* The words of the API, except that each status has one of its own. */
 static const char *const status_labels[RUN_STATUS_COUNT] = {
     [RUN_DELAYED] = "DELAYED",
     [RUN_PENDING_VERSION] = "PENDING_VERSION",
@@ -235,7 +236,7 @@ static const struct {
 
 enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
 
-/* The figures of all environments. */
+/* Prints the gauges that cover all environments. */
 static void print_sums(const struct environment_metrics *seen, struct buf *out)
 {
     static const char oldest[] = "runcast_oldest_queued_seconds";

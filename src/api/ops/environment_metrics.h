@@ -1,38 +1,39 @@
-/* environment_metrics.h - what /metrics says of environments: each of the first 50 by itself,
- * the others together (core/counters/figures.h).
+/* environment_metrics.h - metrics by environment: each of the first 50, the others
+ * together.
  *
- *   counted since the start: triggers, ends, times in queues ─► read from the figures
- *   what is now: runs by status, who waits, who is there     ─► looked up, environment by
- *                                                               environment, in a stint */
+ *   since the start: triggers, ends, times in queues    ─► read from the figures
+ *                                                          (core/counters/figures.h)
+ *   now: runs by status, waiting workers, sessions      ─► collected environment by
+ *                                                          environment, in time slices */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Of one environment with its branches, or of all the others. */
+/* The gauges of one environment with its branches, or of all the others. */
 struct environment_gauges {
-    uint32_t environments; /* in memory; 0: nothing is to be said */
+    uint32_t environments; /* how many are in memory; 0: print nothing */
     uint32_t number;       /* figures::number */
     int64_t by_status[RUN_CANCELED];
-    int64_t oldest;   /* since when it has been queued, Unix ms; 0: no run is */
+    int64_t oldest;   /* since when its oldest queued run waits, Unix ms; 0: none */
     int64_t seated;   /* dequeues that are held */
-    int64_t sessions; /* CLIs */
-    int64_t unserved; /* queued runs that nobody who is there takes */
+    int64_t sessions; /* connected CLIs */
+    int64_t unserved; /* queued runs that no connected worker takes */
 };
 
 struct environment_metrics {
     const struct api *api;
-    uint32_t at;                                       /* the next environment */
-    bool all;                                          /* were looked at */
-    struct environment_gauges groups[FIGURES_MAX + 1]; /* the last one: the rest */
-    int64_t oldest[ENVIRONMENT_TYPES];                 /* as environment_gauges::oldest */
-    int64_t unserved; /* environments with queued runs and no worker */
+    uint32_t at; /* the next environment to collect from */
+    bool all;    /* every environment was collected */
+    struct environment_gauges groups[FIGURES_MAX + 1]; /* the last one: all others */
+    int64_t oldest[ENVIRONMENT_TYPES]; /* by type, like environment_gauges::oldest */
+    int64_t unserved;                  /* environments with queued runs and no worker */
 };
 
-/* Looks at some of the environments, begun with all zero but api. True: all were looked at, and
- * no unit of the stint is taken any more. */
+/* Collects from some environments. seen begins with all zero except api. Returns true when
+ * all were collected; from then on it uses no unit of the time slice. */
 bool environment_metrics_look(struct environment_metrics *seen, struct stint *stint);
 
-/* The metrics come in parts, each of which fits a turn: from 0 on. False: there is no such
- * part. */
+/* Prints one of the parts, each of which fits into a turn. Parts are counted from 0.
+ * Returns false if there is no such part. */
 bool environment_metrics_print(const struct environment_metrics *seen, size_t part,
                                struct buf *out);

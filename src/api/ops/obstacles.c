@@ -1,4 +1,4 @@
-/* obstacles.c - looks at the gateway and at its store. */
+/* obstacles.c - finds the reasons for not being ready in the gateway and its store. */
 #include "api/ops/obstacles.h"
 
 size_t obstacles_find(const struct api *api, const char *words[OBSTACLES_MAX])

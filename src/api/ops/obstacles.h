@@ -1,9 +1,10 @@
-/* obstacles.h - what stands against sending work here: what /readyz says, and runcast_ready. */
+/* obstacles.h - the reasons not to send work here, for /readyz and runcast_ready. */
 #pragma once
 
 #include "api/request/call.h"
 
 enum { OBSTACLES_MAX = 3 };
 
-/* A word for each; their number. 0: the gateway is ready. A drain never turns back. */
+/* Fills words with one word for each reason and returns their number; 0: the gateway is
+ * ready. A gateway that drains never becomes ready again. */
 size_t obstacles_find(const struct api *api, const char *words[OBSTACLES_MAX]);

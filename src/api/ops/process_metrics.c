@@ -1,4 +1,4 @@
-/* process_metrics.c - looks at the process when somebody reads the metrics. */
+/* process_metrics.c - measures the process whenever the metrics are read. */
 #include "api/ops/process_metrics.h"
 
 #include <math.h>
@@ -26,7 +26,7 @@ static int64_t file_size(const char *folder, const char *name)
     return size;
 }
 
-/* 0: the kernel does not say. */
+/* Returns 0 if the kernel does not report it. */
 static int64_t resident_bytes(void)
 {
     long total = 0, resident = 0;
@@ -44,13 +44,14 @@ static double cpu_seconds(void)
     return (double)used.tv_sec + (double)used.tv_nsec / 1e9;
 }
 
-/* When the kernel has started the process; it says that in ticks since it was booted. */
+/* Returns the Unix time at which the kernel started the process. The kernel reports it in
+ * ticks since boot. */
 static double start_seconds(void)
 {
     struct timespec boot, now;
     unsigned long long ticks = 0;
     FILE *file = fopen("/proc/self/stat", "re");
-    /* The second field is a name in brackets, and the 22nd what is looked for. */
+    /* The second field is a name in parentheses; the 22nd is the start. */
     if (file && fscanf(file,
                        "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u "
                        "%*u %*d %*d %*d %*d %*d %*d %llu",

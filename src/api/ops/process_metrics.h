@@ -1,8 +1,8 @@
-/* process_metrics.h - metrics of the process, looked up when somebody reads them. */
+/* process_metrics.h - metrics of the process, measured whenever they are read. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Prometheus text: the build, whether it is ready, memory, CPU, descriptors (those that are
- * open were counted), size of the database. */
+/* Appends Prometheus text: build, readiness, memory, CPU, descriptors, size of the
+ * database, certificates. descriptors: how many are open. */
 void process_metrics_print(const struct api *api, int64_t descriptors, struct buf *out);

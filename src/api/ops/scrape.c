@@ -1,9 +1,9 @@
-/* scrape.c - looks at what is not counted, then writes everything, in stints.
+/* scrape.c - builds one response of /metrics over several turns of the loop.
  *
  *   each environment ─► open descriptors ─► text: the tables, routes, environments, process
  *
- * What it costs grows with the environments and not with the runs; no turn is long. Between
- * two turns an environment may come or go: that one is in the next answer. */
+ * The cost grows with the number of environments, not of runs, and no turn is long. An
+ * environment that comes or goes between two turns shows in the next response. */
 #include "api/ops/scrape.h"
 
 #include "api/ops/descriptors.h"
@@ -19,7 +19,7 @@ struct scrape {
     struct deferred deferred;
     struct environment_metrics environments;
     struct descriptors descriptors;
-    size_t part; /* of the text, to be written next */
+    size_t part; /* the part of the text to write next */
     struct buf text;
 };
 
@@ -37,9 +37,9 @@ static void print_answers(const char *method, const char *path,
                       (long long)answers->by_class[class]);
 }
 
-/* A sample for each route and class that was answered. An exchange gets the count of its route with
- * the route (exchange::answers), and http counts. Answers without a route are what is left of all
- * answers; their route is "none". */
+/* Prints a sample for each route and status class that was answered. An exchange gets the
+ * counts of its route along with the route (exchange::answers), and http counts. Responses
+ * without a route are all responses minus those of routes; their route is "none". */
 static void print_route_answers(const struct routes *routes, struct buf *out)
 {
     struct http_answers rest;
@@ -58,9 +58,9 @@ static void print_route_answers(const struct routes *routes, struct buf *out)
     print_answers("any", "none", &rest, out);
 }
 
-/* ---- one answer ---- */
+/* ---- one response ---- */
 
-/* False: all of the text is written. */
+/* Prints the next part. Returns false if all of the text was written before. */
 static bool print_part(struct scrape *scrape)
 {
     const struct api *api = scrape->call->api;

@@ -1,7 +1,7 @@
-/* scrape.h - one answer of /metrics. */
+/* scrape.h - one response of /metrics. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Replies, in some turns. */
+/* Replies some turns later. */
 void scrape_begin(struct api_call *call);
