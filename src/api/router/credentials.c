@@ -1,10 +1,12 @@
-/* credentials.c - what a person may know of keys and tokens: their names, when they were made, and
- * when a request last came with one. Never a secret: those are shown where the gateway runs. */
+/* credentials.c - lists a person's tokens and an environment's keys, never the secrets.
+ *
+ * It shows their names, when they were made, and when a request last used them. The secrets
+ * are shown only where the gateway runs. */
 #include "api/request/project.h"
 #include "api/request/route.h"
 #include "base/json/members.h"
 
-enum { NO_BODY = 4096, KEY_END = 4 /* characters of a key that are shown */ };
+enum { NO_BODY = 4096, KEY_END = 4 /* last characters of a key that are shown */ };
 
 static void begin_item(struct buf *out)
 {
@@ -33,7 +35,7 @@ static void add_times(const struct secret *secret, struct buf *out)
     buf_add_char(out, '}');
 }
 
-/* Those of the person who asks. */
+/* Lists the tokens of the person who calls. */
 static enum err list_tokens(struct api_call *call)
 {
     const struct identity *identity = call->identity;
@@ -55,7 +57,7 @@ static enum err list_tokens(struct api_call *call)
     return OK;
 }
 
-/* tr_dev_…aB3x: enough to tell one from another. */
+/* Adds a key as "tr_dev_…aB3x", which is enough to tell keys apart. */
 static void add_key(const struct secret *secret, struct buf *out)
 {
     struct slice key = slice_of(secret->key), rest = key, part, name = { key.ptr, 0 };
@@ -72,7 +74,7 @@ static void add_key(const struct secret *secret, struct buf *out)
     add_times(secret, out);
 }
 
-/* Those of an environment: the one that counts, and those that it has replaced and that are still
+/* Lists the keys of an environment: the current one, and replaced ones that are still
  * valid. */
 static enum err list_keys(struct api_call *call)
 {

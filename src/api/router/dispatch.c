@@ -1,12 +1,13 @@
-/* dispatch.c - match, authenticate, hand over.
+/* dispatch.c - takes each request to its route's handler, after checking the credential.
  *
- *   on_head:    target ─► route ─► credential ─► body limit      refusals are sent here
- *                           └─► this gateway does not lead yet: held (early_calls.h), then the same
+ *   on_head:    target ─► route ─► credential ─► body limit   refusals are sent here
+ *                           └─► this gateway does not lead yet: held (early_calls.h),
+ *                               then the same
  *   on_body:    pieces for the routes that take them
  *   on_request: the handler; it replies now, later, or returns an error
  *
- * Credentials come before everything else under /api and /engine, so an unknown key learns
- * nothing about which paths exist. */
+ * Under /api, /engine and /realtime, a request without a route has its credential checked
+ * before it gets 404, so that an unknown key learns nothing about which paths exist. */
 #include "api/router/dispatch.h"
 
 #include "api/ops/admin_access.h"
@@ -40,8 +41,7 @@ const struct area *const *api_areas(size_t *count)
 
 /* ---- routing ---- */
 
-/* Finds the route of the call. Of a path that only other methods know, allow
- * names them. */
+/* Finds the route of the call. If only other methods have the path, allow lists them. */
 static void find_route_at_path(struct api_call *call, struct buf *allow)
 {
     struct exchange *x = call->x;
@@ -60,7 +60,8 @@ static void find_route_at_path(struct api_call *call, struct buf *allow)
     x->answers = &routed->answers;
 }
 
-/* The path after the prefix of public-url; absent if it does not begin with that. */
+/* Returns the path after the prefix of public-url; absent if it does not begin with
+ * that. */
 static struct slice path_after_prefix(const struct api_call *call)
 {
     struct slice path = call->x->path, prefix = api_path_prefix(call->api);
@@ -71,8 +72,8 @@ static struct slice path_after_prefix(const struct api_call *call)
     return path.len == prefix.len ? SLICE("/") : slice_from(path, prefix.len);
 }
 
-/* A proxy may cut the prefix of public-url off a path, or leave it. A path that is ours as it is
- * wins, because the prefix may be called /api. */
+/* A proxy may remove the prefix of public-url from a path, or keep it. A path that matches
+ * as it is wins, because the prefix may be called /api. */
 static void find_route(struct api_call *call, struct buf *allow)
 {
     find_route_at_path(call, allow);
@@ -116,7 +117,7 @@ static enum err identify(struct api_call *call)
     return api_enter(call);
 }
 
-/* The token that was signed for a user has the scope that the route asks for. */
+/* Checks that a token that was signed for a user has the scope that the route needs. */
 static enum err check_user(struct api_call *call)
 {
     const char *action = call->route->method == HTTP_GET_ ? "read" : "write";
@@ -141,11 +142,11 @@ static enum err check_credential(struct api_call *call, const struct route *rout
                                                 : "Invalid API key");
 }
 
-/* ---- what is absent ---- */
+/* ---- features that runcast lacks ---- */
 
-/* Paths of Trigger.dev's published API, of its SDKs and of its CLI, without a route here.
- * src/api/router/README.md lists them; tests/contract/absent.test.mjs calls each. A path matches
- * when it begins with the segments; ":" is any one. */
+/* Paths of Trigger.dev's published API, SDKs and CLI that have no route here.
+ * src/api/router/README.md lists them; tests/contract/absent.test.mjs calls each. A path
+ * matches if it begins with the segments; ":" matches any segment. */
 static const struct absent {
     const char *path;
     const char *what;
@@ -182,7 +183,7 @@ static bool is_below(struct slice path, const struct absent *absent)
     return true;
 }
 
-/* What Trigger.dev has at the path; NULL: nothing that runcast lacks. */
+/* Returns the feature that Trigger.dev has at the path and runcast lacks; NULL if none. */
 static const char *absent_at(struct slice path)
 {
     for (size_t i = 0; i < sizeof(absents) / sizeof(absents[0]); i++)
@@ -191,7 +192,7 @@ static const char *absent_at(struct slice path)
     return NULL;
 }
 
-/* ---- from the server ---- */
+/* ---- called by the server ---- */
 
 static void reply_options(struct api_call *call)
 {
@@ -237,7 +238,7 @@ static void set_limits(struct api_call *call)
     call->x->slow_body = route->auth & BODY_SLOW;
 }
 
-/* Checks credential, rate, target, and the room for the body. Returns false after answering. */
+/* Checks credential, rate, target and memory quotas. Returns false after answering. */
 static bool let_in(struct api_call *call, struct buf *allow)
 {
     struct api *api = call->api;
@@ -268,7 +269,7 @@ static bool let_in(struct api_call *call, struct buf *allow)
     return false;
 }
 
-/* The gateway does not lead yet, and the route needs that. */
+/* Returns true if this gateway does not lead yet but may soon, and the route needs that. */
 static bool is_early(const struct api_call *call)
 {
     const struct route *route = call->route;
@@ -294,8 +295,8 @@ static void on_head(void *owner, struct exchange *x)
     buf_finish(&allow);
 }
 
-/* Ends a call before it is complete: its handler releases what it has of the body. OK: the
- * client has left. */
+/* Ends a call before it is complete; its handler releases what it has of the body. reason:
+ * OK if the client has left. */
 static void end_early(struct api_call *call, enum err reason)
 {
     call->ended_by = reason;
@@ -305,8 +306,8 @@ static void end_early(struct api_call *call, enum err reason)
         api_reply_gone(call);
 }
 
-/* A body may come long after its head: a credential that has ended meanwhile does nothing any
- * more. False: the call is answered. */
+/* Returns false, after answering, if the credential has ended since the head came: a body
+ * may come long after its head. */
 static bool is_still_let_in(struct api_call *call)
 {
     int64_t now = loop_wall_ms(engine_loop(call->api->engine));
@@ -326,7 +327,7 @@ static bool takes_json(const struct route *route)
     return !route->takes || strstr(route->takes, "json");
 }
 
-/* Hands over bytes that looked like the beginning of a byte order mark and are not. */
+/* Hands over bytes that looked like the beginning of a byte order mark but are not. */
 static enum err take_no_bom(struct api_call *call)
 {
     struct slice begun = { bom.ptr, call->bom < bom.len ? call->bom : 0 };
@@ -360,7 +361,8 @@ static void on_body(void *owner, struct exchange *x, struct slice piece)
         api_reply_error(call, refused);
 }
 
-/* A body may also outlast the lead: what is kept in memory alone would be lost. */
+/* Refuses if this gateway no longer leads: a body may also outlast the lead, and what is
+ * kept only in memory would be lost. */
 static enum err check_lead(struct api_call *call)
 {
     bool is_open = call->route->auth == AUTH_NONE;
@@ -403,7 +405,7 @@ static void on_request(void *owner, struct exchange *x)
 void api_enter_early(struct api_call *call, bool complete)
 {
     struct exchange *x = call->x;
-    struct buf none = { 0 }; /* its route was found */
+    struct buf none = { 0 }; /* stays empty: the route was found */
     if (!let_in(call, &none))
         return;
     if (complete)

@@ -1,4 +1,4 @@
-/* early_calls.c - the calls are in one list, and each has a timer. */
+/* early_calls.c - keeps held calls in one list, each with a timer. */
 #include "api/router/early_calls.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/mem.h"
 
 enum {
-    HELD_MS = 8000, /* longer than dead-after and what a takeover reads */
+    HELD_MS = 8000, /* longer than dead-after plus the reads of a new leader */
     HELD_MAX = 1000,
     HELD_OF_CLIENT_MAX = 250,
 };
@@ -86,7 +86,7 @@ void early_calls_destroy(struct early_calls *calls)
     free(calls);
 }
 
-/* Clients of an untrusted proxy cannot be distinguished. */
+/* Clients of an untrusted proxy cannot be distinguished, and are not limited. */
 static bool has_too_many(const struct early_calls *calls, const struct exchange *x)
 {
     size_t count = 0;

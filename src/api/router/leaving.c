@@ -1,15 +1,13 @@
-/* leaving.c - looks after the environments of archived branches, and of deleted projects,
- * until they are gone.
+/* leaving.c - frees the environments of archived branches and deleted projects.
  *
  *   archived ─► retired: runs are canceled, what is open is ended (revocation.c)
  *                 │
- *                 └─ every second: does anybody still hold it? ─► no: bulk actions, streams,
- *                    open batches, schedules and the engine's part are freed, a share
- *                    of each turn
+ *                 └─ every second: is it still held? ─► no: bulk actions, streams, open
+ *                    batches, schedules and the engine's part are freed, in time slices
  *
- * Whoever comes back to an environment later holds it (core/live/environment.h), so that
- * nobody who frees something here has to know who they are. Only its account stays, which
- * is small: tokens of the environment are still known to be of one that has ended. */
+ * Code that comes back to an environment later holds it (core/live/environment.h), so that
+ * code that frees something here need not know all others. Only the account stays, which is
+ * small: tokens of the environment are still known to belong to one that has ended. */
 #include "api/router/leaving.h"
 
 #include "api/batches/open_batches.h"
@@ -24,9 +22,9 @@ enum { EVERY_MS = 1000 };
 
 struct leaving {
     struct api *api;
-    uint32_t *numbers; /* of environments */
+    uint32_t *numbers; /* of retired environments */
     size_t count, capacity;
-    size_t next; /* to be looked at */
+    size_t next; /* index of the one to look at next */
     struct timer timer;
     uint32_t kind;
 };
@@ -36,8 +34,8 @@ static struct loop *loop_of(const struct leaving *leaving)
     return engine_loop(api_engine(leaving->api));
 }
 
-/* Frees what parts of the API hold for the environment. False when the time is over: the next
- * turn goes on. */
+/* Frees what parts of the API hold for the environment. Returns false if the time slice
+ * ended before that; the next turn continues. */
 static bool free_parts(struct api *api, struct environment *env, struct stint *stint)
 {
     return streams_forget(api_streams(api), env, stint) &&
@@ -63,7 +61,7 @@ static enum step leave(struct api *api, uint32_t number, struct stint *stint)
     return HAS_LEFT;
 }
 
-/* Looks at each environment that leaves, in shares of a turn. */
+/* Looks at each retired environment, in time slices. */
 static void on_time(struct timer *timer)
 {
     struct leaving *leaving = container_of(timer, struct leaving, timer);

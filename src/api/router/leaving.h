@@ -1,5 +1,6 @@
-/* leaving.h - the environments of archived branches leave memory, and all that the parts of
- * the api keep for them, when nobody will look at them again. */
+/* leaving.h - frees retired environments, with all that the API keeps for them.
+ *
+ * Environments are retired when their branch is archived or their project deleted. */
 #pragma once
 
 #include "api/request/call.h"
@@ -7,8 +8,8 @@
 struct leaving;
 
 struct leaving *leaving_create(struct api *api);
-/* NULL is fine. */
+/* Ignores NULL. */
 void leaving_destroy(struct leaving *leaving);
 
-/* The environment of that number, which is retired, leaves memory when nobody holds it. */
+/* Frees the retired environment of that number as soon as no code holds it. */
 void leaving_add(struct leaving *leaving, uint32_t number);

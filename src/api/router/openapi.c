@@ -1,7 +1,7 @@
-/* openapi.c - the routes as an OpenAPI 3.1 document.
+/* openapi.c - writes the routes as an OpenAPI 3.1 document.
  *
- * Everything about an operation stands in the row of its route (api/request/route.h): who
- * may call it, how large a body may be, and which refusals follow from both. */
+ * The row of a route (api/request/route.h) has everything about its operation: who may call
+ * it, how large a body may be, and which refusals follow from both. */
 #include "api/router/openapi.h"
 
 #include "api/request/route.h"
@@ -40,7 +40,7 @@ static void add_parameter(struct buf *out, const char *where, struct slice name,
               SLICE_ARG(name), where, is_required ? "true" : "false", SLICE_ARG(type));
 }
 
-/* The name in "{name}" or "{name*}". */
+/* Returns the name in "{name}" or "{name*}". */
 static struct slice name_of(struct slice segment)
 {
     bool is_rest = segment.ptr[segment.len - 2] == '*';
@@ -157,7 +157,7 @@ struct areas {
     size_t count;
 };
 
-/* The same path may be in several areas: all of its methods come with the first. */
+/* Adds every method of the path. Several areas may have the same path. */
 static void add_methods(struct buf *out, const struct areas *areas, const char *path)
 {
     for (size_t i = 0; i < areas->count; i++)
@@ -179,7 +179,7 @@ static bool is_first(const struct areas *areas, const struct route *route)
     return false;
 }
 
-/* Adds the path as it stands in the row, but for the star of "{name*}". */
+/* Adds the path as its row has it, without the star of "{name*}". */
 static void add_path(struct buf *out, const char *path)
 {
     for (; *path; path++)

@@ -5,5 +5,5 @@
 
 struct area;
 
-/* The caller's reference. */
+/* Returns the document; the caller owns the reference. */
 struct bytes *openapi_write(const struct area *const *all, size_t count);

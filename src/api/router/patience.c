@@ -1,16 +1,17 @@
-/* patience.c - looks at the calls that are under way while the store fails.
+/* patience.c - answers 503 to calls that wait for a database that does not answer.
  *
- *   every second: does the store fail? ─► commands behind a commit: refused
- *                                     └─► each call that an operation will reply to, and that
- *                                         has waited for 2 s ─► 503, and the operation goes on
+ *   every second: does the store fail?
+ *     ├─► commands that wait for a commit: refused
+ *     └─► each call that an operation will reply to, and that has waited for 2 s:
+ *         503, and the operation continues
  *
- * What was not sent to the database yet is refused, here or by the store itself. What was sent may have
- * been written, so the store says nothing before it knows; but a client that hears nothing for
- * minutes is not served. It is told that nobody knows: with the same idempotency key it may
- * ask again.
+ * Changes that were not sent to the database yet are refused, here or by the store itself.
+ * Changes that were sent may have been written, so the store reports nothing before it
+ * knows. But a client that gets no response for minutes is not served. It gets one that
+ * leaves the outcome open, and may try again with the same idempotency key.
  *
- * A call that is held on purpose, a poll or a dequeue, has an on_gone, and waits for no write;
- * reads lose their patience by themselves. */
+ * A call that is held on purpose (a poll or a dequeue) has an on_gone, and waits for no
+ * write. Reads time out by themselves. */
 #include "api/router/patience.h"
 
 #include "api/request/call.h"
@@ -36,7 +37,7 @@ static bool has_waited(const struct api_call *call)
            http_elapsed_us(call->x) >= WAITS_US;
 }
 
-/* False: there are more than one turn has time for. */
+/* Returns false if there are more than one turn has time for. */
 static bool answer_calls(struct api *api)
 {
     size_t count = 0;
@@ -70,7 +71,7 @@ static void on_time(struct timer *timer)
 struct patience *patience_create(struct api *api)
 {
     if (!engine_store(api_engine(api))->ops->hurry)
-        return NULL; /* it answers whatever becomes of its disk */
+        return NULL; /* it answers whatever happens to its disk */
     struct patience *patience = mem_new(struct patience);
     struct loop *loop = engine_loop(api_engine(api));
     patience->api = api;

@@ -1,11 +1,12 @@
-/* patience.h - calls whose write a database has been sent that does not answer any more are
- * answered 503; the write goes on without them. */
+/* patience.h - answers 503 to calls whose write waits for a database that does not answer.
+ *
+ * The write continues without its call. */
 #pragma once
 
 struct api;
 struct patience;
 
-/* NULL for a store that leaves nobody without an answer. */
+/* Returns NULL for a store that answers every write. */
 struct patience *patience_create(struct api *api);
-/* NULL is fine. */
+/* Ignores NULL. */
 void patience_destroy(struct patience *patience);

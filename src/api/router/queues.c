@@ -1,11 +1,11 @@
-/* queues.c - the routes of queues: list, retrieve, pause, resume, another limit.
+/* queues.c - the routes of queues: list, retrieve, pause, resume, override the limit.
  *
  *   change ─► settings as they would be ─► document (synced) ─► the queue has them ─► reply
  *                  ▲                           │
- *                  └── somebody was first ◄────┘
+ *                  └─ another change was first ┘
  *
- * A queue is there while it is registered, has settings or something in it. Its id is made
- * of its name, so that one is found without a table of its own. */
+ * A queue exists while it is registered, has settings or has something in it. Its id is
+ * made of its name, so that it is found without a table of its own. */
 #include "api/request/paging.h"
 #include "api/request/queue_settings.h"
 #include "api/request/route.h"
@@ -19,7 +19,7 @@ enum {
     NAME_LEN_MAX = 256,
     LIMIT_MAX = 100000,
     CHANGE_TRIES_MAX = 16,
-    OLDEST_AMONG = 2048, /* items that are looked at for the oldest one of a queue */
+    OLDEST_AMONG = 2048, /* items searched for the oldest one of a queue */
 };
 
 static const char id_prefix[] = "queue_", task_prefix[] = "task/";
@@ -59,7 +59,8 @@ static void add_concurrency(struct buf *out, const struct queue_figures *figures
     buf_add_text(out, ",\"overriddenBy\":null}");
 }
 
-/* Since when the oldest of the runs that wait in the queue does. */
+/* Adds since when the oldest run in the queue has waited. Looks at OLDEST_AMONG runs
+ * only. */
 static void add_oldest(struct buf *out, const struct queues *queues, struct slice name)
 {
     const struct queue_item *item = queues_oldest_of(queues, name, OLDEST_AMONG);
@@ -104,7 +105,7 @@ static enum err not_found(struct api_call *call)
     return explain(&call->why, ERR_NOT_FOUND, "queue-not-found");
 }
 
-/* Slashes come encoded twice. */
+/* Adds a name that a path has. Its slashes are encoded twice. */
 static void add_name(struct buf *name, struct slice text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -130,7 +131,8 @@ static enum err name_of_id(struct slice id, struct buf *name)
     return OK;
 }
 
-/* The whole name of the queue that the path names; only one that is there is found. */
+/* Writes the whole name of the queue that the path names. Returns ERR_NOT_FOUND if the
+ * queue does not exist. */
 static enum err find_queue(struct api_call *call, struct slice type, struct buf *name)
 {
     struct slice param = call->params[0];
@@ -138,7 +140,7 @@ static enum err find_queue(struct api_call *call, struct slice type, struct buf 
         if (name_of_id(param, name))
             return not_found(call);
     } else if (slice_is(type, "task")) {
-        /* ctx.queue.name of a task has the prefix already. */
+        /* ctx.queue.name of a task already has the prefix. */
         add_name(name, param);
         if (!slice_starts(buf_slice(name), task_prefix)) {
             buf_clear(name);
@@ -237,7 +239,8 @@ static enum err check_configured(const struct queues *queues, struct failure *wh
                    is_project ? "a project" : "an environment");
 }
 
-/* Alters the settings as they are now; nothing is written when they stay the same. */
+/* Alters the current settings and writes them. Writes nothing if the queue neither has nor
+ * gets settings of its own. */
 static void write_change(struct queue_change *change)
 {
     struct api_call *call = change->call;
@@ -279,7 +282,7 @@ static void on_written(struct document_write *write, enum err status)
     finish_change(change, status);
 }
 
-/* Begins a change, which replies later. type is a JSON text, absent for none. */
+/* Begins a change, which replies later. type: a JSON text; absent for none. */
 static enum err begin_change(struct api_call *call, struct slice type,
                              const struct queue_change *wish)
 {

@@ -1,8 +1,8 @@
-/* rate_limit.c - one moment for each who: when everything it has used will be there again (the
- * generic cell rate algorithm).
+/* rate_limit.c - one timestamp for each key or token (the generic cell rate algorithm).
  *
- * Whoever has everything again is forgotten, and so is the oldest when there are too many;
- * a table of this size is full only for somebody who holds a key to sign tokens with. */
+ * The timestamp is when everything that was used is available again. A share with
+ * everything available is forgotten, and so is the oldest when there are too many. Only a
+ * client with a key to sign tokens with can fill a table of this size. */
 #include "api/router/rate_limit.h"
 
 #include "api/request/route.h"
@@ -14,13 +14,13 @@ enum { SHARES_MAX = 50000, FORGET_EACH = 4, MINUTE_US = 60 * 1000 * 1000 };
 
 struct rate_share {
     unsigned char who[HASH_LEN];
-    int64_t whole_at; /* monotonic us */
+    int64_t whole_at; /* when everything is available again; monotonic us */
     struct list link; // rate_limit::oldest_first
 };
 
 struct rate_limit {
     struct loop *loop;
-    int64_t each_us; /* what one request takes */
+    int64_t each_us; /* time that one request uses up */
     int64_t burst;
     struct table shares;
     struct list oldest_first; // rate_share::link
@@ -62,8 +62,8 @@ void rate_limit_destroy(struct rate_limit *limit)
     free(limit);
 }
 
-/* Names who shares a limit: a key shares with every key of its environment, and with every
- * branch that it opens; a token has its own. */
+/* Names the share of a limit: a key shares with every key of its environment, and with
+ * every branch that it opens; a token has its own. */
 static void name_share(const struct identity *who, unsigned char name[HASH_LEN])
 {
     memset(name, 0, HASH_LEN);

@@ -1,9 +1,9 @@
-/* revocation.c - looks after what is open, when a key or token was revoked, a key's grace period
- * is over, or a branch was archived.
+/* revocation.c - ends sockets and held calls of credentials that have ended.
  *
- *   every second: did something end? ─► walk sockets and held calls, a share a turn
+ *   every second: did a credential end? ─► walk sockets and held calls, a share a turn
  *
- * A request that comes is refused by auth at once; only what was let in before and stays is
+ * A credential ends when it is revoked, when a key's grace period ends, or when its branch
+ * is archived. auth refuses new requests at once; only what was let in before and stays is
  * found here. */
 #include "api/router/revocation.h"
 
@@ -18,7 +18,7 @@ struct revocation {
     struct api *api;
     struct timer timer;
     uint32_t kind;
-    uint64_t seen;    /* accounts_endings when everything was looked at last */
+    uint64_t seen;    /* accounts_endings at the last complete walk */
     int64_t next_end; /* Unix ms; 0: no key ends by itself */
 };
 
@@ -32,8 +32,8 @@ static bool has_ended(const struct identity *identity, int64_t now_ms)
     return identity && identity_has_ended(identity, now_ms);
 }
 
-/* Ends what revoked credentials have open. Both walks take link by link off a list of
- * their own, because what ends may take others along. False: there is more to end than one
+/* Ends sockets of credentials that have ended. Both walks take link by link off a list of
+ * their own, because ending one may remove others. Returns false if there are more than one
  * turn has time for. */
 static bool end_sockets(struct revocation *revocation, int64_t now_ms)
 {

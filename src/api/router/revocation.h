@@ -1,10 +1,11 @@
-/* revocation.h - what is open with a credential that has ended, ends too: sockets, streams,
- * held polls and dequeues, within two seconds. */
+/* revocation.h - ends what a credential that has ended still has open, within two seconds.
+ *
+ * That is sockets, streams, held polls and held dequeues. */
 #pragma once
 
 struct api;
 struct revocation;
 
 struct revocation *revocation_create(struct api *api);
-/* NULL is fine. */
+/* Ignores NULL. */
 void revocation_destroy(struct revocation *revocation);

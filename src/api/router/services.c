@@ -1,6 +1,6 @@
 /* services.c - makes, starts, drains and stops what the calls of all clients share.
  *
- *   created ─► not ready: calls are refused ─► ready ─► draining: what is held is answered
+ *   created ─► not ready: calls are refused ─► ready ─► draining: held calls are answered
  *                                                          └► stopped ─► destroyed */
 #include "api/router/services.h"
 
@@ -43,8 +43,8 @@ struct services {
     struct patience *patience;
     struct leaving *leaving;
     struct deferred draining, doubting;
-    struct list doubted;   // api_call::held; held when a doubt began, and not checked yet
-    size_t traces_written; /* of the drain: place among them */
+    struct list doubted;   // api_call::held; held when a doubt began, not checked yet
+    size_t traces_written; /* of the drain: its place among the traces */
 };
 
 static struct services *services_of(struct api *api)
@@ -169,7 +169,7 @@ void api_retire_environment(struct api *api, const struct account *account)
     leaving_add(services_of(api)->leaving, account->number);
 }
 
-/* A call leaves the list when it is answered, or before. */
+/* Answers one held call. Calls leave the list when they are answered, or before. */
 static void answer_held(struct api *api)
 {
     struct api_call *call = container_of(list_take(&api->held), struct api_call, held);
@@ -191,7 +191,8 @@ void api_stop(struct api *api)
     traces_write_all(api->traces);
 }
 
-/* Thousands of calls may be held or have left an echo, and 64 MiB of traces not be written. */
+/* Drains in time slices: thousands of calls may be held, or have a view kept for their next
+ * poll (linger.h), and 64 MiB of traces may be unwritten. */
 static void drain_some(struct deferred *draining)
 {
     struct services *services = container_of(draining, struct services, draining);
@@ -206,8 +207,8 @@ static void drain_some(struct deferred *draining)
         loop_defer(engine_loop(api->engine), draining);
 }
 
-/* A call that ends now is a read that waited, and so 503 (reply.c), or has nothing for its
- * client. */
+/* Ends calls that were held when a doubt began, in time slices. Such a call is a read that
+ * waited, and gets 503 (reply.c), or has nothing for its client. */
 static void doubt_some(struct deferred *doubting)
 {
     struct services *services = container_of(doubting, struct services, doubting);
@@ -276,7 +277,8 @@ void api_drain_held(struct api *api)
         drain_some(&services_of(api)->draining);
 }
 
-/* What a crash has left of an upload is told by what deployments are there. */
+/* Deployments start first: by them, artifacts_start recognizes which files were taken
+ * already. */
 enum err api_start(struct api *api, struct failure *why)
 {
     enum err err = deployments_start(api->deployments, why);
@@ -323,7 +325,7 @@ void api_refuse_early(struct api *api)
 void api_stand_by(struct api *api, const char *reason)
 {
     api->not_ready = reason;
-    api->may_lead_soon = engine_store(api->engine)->ops->lead; /* of several processes */
+    api->may_lead_soon = engine_store(api->engine)->ops->lead; /* another may lead */
 }
 
 /* ---- documents at start ---- */

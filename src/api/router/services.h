@@ -1,75 +1,80 @@
-/* services.h - the life of what the calls of all clients share. */
+/* services.h - makes, starts, drains and stops what the calls of all clients share. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Not ready at first: api_set_ready. */
+/* Creates all parts. They are not ready at first: api_set_ready. */
 struct api *api_create(struct engine *engine, struct schedules *schedules,
                        struct auth *auth, struct accounts *accounts,
                        const struct api_options *options);
-/* All is loaded, and nobody is let in yet. ERR_INTERNAL with the reason: a folder of the data
- * directory cannot be used. */
+/* Call when everything is loaded, before any call is let in. Returns ERR_INTERNAL with the
+ * reason if a folder of the data directory cannot be used. */
 enum err api_start(struct api *api, struct failure *why);
 
-/* Brings a document of an environment back into memory. Takes documents of DOC_WORKER, DOC_CURRENT,
- * DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE and DOC_BULK, in this
- * order of kinds; ignores other kinds. After an error, why says what is wrong with the document. */
+/* Brings a document of an environment back into memory. Takes documents of DOC_WORKER,
+ * DOC_CURRENT, DOC_DEPLOYMENT, DOC_BUILD_VARIABLES, DOC_QUEUE, DOC_VARIABLE, DOC_SCHEDULE
+ * and DOC_BULK, in this order of kinds; ignores other kinds. After an error, why explains
+ * what is wrong with the document. */
 enum err api_restore(struct api *api, const struct document *document, struct failure *why);
 
-/* Every call is answered: what the parts have begun by themselves ends. False: something is
- * still on its way, to be asked again. */
+/* Ends what the parts have begun by themselves; call it when every call is answered.
+ * Returns false while something is in flight: call it again. */
 bool api_may_end(struct api *api);
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void api_destroy(struct api *api);
 
-/* The environment of the account, which is linked, comes into memory. What its clients may
- * hold counts for its project too. */
+/* Brings the environment of a linked account into memory. Everything that its clients hold
+ * counts for its project, too. */
 void api_add_environment(struct api *api, struct account *account);
 
-/* The branch of the account was archived, or its project deleted: what is under way in its
- * environment ends, and then it leaves memory. Nothing if that was said before. */
+/* Ends what is in progress in an environment, then frees its memory. Call it when the
+ * account's branch was archived, or its project deleted. Does nothing if it was called
+ * before. */
 void api_retire_environment(struct api *api, const struct account *account);
 
-/* Options of which nothing has changed but what config_take lets change: that is looked at where it is
- * needed. */
+/* Replaces the options. Only those that config_take lets change may differ; they are read
+ * where they are needed. */
 void api_reload(struct api *api, const struct api_options *options);
 
-/* Not ready: /readyz 503 with the reason, everything but health 503. NULL: ready. */
+/* Sets whether the gateway is ready; reason NULL: it is. Otherwise /readyz is 503 with the
+ * reason, and every call except health is 503. */
 void api_set_ready(struct api *api, const char *reason);
 
-/* The same while this gateway waits for the lead, or loads. On a database of several gateways calls
- * wait, too, for some seconds. */
+/* The same while this gateway waits for the lead, or loads. If several gateways may use the
+ * database, calls wait as well, for some seconds. */
 void api_stand_by(struct api *api, const char *reason);
 
-/* Calls that wait so are refused: another gateway leads, and takes them when they are repeated. */
+/* Refuses the calls that wait so: another gateway leads, and takes them when they are
+ * repeated. */
 void api_refuse_early(struct api *api);
 
-/* Sockets get `drain`, spread over at most a third of the time, and are closed within twice that.
- * has_next: the next process follows (sockets.h). */
+/* Sends `drain` to sockets, spread over at most a third of the timeout, and closes them.
+ * They are closed within twice that third. has_next: the next process follows
+ * (sockets.h). */
 void api_drain_sockets(struct api *api, int64_t timeout_ms, bool has_next);
 
-/* Held polls and dequeues are answered, in stints. */
+/* Answers held polls and dequeues, in time slices. */
 void api_drain(struct api *api);
 
-/* The same of what was held since then. */
+/* Answers calls that were held since api_drain. */
 void api_drain_held(struct api *api);
 
-/* No call is held any more, and what is written at a drain was handed to the store. */
+/* Returns true if no call is held any more, and the store has got what a drain writes. */
 bool api_has_drained(const struct api *api);
 
-/* Another gateway may lead by now (call.h, api_doubt): held calls end, in stints. Sockets and streams
- * stay, and are silent. */
+/* Ends held calls in time slices: another gateway may lead by now (call.h, api_doubt). A
+ * call that bears doubt stays held. Sockets and streams stay, and send nothing. */
 void api_begin_doubt(struct api *api);
 
-/* The doubt has ended, and nothing has changed: sockets and streams continue. */
+/* Ends the doubt: nothing has changed, so sockets and streams continue. */
 void api_end_doubt(struct api *api);
 
-/* Another gateway leads: sockets are closed with CLOSE_MOVED, and held calls end. */
+/* Closes sockets with CLOSE_MOVED and ends held calls, because another gateway leads. */
 void api_move(struct api *api);
 
-/* It is not ready any more, but nobody is refused who is connected, until that is said anew. */
+/* Serves connected clients although the gateway is not ready, until api_set_ready. */
 void api_serve_on(struct api *api);
 
-/* What is held (polls, dequeues) is answered now: the server is about to close. */
+/* Answers what is held (polls, dequeues) now: the server is about to close. */
 void api_stop(struct api *api);

@@ -1,4 +1,4 @@
-/* signed.c - the forms of signed URLs: where each says whose it is, and what was signed. */
+/* signed.c - the forms of signed URLs: where each has its environment and signed parts. */
 #include "api/router/signed.h"
 
 #include "accounts/auth/signed_url.h"
@@ -6,12 +6,12 @@
 #include "api/packets/packet_name.h"
 #include "api/request/route.h"
 
-/* What a URL says of itself; other texts are the call's. */
+/* The claims of a URL. Their texts are borrowed from the call, unless `made` has them. */
 struct claimed {
     struct slice environment, name, signature;
-    const char *method; /* that was signed */
+    const char *method; /* the one that was signed */
     int64_t expires_s;
-    struct buf made; /* what name points into, if it is no text of the call */
+    struct buf made; /* memory of name, if name is not a text of the call */
 };
 
 static enum err read_expiry(struct api_call *call, struct claimed *url)
@@ -57,7 +57,7 @@ static enum err read_callback(struct api_call *call, struct claimed *url)
     return OK;
 }
 
-/* For so many bytes, and no others. */
+/* The URL of an artifact is signed for a body of exactly `length` bytes. */
 static enum err read_artifact(struct api_call *call, struct claimed *url)
 {
     int64_t length;

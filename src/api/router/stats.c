@@ -1,5 +1,4 @@
-/* stats.c - the samples of an environment (core/counters/stats.h), for plots of the last
- * hours. */
+/* stats.c - shows the samples of an environment (core/counters/stats.h), for plots. */
 #include <inttypes.h>
 
 #include "api/request/route.h"
@@ -9,7 +8,7 @@
 
 enum { NO_BODY = 4096 };
 
-/* since: a time, Unix ms, or a duration back from now. */
+/* Reads since: a time, Unix ms, or a duration back from now. */
 static enum err read_since(struct api_call *call, int64_t now_ms, int64_t *since)
 {
     struct slice text = api_query(call, "since");

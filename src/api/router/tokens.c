@@ -1,5 +1,4 @@
-/* tokens.c - public access tokens: what clients put into those they sign, and those that
- * are signed here. */
+/* tokens.c - signs public access tokens, and shows the claims for those of clients. */
 #include <ctype.h>
 #include <math.h>
 
@@ -11,7 +10,7 @@
 #include "core/wire/shape.h"
 
 enum {
-    CLAIMS_BODY = 65536, /* nothing is expected; what some client sends is not minded */
+    CLAIMS_BODY = 65536, /* no body is expected, but some clients send one */
     TOKEN_BODY = 65536,
     DEFAULT_S = 3600,
     LONGEST_S = 30 * 24 * 3600,
@@ -31,7 +30,7 @@ static enum err show_claims(struct api_call *call)
 static double unit_seconds(struct slice unit)
 {
     static const struct {
-        const char *names; /* each with a space before and behind it */
+        const char *names; /* each with a space before and after it */
         double seconds;
     } units[] = {
         { " s sec secs second seconds ", 1 }, { " m min mins minute minutes ", 60 },
@@ -50,7 +49,7 @@ static double unit_seconds(struct slice unit)
     return 0;
 }
 
-/* "1h", "24hr", "2 days", "1.5 hours": seconds; 0 for anything else. */
+/* Reads "1h", "24hr", "2 days" or "1.5 hours" as seconds. Returns 0 for anything else. */
 static double read_span(struct slice text)
 {
     size_t digits = 0;
@@ -63,7 +62,7 @@ static double read_span(struct slice text)
     return count * unit_seconds(slice_trim(slice_from(text, digits)));
 }
 
-/* Reads when the token ends: a text is counted from now, a number is the second itself. */
+/* Reads when the token ends: a text counts from now, a number is a Unix time in seconds. */
 static enum err read_expiry(struct api_call *call, const json_t *value, int64_t now_ms,
                             int64_t *lives_ms)
 {
@@ -137,14 +136,14 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     return err;
 }
 
-/* What a token shall have; borrowed from the body, NULL: not said. */
+/* The requested properties of a token, borrowed from the body; NULL: absent. */
 struct token_wishes {
     json_t *scopes, *once, *realtime, *expiry;
     const char *once_name;
 };
 
-/* What makes a token narrower is understood or refused: left out, the token would be wider
- * than it was meant. */
+/* Refuses a limit of the token that is not understood: without it, the token would allow
+ * more than was meant. */
 static enum err check_limits(struct api_call *call, const struct token_wishes *wishes)
 {
     const json_t *columns = json_object_get(wishes->realtime, "skipColumns"), *column;
@@ -179,7 +178,7 @@ static int64_t now_of(const struct api_call *call)
     return loop_wall_ms(engine_loop(api_engine(call->api)));
 }
 
-/* Gives the token an id, so that two made in the same second are two. */
+/* Gives the token an id, so that two tokens of the same second differ. */
 static void limit_to_one_use(json_t *claims, int64_t now_ms)
 {
     char id[ID_MAX];
@@ -188,8 +187,8 @@ static void limit_to_one_use(json_t *claims, int64_t now_ms)
     json_object_set_new(claims, "jti", json_string(id));
 }
 
-/* Says who asks: what the token may do beyond other public ones, it may do for this user, as
- * long as the personal token is good (auth.h). */
+/* Adds the user who requests the token. Rights beyond those of other public tokens are
+ * granted for this user, as long as the personal token is valid (auth.h). */
 static void add_actor(const struct identity *identity, json_t *claims)
 {
     char id[SECRET_ID_LEN + 1];
@@ -264,7 +263,7 @@ static enum err make_token(struct api_call *call)
     return err;
 }
 
-/* For a person: of any environment of the project, for an hour at most. */
+/* Makes a token for a person: for any environment of the project, and an hour at most. */
 static enum err make_token_of(struct api_call *call)
 {
     struct account *account;
