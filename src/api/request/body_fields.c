@@ -1,4 +1,4 @@
-/* body_fields.c - pieces through the validator into one buffer; long strings beside it.
+/* body_fields.c - collects and validates the pieces of a body, and sets long strings aside.
  *
  *   …"output":"abc…   more than LONG ─► text: …"output":"\1<index>", aside[index]: abc…
  *
@@ -13,13 +13,13 @@ enum {
     ASIDE_DEPTH = 2,
     ANY_ASIDE_DEPTH = 5,
     MARK = 1,
-    CUT_CHARACTER = 3, /* bytes that may be left of one in the middle of UTF-8 */
+    CUT_CHARACTER = 3, /* bytes that may be left of a UTF-8 character that was cut */
 };
 
 struct aside {
-    struct buf text;  /* decoded; its beginning, if it is cut */
-    size_t len;       /* bytes, also of what is not kept */
-    struct scan scan; /* of that text: is it JSON itself */
+    struct buf text;  /* decoded; only its beginning, if it is cut */
+    size_t len;       /* bytes, including those not kept */
+    struct scan scan; /* whether that text is JSON itself */
 };
 
 struct body_fields {
@@ -27,15 +27,15 @@ struct body_fields {
     struct buf text;
     struct aside *aside;
     size_t aside_count;
-    size_t aside_depth;  /* strings that are deeper stay in text */
-    size_t aside_room;   /* bytes of them that may still be kept */
+    size_t aside_depth;  /* deeper strings stay in text */
+    size_t aside_room;   /* bytes of long strings that may still be kept */
     size_t aside_memory; /* bytes that their texts take */
-    struct buf rest;     /* decoded last of a string that is cut: only its length counts */
-    struct failure lost; /* of body_fields_take_any: why nothing is kept of the body */
+    struct buf rest;     /* last decoded part of a cut string: only its length counts */
+    struct failure lost; /* why body_fields_take_any keeps nothing of the body */
 
-    /* Where reading is, for body_fields_take_long. */
+    /* The position in the body, unless body_fields_take takes it. */
     size_t depth;
-    size_t string_at; /* of its first character, in text */
+    size_t string_at; /* offset of its first character in text */
     bool in_string, after_backslash;
     bool setting_aside;
     struct scan_text escapes;
@@ -70,8 +70,9 @@ static bool is_cut(const struct aside *aside)
     return aside->text.len != aside->len;
 }
 
-/* Keeps only the beginning of a text that does not fit, and returns the rest of its room to other
- * texts. The first `before` bytes of the text have taken room already. */
+/* Keeps only the beginning of a text that does not fit. The rest of its bytes may be used
+ * by other texts. The first `before` bytes of the text were taken from aside_room
+ * already. */
 static void cut(struct body_fields *fields, struct aside *aside, size_t before)
 {
     struct slice text = buf_slice(&aside->text);
@@ -117,7 +118,7 @@ static void decode(struct body_fields *fields, struct slice raw, bool is_last)
     fields->aside_memory += aside->text.capacity - memory;
 }
 
-/* The string that is being read turns out to be long. */
+/* Sets the current string aside, because it turned out to be long. */
 static void set_aside(struct body_fields *fields)
 {
     size_t index = fields->aside_count++;
@@ -130,7 +131,7 @@ static void set_aside(struct body_fields *fields)
     buf_print(&fields->text, "%c%zu", MARK, index);
 }
 
-/* NULL: the value is not set aside. */
+/* Returns NULL if the value was not set aside. */
 static struct aside *aside_of(struct body_fields *fields, struct slice value)
 {
     size_t index = 0;
@@ -150,7 +151,7 @@ bool body_fields_string(struct body_fields *fields, struct slice value, struct b
     return true;
 }
 
-/* Returns the longest beginning of at most this many bytes that cuts no character. */
+/* Returns the length of the longest beginning that fits and cuts no character. */
 static size_t whole_characters(struct slice text, size_t most)
 {
     if (text.len <= most)
@@ -225,7 +226,7 @@ static size_t inside_length(struct body_fields *fields, struct slice rest)
     return rest.len;
 }
 
-/* How much there is up to the quote that begins a string. */
+/* Returns the length up to the quote that begins a string. */
 static size_t outside_length(struct body_fields *fields, struct slice rest)
 {
     for (size_t i = 0; i < rest.len; i++) {
@@ -281,7 +282,7 @@ static struct body_fields *take_out(struct api_call *call)
     return fields;
 }
 
-/* The peer left in the middle of its body. */
+/* The client left in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
     body_fields_free(take_out(call));

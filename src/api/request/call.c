@@ -1,6 +1,6 @@
-/* call.c - one API call: its beginning and end, and which environment it is about.
+/* call.c - creates and frees API calls, and chooses the environment of each.
  *
- *   dispatch.c makes it ─► the handler asks for parts (parts.h) ─► reply.c answers and frees it */
+ *   dispatch.c makes it ─► the handler uses parts (parts.h) ─► reply.c answers and frees */
 #include "api/request/call.h"
 
 #include "accounts/branch.h"
@@ -53,7 +53,7 @@ void api_call_end(struct api_call *call)
 
 /* ---- which environment ---- */
 
-/* A key of preview needs the header, and it means nothing with any other key. */
+/* A key of preview needs the header. It has no effect with any other key. */
 enum err api_choose_branch(struct api *api, struct slice header, struct identity **identity,
                            struct failure *why)
 {

@@ -1,5 +1,4 @@
-/* connection_limit.c - counts the long-lived connections of an environment, and of its project,
- * against --realtime-connections. */
+/* connection_limit.c - counts long-lived connections against --realtime-connections. */
 #include "api/request/connection_limit.h"
 
 #include "api/request/rooms.h"

@@ -1,22 +1,25 @@
-/* connection_limit.h - how many connections that stay an environment may have: WebSockets, event
- * streams, readers and piping writers of streams, held polls and calls, dequeues, notice sockets and
- * presences of workers.
+/* connection_limit.h - limits the long-lived connections of an environment and its project.
  *
- * Each has a seat. An environment has --realtime-connections seats and a project more (gateway.c
- * shares them out), so that nobody takes all connections of the gateway. The token of a worker
- * serves several environments: its seat is one of the first of them. */
+ * These are WebSockets, event streams, readers and piping writers of streams, held polls
+ * and calls, dequeues, notice sockets and presences of workers.
+ *
+ * Each takes a seat, which is one place of the limit. An environment has
+ * --realtime-connections seats, and a project more (gateway.c divides them), so that no
+ * project takes all connections of the gateway. The token of a worker serves several
+ * environments, and takes a seat of the first. */
 #pragma once
 
 #include "api/request/call.h"
 
 struct seat {
     struct environment *env; /* NULL: not taken */
-    struct room *room;       /* of the environment's seats (rooms.h) */
+    struct room *room;       /* where the environment's seats are counted (rooms.h) */
 };
 
-/* Nothing changes if it is taken in this environment already; in another it is left. */
+/* Takes a seat of the environment. Does nothing if `seat` has one there already; one in
+ * another environment is left first. Returns ERR_BUSY if there is none. */
 enum err connection_limit_take(struct seat *seat, struct api *api, struct environment *env,
                                struct failure *why);
 
-/* Nothing happens if it is not taken. */
+/* Does nothing if no seat is taken. */
 void connection_limit_leave(struct seat *seat);

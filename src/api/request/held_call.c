@@ -1,5 +1,5 @@
-/* held_call.c - holds a call by what may end it: the end that it listens for, its timer, the
- * drain, its client. */
+/* held_call.c - holds a call until an awaited end, a timer, a drain, or its client
+ * leaves. */
 #include "api/request/held_call.h"
 
 #include "base/metrics.h"
@@ -18,7 +18,7 @@ static struct engine *engine_of(const struct held_call *held)
 
 /* ---- ?wait= ---- */
 
-/* Digits alone are seconds. */
+/* Reads a duration. Digits alone are seconds. */
 static enum err read_ms(struct slice text, int64_t *ms)
 {
     uint64_t seconds;
@@ -28,7 +28,7 @@ static enum err read_ms(struct slice text, int64_t *ms)
     return OK;
 }
 
-/* Nobody hears anything after their token's end. */
+/* Shortens a wait to the rest of its token's life. */
 static int64_t time_left(const struct api_call *call, int64_t ms)
 {
     int64_t left = call->identity->expires_at - loop_wall_ms(call->env->loop);

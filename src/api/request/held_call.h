@@ -1,12 +1,12 @@
-/* held_call.h - a call with ?wait=, which is answered when what it shows has ended.
+/* held_call.h - holds a call with ?wait= until what it shows has ended.
  *
  *   read ─► it has ended: answered
- *     ▲     it has not, and the time is not over: held, with a seat (connection_limit.h)
+ *     ▲     it has not, and there is time left: held, with a seat (connection_limit.h)
  *     │                                             │
- *     └── it ends, the time is over, a drain ◄──────┘
+ *     └── it ends, time is up, a drain ◄────────────┘
  *
- * Nothing of the answer is kept while the call is held: what it shows is read again. A held
- * call is what a held long poll is: drained, revoked and counted the same way. */
+ * Nothing of the response is kept while the call is held: what it shows is read again. A
+ * held call is drained, revoked and counted like a held long poll. */
 #pragma once
 
 #include "api/request/call.h"
@@ -16,9 +16,9 @@
 /* Embedded by the operation; zero for a call that does not wait. */
 struct held_call {
     struct api_call *call;
-    int64_t until_ms;     /* monotonic; 0: it does not wait */
-    bool ends_with_token; /* the token ends sooner than the wait that was asked for */
-    bool is_told;         /* what is listened for came, maybe before the call was held */
+    int64_t until_ms;     /* monotonic; 0: the call does not wait */
+    bool ends_with_token; /* the token ends before the requested wait */
+    bool is_told;         /* the awaited end came, maybe before the call was held */
     bool is_held;
     struct seat seat;
     struct timer timer;
@@ -26,25 +26,27 @@ struct held_call {
     void (*over)(struct held_call *held, enum err status);
 };
 
-/* Reads ?wait= into a zeroed one. ERR_INVALID: nothing is left to finish. */
+/* Reads ?wait= into a zeroed one. Returns ERR_INVALID if it is wrong; nothing is left to
+ * finish. */
 enum err held_call_read(struct held_call *held, struct api_call *call);
 
-/* Whether the call waits and may go on with it: there is time left, and somebody to answer. */
+/* Returns true if the call may wait further. There must be time left, a client and a valid
+ * credential to answer, and the gateway must be ready. */
 bool held_call_may_wait(const struct held_call *held);
 
-/* Listens for the end of this run, or for this batch to be sealed, instead of what it listened
- * for: before that is read, so that no end is missed. */
+/* Listens for the end of this run, or for this batch to be sealed, and for nothing else.
+ * Call it before that is read, so that no end is missed. */
 void held_call_listen(struct held_call *held, struct slice id);
 
-/* Holds the call, which may wait and listens, until over is called, later and once. OK: read
- * again, and answer when that has ended or the call may not wait. ERR_UNAUTHORIZED: its
- * credential has ended, ERR_CANCELED: the client has left; held_call_refuse answers both.
- * Returns ERR_BUSY: there is no seat. */
+/* Holds the call, which may wait and listens, until over is called, later and once. Its
+ * status OK: read again, and answer if that has ended or the call may not wait.
+ * ERR_UNAUTHORIZED: the credential has ended. ERR_CANCELED: the client has left.
+ * held_call_refuse answers both. Returns ERR_BUSY if there is no seat. */
 enum err held_call_hold(struct held_call *held,
                         void (*over)(struct held_call *held, enum err status));
 
-/* Answers a call that ends with an error; before or after it was held. */
+/* Answers a call that ends with an error, before or after it was held. */
 void held_call_refuse(struct held_call *held, enum err status);
 
-/* Before the answer: the seat is free again. */
+/* Leaves the seat; call it before the answer. */
 void held_call_finish(struct held_call *held);

@@ -1,9 +1,9 @@
-/* hidden.c - from the columns that a token skips to the fields of a run that are emptied. */
+/* hidden.c - finds the fields of a run that a token's skipColumns hide; empties them. */
 #include "api/request/hidden.h"
 
 #include "core/wire/shape.h"
 
-/* Always sent by runs.v1; the long poll leaves out tags. */
+/* Fields that runs.v1 always sends, without tags, which the long poll leaves out. */
 enum { NEVER_HIDDEN = FIELDS_ALWAYS & ~(1 << FIELD_TAGS) };
 
 uint32_t hidden_fields(const struct identity *identity)

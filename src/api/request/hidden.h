@@ -1,17 +1,18 @@
-/* hidden.h - what the skipColumns of a public token leave out, wherever its runs are shown. */
+/* hidden.h - hides what a public token's skipColumns name, wherever its runs are shown. */
 #pragma once
 
 #include "accounts/auth/auth.h"
 #include "runcast/run.h"
 
-/* The fields that this identity does not see: bits of enum field. A column is known by its
- * own name and by that of the field of runs.v1 that it shows. */
+/* Returns the fields that this identity does not see, as bits of enum field. A column is
+ * known by its own name and by that of the field of runs.v1 that it shows. */
 uint32_t hidden_fields(const struct identity *identity);
 
-/* Payload, output or error is among them: so is telemetry, which repeats what they say. */
+/* Returns true if payload, output or error is hidden. Then telemetry is, too, since it
+ * repeats them. */
 bool hidden_contents(uint32_t hidden);
 
-/* Empties those fields of a run that is about to be shown: the copy is the caller's. The
- * time of the last change stays, and is the time at which an ended run is said to have
+/* Empties those fields of a run that is about to be shown; run is the caller's copy. The
+ * time of the last change stays, and is shown as the time at which an ended run has
  * finished. */
 void hidden_clear(uint32_t hidden, struct run *run);

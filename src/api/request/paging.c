@@ -1,12 +1,13 @@
-/* paging.c - reads the parameters of a query that choose a page, and writes which one it was. */
+/* paging.c - reads the query parameters that choose a page, and writes which one it was. */
 #include "api/request/paging.h"
 
 #include <inttypes.h>
 
-/* A larger number is behind the last page, too; the places of this one do not overflow. */
+/* Pages of larger numbers are past the last page, too; the places of this one do not
+ * overflow. */
 static const uint64_t number_max = UINT32_MAX;
 
-/* False: not a number of 1 or more. */
+/* Returns false if the parameter is there and is not a number of 1 or more. */
 static bool read_number(const struct api_call *call, const char *name, uint64_t max,
                         uint64_t *number)
 {

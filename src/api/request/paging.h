@@ -1,7 +1,7 @@
-/* paging.h - which page of a list a call asks for.
+/* paging.h - which page of a list a call requests.
  *
  *   ?page=3&perPage=20              by number: lists whose length is known
- *   ?page[size]=20&page[after]=…    behind a cursor, whose form is the list's own */
+ *   ?page[size]=20&page[after]=…    after a cursor, whose form each list defines */
 #pragma once
 
 #include "api/request/call.h"
@@ -13,17 +13,17 @@ struct numbered_page {
     uint64_t size;   /* at most PAGE_SIZE_MAX */
 };
 
-/* Reads page and perPage over what the page is without them. NULL, or the name of the one that
- * is no number of 1 or more. A size above PAGE_SIZE_MAX is PAGE_SIZE_MAX, which the caller is
- * told. */
+/* Reads page and perPage over the defaults in page. Returns NULL, or the name of the
+ * parameter that is not a number of 1 or more. A size above PAGE_SIZE_MAX becomes
+ * PAGE_SIZE_MAX, which is reported to the caller. */
 const char *paging_read(struct api_call *call, struct numbered_page *page);
 
-/* Places of the list that the page has: from the first up to, but without, the end. */
+/* The places of the list that the page has: from the first up to, but without, the end. */
 uint64_t paging_first(const struct numbered_page *page);
 uint64_t paging_end(const struct numbered_page *page);
 
-/* Appends "pagination":{…} of a list of so many. */
+/* Appends "pagination":{…} for a list of count items. */
 void paging_add(struct buf *out, const struct numbered_page *page, uint64_t count);
 
-/* Reads page[size], which stays as it is when absent. ERR_INVALID unless it is 1 to max. */
+/* Reads page[size] over the default in size. Returns ERR_INVALID unless it is 1 to max. */
 enum err paging_read_size(struct api_call *call, uint64_t max, uint64_t *size);

@@ -1,4 +1,4 @@
-/* parts.c - each part by its own name, so that who asks for one need not know the others. */
+/* parts.c - returns each part of the API, so that callers need not know the others. */
 #include "api/request/parts.h"
 
 #include "base/log.h"

@@ -1,5 +1,7 @@
-/* parts.h - what a call may reach. services.c makes these parts, at the start, and ends them;
- * everybody else asks for them by the functions of call.h. */
+/* parts.h - the parts of the API that calls may reach.
+ *
+ * services.c makes them at the start, and ends them. Other files use the functions of
+ * call.h. */
 #pragma once
 
 #include "api/request/call.h"
@@ -31,12 +33,12 @@ struct api {
     size_t area_count;
     struct routes *routes;   /* of all areas */
     struct bytes *document;  /* /openapi.json */
-    struct bytes *timezones; /* that clients are offered along with UTC */
+    struct bytes *timezones; /* offered to clients along with UTC */
     struct list held;        // api_call::held
     struct list calls;       // api_call::link; in the order in which they came
     const char *not_ready;   /* NULL: ready */
     bool serves_on;          /* not ready, but no client is refused */
-    bool may_lead_soon;      /* not ready yet, and calls wait for that */
+    bool may_lead_soon;      /* not ready yet, and calls are held until it is */
     struct early_calls *early_calls;
     struct rate_limit *rate_limit; /* NULL: no limit */
     struct rooms rooms;

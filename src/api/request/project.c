@@ -1,4 +1,4 @@
-/* project.c - from ref, slug and x-trigger-branch to an environment. */
+/* project.c - finds the environment that ref, slug and x-trigger-branch name. */
 #include "api/request/project.h"
 
 #include "accounts/branch.h"

@@ -1,4 +1,4 @@
-/* queue_settings.c - the settings of a queue as JSON and back. */
+/* queue_settings.c - writes the settings of a queue as JSON, and reads them. */
 #include "api/request/queue_settings.h"
 
 #include "base/json/members.h"

@@ -1,4 +1,4 @@
-/* reply.c - how calls are answered: headers that every answer has, bodies, refusals. */
+/* reply.c - answers calls: headers that every response has, bodies, refusals. */
 #include "api/request/call.h"
 
 #include "api/request/request_log.h"
@@ -13,13 +13,13 @@ static void add_ignored(struct api_call *call)
     if (!call->ignored.count)
         return;
     api_add_header(call, "x-ignored-members", names);
-    buf_add_char(&call->ignored.names, '\0'); /* as a text for the log: nothing follows */
+    buf_add_char(&call->ignored.names, '\0'); /* ends the text, for the log */
     log_debug("members of a request are ignored", "route", call->route->path, "members",
               call->ignored.names.ptr, NULL);
-    call->ignored.names.len--; /* a stream tells them once more */
+    call->ignored.names.len--; /* a stream sends them once more */
 }
 
-/* Every answer comes along here, so it is logged here, too. */
+/* Adds the headers that every response has, and logs the response: each one passes here. */
 static void add_common_headers(struct api_call *call, int status)
 {
     request_log_answer(call, status);
@@ -38,9 +38,10 @@ static void add_common_headers(struct api_call *call, int status)
                  "x-stream-version, x-ignored-members\r\n");
 }
 
-/* True: another gateway may lead by now, and the answer to a read would show memory that is old. It
- * was answered with 503 instead. An answer to a write stands: the database has confirmed it. So does
- * that of a handler which has found the doubt itself: an event stream says when to come back. */
+/* Answers a read with 503 if another gateway may lead by now: memory may be outdated.
+ * Returns true if it did. A response to a write stands: the database has confirmed it. So
+ * does that of a handler that has found the doubt itself: an event stream says when to come
+ * back. */
 static bool refuse_in_doubt(struct api_call *call, int status)
 {
     bool reads = call->x->method == HTTP_GET_ || call->x->method == HTTP_HEAD_;
@@ -118,7 +119,7 @@ void api_add_header(struct api_call *call, const char *name, struct slice value)
 {
     for (size_t i = 0; i < value.len; i++)
         if ((unsigned char)value.ptr[i] < ' ' || value.ptr[i] == 0x7f)
-            return; /* nothing that could end the line */
+            return; /* it could end the line */
     buf_add_text(&call->headers, name);
     buf_add_text(&call->headers, ": ");
     buf_add(&call->headers, value);
@@ -213,11 +214,11 @@ static struct buf error_body(const char *text)
 void api_reply_early(struct api_call *call, enum err error)
 {
     struct buf headers = call->headers, body = error_body(call->why.text);
-    call->headers = (struct buf){ 0 }; /* those of the reply that is still due */
+    call->headers = (struct buf){ 0 }; /* keep those of the reply that is still due */
     api_add_header(call, "content-type", SLICE("application/json; charset=utf-8"));
     api_add_header(call, "retry-after", SLICE("1"));
     add_common_headers(call, errors[error].http_status);
-    call->refused = true; /* it is in the log */
+    call->refused = true; /* it is logged already */
     http_reply_early(call->x, errors[error].http_status, buf_slice(&call->headers),
                      buf_slice(&body));
     buf_finish(&body);
@@ -241,8 +242,7 @@ static void reply_text(struct api_call *call, int status, const char *text)
     buf_finish(&body);
 }
 
-/* A refused credential has, of all refusals, the long form, which clients of the service
- * know. */
+/* Only a missing credential is refused in the long form, which clients know. */
 static void reply_unauthorized(struct api_call *call, const char *text)
 {
     struct buf body = { 0 };
@@ -258,7 +258,7 @@ static void reply_unauthorized(struct api_call *call, const char *text)
     buf_finish(&body);
 }
 
-/* What a token may not do is told to its bearer by these words, which SDKs look at. */
+/* SDKs match these words of a 403; do not change them. */
 static void reply_forbidden(struct api_call *call)
 {
     api_reply_json(call, 403,
@@ -266,8 +266,8 @@ static void reply_forbidden(struct api_call *call)
                          "\"param\":\"access_token\",\"type\":\"authorization\"}"));
 }
 
-/* Makes the CLI wait: it asks again for ever, whatever it is told. After this header it
- * rests for half a second, then twice as long each time, else for 50 ms. */
+/* Makes the CLI wait: it retries forever, whatever the response. With this header it pauses
+ * for half a second, then twice as long each time; otherwise for 50 ms. */
 static void slow_down(struct api_call *call)
 {
     if (call->route && call->route->auth & NEVER_STOPS)

@@ -1,4 +1,4 @@
-/* request.c - what a call asks for: query, body, encoding, scopes, the address it came to. */
+/* request.c - reads a request: query, body, encoding, scopes, the gateway's address. */
 #include "api/request/call.h"
 #include "api/request/unread.h"
 #include "base/json/json_tree.h"
@@ -7,8 +7,8 @@
 
 enum { ENVELOPE_DEPTH_MAX = 64, MEMBERS_MAX = 1000 };
 
-/* The decoded texts stay in call->text, which must not move: room for all comes first. A tag in
- * a query may have a zero byte; a segment of a path names something that has none. */
+/* Decodes into call->text, which must not move: its memory is reserved before the first
+ * text. A tag in a query may have a zero byte; a segment of a path may not. */
 static enum err decode(struct api_call *call, struct slice raw, bool plus,
                        struct slice *out)
 {
@@ -66,7 +66,7 @@ enum err api_read_target(struct api_call *call)
     return OK;
 }
 
-/* A weight of Accept-Encoding that means no: "q=0", "q=0.000". */
+/* Returns true for a weight of Accept-Encoding that means no: "q=0", "q=0.000". */
 static bool is_zero(struct slice weight)
 {
     for (size_t i = 2; i < weight.len; i++)

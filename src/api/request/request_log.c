@@ -1,11 +1,11 @@
-/* request_log.c - lines, and what is only counted.
+/* request_log.c - writes lines of the request log, and counts what it does not write.
  *
- *   answer ─► its kind ─► lines left in this minute, and not the same caller again? ─► line
- *                                                                       else ─► counted
- *   the minute is over ─► one line with the count, of each kind that has one
+ *   response ─► its kind ─► lines left in this minute, another caller?  yes ─► line
+ *                                                                        no ─► counted
+ *   after a minute ─► one line with the count, for each kind that has one
  *
- * Who is refused with a credential is remembered for as long as it comes back each minute, so
- * that a program which asks for ever is one line, and then one count a minute. */
+ * A caller whose credential was refused is remembered while it comes back each minute. So a
+ * program that retries forever makes one line, and then one count a minute. */
 #include "api/request/request_log.h"
 
 #include "api/request/route.h"
@@ -27,10 +27,10 @@ struct caller {
 };
 
 struct kind {
-    const char *route; /* compared as a pointer: the table's own */
+    const char *route; /* compared as a pointer; of the table of routes */
     int status;
     unsigned lines;
-    int64_t more; /* not written */
+    int64_t more; /* counted, not written */
     struct caller callers[LINES_MAX];
     unsigned caller_count;
 };
@@ -63,7 +63,7 @@ static void tell_counts(const struct request_log *log)
     }
 }
 
-/* A new minute: of a kind only the callers are left who came back. */
+/* Begins a new minute: keeps only callers that came back. */
 static void renew(struct kind *kind)
 {
     unsigned kept = 0;
@@ -105,7 +105,7 @@ static struct kind *find_kind(struct request_log *log, const char *route, int st
     return kind;
 }
 
-/* Adds the caller if there is room and it is not known; true: it was. */
+/* Returns true if the caller is known. Otherwise adds it, if there is space. */
 static bool is_known(struct kind *kind, uint64_t hash)
 {
     for (unsigned i = 0; i < kind->caller_count; i++) {
@@ -119,8 +119,8 @@ static bool is_known(struct kind *kind, uint64_t hash)
     return false;
 }
 
-/* False: this answer is only counted. One that is no fault is asked for by all, and is all
- * written. caller 0: nobody in particular. */
+/* Returns false if this response is only counted. Responses that are not faults are all
+ * written: REQUEST_LOG_ALL requests them. caller 0: not identified. */
 static bool may_write(struct request_log *log, const char *route, int status,
                       uint64_t caller)
 {
@@ -162,13 +162,14 @@ static bool is_wanted(const struct request_log *log, int status)
     return log && status >= log->from;
 }
 
-/* True for an answer that clients ask for again and again until it is another. */
+/* Returns true for a status that clients meet again and again until it is another. */
 static bool is_awaited(const struct route *route, int status)
 {
     return route && route->awaited == (unsigned)status;
 }
 
-/* Who was refused for its credential, which is not kept but for this; 0: nobody. */
+/* Returns a hash of a caller whose credential was refused; 0: none was. It is kept only
+ * here. */
 static uint64_t caller_of(const struct exchange *x, int status)
 {
     if (status != 401)

@@ -1,13 +1,12 @@
-/* request_log.h - a line of the log for each answer that tells of a fault: which route, which
- * status, how long it took, for whom.
+/* request_log.h - logs responses that report a fault: route, status, duration, for whom.
  *
  *     event=request method=POST route=/api/v1/tasks/:/trigger status=400 us=81
  *     project=proj_… env=prod request_id=… client=203.0.113.9
  *
- * The route is the pattern of the table, never what the client wrote there; no query, no body,
- * no credential. Of one kind, a route with a status, ten lines are written in a minute, and
- * of one refused credential one; what comes above it is counted, and told in one line when the
- * minute is over. */
+ * The route is the pattern of the table, never what the client wrote. Query, body and
+ * credential are not logged. A kind is a route with a status. Ten lines of a kind are
+ * written in a minute, and one of a refused credential. Further ones are counted, and the
+ * count is logged at the end of the minute. */
 #pragma once
 
 #include "api/request/call.h"
@@ -18,22 +17,22 @@ struct request_log;
 
 struct request_log *request_log_create(struct loop *loop, enum request_log_mode mode);
 void request_log_set_mode(struct request_log *log, enum request_log_mode mode);
-/* NULL is fine. */
+/* Ignores NULL. */
 void request_log_destroy(struct request_log *log);
 
-/* Of a call that is answered with this status: said before the reply, which ends the call.
- * Costs a comparison when nobody wants to know. */
+/* Logs the response to a call. Call it before the reply, which ends the call. Costs a
+ * comparison if nothing is logged. */
 void request_log_answer(const struct api_call *call, int status);
 
-/* Of a request that http has refused, as its handler's on_refused: owner is the api. A call
- * that has begun is told so by on_gone, and its own answer is no line any more. */
+/* Logs a request that http has refused, as its handler's on_refused; owner is the api. A
+ * call that has begun gets on_gone; its own response is not logged any more. */
 void request_log_refusal(void *owner, const struct exchange *x, int status);
 
-/* Of a WebSocket that is closed with this code, because its first message brought no token, or
- * one that is not valid. */
+/* Logs a WebSocket that is closed with this code. Its first message had no token, or an
+ * invalid one. */
 void request_log_socket(struct request_log *log, unsigned code);
 
-/* Who is behind a call, for audits: the id of the key or token that token lists show, and whose
- * it is. Nothing of the secret. */
+/* Writes who is behind a call, for audits: the id of the key or token that token lists
+ * show, and whose it is. Contains nothing of the secret. */
 enum { ACTOR_TEXT = 160 };
 void request_log_actor(const struct api_call *call, char out[ACTOR_TEXT]);

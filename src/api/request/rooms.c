@@ -1,4 +1,4 @@
-/* rooms.c - finds the rooms of a call by who asks. */
+/* rooms.c - finds the memory quotas (rooms) that a call counts in, by its credential. */
 #include "api/request/rooms.h"
 
 #include "api/request/route.h"
@@ -6,7 +6,7 @@
 #include "base/share.h"
 
 enum {
-    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they come */
+    KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they arrive */
     STRANGERS_ROOM = 8 << 20,
     ALL_ANSWERS_ROOM = 512 << 20,
 };
@@ -73,14 +73,14 @@ void rooms_forget(struct rooms *rooms, const struct environment *env)
     *slots_at(&rooms->environments, env->number) = NULL;
 }
 
-/* The project of a worker's token; NULL for other credentials. */
+/* Returns the project of a worker's token; NULL for other credentials. */
 static struct project *served(const struct identity *who)
 {
     return who && who->secret ? who->secret->project : NULL;
 }
 
-/* Returns the room of the environment whose key was used, so that all branches of preview share
- * one. It may take half of the project's room; the rest stays free for other environments. */
+/* Returns the quota of the environment whose key was used: branches of preview share it. It
+ * may take half of the project's quota; the rest stays free for other environments. */
 static struct room *environment_bodies(struct account *account)
 {
     struct room *room = &account_of_keys(account)->bodies;
@@ -101,8 +101,8 @@ static struct room *body_room(struct api_call *call)
     return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
 }
 
-/* The room for answers of who asks. That of a project has stood inside the one of all
- * since the project has an environment. */
+/* Returns the quota for responses to the caller; NULL: they are not counted. A project's
+ * quota is inside the one of all since the project has an environment. */
 static struct room *answer_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
@@ -124,8 +124,8 @@ enum err rooms_check_answer(struct api_call *call)
                    "try again when they are read, and ask for fewer at once");
 }
 
-/* Whether an answer may be long: only what shows something is, and what keeps workers
- * going is never refused. */
+/* Returns true if the response may be long. Only reads have long ones, and calls that keep
+ * workers going are never refused. */
 static bool may_be_long(const struct api_call *call)
 {
     const struct route *route = call->route;

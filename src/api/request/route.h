@@ -1,4 +1,4 @@
-/* route.h - one row per endpoint: its path, who may call it, who handles it, and what it is for.
+/* route.h - one row per endpoint: its path, who may call it, its handler, and its purpose.
  *
  *   static const struct route routes[] = {
  *       { .method = HTTP_GET_, .path = "/api/v1/queues/{queue}",
@@ -9,9 +9,9 @@
  *   };
  *   const struct area queues_area = { .tag = "queues", .routes = routes };
  *
- * api/router/areas.def names each area. The rows are the source of the look-up, of the checks
- * before a handler, of /openapi.json, and of the warning about members that no handler reads.
- * Types have a short notation (type.h). */
+ * api/router/areas.def names each area. The rows are the source of the look-up, of the
+ * checks before a handler, of /openapi.json, and of the warning about members that no
+ * handler reads. Types have a short notation (type.h). */
 #pragma once
 
 #include "api/request/call.h"
@@ -26,17 +26,19 @@ enum route_auth {
     AUTH_WORKER = 1 << 4,   /* the handler finds the environment of the run */
     BODY_SLOW = 1 << 8,     /* its pieces may be minutes apart */
     RATE_FREE = 1 << 9,     /* no rate limit: it only follows a call that has one */
-    NEVER_STOPS = 1 << 10,  /* the official CLI asks on after any refusal: slow it down */
-    ENDS_ATTEMPT =
-        1 << 13, /* no header and no query is refused: a worker sends this call once,
-                                and its run would hang */
-    AUTH_BUILD = 1 << 11,    /* the key of a build; the handler finds its deployment */
-    AUTH_FOR_USER = 1 << 12, /* a public token that was signed for a user, if its scopes say
-                                read (GET) or write of the area's tag, with the id that is the
-                                first parameter of the path */
+    NEVER_STOPS = 1 << 10,  /* the official CLI retries after any refusal: slow it down */
+    /* No header and no query is refused: a worker sends this call once, and its run would
+     * hang. */
+    ENDS_ATTEMPT = 1 << 13,
+    AUTH_BUILD = 1 << 11, /* the key of a build; the handler finds its deployment */
+    /* A public token that was signed for a user, if its scopes allow the route. They must
+     * have read (GET) or write of the area's tag, with the id that is the first parameter
+     * of the path. */
+
+    AUTH_FOR_USER = 1 << 12,
 };
 
-/* What the parameters of a signed URL are (api/router/signed.c). */
+/* The meaning of the parameters of a signed URL (api/router/signed.c). */
 enum signed_form {
     SIGNED_NOTHING,
     SIGNED_PACKET,
@@ -52,17 +54,19 @@ struct route {
     const char *path; /* "{name}" is one segment, "{name*}" at its end all that follow */
     unsigned auth;    /* of enum route_auth */
     enum signed_form signed_form; /* with AUTH_SIGNED */
-    bool
-        needs_lead; /* of AUTH_NONE: the handler looks for a credential, or changes something, and
-                        so refuses while the gateway does not lead (api_check_lead) */
-    unsigned awaited;  /* a status that clients meet while they ask again and again for
-                          something to come: no fault for the log; 0: none */
+    /* For AUTH_NONE: the handler looks for a credential or changes something, and so
+     * refuses while the gateway does not lead (api_check_lead). */
+    bool needs_lead;
+    /* A status that clients meet while they poll for something to come; 0: none. It is not
+     * a fault for the log. */
+
+    unsigned awaited;
     size_t body_limit; /* bytes */
-    route_fn *handle;  /* the body is complete */
-    /* For bodies that are taken piece by piece; handle is called behind the last. */
+    route_fn *handle;  /* called when the body is complete */
+    /* For bodies that are taken piece by piece; handle is called after the last. */
     enum err (*on_body)(struct api_call *call, struct slice piece);
 
-    /* For /openapi.json; content types are application/json unless they are named. */
+    /* For /openapi.json; content types are application/json unless named. */
     const char *id;      /* "retrieve_queue_v1" */
     const char *summary; /* a few words */
     const char *query;   /* "page?: integer, filter[tag]?: string"; NULL: none */
@@ -72,7 +76,7 @@ struct route {
     const char *reply;   /* a type; NULL: no body */
     const char *gives;   /* content type of the reply */
     bool is_head;        /* only HEAD of the route's GET is an operation */
-    const char *also;    /* statuses that its kind of route does not have: "409 422" */
+    const char *also;    /* statuses besides those of its kind of route: "409 422" */
 };
 
 struct schema {
@@ -83,7 +87,7 @@ struct schema {
 /* The routes of one file, and the types that they name. */
 struct area {
     const char *tag;   /* of its operations, see openapi.c */
-    bool is_for_users; /* of SDKs: what of a body nobody reads is told to the caller */
-    const struct route *routes;   /* path NULL ends them */
-    const struct schema *schemas; /* name NULL ends them; NULL: none of its own */
+    bool is_for_users; /* SDKs call it: members of bodies that no code reads are reported */
+    const struct route *routes;   /* ends with path NULL */
+    const struct schema *schemas; /* ends with name NULL; NULL: none of its own */
 };

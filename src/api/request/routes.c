@@ -1,4 +1,4 @@
-/* routes.c - the tree of paths, and the way down. */
+/* routes.c - builds the tree of paths, and finds the route of a request in it. */
 #include "api/request/routes.h"
 
 #include <assert.h>
@@ -9,13 +9,13 @@
 /* In the order in which they are tried. */
 enum segment_kind { SEGMENT_WORD, SEGMENT_PARAMETER, SEGMENT_REST };
 
-/* A place in the tree: what a path may have behind its parent's segment. */
+/* A node of the tree: a segment that paths may have after the parent's. */
 struct node {
     enum segment_kind kind;
     struct slice word;     /* of SEGMENT_WORD */
-    struct node *sibling;  /* of a kind that is not tried before this one's */
+    struct node *sibling;  /* of the same kind, or of one that is tried later */
     struct node *children; /* the first */
-    struct routed *rows;   /* of the paths that end here; the first */
+    struct routed *rows;   /* rows of the paths that end here; the first */
 };
 
 struct routes {
@@ -117,7 +117,7 @@ void routes_destroy(struct routes *routes)
     free(routes);
 }
 
-/* ---- the way down ---- */
+/* ---- look-up ---- */
 
 static struct routed *row_of(const struct node *node, struct route_match *match)
 {
@@ -143,8 +143,8 @@ static bool fits(const struct node *node, struct slice segment, struct slice pat
     return false;
 }
 
-/* path: what is left of it; its ptr is NULL behind the last segment. As deep as the tree,
- * which is ours. */
+/* path: what is left of it; its ptr is NULL after the last segment. Recurses as deep as the
+ * tree, which no client determines. */
 static struct routed *find_below(const struct node *node, struct slice path,
                                  struct route_match *match)
 {

@@ -1,4 +1,4 @@
-/* routes.h - the routes of all areas, found by method and path.
+/* routes.h - finds the route of a method and path among those of all areas.
  *
  *   rows of the areas ─► a tree of the segments of their paths, made once
  *
@@ -7,42 +7,43 @@
  *               │                └─ cancel ── POST
  *               └─ packets ── {name*} ── GET, PUT
  *
- * A request goes down the tree, so what a look-up costs does not grow with the routes. A word
- * comes before a parameter, and a parameter before one that takes all that follows; where the
- * method is not among the rows of a place, the next place that fits is asked. */
+ * A request goes down the tree, so the cost of a look-up does not grow with the number of
+ * routes. A word is tried before a parameter, and a parameter before one that takes all
+ * that follows. Where the method is not among the rows of a node, the next node that fits
+ * is tried. */
 #pragma once
 
 #include "api/request/route.h"
 
-/* A row, and what is derived from it once, so that no request has to. */
+/* A row, and what is derived from it once instead of for each request. */
 struct routed {
     const struct route *route;
     const struct area *area;
-    size_t place;        /* of the area among all */
-    struct slice *query; /* names of the parameters that are read */
+    size_t place;        /* index of the area among all */
+    struct slice *query; /* names of the parameters that it reads */
     size_t query_count;
-    struct http_answers answers; /* how often it was answered how */
-    struct routed *next;         /* row of the same path, in the order of the areas */
+    struct http_answers answers; /* how often it was answered, by class */
+    struct routed *next;         /* next row of the same path, in the order of the areas */
 };
 
 struct routes;
 
 struct routes *routes_create(const struct area *const *areas, size_t count);
-/* NULL is fine. */
+/* Ignores NULL. */
 void routes_destroy(struct routes *routes);
 
 struct route_match {
-    enum http_method method;             /* wanted; not HEAD, which GET answers */
-    size_t areas;                        /* so many of the first areas are looked at */
-    struct slice params[API_PARAMS_MAX]; /* as they came: of one that is found */
+    enum http_method method; /* wanted; not HEAD, which GET answers */
+    size_t areas;            /* only this many of the first areas are looked at */
+    struct slice params[API_PARAMS_MAX]; /* as they came; set when found */
     size_t param_count;
-    struct buf *allow; /* gets the methods of rows that fit but for their own: "GET, PUT" */
+    struct buf *allow; /* gets the methods of rows that fit except for theirs: "GET, PUT" */
 };
 
-/* The row that a path has, which is split first and decoded after: a segment may hold an
- * encoded slash. NULL: none. */
+/* Returns the row of a path; NULL: none. The path is split before it is decoded, since a
+ * segment may hold an encoded slash. */
 struct routed *routes_find(const struct routes *routes, struct slice path,
                            struct route_match *match);
 
-/* All rows, in the order of the areas. */
+/* Returns all rows, in the order of the areas. */
 struct routed *routes_all(const struct routes *routes, size_t *count);

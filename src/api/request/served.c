@@ -1,5 +1,7 @@
-/* served.c - picks out of all environments, those of archived branches and deleted projects
- * among them, which are there until retention has removed what they have stored. */
+/* served.c - picks the environments of a worker's token out of all environments.
+ *
+ * Those of archived branches and deleted projects are among them until retention has
+ * removed what they have stored. */
 #include "api/request/served.h"
 
 struct account *served_next(const struct api *api, const struct identity *identity,

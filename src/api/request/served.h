@@ -3,11 +3,12 @@
 
 #include "api/request/call.h"
 
-/* The next environment that the token serves; NULL at the end. Start with NULL. */
+/* Returns the next environment that the token serves; NULL at the end. Start with last
+ * NULL. */
 struct account *served_next(const struct api *api, const struct identity *identity,
                             const struct account *last);
 
-/* The one of them where the run is in memory; NULL: none. */
+/* Returns the one of them that has the run in memory; NULL: none. */
 struct account *served_with_run(const struct api *api, const struct identity *identity,
                                 struct slice run_id);
 

@@ -1,9 +1,10 @@
-/* type.c - brief types to JSON Schema (2020-12), by recursive descent.
+/* type.c - translates types from our short notation into JSON Schema (2020-12).
  *
  *   union = primary { "|" primary }       all words: an enumeration
  *   primary = ( word | name [ "(" least ".." most ")" ] | object ) { "[]" }
  *
- * The texts are ours: a mistake in one is an assertion, which a test runs into. */
+ * It parses by recursive descent. The types are part of the program: a mistake in one is an
+ * assertion, which a test runs into. */
 #include "api/request/type.h"
 
 #include <assert.h>
@@ -155,8 +156,8 @@ static void add_object(const char **at, struct buf *out)
 
 /* ---- types ---- */
 
-/* Adds one of the types of a union. True for a word like 'x', which comes out with its
- * quotes alone. */
+/* Adds one of the types of a union. Returns true for a word like 'x', of which only the
+ * quoted text is added. */
 static bool add_primary(const char **at, struct buf *out)
 {
     struct buf one = { 0 };

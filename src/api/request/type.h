@@ -1,4 +1,4 @@
-/* type.h - types of bodies and queries, written briefly.
+/* type.h - a short notation for the types of bodies and queries.
  *
  *   string  string(1..128)  integer(0..100)  number  boolean  null  datetime  any
  *   'word'  Name  type[]  type | type
@@ -12,15 +12,16 @@
 /* Appends the type as JSON Schema. */
 void type_add_schema(const char *type, struct buf *out);
 
-/* One field of "name?: type, …" at a time; false behind the last. The type is JSON. */
+/* Reads one field of "name?: type, …" at a time; appends its type as JSON Schema. Returns
+ * false after the last. */
 struct type_field {
     struct slice name;
     bool is_optional;
 };
 bool type_next_field(const char **text, struct type_field *field, struct buf *type);
 
-/* The same, the type in our notation. */
+/* The same, but returns the type in the short notation. */
 bool type_skim_field(const char **text, struct type_field *field, struct slice *type);
 
-/* One type, up to one of the characters outside of its braces, or the end. */
+/* Returns one type, up to the end or one of the characters `ends` outside of its braces. */
 struct slice type_skim(const char **text, const char *ends);

@@ -1,4 +1,4 @@
-/* unread.c - walks a type and a value of the request side by side. */
+/* unread.c - compares a request with the types of its route, member by member. */
 #include "api/request/unread.h"
 
 #include <ctype.h>
@@ -10,10 +10,10 @@
 
 /* ---- bodies ---- */
 
-/* Members of one body that are looked at: 2 ms at most. What comes behind them is not told. */
+/* Members of one body that are looked at: 2 ms at most. Later ones are not reported. */
 enum { LOOKED_AT_MAX = 16384 };
 
-/* The call, and where in its body we are: names with a dot behind each. */
+/* The call, and the place in its body: names, each followed by a dot. */
 struct spot {
     struct api_call *call;
     struct buf path;
@@ -22,7 +22,7 @@ struct spot {
 
 static void tell(struct spot *spot, struct slice type, struct slice value);
 
-/* NULL: no area has a type of that name. */
+/* Returns NULL if no area has a type of that name. */
 static const char *named_type(const struct api *api, struct slice name)
 {
     for (size_t i = 0; i < api->area_count; i++) {
@@ -34,7 +34,7 @@ static const char *named_type(const struct api *api, struct slice name)
     return NULL;
 }
 
-/* Finds the field that a key spells. is_open: any name is one. */
+/* Finds the field that a key spells. is_open: any name is allowed. */
 static bool find_field(struct slice object, struct slice key, struct type_field *field,
                        struct slice *type, bool *is_open)
 {
@@ -72,8 +72,8 @@ static void tell_object(struct spot *spot, struct slice object, struct slice val
     }
 }
 
-/* Tells what is not read of a value of one of the types that a union has, given without
- * its brackets. */
+/* Reports what is not read of a value. type: one of a union's types, without its
+ * brackets. */
 static void tell_primary(struct spot *spot, struct slice type, struct slice value)
 {
     const char *named;
@@ -84,8 +84,8 @@ static void tell_primary(struct spot *spot, struct slice type, struct slice valu
         tell(spot, slice_of(named), value);
 }
 
-/* The same of the elements of a list. The path ends with a dot, which an element's
- * brackets come before. */
+/* The same for the elements of a list. The path ends with a dot, and an element's brackets
+ * come before that. */
 static void tell_elements(struct spot *spot, struct slice type, struct slice value)
 {
     struct scan_members elements = scan_members(value);
@@ -116,7 +116,7 @@ static void tell(struct spot *spot, struct slice type, struct slice value)
             tell_elements(spot, one, value);
         else if (!is_array && kind == SCAN_OBJECT && one.len)
             tell_primary(spot, one, value);
-        at++; /* behind the bar */
+        at++; /* after the bar */
     }
 }
 

@@ -1,26 +1,26 @@
-/* unread.h - what of a request nobody reads, found by the row of its route (route.h).
+/* unread.h - reports what no code reads of a request, by the row of its route (route.h).
  *
- * The types of /openapi.json say which members a body may have and which parameters a query:
- * the others are told to the caller (ignored.h); those of a body when SDKs call the route.
- * Triggers and the items of batches name theirs themselves while they are read. */
+ * The types of /openapi.json say which members a body may have, and which parameters a
+ * query. All others are reported to the caller (ignored.h); those of a body only if SDKs
+ * call the route. Triggers and the items of batches report theirs while they are read. */
 #pragma once
 
 #include "api/request/call.h"
 
-/* Tells the caller which members of its body, a valid JSON object, nobody reads. */
+/* Reports the members of the body, a valid JSON object, that no code reads. */
 void unread_tell_body(struct api_call *call, struct slice body);
 
-/* Tells the caller all members of its body when its route has none. */
+/* Reports all members of the body if its route has none. */
 void unread_tell_whole_body(struct api_call *call);
 
-/* Tells the caller which parameters nobody reads. ERR_INVALID when one that is read comes
- * twice: all but the first would be ignored. */
+/* Reports the parameters that no code reads. Returns ERR_INVALID for an unknown filter, and
+ * for a parameter that is read and comes twice: all but the first would be ignored. */
 enum err unread_check_query(struct api_call *call);
 
-/* Tells the caller that its x-trigger-branch chooses nothing, as the environment has no
- * branches. account NULL: it is not known yet. */
+/* Reports an x-trigger-branch that chooses nothing, as the environment has no branches.
+ * account NULL: it is not known yet. */
 void unread_tell_branch(struct api_call *call, const struct account *account);
 
-/* The same, and of an x-trigger-api-version that is none. ERR_MEDIA_TYPE: the body is encoded.
- * ERR_INVALID: the request id is too long. */
+/* The same, and reports an unknown x-trigger-api-version. Returns ERR_MEDIA_TYPE if the
+ * body is encoded, ERR_INVALID if the request id is too long. */
 enum err unread_check_headers(struct api_call *call);
