@@ -3,6 +3,6 @@
 
 struct api_call;
 
-/* The exchange of the call becomes a socket, or is refused by the rules of the handshake: the
+/* Turns the exchange of the call into a socket, unless the handshake's rules refuse it. The
  * call ends either way. */
 void run_notifications_accept(struct api_call *call);

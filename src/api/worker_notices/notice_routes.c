@@ -1,4 +1,4 @@
-/* notice_routes.c - where workers open the socket that tells them which runs to look at. */
+/* notice_routes.c - the route where workers open the socket that notifies them of runs. */
 #include "api/request/route.h"
 #include "api/worker_notices/notice_calls.h"
 

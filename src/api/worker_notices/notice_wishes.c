@@ -1,4 +1,4 @@
-/* notice_wishes.c - a queue of run ids, emptied from its begin. */
+/* notice_wishes.c - a queue of runs to subscribe or unsubscribe, emptied from its start. */
 #include "api/worker_notices/notice_wishes.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ bool notice_wishes_are_empty(const struct notice_wishes *wishes)
     return waiting(wishes) == 0;
 }
 
-/* No more is kept of the ids that were taken than of those that wait: a client that never
- * lets the queue become empty does not make it long. */
+/* Drops the ids that were taken if they outnumber those that wait. Otherwise a client that
+ * never lets the queue become empty would make it long. */
 static void drop_taken(struct notice_wishes *wishes)
 {
     if (wishes->taken <= waiting(wishes))
@@ -25,7 +25,7 @@ static void drop_taken(struct notice_wishes *wishes)
     wishes->taken = 0;
 }
 
-/* Returns false if the event is another one. */
+/* Returns false for other events. */
 static bool read_event(const struct socket_packet *event, bool *subscribe,
                        struct scan_members *ids)
 {
@@ -41,7 +41,7 @@ static bool read_event(const struct socket_packet *event, bool *subscribe,
     return true;
 }
 
-/* Ids need no escapes. */
+/* Reads the next string without escapes: ids need none. Returns false at the end. */
 static bool next_id(struct scan_members *ids, struct slice *id)
 {
     while (scan_next_element(ids, id)) {

@@ -1,9 +1,10 @@
-/* notice_wishes.h - what the client of a notification socket asked for and has not got yet.
+/* notice_wishes.h - requests of a notification socket's client that were not granted yet.
  *
  *   run:subscribe, run:unsubscribe ─► notice_wishes_add ─► notice_wishes_take, in their order
  *
- * A message may name thousands of runs, and each costs a look into every environment of a
- * worker's token: so they wait here, and are granted a share a turn. The zero value is empty. */
+ * A message may name thousands of runs, and each costs a look-up in every environment of a
+ * worker's token. So requests wait here, and are granted in time slices. The zero value is
+ * empty. */
 #pragma once
 
 #include "base/buf.h"
@@ -22,12 +23,12 @@ struct notice_wishes {
     size_t taken;
 };
 
-/* Adds the runs of an event that subscribes or unsubscribes: ["run:subscribe",{"runFriendlyIds":[…]}].
- * Passes over what cannot be the id of a run, and other events. Returns false if more than
- * NOTICE_WISHES_MAX are waiting. */
+/* Adds the runs of an event that subscribes or unsubscribes. It looks like
+ * ["run:subscribe",{"runFriendlyIds":[…]}]. Skips what cannot be the id of a run, and other
+ * events. Returns false if more than NOTICE_WISHES_MAX are waiting. */
 bool notice_wishes_add(struct notice_wishes *wishes, const struct socket_packet *event);
 
-/* False: there is none. */
+/* Returns false if there is none. */
 bool notice_wishes_take(struct notice_wishes *wishes, struct notice_wish *wish);
 
 bool notice_wishes_are_empty(const struct notice_wishes *wishes);

@@ -1,13 +1,13 @@
-/* run_notifications.c - the sockets of workers, and which run each wants to hear of.
+/* run_notifications.c - the sockets of workers, and the runs that each subscribes to.
  *
- *   runs   env + run ─► struct watched_run ──┐
- *                                        ├─ struct run_watch ─► ready ─► written this turn
- *   struct notice_socket ────────────────┘                └► held: its socket is full
+ *   env + run ─► struct watched_run ──┐
+ *                                     ├─ struct run_watch ─► ready ─► written this turn
+ *   struct notice_socket ─────────────┘                └► held: its socket is full
  *
- * The engine is never called from here while it calls: a notice only moves links, the
- * flusher writes. Keys hold the environment, so nobody hears of another's run; of a
- * worker's token each run is looked for in the environments that it serves.
- * What a client asks for is granted a share a turn. */
+ * The engine is never called from here while it calls: a notice only moves links, and the
+ * flusher writes. Keys contain the environment, so no socket is notified of another
+ * environment's run. For a worker's token, each run is looked up in the environments that
+ * it serves. Requests of clients are granted in time slices. */
 #include "api/worker_notices/run_notifications.h"
 
 #include "api/request/call.h"
@@ -23,13 +23,13 @@
 
 enum {
     PING_MS = 25 * 1000,
-    PONG_TIMEOUT_MS = 20 * 1000, /* as clients are told; they count from their own pong */
+    PONG_TIMEOUT_MS = 20 * 1000, /* as sent to clients; they count from their own pong */
     CONNECT_MS = 10 * 1000,
     UNSENT_MAX = 64 * 1024,
     WATCHES_MAX = 10000,
     WATCHES_EXTRA = 256, /* beyond what the environment executes at once */
     LEAVE_EVERY_MS = 2,
-    SPACE_MAX = 64, /* of a namespace that a refusal repeats */
+    SPACE_MAX = 64, /* bytes of a namespace that a refusal repeats */
 };
 
 struct run_notifications {
@@ -40,7 +40,7 @@ struct run_notifications {
     struct list wishing; // notice_socket::wishing
     struct flusher flusher;
     size_t count;
-    uint32_t kind; /* of timers */
+    uint32_t kind; /* of the sockets' timers */
 };
 
 struct watched_run {
@@ -52,22 +52,21 @@ struct run_watch {
     struct notice_socket *socket;
     struct watched_run *run;
     struct list of_run; // watched_run::watches
-    struct list
-        ready; // run_notifications::ready or notice_socket::held; by itself: no news
+    struct list ready; // run_notifications::ready or notice_socket::held; unlinked: no news
 };
 
 struct notice_socket {
     struct ws *ws;
     struct run_notifications *all;
-    struct identity *identity; /* NULL: refused once it connects */
-    struct environment *env;   /* NULL: of a worker's token, which serves several */
-    struct seat seat;          /* once there is an identity */
+    struct identity *identity; /* NULL: refuse it once it connects */
+    struct environment *env;   /* NULL: a worker's token, which serves several */
+    struct seat seat;          /* taken once there is an identity */
     struct failure refusal;
-    const char *space; /* the namespace it is in; NULL: none yet */
+    const char *space; /* the namespace that it entered; NULL: none yet */
     struct table watches;
     struct list held; // run_watch::ready; until the socket has drained
     struct notice_wishes wishes;
-    struct list wishing; // run_notifications::wishing; linked while there are wishes
+    struct list wishing; // run_notifications::wishing; linked while it has requests
     struct timer timer;
     int64_t connect_by; /* monotonic ms; 0: connected */
     int64_t ping_at;
@@ -130,7 +129,7 @@ static void send_notice(struct notice_socket *socket, struct slice id)
     metric_add(M_NOTICES, 1);
 }
 
-/* Tells one socket of one run. False: nobody is to be told. */
+/* Notifies one socket of one run. Returns false if there is none to notify. */
 static bool tell_next(struct run_notifications *all)
 {
     if (list_empty(&all->ready))
@@ -144,7 +143,7 @@ static bool tell_next(struct run_notifications *all)
     return true;
 }
 
-/* ---- who wants to hear of what ---- */
+/* ---- subscriptions ---- */
 
 static void make_ready(struct run_notifications *all, struct run_watch *watch)
 {
@@ -181,7 +180,7 @@ static struct watched_run *watched_of(struct run_notifications *all,
     return run;
 }
 
-/* Frees a watch that is out of its socket's table already. */
+/* Frees a watch that was removed from its socket's table. */
 static void watch_free(struct run_watch *watch)
 {
     struct watched_run *run = watch->run;
@@ -195,7 +194,7 @@ static void watch_free(struct run_watch *watch)
     free(run);
 }
 
-/* A run that has gone on since it was leased may have done so unheard. */
+/* Returns true if the run changed since it was leased, which the worker may have missed. */
 static bool may_have_missed(const struct environment *env, struct slice id)
 {
     const struct tracked *run = environment_find(env, id);
@@ -222,7 +221,8 @@ static void subscribe(struct notice_socket *socket, struct environment *env,
         make_ready(all, watch);
 }
 
-/* A worker has only runs that are under way: they are in memory. NULL: no such run. */
+/* Returns the environment of the run. Returns NULL if a worker's token serves none that has
+ * the run in memory: workers have only runs in progress, and those are in memory. */
 static struct environment *environment_of(const struct notice_socket *socket,
                                           struct slice id)
 {
@@ -239,7 +239,7 @@ static void unsubscribe(struct notice_socket *socket, struct slice id)
         watch_free(watch);
 }
 
-/* ---- wishes ---- */
+/* ---- requests ---- */
 
 static void grant(struct notice_socket *socket, const struct notice_wish *wish)
 {
@@ -251,7 +251,8 @@ static void grant(struct notice_socket *socket, const struct notice_wish *wish)
         unsubscribe(socket, id);
 }
 
-/* Grants one wish of the next socket, then it is another's turn. False: nobody has one. */
+/* Grants one request of the next socket, then another gets its turn. Returns false if no
+ * socket has one. */
 static bool grant_next(struct run_notifications *all)
 {
     struct notice_wish wish;
@@ -313,7 +314,7 @@ static void set_timer(struct notice_socket *socket)
     loop_set_timer(loop, &socket->timer, socket->all->kind, at > now ? at - now : 0);
 }
 
-/* A client that has shown no credential may be anybody, and is not waited for. */
+/* A client without a credential may be anybody, and is not waited for. */
 static void leave(struct notice_socket *socket)
 {
     static const char reason[] = "the gateway is shutting down";
@@ -328,13 +329,13 @@ static void on_time(struct timer *timer)
     struct notice_socket *socket = container_of(timer, struct notice_socket, timer);
     int64_t now = loop_now_ms(loop_of(socket->all));
     if (ws_closing(socket->ws))
-        return; /* on_closed is on its way */
+        return; /* on_closed will follow */
     if (socket->connect_by && now >= socket->connect_by) {
         ws_close(socket->ws, CLOSE_BAD_MESSAGE, "no namespace was entered within 10 s");
         return;
     }
     if (socket->pong_by && now >= socket->pong_by && ws_reads_still(socket->ws))
-        socket->pong_by = now + PROTOCOL_STALL_MS; /* it has not come to the ping */
+        socket->pong_by = now + PROTOCOL_STALL_MS; /* it has not read the ping yet */
     if (socket->pong_by && now >= socket->pong_by) {
         ws_close(socket->ws, CLOSE_TOO_FAR_BEHIND, "a ping was not answered");
         return;
@@ -374,7 +375,7 @@ static void enter(struct notice_socket *socket, struct slice space)
     const char *known = NULL;
     if (socket->space)
         return;                        /* once is enough */
-    if (api_doubt(socket->all->api)) { /* as a new socket is refused */
+    if (api_doubt(socket->all->api)) { /* like a new socket */
         ws_close(socket->ws, CLOSE_INTERNAL,
                  "the gateway cannot confirm that its data is current: try again later");
         return;
@@ -470,8 +471,9 @@ static const struct ws_ops ops = { .on_message = on_message,
 
 /* ---- the upgrade ---- */
 
-/* The environment of the key, or the first one that the worker's token serves: there it is
- * counted. It does not count in a branch, which may be archived while the worker keeps running. */
+/* Returns the environment that counts the connection; NULL: there is none. It is that of
+ * the key, or the first one that the worker's token serves, without branches: a branch may
+ * be archived while the worker keeps running. */
 static struct environment *home_of(const struct api_call *call,
                                    const struct identity *identity)
 {
@@ -481,8 +483,8 @@ static struct environment *home_of(const struct api_call *call,
     return account ? served_runs(call->api, account) : NULL;
 }
 
-/* The identity of the caller, who has a secret key or the token of a worker, with a seat taken for
- * it; both are the socket's. A refusal has neither. */
+/* Identifies the caller by a secret key or a worker's token, and takes a seat for it. The
+ * socket owns both. A refusal leaves neither. */
 static enum err identify_caller(struct api_call *call, struct seat *seat,
                                 struct identity **identity, struct failure *why)
 {
@@ -508,7 +510,8 @@ static enum err identify_caller(struct api_call *call, struct seat *seat,
     return refused;
 }
 
-/* A refusal is said in the namespace, where the client looks for it. */
+/* Identifies the client. A refusal is sent later, in the namespace, where the client looks
+ * for it. */
 static void identify(struct api_call *call, struct notice_socket *socket)
 {
     struct identity *identity;
@@ -546,13 +549,13 @@ void run_notifications_accept(struct api_call *call)
     socket->ws = ws_accept(x, NULL, &ops, socket);
     if (!socket->ws) {
         socket_destroy(socket);
-        return; /* refused by the handshake's rules, and told so */
+        return; /* refused by the handshake, which has answered */
     }
     send_open(socket);
     set_timer(socket);
 }
 
-/* ---- all of them ---- */
+/* ---- all sockets ---- */
 
 struct run_notifications *run_notifications_create(struct api *api)
 {
