@@ -1,4 +1,4 @@
-/* attempt_completion.c - the end of an attempt.
+/* attempt_completion.c - handles the end of an attempt, which a worker reports.
  *
  *   body ─► spans of output, error, metadata operations ─► attempt_complete ─► answer
  *                                                          + operations of the parent
@@ -7,9 +7,9 @@
  * The output is the user's and stays text. The metadata that comes along is what the worker
  * had not sent yet; without it short tasks would lose theirs.
  *
- * Workers send a completion once. Nothing in it refuses the call: an error is cut or mapped
- * (completion_error.h), and a completion that has no other meaning fails the attempt with an
- * error that says why. README.md lists the cases. */
+ * Workers send a completion once, so nothing in it refuses the call. An error is cut or
+ * mapped (completion_error.h). A completion that is invalid otherwise fails the attempt
+ * with an error that explains why. README.md lists the cases. */
 #include <math.h>
 
 #include "api/request/body_fields.h"
@@ -29,7 +29,7 @@
 enum {
     TYPE_MAX = 255,
     MEMBERS_MAX = 1000,                 /* of the metadata, and of small objects */
-    RETRY_MS = 1000,                    /* delay of a retry that does not say when */
+    RETRY_MS = 1000,                    /* delay of a retry that has no time */
     FLUSHED_MAX = 2 * RUN_METADATA_MAX, /* bytes of the metadata that comes along */
 };
 
@@ -54,10 +54,10 @@ static const char *const names[MEMBER_COUNT] = {
 struct completion {
     struct api_call *call;
     struct complete_attempt complete;
-    struct body_fields *fields; /* NULL: the body was not readable */
+    struct body_fields *fields; /* NULL: the body was unreadable */
     struct buf output_type, error;
     struct buf own, parents, roots; /* metadata operations; empty: none */
-    struct bytes *parent, *root;    /* ids of others whose metadata changes too */
+    struct bytes *parent, *root;    /* ids of relatives whose metadata changes, too */
     struct change_metadata to_parent, to_root;
 };
 
@@ -76,8 +76,8 @@ static void free_op(struct completion *op)
 
 /* ---- the answer ---- */
 
-/* A relative that has ended, or has no room for more metadata, is passed over: the attempt
- * is complete. */
+/* Returns the newest change of the run and its relatives. A relative that has ended, or has
+ * no space for more metadata, is skipped: the attempt is complete. */
 static uint64_t newest_seq(const struct completion *op)
 {
     uint64_t seq = op->complete.command.seq;
@@ -85,7 +85,8 @@ static uint64_t newest_seq(const struct completion *op)
     return op->to_root.command.seq > seq ? op->to_root.command.seq : seq;
 }
 
-/* A process that ends by itself, or is killed, takes the lines with it that it has not sent. */
+/* Warns that spans and logs may be missing. A process that ends by itself or is killed
+ * loses the lines that it has not sent. */
 static void warn_of_lost_lines(const struct completion *op, const struct run *run)
 {
     struct slice code = scan_member(op->complete.error, "code");
@@ -107,7 +108,7 @@ static void on_completed(struct command *command, enum err status)
         return;
     }
     message_add_result(&answer, command->run, op->complete.result);
-    if (command->seq) { /* else it was repeated */
+    if (command->seq) { /* 0: it was a repetition */
         api_add_seq(op->call, newest_seq(op));
         if (!op->complete.ok)
             warn_of_lost_lines(op, command->run);
@@ -125,7 +126,7 @@ static void join_relative(struct completion *op, struct change_metadata *change,
         run_join_metadata(&op->complete.command, bytes_slice(run), change);
 }
 
-/* ---- the metadata that comes along ---- */
+/* ---- metadata that comes along ---- */
 
 /* Appends the elements of one JSON array to another. */
 static void join(struct buf *operations, struct slice array)
@@ -143,8 +144,8 @@ static void join(struct buf *operations, struct slice array)
     buf_add(operations, array);
 }
 
-/* {operations, parentOperations, rootOperations}; those of a run without a parent are its
- * own. */
+/* Takes {operations, parentOperations, rootOperations}. Those for a parent or root that the
+ * run does not have are its own. */
 static void take_operations(struct completion *op, struct slice metadata)
 {
     const struct tracked *run = environment_find(op->call->env, op->call->params[0]);
@@ -163,7 +164,8 @@ static void take_operations(struct completion *op, struct slice metadata)
     join(op->root ? &op->roots : &op->own, values[2]);
 }
 
-/* Metadata that cannot be read is left out: the result of the attempt counts more. */
+/* Takes metadata that can be read. Otherwise it is left out: the result of the attempt
+ * counts more. */
 static void take_metadata(struct completion *op, struct slice flushed)
 {
     static const char *const parts[] = { "data", "dataType" };
@@ -190,8 +192,8 @@ out:
 
 /* ---- the completion ---- */
 
-/* The attempt fails for what its completion says, or does not say. It is not tried again: the
- * task may have ended well, and the next completion would be like this one. */
+/* Fails the attempt because of its completion. It is not retried: the task may have ended
+ * well, and the next completion would be like this one. */
 static void fail(struct completion *op, struct slice message)
 {
     struct complete_attempt *complete = &op->complete;
@@ -222,8 +224,7 @@ static void fail_for_size(struct completion *op, size_t len)
     buf_finish(&text);
 }
 
-/* An output whose text is JSON but for a half of a surrogate pair is stored with that half
- * escaped. */
+/* Escapes halves of surrogate pairs in an output that is JSON except for these. */
 static void spell_halves(struct bytes **output, struct slice type)
 {
     struct buf spelled = { 0 };
@@ -263,7 +264,7 @@ static void read_success(struct completion *op, const struct slice *values)
     spell_halves(&op->complete.output, op->complete.output_type);
 }
 
-/* A retry that does not say when is due soon. */
+/* A retry that has no time is due soon. */
 static void read_retry(struct complete_attempt *complete, struct slice retry)
 {
     static const char *const parts[] = { "timestamp", "delay" };
@@ -298,8 +299,8 @@ static void read_usage(struct completion *op, struct slice usage)
     op->complete.usage_ms = (int64_t)ms;
 }
 
-/* A completion that does not say whether the attempt ended well has failed if there is an
- * error in it. */
+/* Without a valid `ok` the attempt has failed if there is an error; otherwise the
+ * completion is invalid. */
 static void read_completion(struct completion *op, struct slice completion)
 {
     struct slice values[MEMBER_COUNT];
@@ -331,7 +332,7 @@ static void read_body(struct completion *op, struct slice body)
     read_completion(op, values[0]);
 }
 
-/* The body has ended and is not a JSON object of a length that is read. */
+/* Fails the attempt because the body is not a JSON object, or too long to be read. */
 static void fail_for_body(struct completion *op)
 {
     struct slice encoding = http_header(op->call->x, "content-encoding");
@@ -346,7 +347,8 @@ static void fail_for_body(struct completion *op)
     op->call->why = (struct failure){ 0 };
 }
 
-/* A worker's token names no environment: the run tells it. */
+/* Returns true if an attempt waits for this completion. A worker's token names no
+ * environment, so the run is looked up. */
 static bool is_wanted(const struct api_call *call)
 {
     struct slice run = call->params[0];
@@ -358,7 +360,7 @@ static bool is_wanted(const struct api_call *call)
     return env && attempt_may_complete(env, run, call->params[1]);
 }
 
-/* Nothing is kept of a completion that nobody waits for, though it is read to its end. */
+/* Reads a completion that no attempt waits for to its end, but keeps nothing of it. */
 enum err worker_complete_piece(struct api_call *call, struct slice piece)
 {
     if (!call->state && !is_wanted(call))

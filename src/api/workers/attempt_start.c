@@ -1,9 +1,9 @@
-/* attempt_start.c - the begin of an attempt.
+/* attempt_start.c - starts an attempt, and answers with its payload and variables.
  *
  *   started ─► the answer up to the payload ─► the payload, escaped piece by piece
  *                                               ─► the rest of the answer ─► reply
  *
- * A payload may have 3 MiB: each turn escapes as much as there is time for. */
+ * A payload may have 3 MiB, so each turn escapes as much as it has time for. */
 #include "api/workers/dequeued_message.h"
 #include "api/workers/worker_routes.h"
 #include "base/mem.h"
@@ -15,8 +15,8 @@ struct starting {
     struct api_call *call;
     struct start_attempt start;
     struct deferred deferred;
-    struct bytes *payload; /* as it was when the run was started */
-    size_t taken;          /* of it */
+    struct bytes *payload; /* of the run when it was started */
+    size_t taken;          /* bytes of it that were escaped */
     struct buf answer, rest;
 };
 
@@ -33,7 +33,7 @@ static void attempt_start_finish(struct starting *op)
     free(op);
 }
 
-/* A JSON string without its quotes. Its characters may be cut: they keep their bytes. */
+/* Appends a JSON string without its quotes. A character that is cut keeps its bytes. */
 static void add_escaped(struct buf *out, struct slice text)
 {
     size_t begin = out->len;
@@ -91,7 +91,7 @@ static void on_started(struct command *command, enum err status)
     struct starting *op = container_of(command, struct starting, start.command);
     const struct run *run = command->run;
 
-    if (!status && run_is_final(run)) /* it was one attempt too many */
+    if (!status && run_is_final(run)) /* that was one attempt too many */
         status = explain(&command->why, ERR_INVALID, "The run has had too many attempts");
     if (status) {
         api_reply_refused(op->call, status, &command->why, "Run not found");

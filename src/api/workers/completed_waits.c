@@ -1,4 +1,4 @@
-/* completed_waits.c - one wait after the other, as many as a turn has time for. */
+/* completed_waits.c - writes the complete waits of a run one by one, in time slices. */
 #include "api/workers/completed_waits.h"
 
 #include "api/batches/batch.h"
@@ -32,9 +32,9 @@ static void go_on(struct completed_waits *waits)
     loop_defer(engine_loop(api_engine(waits->call->api)), &waits->deferred);
 }
 
-/* ---- one ---- */
+/* ---- one wait ---- */
 
-/* A run's waitpoint is named after it. */
+/* A run's waitpoint is named after the run. */
 static void open_waitpoint(struct buf *out, const struct wait *wait)
 {
     static const char *const types[WAIT_TYPES] = { "DATETIME", "RUN", "MANUAL" };
@@ -74,7 +74,7 @@ static struct slice type_or_json(const struct bytes *type)
     return type ? bytes_slice(type) : SLICE("application/json");
 }
 
-/* False: with the outputs before it this one would be too much. */
+/* Returns false if the output would be too much along with those before it. */
 static bool has_room(struct completed_waits *waits, struct slice output)
 {
     if (output.len > OUTPUTS_MAX - waits->outputs)
@@ -92,7 +92,8 @@ static void add_output_name(struct completed_waits *waits, struct slice id)
     buf_finish(&name);
 }
 
-/* Workers cannot fetch errors: beyond what any batch of failures has, they are left out. */
+/* Adds an error. Workers cannot fetch errors, so those beyond ERRORS_MAX are left out,
+ * which is more than any batch of failures has. */
 static void add_error(struct completed_waits *waits, struct slice error)
 {
     if (error.len > ERRORS_MAX - waits->errors)
@@ -102,7 +103,7 @@ static void add_error(struct completed_waits *waits, struct slice error)
     add_output(&waits->out, error, SLICE("application/json"), true);
 }
 
-/* run NULL: retention removed it, or there never was one. */
+/* run NULL: retention removed it, or it never existed. */
 static void add_run(struct completed_waits *waits, const struct run *run)
 {
     const struct wait *wait = &waits->wait;
@@ -138,7 +139,7 @@ static void add_timeout(struct buf *out, const struct wait *wait)
     add_output(out, slice_of(text), SLICE("application/json"), true);
 }
 
-/* token NULL: it is gone. */
+/* token NULL: it no longer exists. */
 static void add_token(struct completed_waits *waits, const struct waitpoint *token)
 {
     const struct wait *wait = &waits->wait;
@@ -157,7 +158,7 @@ static void add_token(struct completed_waits *waits, const struct waitpoint *tok
     }
 }
 
-/* ---- all ---- */
+/* ---- all waits ---- */
 
 static void on_run(struct run_read *read, enum err status)
 {
@@ -199,7 +200,8 @@ static void read_token(struct completed_waits *waits)
     store->ops->read(store, &waits->load.read);
 }
 
-/* True when the wait is written; else a read of what it waited for is under way. */
+/* Returns true if the wait is written. Otherwise a read of what it waited for is in
+ * progress. */
 static bool write_wait(struct completed_waits *waits)
 {
     const struct wait *wait = &waits->wait;

@@ -1,7 +1,7 @@
-/* completion_error.c - keeps an error as it came, or writes it again within the limits.
+/* completion_error.c - keeps an error as it came, or rewrites it within the limits.
  *
- *   {"type":"BUILT_IN_ERROR","message":"a…" 1.3 MB,"causes":[{"message":"b"}],"more":1}
- *     ─► {"type":"BUILT_IN_ERROR","message":"a… (cut, 1.3 MB)","causes":[{"message":"b"}],"more":1}
+ *   {"type":"BUILT_IN_ERROR","message":"a…" 1.3 MB,"causes":[],"more":1}
+ *     ─► {"type":"BUILT_IN_ERROR","message":"a… (cut, 1.3 MB)","causes":[],"more":1}
  *
  *   {"type":"NEWER_ERROR","message":"a"}
  *     ─► {"type":"INTERNAL_ERROR","code":"TASK_EXECUTION_FAILED",
@@ -12,7 +12,7 @@
 #include "base/json/scan.h"
 
 enum {
-    KEPT_MEMBERS_MAX = 1000, /* of an error, those that clients are shown not counted */
+    KEPT_MEMBERS_MAX = 1000, /* of an error, without those that clients see */
     CAUSES_MAX = 10,
     CAUSE_TEXT_MAX = 8 * 1024, /* bytes */
 };
@@ -22,13 +22,13 @@ static const char *const types[] = { "\"BUILT_IN_ERROR\"", "\"CUSTOM_ERROR\"",
 
 enum error_member { TYPE, MESSAGE, RAW, NAME, STACK, CODE, CAUSES, SHOWN_COUNT };
 
-/* The members that clients are shown. */
+/* The members that clients see. */
 static const char *const shown[SHOWN_COUNT] = {
     [TYPE] = "type",        [MESSAGE] = "message", [RAW] = "raw",       [NAME] = "name",
     [STACK] = "stackTrace", [CODE] = "code",       [CAUSES] = "causes",
 };
 
-/* ---- texts that are cut ---- */
+/* ---- cut texts ---- */
 
 void completion_error_add_size(struct buf *out, size_t bytes)
 {
@@ -45,7 +45,7 @@ static void add_note(struct buf *out, size_t bytes)
     buf_add_char(out, ')');
 }
 
-/* Appends the text of a string, not yet as JSON. False: it is not a string. */
+/* Appends the text of a string, not yet as JSON. Returns false if it is not a string. */
 static bool add_text(struct buf *text, struct body_fields *fields, struct slice value,
                      size_t most)
 {
@@ -57,7 +57,7 @@ static bool add_text(struct buf *text, struct body_fields *fields, struct slice 
     return true;
 }
 
-/* Strings that are short keep their bytes. */
+/* Adds a string. A short one keeps its bytes. */
 static void add_string(struct buf *out, struct body_fields *fields, struct slice value,
                        size_t most)
 {
@@ -71,8 +71,8 @@ static void add_string(struct buf *out, struct body_fields *fields, struct slice
     buf_finish(&text);
 }
 
-/* SDKs parse the text of a CUSTOM_ERROR as JSON. A text that is too long becomes an object with
- * its beginning, as the SDK's own limit does it. */
+/* Adds the text of a CUSTOM_ERROR, which SDKs parse as JSON. A text that is too long
+ * becomes an object with its beginning, as by the SDK's own limit. */
 static void add_custom(struct buf *out, struct body_fields *fields, struct slice value,
                        size_t most)
 {
@@ -92,7 +92,7 @@ static void add_custom(struct buf *out, struct body_fields *fields, struct slice
     buf_finish(&object);
 }
 
-/* ---- an error that is written again ---- */
+/* ---- an error that is rewritten ---- */
 
 static void add_name(struct buf *out, struct slice key)
 {
@@ -161,7 +161,8 @@ static void add_member(struct buf *out, struct body_fields *fields, struct slice
         buf_add(out, value);
 }
 
-/* Members that are too many, too long, or without a name that is short, are left out. */
+/* Returns false for a member that is left out: too many, too long, or without a short
+ * name. */
 static bool is_kept(struct slice key, struct slice value, enum error_member which,
                     unsigned count, size_t most)
 {
@@ -194,7 +195,7 @@ static void write_again(struct buf *out, struct body_fields *fields, struct slic
     buf_add_char(out, '}');
 }
 
-/* ---- an error of a form that is not known ---- */
+/* ---- an error of an unknown form ---- */
 
 static void add_unknown_text(struct buf *text, struct body_fields *fields,
                              struct slice error, const struct slice *values)

@@ -1,9 +1,9 @@
-/* connected.c - who executes the runs of an environment now.
+/* connected.c - lists who executes the runs of an environment now.
  *
- *   in dev:    each session, which is a CLI, known by the version that it asks for runs with
- *   elsewhere: those who wait for a run at this moment, counted by what they take. Who executes as
- *              much as it can asks for nothing, and is there as long as it is taken to be
- *              (fleet::served_until) */
+ *   in dev:    each session, which is a CLI, known by the version it requests runs with
+ *   elsewhere: workers that wait for a run at this moment, counted by what they take. One
+ *              that executes as much as it can requests nothing. It is listed as long as
+ *              fleet::served_until says */
 #include "api/request/route.h"
 #include "base/json/members.h"
 #include "core/engine/attempts.h"
@@ -11,7 +11,7 @@
 
 enum { NO_BODY = 4096 };
 
-/* Wall time of a monotonic one; 0 stays 0. */
+/* Returns the wall time of a monotonic one; 0 stays 0. */
 static int64_t wall_of(const struct api_call *call, int64_t monotonic_ms)
 {
     struct loop *loop = engine_loop(api_engine(call->api));

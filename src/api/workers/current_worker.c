@@ -1,5 +1,4 @@
-/* current_worker.c - what a person asks about who executes: whether a CLI is there, and which
- * version is current, with its tasks. */
+/* current_worker.c - shows people whether a CLI is connected, and the current version. */
 #include "api/request/project.h"
 #include "api/workers/worker_routes.h"
 #include "base/json/members.h"
@@ -18,7 +17,7 @@ static enum err reply(struct api_call *call, struct buf *out)
     return OK;
 }
 
-/* One whose connection has closed is not there, though it may come back. */
+/* A session whose connection has closed does not count, though it may come back. */
 static bool has_session(const struct environment *env)
 {
     for (const struct session *one = NULL; (one = dev_sessions_next(env, one));)

@@ -1,6 +1,6 @@
-/* declaration.c - follows strings and brackets, and copies what is used.
+/* declaration.c - follows the strings and brackets of a body, and copies what is used.
  *
- *   depth  1  the body        only metadata goes on
+ *   depth  1  the body        only metadata is followed
  *          2  the metadata    only the parts
  *          3  a list          each of its elements
  *          4  a task, queue   only the members that are used, whole
@@ -11,7 +11,7 @@
 
 static const char schema_name[] = "payloadSchema";
 
-/* What is read of a task or a queue. */
+/* The members of a task or a queue that are used. */
 static const char *const used[] = {
     "id",         "filePath",      "exportName",  "queue",
     "retry",      "schedule",      "ttl",         "maxDuration",
@@ -56,9 +56,9 @@ struct slice declaration_part(const struct declaration *declaration,
     return buf_slice(&declaration->parts[part]);
 }
 
-/* ---- what is copied ---- */
+/* ---- copying ---- */
 
-/* Bytes of the schema of the element, as far as it is there. */
+/* Returns the bytes of the element's schema that were copied so far. */
 static size_t schema_len(const struct declaration *d)
 {
     return d->in_schema ? d->out->len - d->schema_begin : d->schema;
@@ -94,7 +94,7 @@ static void put_char(struct declaration *d, char c)
     put(d, (struct slice){ &c, 1 });
 }
 
-/* True in an object of which some members are left out. */
+/* Returns true in an object that has some members left out. */
 static bool is_sieved(const struct declaration *d)
 {
     return !d->skipping && (d->depth <= 2 || d->depth == 4) && d->is_object[d->depth];
@@ -107,7 +107,8 @@ static bool key_is(const struct declaration *d, const char *name)
     return scan_key_is((struct slice){ d->key, d->key_len }, slice_of(name));
 }
 
-/* The metadata begins. Members of the same name that came before it do not count. */
+/* Begins the metadata. Earlier members of the same name do not count. Returns false for
+ * others. */
 static bool choose_metadata(struct declaration *d)
 {
     if (!key_is(d, "metadata"))
@@ -197,8 +198,8 @@ static void add_key(struct declaration *d, struct slice text)
     d->key_len += len;
 }
 
-/* Follows a string up to the quote that ends it, or through all that has come; returns how
- * much that is. */
+/* Follows a string up to its closing quote, or to the end of the piece. Returns that
+ * length. */
 static size_t follow_string(struct declaration *d, struct slice rest)
 {
     size_t len = 0;
@@ -258,7 +259,7 @@ static void take_comma(struct declaration *d)
     }
 }
 
-/* A character outside of strings. */
+/* Takes a character outside of strings. */
 static void take(struct declaration *d, char c)
 {
     switch (c) {

@@ -1,12 +1,13 @@
-/* deployed.c - what workers call that run outside a developer's session: the verbs of
- * worker_routes.c with the token of a worker.
+/* deployed.c - the routes of workers that run outside a developer's session.
+ *
+ * They are those of worker_routes.c with the token of a worker.
  *
  *   tr_wgt_… ─► a project and some of its environments
  *     dequeue: a run of any of them, each in turn
  *     runs/{id}/…: which of them has the run? ─► the call enters it ─► handler of dev
  *
  * There are no checkpoints: a process stays while its run waits. So nothing is suspended,
- * continued or restored here, and who asks is told so. */
+ * continued or restored here, and requests for that get an error that says so. */
 #include "api/request/body_fields.h"
 #include "api/request/route.h"
 #include "api/request/served.h"
@@ -21,7 +22,7 @@ enum {
     REASON_MAX = 256,
 };
 
-/* ---- a run of any of them ---- */
+/* ---- dequeue ---- */
 
 static enum err read_room(struct api_call *call, const json_t *room,
                           struct dequeue_terms *terms)
@@ -40,7 +41,7 @@ static enum err read_room(struct api_call *call, const json_t *room,
     return OK;
 }
 
-/* Other members, as regions: one worker is as good as another. */
+/* Ignores other members, like regions: one worker is as good as another. */
 static enum err read_terms(struct api_call *call, const json_t *body,
                            struct dequeue_terms *terms)
 {
@@ -79,9 +80,9 @@ static enum err take(struct api_call *call)
 struct finding {
     struct api_call *call;
     route_fn *handle;
-    void (*on_gone)(struct api_call *call); /* of the body that was taken */
+    void (*on_gone)(struct api_call *call); /* of the body that was read */
     struct store_load load;
-    uint32_t *others; /* the environments looked into */
+    uint32_t *others; /* numbers of the environments that are looked into */
 };
 
 static enum err enter(struct api_call *call, struct account *account, route_fn *handle)
@@ -98,7 +99,7 @@ static void give_up(struct api_call *call, enum err status)
     api_reply_error(call, status);
 }
 
-/* NULL: the environment was archived meanwhile. */
+/* Returns NULL if the environment was archived meanwhile. */
 static struct account *served_number(const struct api_call *call, uint32_t number)
 {
     struct account *account = accounts_by_number(api_accounts(call->api), number);
@@ -127,7 +128,7 @@ static void on_loaded(struct store_read *read, enum store_status status)
         api_reply_error(call, refused);
 }
 
-/* The environments of which memory has not every run. */
+/* Lists the environments of which memory does not have every run. */
 static void list_cold(struct finding *op)
 {
     const struct api_call *call = op->call;
@@ -141,7 +142,7 @@ static void list_cold(struct finding *op)
             op->others[op->load.other_count++] = account->number;
 }
 
-/* One read of the store, however many environments there are. */
+/* Reads the run from the store, in one read however many environments there are. */
 static void look_into_store(struct finding *op)
 {
     struct api_call *call = op->call;
@@ -154,8 +155,8 @@ static void look_into_store(struct finding *op)
     store->ops->read(store, &op->load.read);
 }
 
-/* Finds the environment of the run. An unfinished run is in memory; a finished one may be
- * asked for again, by a worker that did not get its answer. */
+/* Calls the handler in the environment of the run. An unfinished run is in memory. A
+ * finished one may be requested again, by a worker that did not get its answer. */
 static enum err in_environment(struct api_call *call, route_fn *handle)
 {
     struct account *account = served_with_run(call->api, call->identity, call->params[0]);
@@ -201,7 +202,7 @@ static enum err since(struct api_call *call)
     return in_environment(call, worker_since);
 }
 
-/* ---- given back ---- */
+/* ---- release ---- */
 
 struct releasing {
     struct api_call *call;
@@ -245,7 +246,7 @@ static enum err release_here(struct api_call *call)
     struct releasing *op = mem_new(struct releasing);
     op->call = call;
     op->release.snapshot = call->params[1];
-    read_reason(call, op->reason); /* it was accepted before */
+    read_reason(call, op->reason); /* it was checked before */
     op->release.reason = slice_of(op->reason);
     call->busy = true;
     attempt_release(api_engine(call->api), call->env, call->params[0], &op->release,
@@ -260,7 +261,7 @@ static enum err release(struct api_call *call)
     return refused ? refused : in_environment(call, release_here);
 }
 
-/* ---- checkpoints, which there are not ---- */
+/* ---- checkpoints, which do not exist ---- */
 
 static enum err keep_process(struct api_call *call)
 {
@@ -281,7 +282,7 @@ static enum err still_there(struct api_call *call)
     return OK;
 }
 
-/* A worker that could not make a checkpoint goes on, and needs no more than that. */
+/* A worker that could not make a checkpoint continues, and needs no more than that. */
 static enum err suspend(struct api_call *call)
 {
     json_t *body;
@@ -320,8 +321,8 @@ static enum err connect_worker(struct api_call *call)
     return OK;
 }
 
-/* The heartbeat of a worker says what it has room for, which nobody needs to know: a
- * worker asks when it has some. */
+/* Ignores what the heartbeat of a worker reports, its free CPU and memory: a worker
+ * requests runs when it has some. */
 static enum err heartbeat_worker(struct api_call *call)
 {
     json_t *body;

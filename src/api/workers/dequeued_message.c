@@ -1,4 +1,4 @@
-/* dequeued_message.c - snapshots, runs and executions, written piece by piece into one buffer. */
+/* dequeued_message.c - writes snapshots, runs and executions as JSON, for workers. */
 #include "api/workers/dequeued_message.h"
 
 #include "accounts/auth/signed_url.h"
@@ -108,7 +108,7 @@ static void add_worker(struct buf *out, const struct run *run, const struct work
     close_object(out);
 }
 
-/* "linux/amd64": of the machine that the gateway was built for. */
+/* "linux/amd64": the machine that the gateway was built for. */
 #if defined(__aarch64__)
 static const char image_platform[] = "linux/arm64";
 #elif defined(__x86_64__)
@@ -117,15 +117,17 @@ static const char image_platform[] = "linux/amd64";
 static const char image_platform[] = "linux/unknown";
 #endif
 
-/* A deployed version is a directory and has no image. The CLI, the official supervisor and tasks
- * want a name and a platform all the same; nothing is pulled. */
+/* Adds a name for the image of a deployed version, which is a directory and has no image.
+ * The CLI, the official supervisor and tasks want a name and a platform all the same;
+ * nothing is pulled. */
 static void add_image_name(struct buf *out, const struct account *account,
                            struct slice version)
 {
     buf_print(out, "runcast/%s:%.*s", account->project->ref, SLICE_ARG(version));
 }
 
-/* What a supervisor needs to find the code of the version; nothing of a plain registration's. */
+/* Adds what a supervisor needs to find the code of the version; a plain registration has
+ * nothing. */
 static void add_image(struct buf *out, const struct dequeued *dequeued)
 {
     const struct worker *worker = dequeued->worker;
@@ -219,13 +221,14 @@ static void add_default(struct buf *out, const struct account *account, const ch
         members_add_text(out, name, value);
 }
 
-/* How the SDK sends spans and logs. Without these it sends each by a request of its own and
- * drops what is more than 30 requests.
+/* Sets how the SDK sends spans and logs. Without these variables it sends each in a request
+ * of its own, and drops those beyond 30 requests.
  *
- * A queue holds what a task logs before it yields; by default it is as long as a run may have
- * spans and logs. Logs are sent one batch after the other, as soon as the answer to the batch
- * before has come: a short delay loses few lines when the process is killed. All batches of
- * the span queue are sent at once when a run ends, and the SDK drops those beyond 30. */
+ * A queue holds what a task logs before it yields; by default it is as long as a run may
+ * have spans and logs. Logs are sent one batch after the other, as soon as the batch before
+ * was answered: with a short delay, few lines are lost when the process is killed. All
+ * batches of the span queue are sent at once when a run ends, and the SDK drops those
+ * beyond 30. */
 static void add_telemetry(struct buf *out, const struct account *account)
 {
     static const char *const variables[][2] = {
@@ -262,7 +265,7 @@ void message_add_variables(struct buf *out, const struct run *run,
     add_telemetry_path(&otel, account);
     buf_add_char(out, '{');
     for (const struct variable *v; (v = variables_next(account, &walk));)
-        if (!variable_name_is_reserved(slice_of(v->name))) /* an old one may be */
+        if (!variable_name_is_reserved(slice_of(v->name))) /* older ones may be */
             members_add_text(out, v->name, v->value);
     members_add_text(out, "TRIGGER_API_URL", base_url);
     members_add_text(out, "TRIGGER_STREAM_URL", base_url);
@@ -304,7 +307,8 @@ static void add_optional_facts(struct buf *out, const struct run *run)
     members_add_name(out, "baseCostInCents");
     buf_add_json_double(out, run->base_cost_cents);
     members_add_json(out, "traceContext", SLICE("{}"));
-    /* Lets a task of 4.x listen to streams.input; what it writes goes as PUT says: v1. */
+    /* Lets a task of 4.x listen to streams.input; its own writes use the version of PUT's
+     * answer: v1. */
     members_add_text(out, "realtimeStreamsVersion", SLICE("v2"));
 }
 
@@ -367,8 +371,8 @@ static void add_task(struct buf *out, const struct run *run, const struct worker
     close_object(out);
 }
 
-/* Run controllers refuse the start without these texts; which release has indexed it is not
- * known here. */
+/* Run controllers refuse the start without these texts. runtimeVersion is empty, since it
+ * is not known here which release has indexed the version. */
 static void add_deployment(struct buf *out, const struct worker *worker)
 {
     if (!worker || !worker->deployment[0])

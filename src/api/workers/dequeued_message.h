@@ -1,7 +1,7 @@
-/* dequeued_message.h - what workers are told, as JSON.
+/* dequeued_message.h - writes the messages for workers, as JSON.
  *
- * Each function appends one JSON value. Required members are always there, optional ones
- * are left out when unset. Statuses are the internal words; ids and friendly ids are the
+ * Each function appends one JSON value. Required members are always there; optional ones
+ * are left out when unset. Statuses are the internal words. Ids and friendly ids are the
  * same. */
 #pragma once
 
@@ -11,16 +11,16 @@
 #include "core/fleet/worker_versions.h"
 #include "runcast/run.h"
 
-/* A run with its lease. */
+/* A run that was leased, for its message. */
 struct dequeued {
     const struct run *run;
     const struct account *account;
-    const struct worker *worker; /* that the run is bound to; NULL: it has gone */
+    const struct worker *worker; /* that the run is bound to; NULL: forgotten */
     int64_t at;                  /* Unix ms */
     double cents_per_ms;
 };
 
-/* One element of dequeuedMessages. */
+/* Appends one element of dequeuedMessages. */
 void message_add_dequeued(struct buf *out, const struct dequeued *dequeued);
 
 /* {id, friendlyId, executionStatus, description, createdAt} */
@@ -29,30 +29,30 @@ void message_add_snapshot(struct buf *out, const struct run *run);
 /* {id, friendlyId, status, attemptNumber} */
 void message_add_run(struct buf *out, const struct run *run);
 
-/* {version, snapshot, run, completedWaitpoints, batch?}. waitpoints: the array of
+/* {version, snapshot, run, completedWaitpoints, batch?}; waitpoints: from
  * completed_waits.h. */
 void message_add_state(struct buf *out, const struct run *run, struct slice waitpoints);
 
-/* What snapshots/latest answers: {execution: {…}}. */
+/* Appends the response of snapshots/latest: {execution: {…}}. */
 void message_add_latest(struct buf *out, const struct run *run, struct slice waitpoints);
 
-/* Where a task's process runs, and what it has to be told of that. */
+/* Where a task's process runs, as far as it needs to know. */
 struct task_home {
     const struct account *account;
     struct slice base_url;
-    bool needs_key;      /* its worker has not the secret key of the environment */
-    double cents_per_ms; /* of the run; unused where there is none */
+    bool needs_key;      /* its worker does not have the environment's secret key */
+    double cents_per_ms; /* of the run; unused without one */
 };
 
-/* What attempts/start answers, with an empty payload. Gives the offset, inside its quotes,
- * where the text belongs. worker NULL: the version has gone. */
+/* Appends the response of attempts/start, with an empty payload. Returns the offset inside
+ * the payload's quotes where its text belongs. worker NULL: the version was forgotten. */
 size_t message_add_start(struct buf *out, const struct run *run,
                          const struct task_home *home, const struct worker *worker);
 
-/* What attempts/complete answers: {result: {…}}. */
+/* Appends the response of attempts/complete: {result: {…}}. */
 void message_add_result(struct buf *out, const struct run *run, enum attempt_result result);
 
-/* {NAME: "value"}: what a task process of the environment gets, its own variables first;
- * run NULL: for the project. */
+/* Appends {NAME: "value"}, the variables of a task process; the environment's own come
+ * first. run NULL: for the project. */
 void message_add_variables(struct buf *out, const struct run *run,
                            const struct task_home *home);

@@ -1,12 +1,12 @@
-/* presence.c - a stream that says that a developer's session is there.
+/* presence.c - a stream by which the gateway knows that a developer's session is connected.
  *
- *   start at once, time every 4 s, the end after 30 s; the client comes again by itself
+ *   start at once, time every 4 s, the end after 30 s; the client reconnects by itself
  *
  * It does not say whose session it is; that there is one counts
  * (core/fleet/dev_sessions.h).
  *
- * Above the limit of connections of its environment it is refused: the client asks once a
- * second then, and the session works without it. */
+ * Above its environment's limit of connections it is refused. The client then retries once
+ * a second, and the session works without it. */
 #include "api/request/connection_limit.h"
 #include "api/workers/worker_routes.h"
 #include "base/mem.h"

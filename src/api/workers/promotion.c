@@ -1,4 +1,4 @@
-/* promotion.c - the pointer to the current version is written, and what follows from it. */
+/* promotion.c - makes a version current: writes the pointer, then applies it. */
 #include "api/workers/promotion.h"
 
 #include "api/workers/registration.h"
@@ -19,7 +19,7 @@ static struct workers *workers_of(const struct promotion *op)
     return op->env->fleet->workers;
 }
 
-/* NULL: it has gone, or its deployment is not DEPLOYED. */
+/* Returns NULL if the version was forgotten, or its deployment is not DEPLOYED. */
 static struct worker *worker_of(const struct promotion *op)
 {
     return (struct worker *)workers_by_version(workers_of(op), slice_of(op->version));
@@ -32,7 +32,7 @@ static void promotion_finish(struct promotion *op, enum err status)
     op->done(op, status);
 }
 
-/* ---- what follows ---- */
+/* ---- after the write ---- */
 
 static void on_synced(struct schedule_sync *sync, enum err status)
 {
@@ -78,7 +78,7 @@ static void on_written(struct document_write *write, enum err status)
     promotion_finish(op, status);
 }
 
-/* Until the answer the version is not forgotten. */
+/* Writes the pointer. The version is not forgotten before the answer. */
 static void write_pointer(struct promotion *op, struct worker *worker)
 {
     struct engine *engine = api_engine(op->api);
@@ -125,7 +125,7 @@ static void decide(struct promotion *op)
     }
 }
 
-/* The environment of an archived branch may have left memory. */
+/* Begins later. The environment of an archived branch may have left memory. */
 static void on_begun(struct deferred *deferred)
 {
     struct promotion *op = container_of(deferred, struct promotion, deferred);
@@ -163,8 +163,9 @@ static struct worker *find(const struct workers *workers, const struct bytes *ve
     return NULL;
 }
 
-/* Plain registrations have brought theirs along when they were loaded. Of deployments, those
- * up to the current one may have been promoted before it, and their runs may still be there. */
+/* Sets the limits of deployments up to the current one: they may have been promoted before
+ * it, and their runs may still exist. Plain registrations have set theirs when they were
+ * loaded. */
 static void set_limits(struct environment *env, struct worker *current)
 {
     const struct workers *workers = env->fleet->workers;
@@ -174,8 +175,8 @@ static void set_limits(struct environment *env, struct worker *current)
     registration_set_limits(current, env);
 }
 
-/* What was promoted was DEPLOYED. Without the version, which must not be, the newest plain
- * registration is current, and can be replaced by a promotion. */
+/* A version that was promoted was DEPLOYED. If it is missing, which must not happen, the
+ * newest plain registration is current, and a promotion can replace it. */
 enum err promotion_restore(struct environment *env, const struct document *document,
                            struct failure *why)
 {

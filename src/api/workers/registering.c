@@ -1,7 +1,8 @@
-/* registering.c - a version from the body of a call: read, written, current.
+/* registering.c - registers a version: reads it from a call, writes it, makes it current.
  *
- * Two plain registrations at once get the same version number; the store lets one of them in
- * and the other takes the next, but for two of the same build, which are one version. */
+ * Two plain registrations at once get the same version number. The store accepts one of
+ * them, and the other takes the next, unless both are of the same build: then they are one
+ * version. */
 #include "api/workers/registering.h"
 
 #include "api/workers/promotion.h"
@@ -18,7 +19,7 @@ struct registering {
     struct api_call *call;
     registering_done_fn *done;
     struct registration_reader reader;
-    struct registration registration; /* once all of it is read */
+    struct registration registration; /* set once all of it is read */
     struct registering_deployment deployment;
     struct deferred deferred;
     struct document_write write;
@@ -57,10 +58,10 @@ static void registering_finish(struct registering *op, enum err status)
     done(call, status ? NULL : &made, status);
 }
 
-/* ---- it is there ---- */
+/* ---- it is registered ---- */
 
-/* What is answered is noted at once: while its schedules are written another version may
- * become current. */
+/* Notes the answer at once: while its schedules are written, another version may become
+ * current. */
 static void note_made(struct registering *op, const struct worker *worker)
 {
     memcpy(op->made.id, worker->id, sizeof(op->made.id));
@@ -81,7 +82,7 @@ static void on_promoted(struct promotion *promotion, enum err status)
     registering_finish(op, status);
 }
 
-/* A version that was made current after it stays current. */
+/* Makes the version current. One that was made current after it stays current. */
 static void follow(struct registering *op)
 {
     struct api_call *call = op->call;
@@ -94,14 +95,14 @@ static void follow(struct registering *op)
                     on_promoted);
 }
 
-/* ---- it is written ---- */
+/* ---- writing it ---- */
 
 static bool is_same_build(const struct registering *op, const struct worker *worker)
 {
     return !strcmp(worker->content_hash, op->registration.worker->content_hash);
 }
 
-/* The version of the same build that is current, or about to be; NULL: there is none. */
+/* Returns the version of the same build that is current, or about to be; NULL if none. */
 static const struct worker *same_build(const struct registering *op)
 {
     const struct workers *workers = workers_of(op);
@@ -140,7 +141,7 @@ static void name_worker(struct registering *op, struct worker *worker)
         name_deployment(&op->deployment, worker);
     else
         workers_next_version(workers, now, worker->version);
-    /* The newest version is the last, also when the clock was set back. */
+    /* The newest version is the last, even if the clock was set back. */
     worker->created_at = newest && newest->created_at > now ? newest->created_at : now;
 }
 
@@ -162,8 +163,8 @@ static void write_worker(struct registering *op)
     bytes_unref(body);
 }
 
-/* The version is taken: of a deployment by its own registration, which came twice at once;
- * else by another one, or by the same build. */
+/* The version number is taken. A deployment's is, by its own registration, which came twice
+ * at once; otherwise another registration has it, or one of the same build. */
 static void on_taken(struct registering *op)
 {
     struct slice deployment = slice_of(op->deployment.id);
@@ -218,7 +219,7 @@ static void on_written(struct document_write *write, enum err status)
     }
 }
 
-/* ---- its body ---- */
+/* ---- reading its body ---- */
 
 /* The whole registration is read: it is the current version again, or a new one. */
 static void registering_begin_version(struct registering *op)
@@ -242,8 +243,8 @@ static void registering_begin_version(struct registering *op)
     }
 }
 
-/* Reads one task or queue; when all are read, what is declared of one task, and its
- * document. */
+/* Reads one task or queue. When all are read, writes the document of one task instead, and
+ * checks its schedule. */
 static enum err read_one(struct registering *op)
 {
     struct api_call *call = op->call;
@@ -278,7 +279,7 @@ static void read_some(struct deferred *deferred)
         registering_begin_version(op);
 }
 
-/* The peer left in the middle of its body. */
+/* The client left in the middle of its body. */
 static void on_gone(struct api_call *call)
 {
     destroy(call->state);

@@ -1,7 +1,7 @@
-/* registration.c - tasks and queues out of JSON, and known to the engine.
+/* registration.c - reads tasks and queues from JSON, and makes them known to the engine.
  *
- * What is used of the body has been cut out when it is complete (declaration.h). Of one task
- * or queue at a time that becomes a tree, and the tree a member of the worker. */
+ * The members that are used have been cut out while the body arrived (declaration.h). One
+ * task or queue at a time becomes a tree, and the tree a member of the worker. */
 #include "api/workers/registration.h"
 
 #include <jansson.h>
@@ -15,9 +15,9 @@
 
 enum {
     TASKS_MAX = 1000,
-    QUEUES_MAX = 1000, /* those that tasks bring along not included */
-    TASK_BYTES_MAX =
-        16 * 1024, /* of what is used: a tree of it takes below a millisecond */
+    QUEUES_MAX = 1000, /* without those that tasks bring along */
+    /* Counts members that are used: a tree of them takes less than a millisecond. */
+    TASK_BYTES_MAX = 16 * 1024,
     NAME_BYTES_MAX = 256,
     PATH_BYTES_MAX = 1024,
     QUEUE_LIMIT_MAX = 100000,
@@ -28,11 +28,11 @@ enum {
 
 /* ---- one member ---- */
 
-/* Where a mistake is: "metadata.tasks[3].queue". */
+/* Where a mistake is, like "metadata.tasks[3].queue". */
 struct registration_spot {
     const char *list;
     size_t index;
-    bool is_stored; /* taken once, by whatever rules */
+    bool is_stored; /* accepted before, maybe by other rules */
     struct failure *why;
 };
 
@@ -48,7 +48,7 @@ static bool is_set(const json_t *value)
     return value && !json_is_null(value);
 }
 
-/* Reads the name of a task or queue; *name is NULL when unset. */
+/* Reads the name of a task or queue; *name stays NULL if unset. */
 static enum err read_name(const struct registration_spot *spot, const json_t *value,
                           const char *member, struct bytes **name)
 {
@@ -61,7 +61,7 @@ static enum err read_name(const struct registration_spot *spot, const json_t *va
     return OK;
 }
 
-/* Where the task is in the worker's sources; only handed back to it. */
+/* Reads where the task is in the worker's sources, which is only handed back to it. */
 static enum err read_path(const struct registration_spot *spot, const json_t *value,
                           const char *member, struct bytes **path)
 {
@@ -74,7 +74,7 @@ static enum err read_path(const struct registration_spot *spot, const json_t *va
     return OK;
 }
 
-/* Leaves the number alone when unset. */
+/* Reads a number of at most max; leaves it alone if unset. */
 static enum err read_number(const struct registration_spot *spot, const json_t *value,
                             const char *member, double max, double *number)
 {
@@ -119,7 +119,8 @@ static struct bytes *own_queue(const struct bytes *task)
     return bytes;
 }
 
-/* A task owns a queue unless it names one; a limit it gives is that queue's. */
+/* A task has a queue of its own unless it names one. A limit that it gives is that
+ * queue's. */
 static enum err read_task_queue(const struct registration_spot *spot, const json_t *queue,
                                 struct worker_task *task, struct worker *worker)
 {
@@ -157,7 +158,7 @@ static enum err read_queue(const struct registration_spot *spot, const json_t *j
 
 /* ---- a task ---- */
 
-/* What a partial setting leaves open has the SDK's defaults. */
+/* Settings that are missing have the SDK's defaults. */
 static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
                            struct worker_task *task)
 {
@@ -195,7 +196,8 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
     return OK;
 }
 
-/* A stored one that is no duration is none: the default of the environment holds. */
+/* A stored text that is not a duration counts as none: the environment's default
+ * applies. */
 static enum err read_ttl_text(const struct registration_spot *spot, const json_t *ttl,
                               struct worker_task *task)
 {
@@ -209,7 +211,7 @@ static enum err read_ttl_text(const struct registration_spot *spot, const json_t
     return OK;
 }
 
-/* A text like "1h", or seconds; 0 stays: the run never expires. */
+/* Reads a text like "1h", or seconds. 0 stays: the run never expires. */
 static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl,
                          struct worker_task *task)
 {
@@ -234,7 +236,7 @@ static unsigned place_of(const char *type)
     return 0;
 }
 
-/* Reads the environments where a schedule is declared; unset or empty: everywhere. */
+/* Reads the environments where a schedule is declared; unset or empty: all of them. */
 static enum err read_places(const struct registration_spot *spot, const json_t *list,
                             unsigned *places)
 {
@@ -257,8 +259,8 @@ static enum err read_places(const struct registration_spot *spot, const json_t *
     return OK;
 }
 
-/* Reads the shape of a declared schedule: what the texts mean is looked at before a
- * version is taken. */
+/* Reads the shape of a declared schedule. Its texts are checked before the version is
+ * accepted. */
 static enum err read_schedule(const struct registration_spot *spot, const json_t *schedule,
                               struct worker_task *task)
 {
@@ -321,13 +323,13 @@ static enum err read_task(const struct registration_spot *spot, const json_t *js
     return err;
 }
 
-/* ---- one after the other ---- */
+/* ---- one element after the other ---- */
 
 static enum err add_task(const struct registration_spot *spot, const json_t *json,
                          struct worker *worker)
 {
     size_t count = worker->task_count;
-    if (!(count & (count - 1))) { /* full: there is room for 0, 1, 2, 4, … */
+    if (!(count & (count - 1))) { /* full: the capacity is 0, 1, 2, 4, … */
         size_t room = count ? 2 * count : 1;
         worker->tasks = mem_resize(worker->tasks, room * sizeof(struct worker_task));
     }
@@ -335,7 +337,8 @@ static enum err add_task(const struct registration_spot *spot, const json_t *jso
     return read_task(spot, json, worker);
 }
 
-/* Loads an element but for its schema, a part of the text, which may hold what no tree does. */
+/* Loads an element without its schema, a part of the text. That may have what no tree can
+ * hold. */
 static json_t *load_without(struct slice text, struct slice schema, struct failure *wrong)
 {
     struct buf rest = { 0 };
@@ -350,7 +353,7 @@ static json_t *load_without(struct slice text, struct slice schema, struct failu
     return json;
 }
 
-/* As it came, for people to read. */
+/* Keeps a schema as it came, for people to read. */
 static void keep_schema(struct slice schema, struct worker_task *task)
 {
     if (scan_type(schema) == SCAN_OBJECT)
@@ -458,7 +461,7 @@ static enum err read_hash(struct slice text, struct worker *worker, struct failu
                           "metadata.contentHash: must be a string of 1 to 127 bytes");
 }
 
-/* Only shown: one that is no text, or too long, is not there. */
+/* Reads a version that is only shown. Ignores one that is not a text, or too long. */
 static void read_package(struct slice text, char out[PACKAGE_VERSION_MAX])
 {
     struct buf version = { 0 };
@@ -536,7 +539,7 @@ void registration_finish(struct registration *registration)
     *registration = (struct registration){ 0 };
 }
 
-/* Each version counts once with a queue. */
+/* Each version counts once for a queue. */
 void registration_set_limits(struct worker *worker, struct environment *env)
 {
     for (size_t i = 0; i < worker->queue_count; i++) {

@@ -1,4 +1,4 @@
-/* registration_document.c - worker versions as the store keeps them. */
+/* registration_document.c - stores, restores and forgets worker versions. */
 #include <stdio.h>
 
 #include "accounts/bootstrap.h"
@@ -156,13 +156,13 @@ static bool read_text(struct slice body, const char *member, char *out, size_t s
     return fits;
 }
 
-/* Nothing to read in the document of a plain registration. */
+/* Reads the deployment. The document of a plain registration has none. */
 static bool read_deployment(struct slice body, struct worker *worker)
 {
     struct slice given = scan_member(body, "deployment");
     if (!given.ptr)
         return true;
-    if (scan_type(given) == SCAN_OBJECT) /* older documents do not have it */
+    if (scan_type(given) == SCAN_OBJECT) /* older documents lack it */
         read_text(given, "runtime", worker->runtime, sizeof(worker->runtime));
     return scan_type(given) == SCAN_OBJECT &&
            read_text(given, "id", worker->deployment, sizeof(worker->deployment)) &&
@@ -219,7 +219,7 @@ static void on_forgotten(struct document_write *write, enum err status)
     free(write);
 }
 
-/* It is not among the versions any more; takes over the worker. */
+/* Forgets a worker that is no longer among the versions; takes ownership of it. */
 static void forget(struct engine *engine, struct environment *env, struct worker *worker)
 {
     struct bytes *name = registration_document_name(worker);

@@ -1,4 +1,4 @@
-/* sessions.c - before a worker works: who it is, where it belongs, what it can execute. */
+/* sessions.c - calls before a worker works: identity, keys, configuration, registration. */
 #include "api/request/project.h"
 #include "api/workers/dequeued_message.h"
 #include "api/workers/registering.h"
@@ -6,12 +6,13 @@
 #include "base/json/members.h"
 
 enum {
-    /* How long the CLI rests before it asks again. A dequeue that finds nothing is held;
-     * the CLI also rests, without asking, while it has all the runs that it takes. */
+    /* How long the CLI pauses before its next dequeue. A dequeue that finds nothing is
+     * held. The CLI also pauses, without a request, while it has all the runs that it
+     * takes. */
     DEQUEUE_INTERVAL_WITH_RUN_MS = 0,
     DEQUEUE_INTERVAL_WITHOUT_RUN_MS = 50,
-    /* The CLI counts runs that wait, too: with as many of them as it is told it takes no
-     * other, and what they wait for never begins. How many execute the gateway says. */
+    /* The CLI also counts runs that wait: with this many of them it takes no other, and
+     * what they wait for never begins. The gateway decides how many execute. */
     CLI_RUNS = 1000000,
 };
 
@@ -54,8 +55,8 @@ enum err worker_whoami(struct api_call *call)
     return reply(call, &out);
 }
 
-/* Answers with the key of an environment: a key with the same key, not a newer one that
- * has replaced it; a personal token opens all. */
+/* Answers with the key of an environment. A key gets itself, not a newer one that has
+ * replaced it; a personal token gets the key of any environment. */
 enum err worker_environment(struct api_call *call)
 {
     const struct secret *shown = call->identity->secret;
@@ -64,7 +65,7 @@ enum err worker_environment(struct api_call *call)
     struct buf out = { 0 }, url = { 0 };
 
     while (slice_split(&path, '/', &slug))
-        ; /* the last segment is one of four: the route says so */
+        ; /* the last segment is one of four, by the routes */
     enum err refused = project_find_environment(call, call->params[0], slug, &account);
     if (refused)
         return refused;

@@ -1,4 +1,4 @@
-/* unsupported.c - collects names, and makes a sentence or warnings of them. */
+/* unsupported.c - collects names of unsupported features for a refusal or for warnings. */
 #include "api/workers/unsupported.h"
 
 #include <stdio.h>
@@ -19,8 +19,8 @@ void unsupported_finish(struct unsupported *all)
 
 /* ---- what is declared ---- */
 
-/* Objects are looked into: {"inline":{},"limits":[]} declares nothing. The depth of a task is
- * bounded by the parser. */
+/* Returns true if the value is not empty. Looks into objects: {"inline":{},"limits":[]}
+ * declares nothing. The parser limits the depth of a task. */
 static bool is_declared(const json_t *value)
 {
     const char *key;
@@ -47,7 +47,7 @@ static struct slice text_of(const json_t *object, const char *member)
     return text ? slice_of(text) : SLICE("");
 }
 
-/* Appends: task "a" (concurrency). */
+/* Appends a limit, like: task "a" (concurrency). */
 static void add_limit(struct unsupported *all, const char *kind, struct slice name,
                       const char *member)
 {
@@ -109,8 +109,8 @@ static bool is_empty(struct slice value)
 
 typedef void note_fn(struct unsupported *all, struct slice name);
 
-/* Calls note for the name of each element, until the names are full; once, with an empty name, for
- * another type that is not empty. A list may have millions of elements. */
+/* Calls note for the name of each element, until the names are full. For another type that
+ * is not empty, calls it once, with an empty name. A list may have millions of elements. */
 static void note_each(struct unsupported *all, const struct buf *names, struct slice list,
                       const char *member, note_fn *note)
 {
@@ -161,7 +161,7 @@ void unsupported_note_webhooks(struct unsupported *all, struct slice list)
     note_each(all, &all->webhooks, list, "id", note_webhook);
 }
 
-/* ---- what comes of it ---- */
+/* ---- what follows from it ---- */
 
 struct bytes *unsupported_refusal(const struct unsupported *all)
 {

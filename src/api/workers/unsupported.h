@@ -1,11 +1,11 @@
 /* unsupported.h - features that a version declares and this gateway lacks.
  *
- *   limits of concurrency besides those of queues ─► the registration is refused: they would be
- *                                                     exceeded without a word
- *   prompts, agents, endpoints for webhooks       ─► a warning of the version: a run that uses
- *                                                     one fails with an error that names it
+ *   concurrency limits except of queues     ─► the registration is refused: they would be
+ *                                              exceeded silently
+ *   prompts, agents, endpoints for webhooks ─► a warning of the version: a run that uses
+ *                                              one fails with an error that names it
  *
- * Members that are null or empty declare nothing: the CLI sends some of them always. */
+ * Members that are null or empty declare nothing: the CLI always sends some of them. */
 #pragma once
 
 #include <jansson.h>
@@ -24,16 +24,18 @@ struct unsupported {
 void unsupported_note_task(struct unsupported *all, const json_t *task);
 void unsupported_note_queue(struct unsupported *all, const json_t *queue);
 
-/* Notes a list of the metadata, as JSON of which only names and ids are read; absent: nothing. */
+/* Notes a list of the metadata, given as JSON. Only names and ids are read; absent:
+ * nothing. */
 void unsupported_note_limits(struct unsupported *all, struct slice list);
 void unsupported_note_prompts(struct unsupported *all, struct slice list);
 void unsupported_note_webhooks(struct unsupported *all, struct slice list);
 
-/* The sentence that refuses the registration, the caller's; NULL: it declares no limits. */
+/* Returns the sentence that refuses the registration; NULL: it declares no limits. The
+ * caller owns it. */
 struct bytes *unsupported_refusal(const struct unsupported *all);
 
-/* The warnings, [{"feature":…,"names":[…],"message":…},…], the caller's; NULL: there are none.
- * A feature is named as the error of a call that needs it names it
+/* Returns the warnings, [{"feature":…,"names":[…],"message":…},…]; NULL if none. The caller
+ * owns them. A feature has the name that it has in the error of a call that needs it
  * (api/router/dispatch.c). */
 struct bytes *unsupported_warnings(const struct unsupported *all);
 

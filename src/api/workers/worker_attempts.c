@@ -1,10 +1,10 @@
-/* worker_attempts.c - the short calls of the run cycle: dequeue, latest, heartbeat, and the end of
- * a session. attempt_start.c has the one with a long answer,
- * attempt_completion.c the one with a long body.
+/* worker_attempts.c - the short calls of a run: dequeue, latest, heartbeat, disconnect.
  *
- * A dequeue is held until a run is ready or the time is over; a worker that leaves
- * meanwhile gives back what it was about to get, and so does one that the answer does not
- * reach. */
+ * attempt_start.c has the call with a long response, attempt_completion.c the one with a
+ * long body.
+ *
+ * A dequeue is held until a run is ready or its time is up. If the worker leaves meanwhile,
+ * or the response does not reach it, the run is given back. */
 #include "core/engine/attempts.h"
 
 #include "api/request/connection_limit.h"
@@ -42,7 +42,7 @@ struct taking {
     struct api_call *call;
     struct dequeue dequeue;
     struct seat seat; /* while it may be held */
-    bool deployed;    /* the answer is the array alone */
+    bool deployed;    /* the response is the array alone */
 };
 
 static void taking_destroy(struct taking *op)
@@ -66,11 +66,11 @@ static void add_taken(struct buf *out, const struct taking *op)
     message_add_dequeued(out, &dequeued);
 }
 
-/* An answer with a run, until it is known whether the worker has it. */
+/* A response with a run, until it is known whether the worker has received it. */
 struct handing {
     struct delivery delivery;
     struct engine *engine;
-    uint32_t env; /* by number: a connection that idles after the answer does not hold it */
+    uint32_t env; /* by number: an idle connection must not hold the environment */
     char run_id[RUN_ID_MAX];
     uint32_t snapshot;
     bool pinned;
@@ -127,7 +127,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
     reply(call, &out);
 }
 
-/* The worker has left, or the gateway is about to. */
+/* Cancels the dequeue: the worker has left, or the gateway drains. */
 static void stop_taking(struct api_call *call)
 {
     struct taking *op = call->state;
@@ -135,8 +135,8 @@ static void stop_taking(struct api_call *call)
     dequeue_cancel(&op->dequeue);
 }
 
-/* The worker that asks, by the id that its registration was answered with. Nothing when the
- * body has none. */
+/* Reads the id of the calling worker, which its registration was answered with. Appends
+ * nothing if the body has none. */
 static void read_named(const struct api_call *call, struct buf *out)
 {
     if (scan_is_json(call->x->body))
@@ -187,10 +187,10 @@ struct looking {
     struct api_call *call;
     struct run_read read;
     struct completed_waits waits;
-    bool since; /* {snapshots: […]}, of those behind the one that is named */
+    bool since; /* {snapshots: […]}, those after the one that is named */
 };
 
-/* The answer has only the newest snapshot: all that a worker acts on is in it. */
+/* Adds only the newest snapshot: it has all that a worker acts on. */
 static void add_since(struct buf *out, const struct looking *op)
 {
     buf_add_text(out, "{\"snapshots\":[");
@@ -253,7 +253,7 @@ enum err worker_since(struct api_call *call)
     return look(call, true);
 }
 
-/* An old snapshot changes nothing and is no mistake: the worker has not looked yet. */
+/* An old snapshot changes nothing and is not an error: the worker has not looked yet. */
 enum err worker_heartbeat(struct api_call *call)
 {
     worker_hear(call);
@@ -268,7 +268,7 @@ struct disconnection {
     struct api_call *call;
     size_t left; /* not done yet, and one while they are being begun */
     unsigned interrupted;
-    enum err failed; /* of the last one that failed */
+    enum err failed; /* status of the last one that failed */
 };
 
 struct interruption {

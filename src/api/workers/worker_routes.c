@@ -1,5 +1,4 @@
-/* worker_routes.c - the routes that `trigger dev` and other workers call, and what their handlers
- * share.
+/* worker_routes.c - the routes of `trigger dev`, and of other workers with a secret key.
  *
  * Bodies are read by route, never by content type: the official client sends JSON as
  * text/plain. */
@@ -15,14 +14,14 @@ enum {
     REGISTRATION_BODY = 8 * 1024 * 1024,
 };
 
-/* For calls of which the body is read, and thrown away. */
+/* Answers calls whose body is read and discarded. */
 static enum err discard(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{}"));
     return OK;
 }
 
-/* What the CLI shows at its start: we have nothing to announce. */
+/* Shows what the CLI prints at its start: there is nothing to announce. */
 static enum err notification(struct api_call *call)
 {
     api_reply_json(call, 200, SLICE("{\"notification\":null}"));

@@ -1,9 +1,9 @@
-/* worker_routes.h - the handlers behind workers_routes, by file. */
+/* worker_routes.h - the handlers of workers' routes, by file. */
 #pragma once
 
 #include "api/request/route.h"
 
-/* sessions.c - what a worker asks before it works, and that it is there. */
+/* sessions.c: what a worker requests before it works */
 route_fn worker_whoami;
 route_fn worker_environment;
 route_fn worker_config;
@@ -28,17 +28,19 @@ route_fn worker_disconnect;
 /* attempt_start.c */
 route_fn worker_start;
 
-/* attempt_completion.c; a body of at most WORKER_COMPLETION_BODY bytes, of which the first 16 MiB
- * of its texts are kept: Node.js makes no longer JSON (strings end at 2^29 - 24 characters). */
+/* attempt_completion.c. A body has at most WORKER_COMPLETION_BODY bytes, and the first 16
+ * MiB of its texts are kept. Node.js makes no longer JSON (strings end at 2^29 - 24
+ * characters). */
 enum { WORKER_COMPLETION_BODY = 512 * 1024 * 1024 };
 route_fn worker_complete;
 enum err worker_complete_piece(struct api_call *call, struct slice piece);
 
 struct dequeue_terms;
 
-/* A dequeue, held until one of the environments has something. terms: of a worker's token. */
+/* Dequeues a run of one of the environments; the call is held until there is one. terms: of
+ * a worker's token; NULL for a secret key. */
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count, const struct dequeue_terms *terms);
 
-/* Notes that the worker of the run that the call is about is there. */
+/* Notes that the worker of the call's run is connected. */
 void worker_hear(const struct api_call *call);
