@@ -1,10 +1,10 @@
-/* build_calls.c - what builders call while they build: what is there to build, and it goes on.
+/* build_calls.c - the calls of builders while they build: dequeue and heartbeat.
  *
  *   dequeue, held ─► [{deployment, archive, buildEnvVars, key, …}]
- *   heartbeat     ─► ok, or 409: the deployment is not theirs any more
+ *   heartbeat     ─► ok, or 409: the builder does not have the deployment any more
  *
- * An environment that the token does not serve is not there. A builder may say which attempt it
- * has, so that two of one token are told apart. */
+ * A deployment in an environment that the token does not serve is 404. A builder may send
+ * which attempt it has, so that two builders with one token are distinguished. */
 #include "api/deployments/build_calls.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -93,7 +93,7 @@ static void add_build(struct buf *out, const struct api_call *call,
     buf_finish(&url);
 }
 
-/* An answer with a build, until it is known whether the builder has it. */
+/* A response with a build, until it is known whether the builder has received it. */
 struct build_handing {
     struct delivery delivery;
     struct deployments *all;
@@ -102,7 +102,8 @@ struct build_handing {
     unsigned build;
 };
 
-/* Where that is unknown a builder that does not have it is found by its silence. */
+/* Gives a build back whose response was lost. If that is unknown, the builder's silence
+ * shows it. */
 static void on_delivered(struct delivery *delivery, enum delivery_end end)
 {
     struct build_handing *op = container_of(delivery, struct build_handing, delivery);
@@ -154,7 +155,7 @@ static void on_time(struct timer *timer)
     build_wait_cancel(&container_of(timer, struct build_dequeuing, timer)->wait);
 }
 
-/* The builder has left, or the gateway is about to. */
+/* Cancels the wait: the builder has left, or the gateway drains. */
 static void stop_waiting(struct api_call *call)
 {
     struct build_dequeuing *op = call->state;

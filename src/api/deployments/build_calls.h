@@ -1,17 +1,19 @@
-/* build_calls.h - what the handlers of builders share. */
+/* build_calls.h - what the handlers of builders' calls share. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 #include "api/request/call.h"
 
-/* The deployment that the call's first parameter names, in any environment that the token
- * serves, which is entered. NULL with ERR_NOT_FOUND in why. */
+/* Returns the deployment that the call's first parameter names, and enters its environment.
+ * It may be any environment that the token serves. Returns NULL with ERR_NOT_FOUND in why
+ * if there is none. */
 struct deployment *build_find_served(struct api_call *call);
 
-/* ERR_CONFLICT unless the deployment is in the hands of the token's builders. attempt: which
- * build of it the builder has; 0: it does not say. */
+/* Returns ERR_CONFLICT unless a builder with this token has the deployment. attempt: which
+ * build of it the builder has; 0: not given. */
 enum err build_check_hands(struct api_call *call, const struct deployment *deployment,
                            int64_t attempt);
 
-/* An error as its builder tells it, without secrets; NULL: it has no name or no message. */
+/* Reads an error as its builder sent it, without secrets. Returns NULL if it has no name or
+ * no message. */
 struct bytes *build_error_read(const struct deployment *deployment, const json_t *error);

@@ -1,11 +1,12 @@
-/* build_results.c - what a builder has made: it is the version, or the reason why there is none;
- * and what is kept of it, for the machines that execute it.
+/* build_results.c - takes the result of a build, and serves what is kept of it.
  *
- *   complete, ok ─► the index, written and synced ─► DEPLOYED ─► current ─► answered
- *            else ─► FAILED ─► answered
+ *   complete, ok     ─► the index, written and synced ─► DEPLOYED ─► current ─► answered
+ *   complete, failed ─► FAILED ─► answered
  *   A repetition meanwhile is 503; afterwards it gets the same answer.
  *
- *   archive: read in pieces, each when the one before is sent */
+ *   archive: read in pieces, each when the one before is sent
+ *
+ * The archive and the index are for the machines that execute the version. */
 #include "api/artifacts/kept_files.h"
 #include "api/deployments/build_calls.h"
 #include "api/deployments/builds.h"
@@ -30,8 +31,8 @@ struct completing {
     struct api_call *call;
     struct deployment *deployment;
     bool ok;
-    bool writes;    /* deployment::completing is ours */
-    unsigned build; /* which is complete */
+    bool writes;    /* deployment::completing was set by this call */
+    unsigned build; /* the one that is complete */
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
     int64_t bytes; /* of the version's folder */
     struct bytes *runtime_version;
@@ -61,7 +62,7 @@ static void build_completing_refuse(struct completing *op, enum err err)
     api_reply_error(call, err);
 }
 
-/* Also of a version that is current already: the builder has asked again. */
+/* Also answers for a version that is current already, if the builder repeats the call. */
 static void reply_completed(struct api_call *call, const struct deployment *deployment)
 {
     struct buf out = { 0 };
@@ -123,7 +124,7 @@ static enum err decide_complete(struct deployment_command *command,
     return OK;
 }
 
-/* Watchers are told before: one that is settled has answered. */
+/* Watchers were called before this, so a deployment that is settled is answered here. */
 static void on_decided(struct deployment_command *command, struct deployment *deployment,
                        enum err status)
 {
@@ -271,14 +272,14 @@ enum err build_complete(struct api_call *call)
         refused = explain(&call->why, ERR_NOT_FOUND, "Deployment not found");
     else if (deployment->row.status == DEPLOYMENT_DEPLOYED &&
              deployment_is_settled(deployment) && members_is_true(body, "ok"))
-        reply_completed(call, deployment); /* the answer was lost: it asks again */
+        reply_completed(call, deployment); /* the answer was lost, so it was repeated */
     else
         refused = complete(call, deployment, fields, body);
     body_fields_free(fields);
     return refused;
 }
 
-/* ---- what is kept ---- */
+/* ---- serving what is kept ---- */
 
 static enum err not_kept(struct api_call *call)
 {
@@ -316,7 +317,7 @@ static void on_drained(struct api_call *call)
 {
     struct file_sending *op = call->state;
     if (op->in_flight)
-        return; /* on_piece goes on */
+        return; /* on_piece continues */
     if (http_stream_write(call->x, SLICE("")))
         read_piece(op);
     else
@@ -332,8 +333,9 @@ static void begin_sending(struct file_sending *op)
     api_stream_begin_sized(call, (size_t)op->reading.size);
 }
 
-/* It may have been let go of in between. If not, somebody has removed its file: machines that
- * have the version are not told that it is kept no more, for they would remove it, too. */
+/* Explains a missing file. The version may have been dropped in between. If not, its file
+ * was removed by other means: machines that have the version must not get that it is no
+ * longer kept, for they would remove it, too. */
 static enum err explain_missing(const struct file_sending *op)
 {
     const struct deployment *deployment =

@@ -1,8 +1,8 @@
-/* build_variables.h - the variables of a build, as the store has them: a document that is sealed.
+/* build_variables.h - the variables of a build as the store has them: a sealed document.
  *
  *   {"NPM_TOKEN":"…"} ─► build_variables_seal ─► {"sealed":"…"} ─► build_variables_unseal
  *
- * In clear they are a JSON object of strings. */
+ * In clear text they are a JSON object of strings. */
 #pragma once
 
 #include "base/bytes.h"
@@ -15,8 +15,8 @@ struct vault;
 struct bytes *build_variables_seal(const struct vault *vault, struct slice id,
                                    const struct bytes *variables);
 
-/* Reads the body of the document. ERR_INVALID with the reason: it is damaged, or sealed with
- * another key. */
+/* Reads the body of the document. Returns ERR_INVALID with the reason if it is damaged, or
+ * sealed with another key. */
 enum err build_variables_unseal(struct vault *vault, struct slice id, struct slice body,
                                 struct bytes **variables, struct failure *why);
 

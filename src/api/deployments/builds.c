@@ -1,7 +1,7 @@
 /* builds.c - hands out deployments to builders.
  *
- * A deployment is handed out when it is written that it is: a builder that gets an answer has
- * the deployment, and one that gets none has nothing. */
+ * The hand-out is written first. So a builder that gets a response has the deployment, and
+ * one that gets none has nothing. */
 #include "api/deployments/builds.h"
 
 #include <string.h>
@@ -45,7 +45,7 @@ void build_log_add(struct build_log *log, const struct secret_filter *filter,
                    struct slice piece)
 {
     secret_scan_add(&log->scan, filter, piece, &log->text);
-    if (log->text.len > BUILD_LOG_MAX + LOG_SLACK) /* not with each piece */
+    if (log->text.len > BUILD_LOG_MAX + LOG_SLACK) /* not for each piece */
         cut_log(log);
 }
 
@@ -99,8 +99,8 @@ static const struct builder *builder_for(const struct deployments *all,
     return NULL;
 }
 
-/* A builder that is silent for so short a time is not lost; so where one has built before, it is
- * expected for as long behind a start. */
+/* A builder that is silent for less than BUILDER_LOST_MS is not lost. So where one has
+ * built before, it is expected for that long after a start. */
 static bool is_expected(const struct deployments *all, const struct account *account)
 {
     const struct deployment_set *set = slots_get(&all->sets, account->number);
@@ -142,7 +142,7 @@ static void end_awaited(struct deployments *all)
     }
 }
 
-/* ---- what is pending ---- */
+/* ---- pending deployments ---- */
 
 static const struct account *account_of(const struct deployment *deployment)
 {
@@ -155,7 +155,7 @@ static struct build_turns *turns_of(const struct deployment *deployment)
     return set->turns;
 }
 
-/* Marks the projects of which something is being built. Returns the mark. */
+/* Marks the projects that have a build in progress. Returns the mark. */
 static uint64_t mark_busy(struct deployments *all)
 {
     uint64_t mark = ++all->build_marks;
@@ -174,7 +174,7 @@ static bool may_be_built(const struct deployment *deployment, uint64_t busy)
            turns_of(deployment)->busy != busy;
 }
 
-/* The oldest of the project whose turn it is. */
+/* Returns the oldest deployment of the project whose turn it is. */
 static struct deployment *next_for(struct deployments *all, const struct build_wait *wait)
 {
     struct deployment *next = NULL;
@@ -270,7 +270,8 @@ static void on_prepare(struct deferred *turn)
     end_wait(wait, deployment);
 }
 
-/* The builder does not get it: it waits for another one, if it still waits. */
+/* Takes the deployment back from a builder. That waits for another one, unless it was
+ * canceled. */
 static void let_go(struct build_wait *wait)
 {
     wait->deployment->handing = false;
@@ -305,7 +306,7 @@ static void write_hand_out(struct build_wait *wait)
     deployment_command_begin(wait->deployment, &wait->command);
 }
 
-/* It cannot be built. */
+/* Fails a deployment that cannot be built. */
 static void fail_unreadable(struct deployment *deployment, const struct failure *why)
 {
     struct deployment_error error = { .name = SLICE("BuildError"),
@@ -393,16 +394,16 @@ void build_wait_cancel(struct build_wait *wait)
 {
     wait->canceled = true;
     if (list_empty(&wait->link))
-        return; /* it is being handed a deployment */
+        return; /* a deployment is being handed to it */
     list_remove(&wait->link);
     end_wait(wait, NULL);
 }
 
-/* ---- given back ---- */
+/* ---- giving back ---- */
 
 struct build_return {
     struct deployment_command command;
-    unsigned build; /* which is given back */
+    unsigned build; /* the one that is given back */
 };
 
 static enum err decide_return(struct deployment_command *command,
@@ -418,7 +419,7 @@ static enum err decide_return(struct deployment_command *command,
     return OK;
 }
 
-/* What could not be written is found by the builder's silence. */
+/* If it could not be written, the builder's silence shows it. */
 static void on_returned(struct deployment_command *command, struct deployment *deployment,
                         enum err status)
 {

@@ -1,26 +1,27 @@
-/* builds.h - who builds what: the line of deployments that wait, and the builders that ask.
+/* builds.h - the queue of deployments that wait for a build, and builders that take them.
  *
  *   PENDING, oldest first ─┐
  *                          ├─► INSTALLING, written ─► handed out with a key of its own ─► build
  *   builders that wait ────┘      one of a project at a time
  *
- * Projects take turns: of those that have something pending and nothing being built, the one
- * whose last build began first has the next one. Preview branches share the turn of their project.
+ * Projects take turns. Among those with something pending and nothing being built, the one
+ * whose last build began first has the next one. Preview branches share the turn of their
+ * project.
  *
- * The variables of a build are in memory in clear only while it is handed out: they are read from
- * the store and unsealed before it is written that the builder has it. The filter of its log is
- * prepared after that, in stints.
+ * The variables of a build are in memory in clear text only while it is handed out: they
+ * are read from the store and unsealed before the hand-out is written. The filter of its
+ * log is prepared after that, in time slices.
  *
- * The key opens what the build says of its version and nothing else, and only as long as the
- * build lasts. It is in memory alone: a build that is begun anew gets another one. */
+ * The key of a build lets it report on its version and nothing else, and only as long as
+ * the build lasts. It is only in memory: a build that begins again gets another one. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 #include "api/deployments/secret_filter.h"
 
 enum {
-    BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for so long is not there */
-    /* The gateway's own builder asks for the first time within this time after a start. */
+    BUILDER_LOST_MS = 60 * 1000, /* a builder that was silent for this long is gone */
+    /* The gateway's own builder sends its first request within this time after a start. */
     BUILDER_FIRST_MS = 10 * 1000,
     BUILD_KEY_MAX = 48,
     BUILD_LOG_MAX = 1 << 20, /* bytes */
@@ -29,12 +30,12 @@ enum {
 struct account;
 struct secret;
 
-/* A token of workers with which builders asked. */
+/* A workers' token that builders have used. */
 struct builder {
     const struct secret *secret;
-    int64_t heard_ms;                                    /* monotonic */
+    int64_t heard_ms;                                    /* last request; monotonic */
     unsigned waiting;                                    /* calls that are held */
-    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last one that asked */
+    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of the last request */
     struct list link;                                    // deployments::heard
 };
 
@@ -56,79 +57,80 @@ struct build {
     int64_t heard_ms, deadline_ms; /* monotonic */
     struct secret_filter filter;
     struct build_log log;
-    struct build_wait
-        *wait; /* until the filter is prepared: the builder's call; then NULL */
+    struct build_wait *wait; /* the builder's call; NULL once the filter is prepared */
 };
 
 /* A builder that waits; embedded by its call. */
 struct build_wait {
     const struct secret *secret;
     char architecture[MACHINE_TEXT], libc[MACHINE_TEXT];
-    /* Called once, later: deployment with its build and the key, which is wiped after the
-     * call, as are the variables. NULL: it was canceled. */
+    /* Called once, later, with the deployment, its build and the key. The key and the
+     * variables are wiped after the call. deployment NULL: the wait was canceled. */
     void (*ready)(struct build_wait *wait, struct deployment *deployment, const char *key);
 
     struct deployments *all;
     struct deployment *deployment; /* while it is being handed out */
-    struct store_load load;        /* of its variables */
-    struct bytes *variables;       /* a JSON object of strings; NULL: it has none */
+    struct store_load load;        /* reads its variables */
+    struct bytes *variables;       /* a JSON object of strings; NULL: none */
     struct deployment_command command;
-    struct deferred turn;    /* the next stint of that */
+    struct deferred turn;    /* the next time slice of the filter */
     char key[BUILD_KEY_MAX]; /* of its build */
     bool canceled;
     struct list link; // deployments::lines
 };
 
-/* The first fields are set, to ready. */
+/* Begins to wait. The fields up to ready must be set. */
 void build_wait_begin(struct deployments *all, struct build_wait *wait);
 
-/* ready comes, with NULL unless a deployment is being handed out just now. */
+/* Ends the wait: calls ready with NULL, unless a deployment is being handed out just
+ * now. */
 void build_wait_cancel(struct build_wait *wait);
 
-/* Who waits gets what is pending, if there is something for both. */
+/* Hands pending deployments to builders that wait, as far as they fit each other. */
 void builds_match(struct deployments *all);
 
-/* The answer did not reach its builder: the deployment is pending as before. */
+/* Makes the deployment pending again, because the response did not reach its builder. */
 void build_give_back(struct deployment *deployment);
 
-/* Something was heard of the deployment's builder. */
+/* Notes a request of the deployment's builder. */
 void build_hear(struct deployment *deployment);
 
-/* Nobody builds it any more: its key opens nothing, and its log is written to its file. */
+/* Ends the build: its key grants nothing any more, and its log is written to its file. */
 void build_end(struct deployment *deployment);
 
 /* A caller that waits for a builder of its environment; embedded by its owner. */
 struct builder_watch {
     const struct account *account;
-    /* Once, later, unless the link is removed before. The watch is the owner's again. */
+    /* Called once, later, unless the link is removed before. The watch is the owner's
+     * again. */
     void (*came)(struct builder_watch *watch);
     struct list link; // deployments::awaited
 };
 
-/* How long the gateway's own supervise role may still take to ask for the first time, in ms. 0: it
- * is not awaited. */
+/* Returns how long the gateway's own supervise role may take to send its first request. In
+ * ms, from now; 0: it is not awaited. */
 int64_t builds_await_ms(const struct deployments *all);
 
-/* account and came are set; builds_are_served was false. */
+/* Begins to watch. account and came must be set, and builds_are_served have been false. */
 void builder_watch_begin(struct deployments *all, struct builder_watch *watch);
 
-/* Some builder that serves the environment is there. */
+/* Returns true if a builder serves the environment, or is expected after a start. */
 bool builds_are_served(const struct deployments *all, const struct account *account);
 
-/* "linux/amd64": what builders of the environment are, or a guess. */
+/* Returns the platform of the environment's builders, like "linux/amd64", or a guess. */
 const char *builds_platform(const struct deployments *all, const struct account *account);
 
 void builds_forget_builders(struct deployments *all);
 
-/* The filter is prepared, and the same each time. */
+/* Adds a piece of output. The filter must be prepared, and the same each time. */
 void build_log_add(struct build_log *log, const struct secret_filter *filter,
                    struct slice piece);
 
-/* The log is complete. */
+/* Ends the log, when it is complete. */
 void build_log_end(struct build_log *log);
 
-/* The log that clients get: whole lines, at most the last MiB. */
+/* Returns the log that clients get: whole lines, at most the last MiB. */
 struct slice build_log_text(const struct build_log *log);
 
-/* The log has ended. */
+/* Frees the log, which must have ended. */
 void build_log_finish(struct build_log *log);

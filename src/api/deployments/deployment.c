@@ -1,4 +1,4 @@
-/* deployment.c - the life of a deployment, as a table; its row, and that as the store keeps it. */
+/* deployment.c - the statuses of a deployment, and its row in memory and in the store. */
 #include "api/deployments/deployment.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const char *const names[DEPLOYMENT_STATUSES] = {
 
 enum { BADLY = TO(FAILED) | TO(CANCELED) | TO(TIMED_OUT) };
 
-/* What may follow. A build that is begun anew goes back to PENDING. */
+/* Which statuses may follow. A build that begins again goes back to PENDING. */
 static const unsigned follows[DEPLOYMENT_STATUSES] = {
     [DEPLOYMENT_PENDING] = TO(INSTALLING) | BADLY,
     [DEPLOYMENT_INSTALLING] = TO(PENDING) | TO(BUILDING) | TO(DEPLOYING) | BADLY,
@@ -100,7 +100,7 @@ static bool begins_character(char c)
     return ((unsigned char)c & 0xc0) != 0x80;
 }
 
-/* Whole characters of it, at most so many bytes. */
+/* Returns the whole characters that the first `most` bytes have. */
 static struct slice beginning(struct slice text, size_t most)
 {
     if (text.len <= most)
@@ -194,7 +194,7 @@ struct bytes *deployment_write(const struct deployment_row *row)
     return body;
 }
 
-/* False: it is there and does not fit. */
+/* Returns false if the text is there and does not fit. */
 static bool read_short(struct slice body, const char *member, char *text, size_t size)
 {
     struct bytes *value = members_text(body, member);
@@ -205,7 +205,7 @@ static bool read_short(struct slice body, const char *member, char *text, size_t
     return fits;
 }
 
-/* Absent: 0. */
+/* Returns 0 if it is absent. */
 static int64_t read_number(struct slice body, const char *member)
 {
     int64_t number;

@@ -6,10 +6,10 @@
  *     │  │          │            │            │
  *     └──┼──────────┴────────────┴────────────┘   once more, if its build was cut off
  *
- * PENDING waits for a builder; then its packages are installed, its commands and its index run;
- * DEPLOYING has its worker (api/workers/registering.h). The last four are final and never
- * left. The store keeps each deployment as one document of DOC_DEPLOYMENT; every change replaces the
- * whole document. */
+ * In PENDING it waits for a builder. Then its packages are installed, and its commands and
+ * its index run. In DEPLOYING it has its worker (api/workers/registering.h). The last four
+ * are final and never left. The store keeps each deployment as one document of
+ * DOC_DEPLOYMENT; every change replaces the whole document. */
 #pragma once
 
 #include <stdbool.h>
@@ -34,44 +34,43 @@ enum deployment_status {
 };
 
 enum {
-    DEPLOYMENT_BUILDS_MAX = 2, /* begun; the second one because the first was cut off */
+    DEPLOYMENT_BUILDS_MAX = 2, /* begun; a second one if the first was cut off */
     SHORT_CODE_LEN = 8,
-    MACHINE_TEXT = 16, /* of an architecture or a libc, with a zero */
+    MACHINE_TEXT = 16, /* bytes of an architecture or a libc, with a zero */
     ERROR_NAME_MAX = 128,
     ERROR_MESSAGE_MAX = 4096,
     ERROR_STACK_MAX = 64 * 1024,
-    ERROR_STDERR_MAX = 4096, /* its end */
+    ERROR_STDERR_MAX = 4096, /* of its end */
 };
 
-/* Texts of bytes are NULL when there are none. Times are Unix ms, 0: not yet. */
+/* Texts are NULL if absent. Times are Unix ms; 0: not yet. */
 struct deployment_row {
     enum deployment_status status;
     char id[ID_MAX];
     char short_code[SHORT_CODE_LEN + 1];
     char version[WORKER_VERSION_MAX];
-    char content_hash[128]; /* the CLI's, of what it has bundled */
+    char content_hash[128]; /* the CLI's, of its bundle */
     struct bytes *external_id;
-    struct bytes *runtime;         /* "node-22": what the project asks for */
+    struct bytes *runtime;         /* "node-22": what the project requests */
     struct bytes *runtime_version; /* "22.11.0": what indexed it */
     struct bytes *git;             /* a JSON object, as it came */
     struct bytes *triggered_via;
     bool skip_promotion;
-    struct bytes *request; /* the id of all tries of the call that made it */
+    struct bytes *request; /* id of all tries of the call that made it */
     char request_hash[65]; /* SHA-256 of the call's body, in hex */
     int64_t created_at, started_at, deployed_at, ended_at;
-    unsigned builds;     /* begun */
+    unsigned builds;     /* how many have begun */
     struct bytes *error; /* {"name":…,"message":…,"stack"?:…,"stderr"?:…} */
     struct bytes *canceled_reason;
-    int64_t
-        archive_bytes; /* 0: it is not kept any more, nor anything that was made of it */
-    int64_t version_bytes; /* of the folder that was made of it */
+    int64_t archive_bytes; /* 0: it is no longer kept, nor is what was made of it */
+    int64_t version_bytes; /* of the folder made of it */
     char archive_hash[65]; /* SHA-256, in hex */
-    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of its builder; "": not known */
+    char architecture[MACHINE_TEXT], libc[MACHINE_TEXT]; /* of its builder; "": unknown */
     bool has_index;
-    bool promotes; /* it is DEPLOYED, and still to be made the current version */
+    bool promotes; /* DEPLOYED, and still to become the current version */
 };
 
-/* "PENDING" and so on. */
+/* Returns "PENDING" and so on. */
 const char *deployment_status_name(enum deployment_status status);
 bool deployment_status_find(struct slice name, enum deployment_status *status);
 
@@ -80,38 +79,40 @@ static inline bool deployment_is_final(enum deployment_status status)
     return status >= DEPLOYMENT_DEPLOYED;
 }
 
-/* A builder has it. */
+/* Returns true if a builder has it. */
 static inline bool deployment_is_being_built(enum deployment_status status)
 {
     return status > DEPLOYMENT_PENDING && status < DEPLOYMENT_DEPLOYED;
 }
 
-/* Whether one status may follow the other. */
+/* Returns true if one status may follow the other. */
 bool deployment_may_become(enum deployment_status from, enum deployment_status to);
 
-/* With references of its own. */
+/* Copies a row, with references of its own. */
 void deployment_row_copy(struct deployment_row *copy, const struct deployment_row *row);
-/* A zeroed one is fine. */
+/* Drops the references. Accepts a zeroed row. */
 void deployment_row_finish(struct deployment_row *row);
 
-/* Draws id and short code. */
+/* Draws an id and a short code. */
 void deployment_row_name(struct deployment_row *row, int64_t now_ms);
 
-/* It ends badly: nothing of it is kept but why. Takes over error and reason. */
+/* Ends a deployment that does not become a version: only the reason is kept. Takes
+ * ownership of error and reason. */
 void deployment_row_end(struct deployment_row *row, enum deployment_status status,
                         struct bytes *error, struct bytes *reason, int64_t now_ms);
 
-/* What a deployment failed of. */
+/* Why a deployment failed. */
 struct deployment_error {
     struct slice name, message, stack, stderr_text; /* absent: none */
 };
 
-/* As the row keeps it: each cut at its limit, of stderr the end is kept. */
+/* Returns the error as the row keeps it: each text is cut at its limit, and stderr keeps
+ * its end. */
 struct bytes *deployment_error_write(const struct deployment_error *error);
 
-/* The body of its document; the caller's reference. */
+/* Returns the body of its document; the caller owns the reference. */
 struct bytes *deployment_write(const struct deployment_row *row);
 
-/* ERR_INVALID: the document is damaged. */
+/* Reads the body of its document. Returns ERR_INVALID if it is damaged. */
 enum err deployment_read(struct slice body, struct deployment_row *row,
                          struct failure *why);

@@ -1,8 +1,7 @@
-/* deployment_commands.c - decides commands on deployments, one after the other, and writes what
- * comes of them.
+/* deployment_commands.c - decides commands on deployments in order, and writes the results.
  *
- * A rotation of the vault's key writes the document of a build's variables again: a commit that
- * lost for it asks for the version that it has now, and goes again. */
+ * A rotation of the vault's key rewrites the document of a build's variables. A commit that
+ * conflicts with that reads the version that the document has now, and is tried again. */
 #include "api/deployments/deployment_commands.h"
 
 #include "accounts/accounts.h"
@@ -86,11 +85,11 @@ struct deployment *deployments_by_version(struct deployments *all, uint32_t env,
     return NULL;
 }
 
-/* ---- one ---- */
+/* ---- one deployment ---- */
 
 static void on_turn(struct deferred *turn);
 
-/* By id, whose order is that of their making. */
+/* Inserts by id. Ids are in the order in which deployments were made. */
 static void insert(struct deployment_set *set, struct deployment *deployment)
 {
     struct list *place = set->all.next;
@@ -192,7 +191,8 @@ static struct change change_of(const struct deployment *deployment, enum documen
     };
 }
 
-/* They begin with the row, and end with the build; a row that begins with its end has none. */
+/* Variables are stored with the row, and removed with the build. A row that begins with its
+ * end has none. */
 static bool writes_variables(const struct deployment *deployment)
 {
     bool ends = deployment_is_final(deployment->next.status);
@@ -326,7 +326,7 @@ static void on_rotated(struct vault_waiter *waiter)
     write_next(container_of(waiter, struct deployment, vault));
 }
 
-/* Who seals holds the vault until it is written. */
+/* Writes what was decided. Sealing holds the vault until it is written. */
 static void write_next(struct deployment *deployment)
 {
     bool seals = !deployment->document && deployment->variables;

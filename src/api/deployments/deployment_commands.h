@@ -3,8 +3,8 @@
  *   command ─► waits for the one before ─► decide on the row as it is ─► written, synced
  *                                                                   ─► on_change ─► done
  *
- * Each change is one commit of the row, and of the variables of its build when they end with
- * it. Whoever wants to know what becomes of a deployment watches it. */
+ * Each change is one commit of the row, and of its build's variables when they begin or end
+ * with it. To follow a deployment, watch it. */
 #pragma once
 
 #include "api/deployments/deployment.h"
@@ -23,18 +23,19 @@ struct deployment_command;
 
 /* Embedded by the operation. */
 struct deployment_command {
-    /* next is a copy of the row as it is: changed on OK. What is refused has a reason in why. */
+    /* Changes next, a copy of the current row, and returns OK; or refuses with a reason in
+     * why. */
     enum err (*decide)(struct deployment_command *command,
                        const struct deployment *deployment, struct deployment_row *next);
     void (*done)(struct deployment_command *command, struct deployment *deployment,
                  enum err status);
     struct failure why;
-    bool nothing;     /* decide: the row stays as it is, and OK */
+    bool nothing;     /* set by decide, with OK: the row stays as it is */
     struct list link; // deployment::commands
 };
 
-/* Told of each change, and when the deployment could not be written for the first time
- * (deployment::lost); it is gone then. */
+/* Called after each change, and when the deployment could not be written at first. Then it
+ * has deployment::lost, and is freed afterwards. */
 struct deployment_watcher {
     void (*changed)(struct deployment_watcher *watcher, struct deployment *deployment);
     struct list link; // deployment::watchers
@@ -45,11 +46,11 @@ struct deployment {
     struct deployments *all;
     uint32_t env;        /* number of its environment */
     uint32_t document;   /* version of its document; 0: not written yet */
-    struct failure lost; /* why it was never written; else its code is OK */
-    size_t held;         /* bytes of archive and version, as they count for its project */
+    struct failure lost; /* why it was never written; otherwise its code is OK */
+    size_t held;         /* bytes of archive and version that are counted for its project */
 
-    /* What its build gets as environment: a JSON object of texts, in clear; NULL: nothing, or
-     * they are in the store, sealed (build_variables.h). */
+    /* The environment variables of its build: a JSON object of strings, in clear text.
+     * NULL: none, or they are in the store, sealed (build_variables.h). */
     struct bytes *variables;
     uint32_t variables_document; /* version of their document; 0: none */
 
@@ -60,17 +61,17 @@ struct deployment {
     struct document_write write;
     struct change changes[2];
     struct store_load load;
-    struct vault_waiter vault; /* until variables may be sealed */
+    struct vault_waiter vault; /* waits until variables may be sealed */
     bool holds_vault;
 
     struct list watchers; // deployment_watcher::link
-    unsigned tries;       /* of the call that made it; after a restart the last but one */
-    bool handing;    /* its variables are being read, or that a builder has it is written */
-    bool promoting;  /* its version is being made the current one */
-    bool completing; /* the index of its build is being kept, or the row written */
+    unsigned tries;       /* of the call that made it; after a restart all but the last */
+    bool handing;         /* its variables are being read, or its hand-out written */
+    bool promoting;       /* its version is being made current */
+    bool completing;      /* the index of its build is being kept, or the row written */
     struct build *build;  /* NULL: no builder has it */
-    struct timer timer;   /* something is due: deployments.c */
-    int64_t due_since_ms; /* monotonic: since when it waits, or is built */
+    struct timer timer;   /* when something is due: deployment_due.c */
+    int64_t due_since_ms; /* since when it waits, or is built; monotonic */
     struct list link;     // deployment_set::all
     struct list active;   // deployments::active
 };
@@ -78,11 +79,11 @@ struct deployment {
 /* The turns of one project at builders (builds.c). */
 struct build_turns {
     const struct project *project;
-    uint64_t last; /* when it had its last turn, by deployments::build_turns */
-    uint64_t busy; /* the last mark that was given because something of it is built */
+    uint64_t last; /* number of its last turn, by deployments::build_turns */
+    uint64_t busy; /* the last mark that it got because something of it is built */
 };
 
-/* Those of one environment. */
+/* The deployments of one environment. */
 struct deployment_set {
     struct deployments *all_sets;
     uint32_t env;
@@ -99,56 +100,57 @@ struct deployments {
     struct kept_files *files; /* archives, indexes and logs */
     struct slots sets;        /* of struct deployment_set, by number of the environment */
     struct list active;       // deployment::active; not final, oldest first
-    struct list lines;        // build_wait::link; builders that wait, the first first
-    struct list heard;        // builder::link; those that asked
+    struct list lines;        // build_wait::link; builders that wait, first come first
+    struct list heard;        // builder::link; those that have called
     struct list awaited;      // builder_watch::link
-    int64_t created_ms; /* monotonic; before, builders asked the process that we were */
-    struct table turns; /* of struct build_turns, by project */
-    uint64_t build_turns, build_marks; /* the last ones that were given */
-    unsigned busy; /* commands, and operations of our own, in progress */
+    int64_t created_ms;       /* monotonic; before, builders called another process */
+    struct table turns;       /* of struct build_turns, by project */
+    uint64_t build_turns, build_marks; /* the last ones given */
+    unsigned busy;                     /* commands and own operations in progress */
     struct keeping *keeping;
     int64_t started_ms; /* monotonic; valid once started */
     bool started, stopped;
     void (*on_change)(struct deployment *deployment, enum deployment_status before);
-    void (*promote)(struct deployment *deployment); /* what is DEPLOYED, and promotes */
+    void (*promote)(struct deployment *deployment); /* one that is DEPLOYED and promotes */
 };
 
 void deployments_init_turns(struct deployments *all);
 void deployments_finish_turns(struct deployments *all);
 
-/* Of the environment, made if it is not there. */
+/* Returns the set of the environment; makes it if it is missing. */
 struct deployment_set *deployments_of(struct deployments *all, uint32_t env);
 
-/* NULL: unknown, of another environment, or not written yet. */
+/* Returns NULL if it is unknown, of another environment, or not written yet. */
 struct deployment *deployments_find(struct deployments *all, uint32_t env, struct slice id);
 struct deployment *deployments_by_version(struct deployments *all, uint32_t env,
                                           struct slice version);
 
-/* Takes over the row and the reference; it is written by its first command. */
+/* Adds a deployment, which its first command writes. Takes ownership of the row and of
+ * variables. */
 struct deployment *deployments_add(struct deployments *all, uint32_t env,
                                    struct deployment_row *row, struct bytes *variables);
 
-/* One that is not written, and has no commands, will not be: who watches it is told, and it is
- * gone. */
+/* Gives up a deployment that was never written: ends its commands with the reason, calls
+ * its watchers, and frees it. */
 void deployment_lose(struct deployment *deployment, const struct failure *why);
 
-/* Of one that has no commands and nobody watching. */
+/* Frees a deployment that has no commands and no watchers. */
 void deployment_free(struct deployment *deployment);
 
-/* Commands that are not being written end as ERR_CANCELED. */
+/* Ends commands that are not being written with ERR_CANCELED. */
 void deployment_cancel_commands(struct deployment *deployment);
 
-/* done comes once, later. */
+/* Queues the command. Calls done once, later. */
 void deployment_command_begin(struct deployment *deployment,
                               struct deployment_command *command);
 
 void deployment_watch(struct deployment *deployment, struct deployment_watcher *watcher);
 
-/* It is final, and current if it is to be. */
+/* Returns true if it is final, and was promoted if it is to be. */
 static inline bool deployment_is_settled(const struct deployment *deployment)
 {
     return deployment_is_final(deployment->row.status) && !deployment->row.promotes;
 }
 
-/* The version that it has registered goes, if the deployment has ended without being one. */
+/* Forgets the version that it registered, if it has ended without being DEPLOYED. */
 void deployment_forget_worker(struct deployment *deployment);

@@ -1,8 +1,8 @@
-/* deployment_due.c - ends what takes too long, and begins anew what was cut off.
+/* deployment_due.c - times deployments out, and repeats builds that were cut off.
  *
- *   PENDING     15 minutes without a builder          ─► TIMED_OUT
- *   being built deploy-timeout since its builder began ─► TIMED_OUT
- *               60 s without a word of the builder     ─► PENDING again, then FAILED */
+ *   PENDING      15 minutes without a builder            ─► TIMED_OUT
+ *   being built  deploy-timeout since its builder began  ─► TIMED_OUT
+ *                60 s without a request of the builder   ─► PENDING again, then FAILED */
 #include "api/deployments/deployment_due.h"
 
 #include "api/deployments/builds.h"
@@ -12,8 +12,8 @@ enum { AGAIN_MS = 1000 };
 
 struct due_command {
     struct deployment_command command;
-    enum deployment_status status; /* PENDING: begun anew */
-    unsigned build;                /* which was cut off */
+    enum deployment_status status; /* how it ends, unless its build begins again */
+    unsigned build; /* the one that was cut off; 0: end it whatever is built */
     struct bytes *error, *reason;
 };
 
@@ -26,7 +26,7 @@ static void arm(struct deployment *deployment, int64_t ms)
                    ms > 1 ? ms : 1);
 }
 
-/* ---- commands of our own ---- */
+/* ---- own commands ---- */
 
 static struct bytes *write_error(const char *name, const char *message)
 {
@@ -59,7 +59,7 @@ static void on_decided(struct deployment_command *command, struct deployment *de
     struct due_command *op = container_of(command, struct due_command, command);
     bool failed = status && status != ERR_CONFLICT && status != ERR_CANCELED;
     if (failed && !deployment->all->stopped)
-        arm(deployment, AGAIN_MS); /* what was due is due again */
+        arm(deployment, AGAIN_MS); /* it is still due */
     bytes_unref(op->error);
     bytes_unref(op->reason);
     free(op);
@@ -91,7 +91,7 @@ void deployment_begin_anew(struct deployment *deployment, const char *reason)
     deployment_due_begin(deployment, op);
 }
 
-/* ---- time ---- */
+/* ---- timer ---- */
 
 static void time_out(struct deployment *deployment, const char *message)
 {
@@ -108,7 +108,7 @@ static void time_out_build(struct deployment *deployment)
     time_out(deployment, message);
 }
 
-/* When something is due; -1: at once. */
+/* Returns in how many ms something is due; -1: at once. */
 static int64_t due_in(const struct deployment *deployment)
 {
     const struct build *build = deployment->build;

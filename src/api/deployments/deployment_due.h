@@ -1,18 +1,19 @@
-/* deployment_due.h - what comes to a deployment when nobody does anything: its time is over, or
- * its builder is silent. */
+/* deployment_due.h - ends a deployment by time, or when its builder is silent. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 
 enum { DEPLOYMENT_QUEUED_MS = 15 * 60 * 1000 };
 
-/* Looks at what is due for the deployment, and when. */
+/* Sets the timer to when something is due for the deployment. */
 void deployment_set_timer(struct deployment *deployment);
 
-/* Its build was cut off: it is pending again; the second time it has failed, of the reason. */
+/* Makes a deployment pending again whose build was cut off; the second time it fails for
+ * reason. */
 void deployment_begin_anew(struct deployment *deployment, const char *reason);
 
-/* It ends badly, if it has not ended. error or reason: NULL for none; taken over. Tried again
- * until the store takes it, unless the gateway stops. */
+/* Ends a deployment that does not become a version, unless it has ended. error or reason:
+ * NULL for none; takes ownership. If it cannot be written, the timer looks again after a
+ * second, unless the gateway stops. */
 void deployment_end(struct deployment *deployment, enum deployment_status status,
                     struct bytes *error, struct bytes *reason);

@@ -1,8 +1,7 @@
-/* deployment_ends.c - what clients do to a deployment: it fails, is canceled, goes on, is made
- * the current version.
+/* deployment_ends.c - the calls that fail, cancel, finalize or promote a deployment.
  *
- * Each is a command on the row, so two of them that come at once see each other. What is final
- * stays so. */
+ * Changes are commands on the row, so that of two at once each sees the other's. A final
+ * deployment stays as it is. */
 #include "api/deployments/build_calls.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -78,7 +77,7 @@ static void audit(const struct api_call *call, const char *action,
 
 /* ---- fail ---- */
 
-/* Of what is final nothing changes, and that is no mistake. */
+/* A final deployment does not change, and that is not an error. */
 static enum err decide_fail(struct deployment_command *command,
                             const struct deployment *deployment,
                             struct deployment_row *next)
@@ -216,7 +215,7 @@ enum err deployment_cancel(struct api_call *call)
 
 /* ---- progress ---- */
 
-/* Where its builder tells how far it is, nobody else has to. */
+/* Refuses: the gateway's own builder reports how far it is. */
 static enum err decide_progress(struct deployment_command *command,
                                 const struct deployment *deployment,
                                 struct deployment_row *next)
@@ -263,7 +262,7 @@ enum err deployment_finalize(struct api_call *call)
 struct promoting_call {
     struct api_call *call;
     struct deployment *deployment;
-    struct deployment_watcher watcher; /* it stays in memory */
+    struct deployment_watcher watcher; /* keeps the deployment in memory */
     struct promotion promotion;
 };
 

@@ -1,4 +1,4 @@
-/* deployment_reads.c - what clients ask about deployments. */
+/* deployment_reads.c - the calls that read deployments: one, a list, the log of a build. */
 #include "api/artifacts/kept_files.h"
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -29,7 +29,7 @@ static enum err not_found(struct api_call *call)
     return explain(&call->why, ERR_NOT_FOUND, "Deployment not found");
 }
 
-/* ---- one ---- */
+/* ---- one deployment ---- */
 
 enum err deployment_retrieve(struct api_call *call)
 {
@@ -59,7 +59,7 @@ static enum err check_read(struct api_call *call)
     return api_check_scope(call, "read", "deployments", (struct slice){ 0 });
 }
 
-/* A version that was registered without a deployment is none, though it is current. */
+/* A current version that was registered without a deployment does not count. */
 enum err deployment_current(struct api_call *call)
 {
     const struct worker *worker = workers_current(call->env->fleet->workers);

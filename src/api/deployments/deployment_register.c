@@ -1,10 +1,10 @@
-/* deployment_register.c - the index of a bundle registers its version.
+/* deployment_register.c - the call by which the index of a bundle registers its version.
  *
- *   body, read while it comes ─► the worker, written with the deployment's version
- *                                 ├─► DEPLOYING
- *                                 └─► refused (a cron that is none): FAILED
+ *   body, read while it arrives ─► the worker, written with the deployment's version
+ *                                   ├─► DEPLOYING
+ *                                   └─► refused (an invalid cron): FAILED
  *
- * The version is there and not current: schedules, limits and waiting runs are touched when it
+ * The version is known but not current: schedules, limits and waiting runs change when it
  * is promoted. Only the build itself may call this, with the key that it was given. */
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
@@ -86,7 +86,8 @@ static void on_linked(struct deployment_command *command, struct deployment *dep
         reply_made(call, &made);
 }
 
-/* Anything but what the body says may be another time. */
+/* Returns true if the body is the reason. After any other refusal, another try may
+ * succeed. */
 static bool is_final_refusal(enum err status)
 {
     return status == ERR_INVALID || status == ERR_RULE || status == ERR_TOO_LARGE;
@@ -151,7 +152,7 @@ static enum err check(struct api_call *call, const struct deployment *deployment
     return OK;
 }
 
-/* A second try finds what the first has made. */
+/* Answers a second try with what the first has made. Returns false if there was none. */
 static bool reply_linked(struct api_call *call, const struct deployment *deployment)
 {
     const struct worker *worker = show_worker_of(deployment);

@@ -1,5 +1,4 @@
-/* deployment_routes.c - the routes of deployments: of the CLI and the SDK, and of the builders
- * that make versions of bundles. */
+/* deployment_routes.c - the routes of deployments, for the CLI, the SDK and builders. */
 #include "api/deployments/deployment_calls.h"
 #include "api/request/body_fields.h"
 
@@ -14,7 +13,7 @@ enum {
     ALL = AUTH_KEY | AUTH_PUBLIC,
 };
 
-/* There is no registry: nothing is pushed anywhere. */
+/* Refuses: there is no registry, so nothing is pushed. */
 static enum err refuse_registry(struct api_call *call)
 {
     if (!deployment_of_call(call))

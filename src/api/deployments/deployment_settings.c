@@ -1,15 +1,15 @@
-/* deployment_settings.c - says how the CLI is to deploy to an environment.
+/* deployment_settings.c - answers how the CLI should deploy to an environment.
  *
  *   a builder is there ─► 200: send a bundle
- *   none is there, and the gateway's own role may yet ask ─► held ─┬─► a builder asks: 200
- *                                                                  └─► in vain: 404
+ *   none is there, but the gateway's own may still come ─► held ─┬─► a builder comes: 200
+ *                                                                └─► in vain: 404
  *   none is there ─► 404, as on a server without bundles: the CLI then builds an image */
 #include "api/deployments/builds.h"
 #include "api/deployments/deployment_calls.h"
 #include "api/request/connection_limit.h"
 #include "base/mem.h"
 
-/* A call that is held until a builder asks. */
+/* A call that is held until a builder comes. */
 struct settings_wait {
     struct api_call *call;
     struct builder_watch watch;
@@ -28,7 +28,7 @@ static void reply(struct api_call *call)
     api_reply_json(call, 200, SLICE("{\"build_path\":\"native_local_bundle\"}"));
 }
 
-/* The call is the reply's from now on. */
+/* Frees op and returns its call, which must be answered. */
 static struct api_call *end(struct settings_wait *op)
 {
     struct api_call *call = op->call;

@@ -24,7 +24,7 @@ const struct worker *show_worker_of(const struct deployment *deployment)
                : NULL;
 }
 
-/* Of the machine that has built it, or is likely to. */
+/* Returns the platform of the machine that built it, or is likely to. */
 static const char *platform_of(const struct deployment *deployment)
 {
     const char *built = deployment->row.architecture;
@@ -80,7 +80,7 @@ void show_initialized(const struct deployment *deployment, bool existing,
     buf_add_char(out, '}');
 }
 
-/* ---- one ---- */
+/* ---- one deployment ---- */
 
 static void add_tasks(const struct worker *worker, struct buf *out)
 {
@@ -182,7 +182,8 @@ static void add_decoded(struct buf *out, struct slice object, const char *member
     bytes_unref(text);
 }
 
-/* The stack of an import error is a list, as JSON: the files that could not be read. */
+/* Adds the files that could not be imported, which are the stack of such an error: a JSON
+ * list. Returns false if there are none. */
 static bool add_causes(struct buf *out, struct slice stack)
 {
     struct slice entry;

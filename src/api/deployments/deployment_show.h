@@ -1,28 +1,29 @@
-/* deployment_show.h - deployments as clients see them. */
+/* deployment_show.h - writes deployments as clients see them. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 #include "api/request/call.h"
 #include "core/fleet/fleet.h"
 
-/* {id, contentHash, shortCode, version, imageTag, …}: the answer of initialize. */
+/* Appends the response of initialize: {id, contentHash, shortCode, version, imageTag,
+ * …}. */
 void show_initialized(const struct deployment *deployment, bool existing,
                       const json_t *canceled, struct buf *out);
 
-/* The whole of one; worker: with the worker that it has. */
+/* Appends all of a deployment; worker: with the worker that it has. */
 void show_deployment(const struct deployment *deployment, bool worker, struct buf *out);
 
-/* One of a list, whose words are fewer: what is being installed is being built there. */
+/* Appends an element of a list, which has fewer statuses: INSTALLING is BUILDING there. */
 void show_item(const struct deployment *deployment, struct buf *out);
 
-/* Why it is no version, for people, in lines: "Version V failed: …". */
+/* Appends why it did not become a version, for people, in lines: "Version V failed: …". */
 void show_failure(const struct deployment_row *row, struct buf *out);
 
-/* {id, version, shortCode}. */
+/* Appends {id, version, shortCode}. */
 void show_promoted(const struct deployment *deployment, struct buf *out);
 
-/* The worker that it has; NULL: none. */
+/* Returns the worker that it has registered; NULL: none. */
 const struct worker *show_worker_of(const struct deployment *deployment);
 
-/* The word that a list has for a status. */
+/* Returns the word that lists have for a status. */
 const char *show_item_status(enum deployment_status status);

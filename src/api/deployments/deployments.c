@@ -1,9 +1,9 @@
-/* deployments.c - the service: makes it, restores it, and sees to what follows from a change.
+/* deployments.c - the service of deployments: start, stop, and the effects of a change.
  *
- *   a row has changed ─┬─► its builder has it no more: its key is dismissed
- *                      ├─► DEPLOYED: runs may have its version ─► promoted, unless told not to
- *                      ├─► ended badly: its version and its files go
- *                      └─► the line moves on */
+ *   a row has changed ─┬─► no builder has it: its key is dismissed
+ *                      ├─► DEPLOYED: runs may have its version ─► promoted, unless skipped
+ *                      ├─► ended otherwise: its version and its files are removed
+ *                      └─► the next pending one is handed out */
 #include "api/deployments/deployments.h"
 
 #include "api/artifacts/kept_files.h"
@@ -25,7 +25,7 @@ static const char *const endings[] = { ".tar.gz", ".index.json", ".log" };
 
 enum { ENDINGS = sizeof(endings) / sizeof(endings[0]), LOG = ENDINGS - 1 };
 
-/* ---- made and ended ---- */
+/* ---- creation and end ---- */
 
 static void on_change(struct deployment *deployment, enum deployment_status before);
 static void promote(struct deployment *deployment);
@@ -108,7 +108,7 @@ static struct worker *worker_of(const struct deployment *deployment)
                : NULL;
 }
 
-/* Archive and version count as stored of the project. */
+/* Counts archive and version as stored by the project. */
 static void count_stored(struct deployment *deployment)
 {
     struct environment *env = environment_of(deployment);
@@ -166,7 +166,7 @@ static void on_noted(struct deployment_command *command, struct deployment *depl
     free(op);
     deployment->promoting = false;
     if (status && !all->stopped)
-        deployment_set_timer(deployment); /* it is current: that is found, and noted then */
+        deployment_set_timer(deployment); /* it is current: found and noted later */
     all->busy--;
 }
 
@@ -190,7 +190,7 @@ static void on_promoted(struct promotion *promotion, enum err status)
     deployment_command_begin(deployment, &op->command);
 }
 
-/* A version that is older than the current one stays what it is. */
+/* Makes the version current, unless it is older than the current one. */
 static void promote(struct deployment *deployment)
 {
     struct deployments *all = deployment->all;
@@ -237,10 +237,10 @@ static void on_change(struct deployment *deployment, enum deployment_status befo
     builds_match(deployment->all);
 }
 
-/* ---- restored ---- */
+/* ---- restoring ---- */
 
-/* They stay in the store until a builder gets them; a key that does not open them ends the
- * start. */
+/* Checks that the variables can be opened: a key that does not open them ends the start.
+ * They stay in the store until a builder gets them. */
 static enum err restore_variables(struct deployments *all, uint32_t env,
                                   const struct document *document, struct failure *why)
 {
@@ -268,8 +268,7 @@ enum err deployments_restore(struct deployments *all, struct environment *env,
     struct deployment *deployment = deployments_add(all, env->number, &row, NULL);
     struct worker *worker = worker_of(deployment);
     deployment->document = document->version;
-    deployment->tries =
-        RESTORED_TRIES; /* nobody knows which one comes next: perhaps the last */
+    deployment->tries = RESTORED_TRIES; /* unknown; the next may be the last */
     count_stored(deployment);
     workers_reserve_version(env->fleet->workers, slice_of(deployment->row.version));
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
@@ -280,9 +279,9 @@ enum err deployments_restore(struct deployments *all, struct environment *env,
     return OK;
 }
 
-/* ---- started ---- */
+/* ---- starting ---- */
 
-/* The id in the name of a file; which: of endings. */
+/* Returns the id in the name of a file. which: index in endings. */
 static struct slice id_of(const char *name, int *which)
 {
     struct slice text = slice_of(name);
@@ -296,7 +295,7 @@ static struct slice id_of(const char *name, int *which)
     return text;
 }
 
-/* One that is not written yet, too: its archive may come before it. */
+/* Also finds one that is not written yet: its archive may come before it. */
 static const struct deployment *find_any(const struct deployment_set *set, struct slice id)
 {
     if (!set)
@@ -334,7 +333,7 @@ static void go_on(struct deployment *deployment)
 {
     bool is_deployed = deployment->row.status == DEPLOYMENT_DEPLOYED;
     if (is_deployed && deployment->row.archive_bytes && !worker_of(deployment))
-        keeping_drop(deployment); /* what a crash cut off */
+        keeping_drop(deployment); /* finishes what a crash cut off */
     else if (is_deployed && deployment->row.promotes)
         promote(deployment);
     else

@@ -1,14 +1,14 @@
-/* deployments.h - the deployments of all environments: the service behind their calls.
+/* deployments.h - the service that holds the deployments of all environments.
  *
- *   bundle ─► PENDING ─► a builder asks (builds.h) ─► it reports ─► DEPLOYED ─► current
- *                │             │                          │
- *                └─ 15 min     └─ deploy-timeout          └─ silent for 60 s, or this gateway was
- *                   TIMED_OUT     TIMED_OUT                  restarted: begun anew, once
+ *   bundle ─► PENDING ─► a builder takes it (builds.h) ─► it reports ─► DEPLOYED ─► current
+ *                │             │                            │
+ *                └─ 15 min     └─ deploy-timeout            └─ silent for 60 s, or gateway
+ *                   TIMED_OUT     TIMED_OUT                    restarted: again, once
  *
- * All of an environment's deployments are in memory; of those that have ended without a version
- * only the newest. Beside the rows there are files (api/artifacts/kept_files.h): the
- * archive, the index and the log of each. A file goes after its row has said so: what a
- * crash leaves behind is removed at the next start. */
+ * All deployments of an environment are in memory, but only the newest of those that ended
+ * without a version. Each has files along with its row (api/artifacts/kept_files.h): an
+ * archive, an index and a log. A file is removed after its row no longer names it. Files
+ * that a crash leaves over are removed at the next start. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,34 +23,35 @@ struct environment;
 
 struct deployment_options {
     const char *data;   /* the data directory */
-    int64_t hold_ms;    /* how long a call of the CLI is held, each time that it asks */
+    int64_t hold_ms;    /* how long each call of the CLI is held */
     int64_t timeout_ms; /* of a build */
     int64_t keep;       /* versions that an environment keeps at least */
-    bool executes; /* a supervise role of the gateway's own builds, as soon as it asks */
+    bool executes;      /* a supervise role of this gateway builds, once it has called */
 };
 
 struct deployments *deployments_create(struct api *api,
                                        const struct deployment_options *options);
 
-/* Stopped, or never started. NULL is fine. */
+/* Requires that it was stopped, or never started. Ignores NULL. */
 void deployments_destroy(struct deployments *all);
 
-/* What a document of DOC_DEPLOYMENT or DOC_BUILD_VARIABLES says, at start, when the worker
- * versions are there; the latter come later. */
+/* Restores a document of DOC_DEPLOYMENT or DOC_BUILD_VARIABLES at start. Call it after the
+ * worker versions were restored, and for the former kind first. */
 enum err deployments_restore(struct deployments *all, struct environment *env,
                              const struct document *document, struct failure *why);
 
-/* All is restored: what was being built begins anew, files that nothing names are removed. The
- * store takes commits. ERR_INTERNAL with the reason: the folder cannot be made. */
+/* Starts the service when all is restored and the store takes commits. Builds that were in
+ * progress begin again, and files that no row names are removed. Returns ERR_INTERNAL with
+ * the reason if the folder cannot be made. */
 enum err deployments_start(struct deployments *all, struct failure *why);
 
-/* Every call is answered: nothing new is begun. False: something is on its way to the store;
- * to be asked again. */
+/* Begins nothing more; call it when every call is answered. Returns false while something
+ * is being written: call it again. */
 bool deployments_stop(struct deployments *all);
 
-/* The environment was archived: what is not final is canceled. */
+/* Cancels what is not final in an environment that was archived. */
 void deployments_retire(struct deployments *all, const struct environment *env);
 
-/* The deployments of a retired environment leave memory, and their files the disk. False: one
- * of them is being written. */
+/* Frees the deployments of a retired environment, and removes their files. Returns false if
+ * one of them is still in use. */
 bool deployments_forget(struct deployments *all, const struct environment *env);

@@ -1,4 +1,4 @@
-/* holding.c - waits for the end of a build, and says it to the CLI. */
+/* holding.c - waits for the end of a build, and answers the CLI. */
 #include "api/deployments/holding.h"
 
 #include "api/deployments/builds.h"
@@ -13,7 +13,7 @@ struct holding {
     struct holding_extras extras;
     struct seat seat;
     struct timer timer;
-    bool is_last; /* of the tries that the CLI makes */
+    bool is_last; /* the last try that the CLI makes */
 };
 
 static struct loop *loop_of(const struct holding *holding)
@@ -21,7 +21,7 @@ static struct loop *loop_of(const struct holding *holding)
     return holding->deployment->all->loop;
 }
 
-/* The call is the reply's from now on. */
+/* Frees holding and returns its call, which must be answered. */
 static struct api_call *end(struct holding *holding)
 {
     struct api_call *call = holding->call;
@@ -60,7 +60,7 @@ static void reply_lost(struct holding *holding)
     api_reply_error(call, lost.code == ERR_CANCELED ? ERR_DRAINING : lost.code);
 }
 
-/* The client asks again, by the same id. */
+/* Answers 503. The client retries with the same request id. */
 static void reply_again(struct holding *holding, const char *text)
 {
     struct api_call *call = end(holding);

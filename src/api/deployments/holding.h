@@ -2,10 +2,10 @@
  *
  *   first try ─► created ─┐        ┌─► built in time: 200, or 422 with the reason
  *   next try ─► the same ─┴─► held ┤
- *                                  └─► deploy-hold is over: 503, ask again; at the last try 200
+ *                                  └─► deploy-hold has passed: 503; at the last try 200
  *
- * The CLI follows a build by no other means: what it is answered is what its user sees. It asks
- * five times at most, by one id. */
+ * The CLI follows a build by no other means: its user sees what this call answers. It tries
+ * five times at most, with one request id. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
@@ -13,14 +13,15 @@
 
 enum { HOLDING_TRIES_MAX = 5 };
 
-/* What is answered beside the deployment itself. */
+/* Members of the answer other than the deployment's. */
 struct holding_extras {
-    json_t *canceled; /* [{version, shortCode}] that made room; NULL: none */
+    json_t *canceled; /* [{version, shortCode}] that were canceled for it; NULL: none */
 };
 
-/* The call is answered when there is something to say. Takes over extras. */
+/* Answers the call when the deployment has settled, or time is up. Takes ownership of
+ * extras. */
 void holding_begin(struct api_call *call, struct deployment *deployment,
                    struct holding_extras extras);
 
-/* 200 at once: it was deployed before. */
+/* Answers 200 at once: it was deployed before. */
 void holding_reply_existing(struct api_call *call, struct deployment *deployment);

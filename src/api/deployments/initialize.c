@@ -1,15 +1,15 @@
-/* initialize.c - a bundle that was uploaded becomes a deployment.
+/* initialize.c - the call that makes a deployment of a bundle that was uploaded.
  *
- *   the same call was there before? ─► held with its deployment
+ *   the same call came before? ─► held with its deployment
  *   external id: deployed ─► existing; in progress ─► 409, or with force it is canceled
  *     └─► in memory, and held ─► the bundle: hashed, and kept ─► the row, written
  *
- * Of the ways in which the CLI deploys one is taken: a bundle that was uploaded. The others are
- * refused in words that say what to do instead. Values of a build's variables are kept as they
- * came, over spans of the body.
+ * The CLI can deploy in several ways, and one is accepted: a bundle that was uploaded. The
+ * others are refused with a text that says what to do instead. Values of a build's
+ * variables are kept as they came, over spans of the body.
  *
- * What was uploaded goes when the row is written: killed in between, the next try has it
- * still. What fails before that is told to all who are held. */
+ * The upload is removed when the row is written: if the gateway is killed in between, the
+ * next try still finds it. A failure before that is reported to all calls that are held. */
 #include "accounts/variables.h"
 #include "api/artifacts/artifacts.h"
 #include "api/artifacts/kept_files.h"
@@ -36,9 +36,9 @@ enum {
 };
 
 struct initialize_body {
-    struct deployment_row row; /* what the body says of it */
+    struct deployment_row row; /* what the body has of it */
     struct bytes *artifact_key;
-    struct bytes *variables; /* of its build: a JSON object of texts; NULL: none */
+    struct bytes *variables; /* of its build: a JSON object of strings; NULL: none */
     bool force;
 };
 
@@ -47,7 +47,8 @@ static enum err initialize_refuse(struct api_call *call, const char *text)
     return explain(&call->why, ERR_INVALID, "%s", text);
 }
 
-/* NULL when it is not there; ERR_INVALID: it is no text, or too long. */
+/* *out stays NULL if it is missing or null. Returns ERR_INVALID if it is not a text, or too
+ * long. */
 static enum err read_text(struct api_call *call, struct slice body, const char *member,
                           size_t most, struct bytes **out)
 {
@@ -65,7 +66,8 @@ static enum err read_text(struct api_call *call, struct slice body, const char *
     return OK;
 }
 
-/* Not there, or null, is false: what decides about production is never guessed. */
+/* Reads a flag. Missing or null is false: what decides about production is never
+ * guessed. */
 static enum err read_flag(struct api_call *call, struct slice body, const char *member,
                           bool *out)
 {
@@ -285,7 +287,7 @@ static struct deployment_set *set_of(const struct api_call *call)
     return deployments_of(all_of(call), call->account->number);
 }
 
-/* ---- made ---- */
+/* ---- making it ---- */
 
 static void making_free(struct deployment_making *op)
 {
@@ -315,7 +317,8 @@ static void on_made(struct deployment_command *command, struct deployment *deplo
     making_free(op);
 }
 
-/* Of a bundle that is none nothing is kept. */
+/* Fails the deployment, because its bundle could not be taken. Removes an upload that is
+ * not a bundle. */
 static void refuse_bundle(struct deployment_making *op)
 {
     const struct failure *why = &op->taking.why;
@@ -360,7 +363,7 @@ static void take_bundle(struct deployment *deployment, struct artifacts *artifac
     kept_taking_begin(deployment->all->files, &op->taking);
 }
 
-/* ---- the same call ---- */
+/* ---- a repeated call ---- */
 
 static struct deployment *same_call(const struct api_call *call,
                                     const struct initialize_body *body)
@@ -396,7 +399,7 @@ static struct deployment *in_progress(const struct api_call *call, const struct 
     return NULL;
 }
 
-/* The newest that is kept: its version is the highest. */
+/* Returns the newest that is kept: its version is the highest. */
 static struct deployment *deployed(const struct api_call *call, const struct bytes *id)
 {
     list_each (link, &set_of(call)->all) {
@@ -408,7 +411,7 @@ static struct deployment *deployed(const struct api_call *call, const struct byt
     return NULL;
 }
 
-/* The list of those that make room; NULL: none had to. */
+/* Cancels those in progress with the id. Returns the list of them; NULL: none. */
 static json_t *cancel_others(const struct api_call *call, const struct bytes *id)
 {
     json_t *canceled = NULL;
@@ -441,7 +444,8 @@ static enum err find_artifact(struct api_call *call, const struct initialize_bod
                    "used, or has expired");
 }
 
-/* Deployments that its external id cancels now do not count. */
+/* Returns true if the deployment counts for the limits. Those that the call's external id
+ * cancels now do not. */
 static bool counts(const struct api_call *call, const struct initialize_body *body,
                    const struct deployment *deployment)
 {
@@ -452,7 +456,8 @@ static bool counts(const struct api_call *call, const struct initialize_body *bo
     return account->project == call->account->project && !makes_room;
 }
 
-/* Each has a bundle on the disk, and may wait for a builder for 15 minutes. */
+/* Limits deployments in progress: each has a bundle on the disk, and may wait for a builder
+ * for 15 minutes. */
 static enum err check_unfinished(struct api_call *call, const struct initialize_body *body)
 {
     unsigned of_environment = 0, of_project = 0;

@@ -1,11 +1,11 @@
-/* keeping.c - lets versions go that nobody needs, one environment after the other.
+/* keeping.c - drops versions that no run needs, one environment after the other.
  *
- *   candidates, oldest first ─► every run in memory is looked at, in stints ─► not needed:
- *         ▲                                                             its version goes,
- *         └── a minute later, or when something was deployed ◄── then row and files
+ *   candidates, oldest first ─► every run in memory is looked at, in time slices
+ *         ▲                                                └─► not needed: its version is
+ *         └── a minute later, or when something was deployed ◄─ dropped, then row and files
  *
- * Unfinished runs are in memory all the time. One that changes while they are looked at comes to
- * the end of their order, and is looked at again. */
+ * Unfinished runs are in memory all the time. One that changes while they are looked at
+ * comes to the end of their order, and is looked at again. */
 #include "api/deployments/keeping.h"
 
 #include "api/artifacts/kept_files.h"
@@ -29,9 +29,9 @@ struct keeping {
     uint32_t next; /* place among the sets */
     struct deferred turn;
 
-    /* Of the environment that is looked at. */
+    /* The environment that is looked at. */
     uint32_t env;
-    uint64_t at; /* rev up to which runs were */
+    uint64_t at; /* rev up to which its runs were looked at */
     struct {
         char id[ID_MAX], version[WORKER_VERSION_MAX];
         bool is_needed;
@@ -81,7 +81,7 @@ void keeping_remove_files(const struct deployment *deployment, bool log_too)
                           kept_file_name(deployment->env, deployment->row.id, endings[i]));
 }
 
-/* ---- one goes ---- */
+/* ---- dropping one ---- */
 
 static enum err decide_drop(struct deployment_command *command,
                             const struct deployment *deployment,
@@ -95,7 +95,7 @@ static enum err decide_drop(struct deployment_command *command,
     return OK;
 }
 
-/* What could not be written is found at the next start: a row without its version. */
+/* A row that could not be written is found at the next start: it has no version. */
 static void on_dropped(struct deployment_command *command, struct deployment *deployment,
                        enum err status)
 {
@@ -115,7 +115,8 @@ void keeping_drop(struct deployment *deployment)
     deployment_command_begin(deployment, command);
 }
 
-/* Whoever names the version from now on is told that it is gone. */
+/* Drops a version. Calls that name it from now on are answered that it is no longer
+ * kept. */
 static void let_go(struct keeping *keeping, struct environment *env, struct slice id)
 {
     struct deployment *deployment = deployments_find(keeping->all, env->number, id);
@@ -150,7 +151,7 @@ static bool is_idle(const struct deployment *deployment)
            !deployment->promoting && !deployment->handing && deployment->document;
 }
 
-/* Oldest rows of those that say nothing but how they ended. */
+/* Forgets the oldest rows that only record how a deployment ended. */
 static void forget_oldest(struct deployment_set *set)
 {
     size_t count = 0;
@@ -162,11 +163,11 @@ static void forget_oldest(struct deployment_set *set)
     }
 }
 
-/* ---- which ---- */
+/* ---- choosing ---- */
 
 static void add_candidate(struct keeping *keeping, const struct deployment *deployment)
 {
-    if (keeping->count == AT_ONCE) { /* the newest of them waits for the next time */
+    if (keeping->count == AT_ONCE) { /* the newest one waits for the next time */
         memmove(&keeping->candidates[0], &keeping->candidates[1],
                 (AT_ONCE - 1) * sizeof(keeping->candidates[0]));
         keeping->count--;
@@ -177,7 +178,7 @@ static void add_candidate(struct keeping *keeping, const struct deployment *depl
     keeping->candidates[at].is_needed = false;
 }
 
-/* Beyond the newest, and not current. */
+/* Finds versions that are neither among the newest ones nor current. */
 static void find_candidates(struct keeping *keeping, const struct deployment_set *set,
                             const struct environment *env)
 {
@@ -205,7 +206,7 @@ static void note_run(struct keeping *keeping, const struct run *run)
             keeping->candidates[i].is_needed = true;
 }
 
-/* False: there are more runs than this turn has time for. */
+/* Returns false if there are more runs than this turn has time for. */
 static bool look_at_runs(struct keeping *keeping, const struct environment *env)
 {
     const struct order *order = &env->hub.all.order;
@@ -221,7 +222,7 @@ static bool look_at_runs(struct keeping *keeping, const struct environment *env)
     return true;
 }
 
-/* The next environment that has some; false: none has. */
+/* Begins the next environment that has candidates. Returns false if there is none. */
 static bool begin_next(struct keeping *keeping)
 {
     struct deployments *all = keeping->all;

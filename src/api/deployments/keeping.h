@@ -1,29 +1,29 @@
-/* keeping.h - which versions an environment keeps.
+/* keeping.h - decides which versions an environment keeps.
  *
- * Kept is what is current, the newest of those that were deployed (keep-versions of them), and
- * what an unfinished run is executed by or locked to. Of the others row and version say first
- * that they are not kept, then their files go. Of deployments that have no version any more the
- * newest are remembered. */
+ * It keeps the current version, the newest that were deployed (keep-versions of them), and
+ * versions that an unfinished run is executed by or locked to. For each other one, row and
+ * version record first that it is not kept, and then its files are removed. Only the newest
+ * deployments that no longer have a version are remembered. */
 #pragma once
 
 #include "api/deployments/deployment_commands.h"
 
-enum { DEPLOYMENTS_REMEMBERED = 200 }; /* of one environment, that have no version */
+enum { DEPLOYMENTS_REMEMBERED = 200 }; /* of one environment, without a version */
 
 struct keeping;
 
 struct keeping *keeping_create(struct deployments *all);
-/* NULL is fine. */
+/* Ignores NULL. */
 void keeping_destroy(struct keeping *keeping);
 
-/* Something was deployed, or another version is current: looks soon. */
+/* Looks soon, because something was deployed or another version is current. */
 void keeping_look_soon(struct keeping *keeping);
 
-/* Nothing is begun any more. */
+/* Begins nothing any more. */
 void keeping_stop(struct keeping *keeping);
 
-/* Removes the files of the deployment; its log, too. */
+/* Removes the files of the deployment; log_too: its log, too. */
 void keeping_remove_files(const struct deployment *deployment, bool log_too);
 
-/* The deployment's version is gone from memory: its row follows, and its files. */
+/* Records in its row that the deployment's version was dropped, and removes its files. */
 void keeping_drop(struct deployment *deployment);

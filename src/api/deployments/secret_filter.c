@@ -31,9 +31,9 @@ struct secret_pattern {
 };
 
 struct secret_node {
-    uint32_t children; /* the first one; equal to that of the next node: it has none */
+    uint32_t children; /* the first one; if equal to that of the next node: none */
     uint32_t fallback;
-    uint32_t ends; /* bytes of the longest pattern that ends here; 0: none does */
+    uint32_t ends; /* bytes of the longest pattern that ends here; 0: none */
     unsigned char byte;
 };
 
@@ -51,7 +51,7 @@ struct secret_building {
     uint32_t level_begin;
 };
 
-/* Bytes of a text, counted from its begin. */
+/* Bytes of a text, counted from its beginning. */
 struct secret_hole {
     uint64_t from, to;
 };
@@ -66,7 +66,7 @@ static void add_one(struct secret_filter *filter, struct slice value)
 {
     if (value.len < SECRET_LEAST)
         return;
-    if ((filter->count & (filter->count - 1)) == 0) /* it doubles */
+    if ((filter->count & (filter->count - 1)) == 0) /* full: it doubles */
         filter->patterns = mem_resize(filter->patterns, 2 * (filter->count + 1) *
                                                             sizeof(struct secret_pattern));
     filter->patterns[filter->count++] =
@@ -139,7 +139,7 @@ void secret_filter_finish(struct secret_filter *filter)
 
 /* ---- the trie ---- */
 
-/* 0: it has no child with this byte. */
+/* Returns 0 if it has no child with this byte. */
 static uint32_t child(const struct secret_filter *filter, uint32_t node, unsigned char byte)
 {
     const struct secret_node *nodes = filter->nodes;
@@ -249,7 +249,7 @@ bool secret_filter_prepare(struct secret_filter *filter, struct stint *stint)
 
 /* ---- texts ---- */
 
-/* A secret ends where the text ends so far: it joins those that it overlaps. */
+/* Adds a secret that ends where the text ends so far, and joins those that it overlaps. */
 static void add_hole(struct secret_scan *scan, size_t len)
 {
     struct secret_hole hole = { scan->read - len, scan->read };

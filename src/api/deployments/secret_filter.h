@@ -1,10 +1,10 @@
 /* secret_filter.h - replaces secrets in a text that arrives in pieces.
  *
- *   add, add … ─► prepare, in stints ─► texts: each piece is read once
+ *   add, add … ─► prepare, in time slices ─► texts: each piece is read once
  *
- * Secrets shorter than 8 bytes are not replaced: they would tear holes into every text. Each
- * secret is also found in the form that it has inside a JSON string. The cost of a text is linear
- * in its length, whatever the secrets are and however many. */
+ * Secrets shorter than 8 bytes are not replaced: they would tear holes into every text.
+ * Each secret is also found in the form that it has inside a JSON string. The cost of a
+ * text is linear in its length, whatever the secrets are and however many. */
 #pragma once
 
 #include "base/buf.h"
@@ -35,8 +35,8 @@ void secret_filter_add(struct secret_filter *filter, struct slice value);
 /* Adds the values of a JSON object of strings; the object is valid JSON. */
 void secret_filter_add_all(struct secret_filter *filter, struct slice object);
 
-/* Does one stint of the work that makes the filter usable; nothing is added afterwards. Returns
- * true when it is usable. The work is linear in the bytes of the secrets. */
+/* Does one time slice of the work that makes the filter usable; add nothing afterwards.
+ * Returns true when it is usable. The work is linear in the bytes of the secrets. */
 bool secret_filter_prepare(struct secret_filter *filter, struct stint *stint);
 
 /* Appends text with "<redacted>" in place of each secret. The filter is prepared. */
@@ -59,5 +59,5 @@ struct secret_scan {
 void secret_scan_add(struct secret_scan *scan, const struct secret_filter *filter,
                      struct slice piece, struct buf *out);
 
-/* The text is complete: appends what was held back. The scan is zeroed. */
+/* Ends a complete text: appends what was held back, and zeroes the scan. */
 void secret_scan_end(struct secret_scan *scan, struct buf *out);
