@@ -51,7 +51,7 @@ ROOMS = {
     },
     "core": {
         "model": set(),
-        "wire": set(),
+        "wire": {"model"},
         "counters": set(),
         "live": {"counters", "model", "wire"},
         "fleet": {"live", "model"},

@@ -38,7 +38,7 @@ struct event_stream {
     struct api_call *call;
     struct events *events;
     struct wire_message hello, sub;
-    struct watch_filter *watched; /* of a watch, until it is opened */
+    struct query *watched; /* of a watch, until it is opened */
     struct run_read run;
     struct timer timer;
     struct deferred deferred; /* ends it, which cannot be done inside a visit */
@@ -158,7 +158,7 @@ static void stream_destroy(struct event_stream *stream)
     list_remove(&stream->link);
     wire_message_finish(&stream->hello);
     wire_message_finish(&stream->sub);
-    watch_filter_unref(stream->watched);
+    query_unref(stream->watched);
     free(stream);
     if (!started)
         return; /* whoever refused it has answered, or will */
@@ -426,18 +426,18 @@ static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
 {
     struct wire_message *sub = &stream->sub;
     struct buf message = { 0 };
-    struct watch_filter *filter = stream->watched;
-    bool is_watch = filter;
+    struct query *query = stream->watched;
+    bool is_watch = query;
     if (!is_watch && sub->counts)
-        filter = watching_counts(&sub->filter);
+        query = watching_counts(&sub->filter);
     if (!is_watch)
         feed_subscribe(&stream->feed, 0, &sub->filter, seen, base);
     stream->watched = NULL;
-    if (!filter)
+    if (!query)
         return;
-    struct watch_cost cost = watch_filter_cost(filter);
+    struct query_cost cost = query_cost(query);
     struct failure why = { 0 };
-    if (watch_open(&stream->feed, 0, filter, is_watch ? (uint32_t)sub->limit : 0,
+    if (watch_open(&stream->feed, 0, query, is_watch ? (uint32_t)sub->limit : 0,
                    sub->counts))
         return;
     watching_explain_limit(cost, &why);

@@ -374,7 +374,7 @@ static void end_forbidden_watches(struct socket *socket)
         struct watch *watch = container_of(link, struct watch, link);
         int64_t id = watch->id;
         if (!watch->limit ||
-            api_identity_may_list(socket->identity, &watch->window->filter->run))
+            api_identity_may_list(socket->identity, &watch->window->query->filter))
             continue;
         watch_close(watch);
         send_end(socket, id, "forbidden", NULL);

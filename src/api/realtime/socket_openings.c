@@ -24,7 +24,7 @@ enum {
 struct opening {
     struct socket *socket; /* NULL: gone */
     struct wire_message message;
-    struct watch_filter *watched; /* of a watch; NULL: it is a subscription */
+    struct query *watched; /* of a watch; NULL: it is a subscription */
     struct run_read read;
     struct store_list list;
     struct slice *names; /* of the list's filter */
@@ -59,7 +59,7 @@ static void opening_destroy(struct opening *opening)
         *at = opening->next;
     }
     certainty_forget(&opening->certain);
-    watch_filter_unref(opening->watched);
+    query_unref(opening->watched);
     wire_message_finish(&opening->message);
     free(opening->names);
     free(opening);
@@ -121,14 +121,14 @@ void socket_opening_is_late(struct timer *timer)
 
 /* ---- sub ---- */
 
-/* Opens a watch that has the id of its message. Takes over the caller's reference of the filter.
- * Refuses it with refused_id if too many filters are watched. */
+/* Opens a watch that has the id of its message. Takes over the caller's reference of the query.
+ * Refuses it with refused_id if too many queries are watched. */
 static bool watch_or_refuse(struct socket *socket, const struct wire_message *message,
-                            struct watch_filter *filter, uint32_t limit, int64_t refused_id)
+                            struct query *query, uint32_t limit, int64_t refused_id)
 {
-    struct watch_cost cost = watch_filter_cost(filter);
+    struct query_cost cost = query_cost(query);
     struct failure why = { 0 };
-    if (watch_open(&socket->feed, message->id, filter, limit, message->counts))
+    if (watch_open(&socket->feed, message->id, query, limit, message->counts))
         return true;
     watching_explain_limit(cost, &why);
     socket_refuse(socket, refused_id, "limit", why.text);
@@ -149,7 +149,7 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
             sub->ignored, &message);
     socket_answer(socket, &message);
-    struct watch_filter *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
+    struct query *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
     if (counted)
         watch_or_refuse(socket, sub, counted, 0, -1);
@@ -271,7 +271,8 @@ static struct socket_use use_of(const struct socket *socket)
                               .filter_bytes = socket->feed.filter_bytes };
     for (const struct opening *one = socket->openings; one; one = one->next) {
         const struct wire_message *sub = &one->message;
-        use.filter_bytes += one->watched ? one->watched->size : filter_size(&sub->filter);
+        use.filter_bytes +=
+            one->watched ? query_size(one->watched) : filter_size(&sub->filter);
         use.watches += one->watched || sub->counts;
         use.subscriptions += !one->watched;
     }
@@ -341,12 +342,12 @@ void socket_sub(struct socket *socket, struct wire_message *sub)
 
 /* ---- watch ---- */
 
-/* Takes over the caller's reference of the filter. */
+/* Takes over the caller's reference of the query. */
 static void start_watch(struct socket *socket, const struct wire_message *watch,
-                        struct watch_filter *filter)
+                        struct query *query)
 {
     struct buf message = { 0 };
-    if (!watch_or_refuse(socket, watch, filter, (uint32_t)watch->limit, watch->id))
+    if (!watch_or_refuse(socket, watch, query, (uint32_t)watch->limit, watch->id))
         return;
     metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, watch->id, false, -1, 0, watch->ignored, &message);
@@ -355,15 +356,15 @@ static void start_watch(struct socket *socket, const struct wire_message *watch,
 
 static void begin_watch(struct opening *opening)
 {
-    struct watch_filter *filter = opening->watched;
+    struct query *query = opening->watched;
     struct socket *socket = opening->socket;
     bool allowed =
-        !opening->message.limit || api_identity_may_list(socket->identity, &filter->run);
+        !opening->message.limit || api_identity_may_list(socket->identity, &query->filter);
     opening->watched = NULL;
     if (allowed) {
-        start_watch(socket, &opening->message, filter);
+        start_watch(socket, &opening->message, query);
     } else {
-        watch_filter_unref(filter);
+        query_unref(query);
         forbid(socket, opening->message.id);
     }
     opening_destroy(opening);
@@ -382,43 +383,43 @@ static void on_certain(struct certainty_waiter *waiter)
 }
 
 static void open_watch(struct socket *socket, struct wire_message *watch,
-                       struct watch_filter *filter)
+                       struct query *query)
 {
     struct socket_use use = use_of(socket);
     use.watches++;
-    use.filter_bytes += filter->size;
+    use.filter_bytes += query_size(query);
     const char *limit = over_limit(socket, &use);
     if (limit) {
-        watch_filter_unref(filter);
+        query_unref(query);
         socket_refuse(socket, watch->id, "limit", limit);
         return;
     }
     if (environment_is_certain(socket->feed.env)) {
-        start_watch(socket, watch, filter);
+        start_watch(socket, watch, query);
         return;
     }
     struct opening *opening = opening_create(socket, watch);
-    opening->watched = filter;
+    opening->watched = query;
     waits(opening);
 }
 
 void socket_watch(struct socket *socket, struct wire_message *watch)
 {
     struct failure why = { 0 };
-    struct watch_filter *filter;
+    struct query *query;
     int64_t now = loop_wall_ms(engine_loop(api_engine(socket->api)));
     if (is_taken(socket, watch->id)) {
         socket_refuse(socket, watch->id, "duplicate_id",
                       "a subscription with this id exists");
         return;
     }
-    enum err refused = watching_filter(socket->identity, watch,
-                                       socket->feed.view->vocabulary, now, &filter, &why);
+    enum err refused = watching_read(socket->identity, watch, socket->feed.view->vocabulary,
+                                     now, &query, &why);
     if (refused)
         socket_refuse(socket, watch->id,
                       refused == ERR_FORBIDDEN ? "forbidden" : "bad_member", why.text);
     else
-        open_watch(socket, watch, filter);
+        open_watch(socket, watch, query);
 }
 
 bool socket_drop_opening(struct socket *socket, int64_t id)

@@ -5,15 +5,15 @@
 #include "api/runs/run_list.h"
 #include "base/mem.h"
 
-/* Makes a filter of what was asked for. */
-static enum err take(const struct identity *identity, const struct run_query *query,
-                     struct watch_filter **filter, struct failure *why)
+/* Makes a query of what was asked for. */
+static enum err take(const struct identity *identity, const struct run_query *wanted,
+                     struct query **query, struct failure *why)
 {
-    if (!api_identity_may_list(identity, &query->filter))
+    if (!api_identity_may_list(identity, &wanted->filter))
         return explain(why, ERR_FORBIDDEN,
                        "the token's scopes do not allow this list: read:runs does, or "
                        "read:tasks of each task that the filter names");
-    *filter = watch_filter_create(&query->filter, query->period_ms);
+    *query = query_create(&wanted->filter, wanted->period_ms);
     return OK;
 }
 
@@ -22,9 +22,9 @@ static const struct filter_purpose purpose = {
     .takes_queue_words = true,
 };
 
-enum err watching_filter(const struct identity *identity, const struct wire_message *watch,
-                         enum vocabulary vocabulary, int64_t now_ms,
-                         struct watch_filter **filter, struct failure *why)
+enum err watching_read(const struct identity *identity, const struct wire_message *watch,
+                       enum vocabulary vocabulary, int64_t now_ms, struct query **query,
+                       struct failure *why)
 {
     json_t *words = json_object();
     enum err refused = OK;
@@ -37,33 +37,33 @@ enum err watching_filter(const struct identity *identity, const struct wire_mess
     struct filter_words *open = filter_words_open(words, vocabulary, false, now_ms, why);
     if (!open)
         return ERR_INVALID;
-    refused = take(identity, &open->query, filter, why);
+    refused = take(identity, &open->query, query, why);
     filter_words_close(open);
     return refused;
 }
 
 enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
-                        struct watch_filter **filter)
+                        struct query **query)
 {
-    struct run_query *query = mem_new(struct run_query);
+    struct run_query *wanted = mem_new(struct run_query);
     struct failure why = { 0 };
     int64_t now = loop_wall_ms(engine_loop(api_engine(call->api)));
     call->vocabulary = vocabulary;
-    enum err refused = run_query_read(call, false, now, query, &why);
+    enum err refused = run_query_read(call, false, now, wanted, &why);
     if (refused)
-        explain(&call->why, refused, "%s: %.200s", query->wrong, why.text);
+        explain(&call->why, refused, "%s: %.200s", wanted->wrong, why.text);
     else
-        refused = take(call->identity, query, filter, &call->why);
+        refused = take(call->identity, wanted, query, &call->why);
     run_list_tell_times(call);
-    free(query);
+    free(wanted);
     return refused;
 }
 
-void watching_explain_limit(struct watch_cost cost, struct failure *why)
+void watching_explain_limit(struct query_cost cost, struct failure *why)
 {
     static const char limit[] =
         "too many different filters are watched in this environment or its project";
-    if (cost.filters == 1)
+    if (cost.queries == 1)
         explain(why, ERR_BUSY,
                 "%s: try again later, or narrow the rows of a subscription yourself",
                 limit);
@@ -71,7 +71,7 @@ void watching_explain_limit(struct watch_cost cost, struct failure *why)
         explain(why, ERR_BUSY,
                 "%s, and this one counts as %zu because it names %zu values: try again "
                 "later, or name fewer",
-                limit, cost.filters, cost.values);
+                limit, cost.queries, cost.values);
 }
 
 static struct slice *slices_of(struct bytes *const *names, uint32_t count,
@@ -82,7 +82,7 @@ static struct slice *slices_of(struct bytes *const *names, uint32_t count,
     return room;
 }
 
-struct watch_filter *watching_counts(const struct filter *filter)
+struct query *watching_counts(const struct filter *filter)
 {
     struct narrowing narrowing = filter_narrowing(filter);
     struct slice *names =
@@ -99,7 +99,7 @@ struct watch_filter *watching_counts(const struct filter *filter)
         .batch =
             filter->kind == TOPIC_BATCH ? bytes_slice(filter->name) : (struct slice){ 0 },
     };
-    struct watch_filter *made = watch_filter_create(&wanted, 0);
+    struct query *made = query_create(&wanted, 0);
     free(names);
     return made;
 }

@@ -25,7 +25,7 @@ struct tally_load {
     enum store_status status; /* of it */
     struct environment *env;
     struct window *window; /* NULL: nobody wants it any more */
-    struct watch_filter *filter;
+    struct query *query;
     bool
         taken_away; /* of runs that are behind the period, from which the counts are cleared */
     int64_t from; /* where the period begins then */
@@ -39,7 +39,7 @@ static void load_destroy(struct tally_load *load)
 {
     timers_clear(loop_timers(load->env->loop), &load->timer);
     environment_release(load->env);
-    watch_filter_unref(load->filter);
+    query_unref(load->query);
     free(load->changes);
     free(load);
 }
@@ -127,7 +127,7 @@ static void complete(struct tally_load *load)
     tally->step++;
     load_destroy(load);
     if (advances)
-        window->filter->run.created_from = from;
+        window->query->filter.created_from = from;
     tally->changed(window);
 }
 
@@ -156,9 +156,9 @@ static struct tally_load *load_create(struct window *window)
     struct tally_load *load = mem_new(struct tally_load);
     load->env = env;
     load->window = window;
-    load->filter = watch_filter_ref(window->filter);
+    load->query = query_ref(window->query);
     load->count = (struct store_count){ .read = { READ_COUNT, env->number, on_counted },
-                                        .filter = window->filter->run };
+                                        .filter = window->query->filter };
     environment_hold(env);
     window->tally.load = load;
     return load;
@@ -177,7 +177,7 @@ void tally_begin(struct window *window)
 void tally_advance(struct window *window, int64_t from)
 {
     struct tally *tally = &window->tally;
-    struct run_filter *filter = &window->filter->run;
+    struct run_filter *filter = &window->query->filter;
     if (tally->load && tally->users)
         return; /* the next minute is early enough */
     if (!tally->users || !tally->exact) {

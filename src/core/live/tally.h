@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/timers.h"
-#include "core/model/watch_filter.h"
+#include "core/model/query.h"
 
 struct environment;
 struct window;

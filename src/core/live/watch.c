@@ -394,10 +394,10 @@ struct watch *watch_find(struct feed *feed, int64_t id)
     return NULL;
 }
 
-struct watch *watch_open(struct feed *feed, int64_t id, struct watch_filter *filter,
-                         uint32_t limit, bool counts)
+struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uint32_t limit,
+                         bool counts)
 {
-    struct window *window = windows_find(&feed->env->windows, filter);
+    struct window *window = windows_find(&feed->env->windows, query);
     if (!window)
         return NULL;
     struct watch *watch = mem_new(struct watch);
@@ -416,7 +416,7 @@ struct watch *watch_open(struct feed *feed, int64_t id, struct watch_filter *fil
     list_append(&window->watches, &watch->beside);
     list_append(&feed_aside(feed)->watches, &watch->link);
     feed->aside->watch_count++;
-    feed->filter_bytes += (uint32_t)window->filter->size;
+    feed->filter_bytes += (uint32_t)query_size(window->query);
     metric_add(M_SUBSCRIPTIONS, 1);
     windows_serve(window);
     hub_visit(&feed->env->hub, feed);
@@ -433,7 +433,7 @@ void watch_close(struct watch *watch)
     window->lists -= watch->limit > 0;
     window->tally.users -= watch->counts;
     feed->aside->watch_count--;
-    feed->filter_bytes -= (uint32_t)window->filter->size;
+    feed->filter_bytes -= (uint32_t)query_size(window->query);
     metric_add(M_SUBSCRIPTIONS, -1);
     windows_release(&feed->env->windows, window);
     free(watch);

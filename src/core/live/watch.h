@@ -1,4 +1,4 @@
-/* watch.h - a live list of one client: the newest runs of a filter, rows as they change, and how
+/* watch.h - a live list of one client: the newest runs of a query, rows as they change, and how
  * many there are by status.
  *
  *   window ── marked ──► hub_visit ──► feed_visit ──► watch_visit_all: a frame at a time
@@ -43,10 +43,10 @@ struct watch {
     struct list beside;           // window::watches
 };
 
-/* Takes over the caller's reference of the filter. limit 0: counts alone. NULL: too many filters
+/* Takes over the caller's reference of the query. limit 0: counts alone. NULL: too many queries
  * are watched in the environment. The first frame comes at the end of the turn. */
-struct watch *watch_open(struct feed *feed, int64_t id, struct watch_filter *filter,
-                         uint32_t limit, bool counts);
+struct watch *watch_open(struct feed *feed, int64_t id, struct query *query, uint32_t limit,
+                         bool counts);
 
 void watch_close(struct watch *watch);
 

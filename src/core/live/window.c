@@ -5,11 +5,11 @@
 
 #include "base/mem.h"
 
-struct window *window_create(struct environment *env, struct watch_filter *filter)
+struct window *window_create(struct environment *env, struct query *query)
 {
     struct window *window = mem_new(struct window);
     window->env = env;
-    window->filter = filter;
+    window->query = query;
     window->step = 1;
     list_init(&window->watches);
     return window;
@@ -17,7 +17,7 @@ struct window *window_create(struct environment *env, struct watch_filter *filte
 
 void window_destroy(struct window *window)
 {
-    watch_filter_unref(window->filter);
+    query_unref(window->query);
     free(window->entries);
     free(window->order);
     free(window->departed);

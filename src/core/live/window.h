@@ -1,11 +1,11 @@
-/* window.h - the newest runs that a filter wants, kept as runs change: what the live lists of
- * equal filters are cut from.
+/* window.h - the newest runs that a query wants, kept as runs change: what the live lists of
+ * equal queries are cut from.
  *
- *   newest id ─┬─ entry  entry  entry … ─┬─ … ─┬─ older runs that the filter wants, if
+ *   newest id ─┬─ entry  entry  entry … ─┬─ … ─┬─ older runs that the query wants, if
  *              │ a watch with limit 100  │     │ `more`: only the store knows which
  *              └──────── at most WINDOW_KEPT ──┘
  *
- * A filter is no monotone thing here: a run leaves when its status no longer matches, when a
+ * A query is no monotone thing here: a run leaves when its status no longer matches, when a
  * newer one takes its place, or when its time is over. Each change of the set is a step. An
  * entry knows the step at which it came, and the last departures are kept with theirs; so the
  * window as it was at an earlier step can be told, and what a client needs that was complete
@@ -19,7 +19,7 @@
 
 #include "base/list.h"
 #include "core/live/tally.h"
-#include "core/model/watch_filter.h"
+#include "core/model/query.h"
 #include "runcast/run.h"
 
 enum {
@@ -49,7 +49,7 @@ struct window_departure {
 
 struct window {
     struct environment *env;
-    struct watch_filter *filter;
+    struct query *query;
     /* The entries are anywhere in `entries`. order has the index of each place once: those of the
      * entries, newest id first, then the `capacity - count` free places. So a run that comes or
      * leaves moves indexes, not entries. */
@@ -80,12 +80,12 @@ struct window_member {
     const struct window_entry *entry; /* NULL: it has left since */
 };
 
-/* Takes over the caller's reference of the filter. */
-struct window *window_create(struct environment *env, struct watch_filter *filter);
+/* Takes over the caller's reference of the query. */
+struct window *window_create(struct environment *env, struct query *query);
 /* Nobody watches it. */
 void window_destroy(struct window *window);
 
-/* The run as it is now, and whether the filter wants it: true when the set, or a run in it, is
+/* The run as it is now, and whether the query wants it: true when the set, or a run in it, is
  * another than before. */
 bool window_judge(struct window *window, const struct run *run, bool wanted);
 

@@ -10,7 +10,6 @@
 
 #include "base/mem.h"
 #include "core/live/environment.h"
-#include "core/model/run_match.h"
 
 enum {
     AHEAD_MS = 1,    /* until the store's seq is looked for again */
@@ -22,7 +21,7 @@ struct window_load {
     enum store_status status; /* of it */
     struct environment *env;
     struct window *window; /* NULL: nobody wants it any more */
-    struct watch_filter *filter;
+    struct query *query;
     uint64_t begun; /* seq that was applied then */
     struct timer timer;
     void (*loaded)(struct window *window, enum store_status status);
@@ -33,7 +32,7 @@ static void load_destroy(struct window_load *load)
     store_read_finish(&load->list.read);
     timers_clear(loop_timers(load->env->loop), &load->timer);
     environment_release(load->env);
-    watch_filter_unref(load->filter);
+    query_unref(load->query);
     free(load);
 }
 
@@ -45,7 +44,7 @@ static void read_page(struct window_load *load)
     const struct window *window = load->window;
     struct environment *env = load->env;
     load->list = (struct store_list){ .read = { READ_LIST, env->number, on_page },
-                                      .filter = load->filter->run,
+                                      .filter = load->query->filter,
                                       .limit = WINDOW_KEPT - window->count,
                                       .parts = STORE_FACTS_ALONE };
     if (window->count)
@@ -64,7 +63,7 @@ static bool add_page(struct window_load *load)
         if (!tracked && !run_is_settled(run))
             return false;
         const struct run *now = tracked ? &tracked->run : run;
-        if (run_matches(now, &window->filter->run))
+        if (query_matches(window->query, now))
             window_add(window, now);
     }
     return true;
@@ -79,7 +78,7 @@ static void add_changed(struct window_load *load, const char *end)
     for (uint32_t i = order_after(all, load->begun); i < all->count; i++) {
         const struct tracked *tracked = order_place(all, i).run;
         if (tracked && (!end || strcmp(tracked->run.id, end) > 0) &&
-            run_matches(&tracked->run, &window->filter->run))
+            query_matches(window->query, &tracked->run))
             window_add(window, &tracked->run);
     }
 }
@@ -156,7 +155,7 @@ void window_load_begin(struct window *window,
     struct window_load *load = mem_new(struct window_load);
     load->env = window->env;
     load->window = window;
-    load->filter = watch_filter_ref(window->filter);
+    load->query = query_ref(window->query);
     load->loaded = loaded;
     window->load = load;
     environment_hold(load->env);

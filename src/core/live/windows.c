@@ -8,7 +8,6 @@
 #include "core/live/environment.h"
 #include "core/live/watch.h"
 #include "core/live/window_load.h"
-#include "core/model/run_match.h"
 
 enum { MINUTE_MS = 60 * 1000 };
 
@@ -26,7 +25,7 @@ struct window_place {
 
 static struct slice window_key(const void *value)
 {
-    return bytes_slice(((const struct window *)value)->filter->key);
+    return query_key(((const struct window *)value)->query);
 }
 
 static struct slice topic_key(const void *value)
@@ -90,7 +89,7 @@ static void add_topics(struct windows *windows, struct window *window, char kind
 
 static void add_statuses(struct windows *windows, struct window *window)
 {
-    unsigned statuses = window->filter->run.statuses;
+    unsigned statuses = window->query->filter.statuses;
     window->standing = mem_new_array(struct window_place, RUN_STATUS_COUNT);
     for (int i = 0; i < RUN_STATUS_COUNT; i++) {
         if (statuses && !(statuses & 1u << i))
@@ -105,7 +104,7 @@ static void add_statuses(struct windows *windows, struct window *window)
 
 static void settle_down(struct windows *windows, struct window *window)
 {
-    const struct run_filter *f = &window->filter->run;
+    const struct run_filter *f = &window->query->filter;
     if (f->batch.ptr)
         add_topics(windows, window, 'b', &f->batch, 1);
     else if (f->tag_count)
@@ -155,7 +154,7 @@ static void on_loaded(struct window *window, enum store_status status)
 /* The counts are known, or the period has moved, and with it what is in the window. */
 static void on_counted(struct window *window)
 {
-    window_cut(window, window->env->floor, window->filter->run.created_from);
+    window_cut(window, window->env->floor, window->query->filter.created_from);
     windows_mark(window);
     windows_serve(window);
 }
@@ -177,7 +176,7 @@ static void on_minute(struct timer *timer)
     int64_t now = loop_wall_ms(loop);
     size_t at = 0;
     for (struct window *window; (window = table_next(&windows->by_key, &at));) {
-        int64_t period = window->filter->period_ms;
+        int64_t period = window->query->period_ms;
         if (period)
             tally_advance(window, now > period ? now - period : 1);
         windows_serve(window);
@@ -188,15 +187,15 @@ static void on_minute(struct timer *timer)
 
 /* ---- windows ---- */
 
-struct window *windows_find(struct windows *windows, struct watch_filter *filter)
+struct window *windows_find(struct windows *windows, struct query *query)
 {
-    struct window *window = table_find(&windows->by_key, bytes_slice(filter->key));
-    size_t cost = watch_filter_cost(filter).filters;
+    struct window *window = table_find(&windows->by_key, query_key(query));
+    size_t cost = query_cost(query).queries;
     if (window || !room_has(&windows->room, cost)) {
-        watch_filter_unref(filter);
+        query_unref(query);
         return window;
     }
-    window = window_create(windows->env, filter);
+    window = window_create(windows->env, query);
     window->tally.changed = on_counted;
     table_insert(&windows->by_key, window);
     room_take(&windows->room, cost);
@@ -215,8 +214,8 @@ void windows_release(struct windows *windows, struct window *window)
         return;
     window_load_abandon(window);
     leave_places(windows, window);
-    table_remove(&windows->by_key, bytes_slice(window->filter->key));
-    room_give(&windows->room, watch_filter_cost(window->filter).filters);
+    table_remove(&windows->by_key, query_key(window->query));
+    room_give(&windows->room, query_cost(window->query).queries);
     window_destroy(window);
 }
 
@@ -229,12 +228,12 @@ struct window_change {
 
 static void judge(const struct window_change *change, struct window *window)
 {
-    const struct run_filter *filter = &window->filter->run;
+    const struct query *query = window->query;
     const struct run *before = change->before, *after = change->after;
     if (window->judged == after->rev)
         return;
     window->judged = after->rev;
-    bool had = before && run_matches(before, filter), has = run_matches(after, filter);
+    bool had = before && query_matches(query, before), has = query_matches(query, after);
     if (!had && !has)
         return;
     uint64_t counted = window->tally.step;
@@ -292,7 +291,7 @@ void windows_purge(struct windows *windows)
 {
     size_t at = 0;
     for (struct window *window; (window = table_next(&windows->by_key, &at));) {
-        if (window_cut(window, windows->env->floor, window->filter->run.created_from))
+        if (window_cut(window, windows->env->floor, window->query->filter.created_from))
             windows_mark(window);
         window->tally.stale = true;
     }

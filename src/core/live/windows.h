@@ -1,11 +1,11 @@
-/* windows.h - the windows of an environment: one for each filter that somebody watches, found by
+/* windows.h - the windows of an environment: one for each query that somebody watches, found by
  * the changes that may concern it.
  *
  *   change of a run ─► places of its batch, tags, task, queue ─┐
  *                      of its status before and after ─────────┼─► windows: judged once each
  *                      those that name none of these ──────────┘
  *
- * A window stands at the first of these that its filter names. So filters of other tasks, tags
+ * A window stands at the first of these that its query names. So queries of other tasks, tags
  * or statuses cost a change nothing, however many there are. */
 #pragma once
 
@@ -17,7 +17,7 @@
 #include "runcast/protocol.h"
 
 enum {
-    /* Of one environment, long ones several times (watch_filter_cost). A new run may come into
+    /* Of one environment, long ones several times (query_cost). A new run may come into
      * all of them within one turn. */
     WINDOWS_MAX = PROTOCOL_WATCHED,
     /* Of a project, all its preview branches included. */
@@ -29,8 +29,8 @@ struct watch;
 
 struct windows {
     struct environment *env;
-    struct table by_key; /* of struct window, by the key of its filter */
-    struct table topics; /* of struct window_topic, by kind and name */
+    struct table by_key;                     /* of struct window, by the key of its query */
+    struct table topics;                     /* of struct window_topic, by kind and name */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
     struct list others;                      // window_place::link
     struct room room;   /* windows by their cost; outer: that of the project, or NULL */
@@ -41,9 +41,9 @@ void windows_init(struct windows *windows, struct environment *env);
 /* Nobody watches any more. */
 void windows_finish(struct windows *windows);
 
-/* The window of this filter, made if there is none. Takes over the caller's reference of the
- * filter. NULL: the environment or its project watches as many other filters as it may. */
-struct window *windows_find(struct windows *windows, struct watch_filter *filter);
+/* The window of this query, made if there is none. Takes over the caller's reference of the
+ * query. NULL: the environment or its project watches as many other queries as it may. */
+struct window *windows_find(struct windows *windows, struct query *query);
 
 /* A watch of the window has come, or wants more of it than before: what it needs is read. */
 void windows_serve(struct window *window);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
-#include "runcast/run.h"
+#include "core/model/query.h"
 
 enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
 
@@ -48,19 +48,6 @@ static inline struct narrowing filter_narrowing(const struct filter *filter)
 /* Take over the names, as filter_set_tags; and a time, in ms since 1970. */
 void filter_set_tasks(struct filter *filter, struct bytes **names, uint16_t count);
 void filter_set_created_from(struct filter *filter, int64_t unix_ms);
-
-/* What a filter looks at of a run, as it was at one change. */
-struct facts {
-    const char *id;
-    const struct bytes *task, *batch;
-    const struct tag_list *tags;
-    int64_t created_at;
-};
-
-static inline struct facts facts_of(const struct run *run)
-{
-    return (struct facts){ run->id, run->task, run->batch, run->tags, run->created_at };
-}
 
 bool filter_matches(const struct filter *filter, const struct facts *facts);
 

@@ -13,8 +13,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "core/model/run_match.h"
-#include "core/model/watch_filter.h"
+#include "core/model/query.h"
 #include "tests/support/fakes/fake_page.h"
 
 static struct slice key_of(const void *value)
@@ -466,11 +465,11 @@ static enum store_status read_list(struct fake_data *data, struct store_read *re
     struct store_list *req = container_of(read, struct store_list, read);
     struct env *env = fake_data_env(data, read->env);
     const struct run **found = mem_new_array(const struct run *, env->count);
-    struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
+    struct query *query = query_create(&req->filter, 0); /* sorted */
     size_t count = 0;
     list_each (link, &env->runs) {
         const struct run *run = &container_of(link, struct stored_run, link)->run;
-        if (inside_page(run, req) && run_matches(run, &filter->run))
+        if (inside_page(run, req) && query_matches(query, run))
             found[count++] = run;
     }
     qsort(found, count, sizeof(*found), newest_id_first);
@@ -490,7 +489,7 @@ static enum store_status read_list(struct fake_data *data, struct store_read *re
         drop_parts(&req->runs[i], req->parts);
         bytes += run_packet_bytes(&req->runs[i]);
     }
-    watch_filter_unref(filter);
+    query_unref(query);
     free(found);
     return STORE_OK;
 }
@@ -501,12 +500,12 @@ static enum store_status read_count(struct fake_data *data, struct store_read *r
     struct env *env = fake_data_env(data, read->env);
     memset(req->counts, 0, sizeof(req->counts));
     req->seq = env->position.seq;
-    struct watch_filter *filter = watch_filter_create(&req->filter, 0); /* sorted */
+    struct query *query = query_create(&req->filter, 0); /* sorted */
     list_each (link, &env->runs) {
         const struct run *run = &container_of(link, struct stored_run, link)->run;
-        req->counts[run->status] += run_matches(run, &filter->run);
+        req->counts[run->status] += query_matches(query, run);
     }
-    watch_filter_unref(filter);
+    query_unref(query);
     return STORE_OK;
 }
 

@@ -8,7 +8,7 @@
 static struct window *make(void)
 {
     const struct run_filter all = { .is_test = -1 };
-    struct window *window = window_create(NULL, watch_filter_create(&all, 0));
+    struct window *window = window_create(NULL, query_create(&all, 0));
     window->listed = true;
     return window;
 }
@@ -165,42 +165,6 @@ static void time_and_retention_cut_it(void **state)
     window_destroy(window);
 }
 
-static void equal_filters_have_one_key(void **state)
-{
-    (void)state;
-    struct slice ab[] = { SLICE("a"), SLICE("b") },
-                 bab[] = { SLICE("b"), SLICE("a"), SLICE("b") };
-    struct slice joined[] = { SLICE("ab") };
-    const struct run_filter filters[] = {
-        { .is_test = -1, .tags = ab, .tag_count = 2 },
-        { .is_test = -1, .tags = bab, .tag_count = 3 },
-        { .is_test = -1, .tasks = ab, .task_count = 2 },
-        { .is_test = -1, .tags = joined, .tag_count = 1 },
-        { .is_test = -1, .tags = ab, .tag_count = 2, .every_tag = true },
-        { .is_test = -1, .batch = SLICE("x") },
-        { .is_test = -1, .schedule = SLICE("x") },
-        { .is_test = -1 },
-        { .is_test = -1, .created_from = 5 },
-    };
-    struct watch_filter *made[9], *moves = watch_filter_create(&filters[8], 60000);
-    for (size_t i = 0; i < 9; i++)
-        made[i] = watch_filter_create(&filters[i], 0);
-    for (size_t i = 0; i < 9; i++)
-        for (size_t k = 0; k < i; k++)
-            assert_int_equal(
-                slice_equal(bytes_slice(made[i]->key), bytes_slice(made[k]->key)),
-                i == 1 && k == 0);
-    struct run_filter other = filters[8];
-    other.created_from = 7;
-    struct watch_filter *same = watch_filter_create(&other, 60000);
-    assert_true(slice_equal(bytes_slice(moves->key), bytes_slice(same->key)));
-    assert_int_equal(made[1]->run.tag_count, 2);
-    watch_filter_unref(moves);
-    watch_filter_unref(same);
-    for (size_t i = 0; i < 9; i++)
-        watch_filter_unref(made[i]);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,7 +175,6 @@ int main(void)
         cmocka_unit_test(the_oldest_go_where_there_is_no_room),
         cmocka_unit_test(it_forgets_what_left_long_ago),
         cmocka_unit_test(time_and_retention_cut_it),
-        cmocka_unit_test(equal_filters_have_one_key),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,8 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* A filter of values that begin with the letter. */
-static struct watch_filter *filter_of(char letter, size_t versions, size_t tags)
+/* A query of values that begin with the letter. */
+static struct query *query_of(char letter, size_t versions, size_t tags)
 {
     static char texts[VALUES_MAX][24];
     static struct slice values[VALUES_MAX];
@@ -34,16 +34,16 @@ static struct watch_filter *filter_of(char letter, size_t versions, size_t tags)
         snprintf(texts[i], sizeof(texts[i]), "%c%zu", letter, i);
         values[i] = slice_of(texts[i]);
     }
-    return watch_filter_create(&filter, 0);
+    return query_create(&filter, 0);
 }
 
 static size_t cost_of(size_t versions, size_t tags)
 {
-    struct watch_filter *filter = filter_of('a', versions, tags);
-    struct watch_cost cost = watch_filter_cost(filter);
+    struct query *query = query_of('a', versions, tags);
+    struct query_cost cost = query_cost(query);
     assert_int_equal(cost.values, versions + tags);
-    watch_filter_unref(filter);
-    return cost.filters;
+    query_unref(query);
+    return cost.queries;
 }
 
 static void a_filter_counts_once_for_each_sixteen_values(void **state)
@@ -63,15 +63,15 @@ static void long_filters_leave_less_room_for_others(void **state)
     struct windows *windows = &world->env->windows;
     struct room project = { .limit = 10 };
     windows->room.outer = &project;
-    struct window *window = windows_find(windows, filter_of('a', 100, 0));
+    struct window *window = windows_find(windows, query_of('a', 100, 0));
     assert_non_null(window);
     assert_int_equal(windows->room.used, 7);
-    assert_ptr_equal(windows_find(windows, filter_of('a', 100, 0)), window);
+    assert_ptr_equal(windows_find(windows, query_of('a', 100, 0)), window);
     assert_int_equal(windows->room.used, 7);
-    assert_null(windows_find(windows, filter_of('b', 0, 49)));
-    struct window *last = windows_find(windows, filter_of('b', 0, 48));
+    assert_null(windows_find(windows, query_of('b', 0, 49)));
+    struct window *last = windows_find(windows, query_of('b', 0, 48));
     assert_non_null(last);
-    assert_null(windows_find(windows, filter_of('c', 0, 0)));
+    assert_null(windows_find(windows, query_of('c', 0, 0)));
     windows_release(windows, window);
     windows_release(windows, last);
     assert_int_equal(windows->room.used, 0);

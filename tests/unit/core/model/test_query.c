@@ -1,8 +1,7 @@
-/* Which runs a live list wants, for lists of values as long as a client may send them. */
+/* Which runs a query wants, for lists of values as long as a client may send them. */
 #include "tests/support/world/unit.h"
 
-#include "core/model/run_match.h"
-#include "core/model/watch_filter.h"
+#include "core/model/query.h"
 
 enum { VALUES = 2000 };
 
@@ -23,9 +22,9 @@ static int write_names(void **state)
 
 static bool matches(const struct run *run, const struct run_filter *wanted)
 {
-    struct watch_filter *filter = watch_filter_create(wanted, 0);
-    bool found = run_matches(run, &filter->run);
-    watch_filter_unref(filter);
+    struct query *query = query_create(wanted, 0);
+    bool found = query_matches(query, run);
+    query_unref(query);
     return found;
 }
 
@@ -88,11 +87,47 @@ static void a_run_needs_any_tag_or_every_one(void **state)
     assert_true(tags_match(NULL, 0, NULL, 0, true));
 }
 
+static void equal_queries_have_one_key(void **state)
+{
+    (void)state;
+    struct slice ab[] = { SLICE("a"), SLICE("b") },
+                 bab[] = { SLICE("b"), SLICE("a"), SLICE("b") };
+    struct slice joined[] = { SLICE("ab") };
+    const struct run_filter filters[] = {
+        { .is_test = -1, .tags = ab, .tag_count = 2 },
+        { .is_test = -1, .tags = bab, .tag_count = 3 },
+        { .is_test = -1, .tasks = ab, .task_count = 2 },
+        { .is_test = -1, .tags = joined, .tag_count = 1 },
+        { .is_test = -1, .tags = ab, .tag_count = 2, .every_tag = true },
+        { .is_test = -1, .batch = SLICE("x") },
+        { .is_test = -1, .schedule = SLICE("x") },
+        { .is_test = -1 },
+        { .is_test = -1, .created_from = 5 },
+    };
+    struct query *made[9], *moves = query_create(&filters[8], 60000);
+    for (size_t i = 0; i < 9; i++)
+        made[i] = query_create(&filters[i], 0);
+    for (size_t i = 0; i < 9; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_int_equal(slice_equal(query_key(made[i]), query_key(made[k])),
+                             i == 1 && k == 0);
+    struct run_filter other = filters[8];
+    other.created_from = 7;
+    struct query *same = query_create(&other, 60000);
+    assert_true(slice_equal(query_key(moves), query_key(same)));
+    assert_int_equal(made[1]->filter.tag_count, 2);
+    query_unref(moves);
+    query_unref(same);
+    for (size_t i = 0; i < 9; i++)
+        query_unref(made[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_value_of_a_list_matches_and_no_other),
         cmocka_unit_test(a_run_needs_any_tag_or_every_one),
+        cmocka_unit_test(equal_queries_have_one_key),
     };
     return cmocka_run_group_tests(tests, write_names, NULL);
 }
