@@ -429,7 +429,7 @@ static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
     struct query *query = stream->watched;
     bool is_watch = query;
     if (!is_watch && sub->counts)
-        query = watching_counts(&sub->filter);
+        query = filter_to_query(&sub->filter);
     if (!is_watch)
         feed_subscribe(&stream->feed, 0, &sub->filter, seen, base);
     stream->watched = NULL;

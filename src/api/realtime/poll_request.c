@@ -1,7 +1,6 @@
 /* poll_request.c - what a long poll asks for, and the headers of its answer. */
 #include "api/realtime/poll.h"
 
-#include "base/mem.h"
 #include "base/metrics.h"
 #include "core/wire/shape.h"
 
@@ -20,26 +19,27 @@ static enum err bad_query(struct poll *poll, const char *parameter, const char *
     return ERR_INVALID;
 }
 
-/* Reads the tags; without one it is every run of the environment. */
-static enum err read_tags(struct poll *poll)
+/* Reads which runs are wanted: one, those of a batch, or those with all of the tags; without a tag
+ * it is every run of the environment. */
+static enum err read_filter(struct poll *poll)
 {
-    struct slice rest = api_query(poll->call, "tags"), names[TAGS_MAX], tag;
-    struct filter *filter = &poll->filter;
-    uint16_t count = 0;
-    filter->kind = rest.ptr ? TOPIC_TAG : TOPIC_ALL;
-    if (!rest.ptr)
-        return OK;
+    const struct api_call *call = poll->call;
+    struct slice rest = { 0 }, run = { 0 }, tags[TAGS_MAX], tag;
+    struct run_filter wanted = { .is_test = -1, .tags = tags, .every_tag = true };
+    if (poll->kind == 'r')
+        run = call->params[0];
+    else if (poll->kind == 'b')
+        wanted.batch = call->params[0];
+    else
+        rest = api_query(call, "tags");
     while (slice_split(&rest, ',', &tag)) {
         if (!tag.len)
             return bad_query(poll, "tags", "a tag is empty");
-        if (count == TAGS_MAX)
+        if (wanted.tag_count == TAGS_MAX)
             return bad_query(poll, "tags", "more than 16 tags");
-        names[count++] = tag;
+        tags[wanted.tag_count++] = tag;
     }
-    struct bytes **tags = mem_new_array(struct bytes *, count);
-    for (uint16_t i = 0; i < count; i++)
-        tags[i] = bytes_create(names[i]);
-    filter_set_tags(filter, tags, count);
+    poll->filter = filter_create(run, &wanted);
     return OK;
 }
 
@@ -143,19 +143,12 @@ static void read_columns(struct poll *poll)
 enum err poll_read(struct poll *poll)
 {
     struct api_call *call = poll->call;
-    enum err refused = OK;
-
     poll->old_names = !http_header(call->x, "x-trigger-electric-version").ptr;
     poll->live = slice_is(api_query(call, "live"), "true");
-    if (poll->kind == 't') {
-        refused = read_tags(poll);
-    } else {
-        poll->filter.kind = poll->kind == 'r' ? TOPIC_RUN : TOPIC_BATCH;
-        poll->filter.name = bytes_create(call->params[0]);
-    }
+    enum err refused = read_filter(poll);
     if (!refused)
         refused = read_position(poll);
-    filter_set_created_from(&poll->filter, poll->floor);
+    poll->filter.created_from = poll->floor;
     read_columns(poll);
     return refused;
 }

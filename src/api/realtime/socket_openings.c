@@ -27,8 +27,8 @@ struct opening {
     struct query *watched; /* of a watch; NULL: it is a subscription */
     struct run_read read;
     struct store_list list;
-    struct slice *names; /* of the list's filter */
-    int64_t left;        /* of the limit */
+    struct query *listed; /* by the list; or NULL */
+    int64_t left;         /* of the limit */
     int64_t floor;
     struct certainty_waiter certain; /* linked while it waits: then no read is in flight */
     struct timer timer;              /* of that wait */
@@ -61,7 +61,7 @@ static void opening_destroy(struct opening *opening)
     certainty_forget(&opening->certain);
     query_unref(opening->watched);
     wire_message_finish(&opening->message);
-    free(opening->names);
+    query_unref(opening->listed);
     free(opening);
 }
 
@@ -142,14 +142,14 @@ static void subscribe(struct socket *socket, struct wire_message *sub, int64_t f
     bool resumed = subscribing_may_resume(env, sub);
     uint64_t seq = resumed ? sub->from_seq : 0, base = resumed ? sub->from_base : 0;
 
-    if (floor > filter_narrowing(&sub->filter).created_from)
-        filter_set_created_from(&sub->filter, floor);
+    if (floor > sub->filter.created_from)
+        sub->filter.created_from = floor;
     if (!resumed)
         metric_add(M_SNAPSHOTS, 1);
     wire_ok(socket->encoding, sub->id, resumed, feed_count(env, &sub->filter, seq), floor,
             sub->ignored, &message);
     socket_answer(socket, &message);
-    struct query *counted = sub->counts ? watching_counts(&sub->filter) : NULL;
+    struct query *counted = sub->counts ? filter_to_query(&sub->filter) : NULL;
     feed_subscribe(&socket->feed, sub->id, &sub->filter, seq, base);
     if (counted)
         watch_or_refuse(socket, sub, counted, 0, -1);
@@ -166,33 +166,12 @@ static void list_floor(struct opening *opening)
     env->store->ops->read(env->store, &opening->list.read);
 }
 
-static struct slice *slices_of(struct bytes *const *names, uint32_t count,
-                               struct slice *room)
-{
-    for (uint32_t i = 0; i < count; i++)
-        room[i] = bytes_slice(names[i]);
-    return room;
-}
-
 /* The newest `limit` runs by creation: the filter's floor is where the last one is. */
 static void begin_floor(struct opening *opening)
 {
-    const struct filter *filter = &opening->message.filter;
-    struct narrowing narrowing = filter_narrowing(filter);
-    struct run_filter *wanted = &opening->list.filter;
-    free(opening->names);
-    opening->list = (struct store_list){ 0 };
-    opening->names = mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
-    wanted->is_test = -1;
-    wanted->created_from = narrowing.created_from;
-    wanted->tags = slices_of(filter_tags(filter), filter->tag_count, opening->names);
-    wanted->tag_count = filter->tag_count;
-    wanted->every_tag = true;
-    wanted->tasks = slices_of(narrowing.tasks, narrowing.task_count,
-                              opening->names + filter->tag_count);
-    wanted->task_count = narrowing.task_count;
-    if (filter->kind == TOPIC_BATCH)
-        wanted->batch = bytes_slice(filter->name);
+    query_unref(opening->listed);
+    opening->listed = filter_to_query(&opening->message.filter);
+    opening->list = (struct store_list){ .filter = opening->listed->filter };
     opening->left = opening->message.limit;
     list_floor(opening);
 }

@@ -73,33 +73,3 @@ void watching_explain_limit(struct query_cost cost, struct failure *why)
                 "later, or name fewer",
                 limit, cost.queries, cost.values);
 }
-
-static struct slice *slices_of(struct bytes *const *names, uint32_t count,
-                               struct slice *room)
-{
-    for (uint32_t i = 0; i < count; i++)
-        room[i] = bytes_slice(names[i]);
-    return room;
-}
-
-struct query *watching_counts(const struct filter *filter)
-{
-    struct narrowing narrowing = filter_narrowing(filter);
-    struct slice *names =
-        mem_new_array(struct slice, filter->tag_count + narrowing.task_count);
-    const struct run_filter wanted = {
-        .is_test = -1,
-        .created_from = narrowing.created_from,
-        .tags = slices_of(filter_tags(filter), filter->tag_count, names),
-        .tag_count = filter->tag_count,
-        .every_tag = filter->tag_count > 0,
-        .tasks =
-            slices_of(narrowing.tasks, narrowing.task_count, names + filter->tag_count),
-        .task_count = narrowing.task_count,
-        .batch =
-            filter->kind == TOPIC_BATCH ? bytes_slice(filter->name) : (struct slice){ 0 },
-    };
-    struct query *made = query_create(&wanted, 0);
-    free(names);
-    return made;
-}

@@ -18,6 +18,3 @@ enum err watching_query(struct api_call *call, enum vocabulary vocabulary,
 
 /* Writes why watch_open has refused a query of this cost. */
 void watching_explain_limit(struct query_cost cost, struct failure *why);
-
-/* The query of the counts beside a subscription. */
-struct query *watching_counts(const struct filter *filter);

@@ -220,14 +220,16 @@ bool api_identity_may_follow(const struct identity *identity, const struct filte
     struct slice type = { 0 };
     if (identity_may(identity, "read", "runs", type))
         return true;
+    struct slice name = bytes_slice(filter->name);
     if (filter->kind == TOPIC_BATCH)
-        return identity_may(identity, "read", "batch", bytes_slice(filter->name));
+        return identity_may(identity, "read", "batch", name);
     if (filter->kind == TOPIC_RUN)
-        return identity_may(identity, "read", "runs", bytes_slice(filter->name));
-    for (uint32_t i = 0; i < filter->tag_count; i++)
-        if (identity_may(identity, "read", "tags", bytes_slice(filter_tags(filter)[i])))
+        return identity_may(identity, "read", "runs", name);
+    const struct query *query = filter->query;
+    for (size_t i = 0; query && i < query->filter.tag_count; i++)
+        if (identity_may(identity, "read", "tags", query->filter.tags[i]))
             return true;
-    return false;
+    return filter->kind == TOPIC_TAG && identity_may(identity, "read", "tags", name);
 }
 
 bool api_identity_may_list(const struct identity *identity, const struct run_filter *filter)

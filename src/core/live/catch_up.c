@@ -191,7 +191,7 @@ static void read_begin(struct feed *feed, struct feed_read *read)
                                       .kind = WALK_ALL,
                                       .after = sub->own->seen,
                                       .up_to = env->cold,
-                                      .created_from = filter_narrowing(filter).created_from,
+                                      .created_from = filter->created_from,
                                       .limit = PAGE_RUNS,
                                       .byte_limit = PAGE_BYTES };
     if (filter->kind == TOPIC_RUN) {
@@ -200,13 +200,11 @@ static void read_begin(struct feed *feed, struct feed_read *read)
         env->store->ops->read(env->store, &read->load.read);
         return;
     }
-    if (filter->kind == TOPIC_TAG) {
+    if (filter->kind == TOPIC_TAG)
         read->walk.kind = WALK_TAG;
-        read->walk.name = bytes_ref(filter_tags(filter)[0]);
-    } else if (filter->kind == TOPIC_BATCH) {
+    else if (filter->kind == TOPIC_BATCH)
         read->walk.kind = WALK_BATCH;
-        read->walk.name = bytes_ref(filter->name);
-    }
+    read->walk.name = bytes_ref(filter->name);
     env->store->ops->read(env->store, &read->walk.read);
 }
 

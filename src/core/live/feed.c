@@ -127,19 +127,15 @@ void feed_finish(struct feed *feed)
  * matches stands in all of them; the one with the fewest runs is the shortest walk. */
 static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
 {
-    if (filter->kind != TOPIC_TAG)
-        return hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
-    struct topic *best = NULL;
-    for (uint32_t i = 0; i < filter->tag_count; i++) {
-        struct slice tag = bytes_slice(filter_tags(filter)[i]);
-        struct topic *topic = hub_topic(hub, TOPIC_TAG, tag, true);
-        if (!best || topic->order.runs < best->order.runs) {
-            if (best)
-                hub_release(hub, best);
-            best = topic;
-        } else if (topic != best) {
-            hub_release(hub, topic);
-        }
+    struct topic *best = hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
+    const struct query *query = filter->query;
+    for (size_t i = 0; query && i < query->filter.tag_count; i++) {
+        struct topic *other = hub_topic(hub, TOPIC_TAG, query->filter.tags[i], true);
+        if (other == best)
+            continue;
+        bool is_shorter = other->order.runs < best->order.runs;
+        hub_release(hub, is_shorter ? best : other);
+        best = is_shorter ? other : best;
     }
     return best;
 }
@@ -534,11 +530,10 @@ int64_t feed_count(struct environment *env, const struct filter *filter, uint64_
         struct tracked *run = environment_find(env, bytes_slice(filter->name));
         return run && run->run.rev > after && filter_wants(filter, &run->run);
     }
-    struct slice first = bytes_slice(filter_tags(filter)[0]); /* or what it is named by */
-    struct topic *topic = hub_topic(hub, filter->kind, first, false);
+    struct topic *topic = hub_topic(hub, filter->kind, bytes_slice(filter->name), false);
     if (!topic)
         return 0;
-    if (!after && filter->tag_count < 2 && !filter->narrowing)
+    if (!after && !filter->query && !filter->created_from)
         return topic->order.runs;
     const struct order *order = &topic->order;
     uint32_t from = order_after(order, after);

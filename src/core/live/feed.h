@@ -16,7 +16,7 @@
 #include "base/timers.h"
 #include "core/live/ahead.h"
 #include "core/live/environment.h"
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 
 struct feed;
 

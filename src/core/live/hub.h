@@ -17,7 +17,7 @@
 #include "base/table.h"
 #include "core/live/certainty.h"
 #include "core/live/order.h"
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 
 struct environment;
 struct feed;

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 #include "core/wire/view.h"
 
 enum { RECENT_BYTES = 4 << 20 };

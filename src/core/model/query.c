@@ -98,9 +98,8 @@ struct query *query_create(const struct run_filter *filter, int64_t period_ms)
         copy_list(&room, values.lists[i], values.counts[i]);
     for (int i = 0; i < TEXTS; i++)
         *values.texts[i] = copy_text(&room, *values.texts[i]);
-    *query = (struct query){
-        .refs = 1, .filter = copy, .period_ms = period_ms, .size = sizeof(*query) + extra
-    };
+    *query =
+        (struct query){ .refs = 1, .filter = copy, .period_ms = period_ms, .size = extra };
     return query;
 }
 
@@ -157,7 +156,7 @@ struct slice query_key(struct query *query)
 
 size_t query_size(struct query *query)
 {
-    return query->size + query_key(query).len;
+    return sizeof(*query) + query->size + query_key(query).len;
 }
 
 struct query_cost query_cost(const struct query *query)

@@ -16,7 +16,7 @@ struct query {
     struct run_filter filter; /* its texts are this struct's */
     int64_t period_ms;        /* runs of the last so many ms; 0: created_from stays */
     struct bytes *key;        /* query_key; NULL: it was not asked for yet */
-    size_t size;              /* bytes of memory, without the key */
+    size_t size;              /* bytes of memory that its lists and texts take */
 };
 
 /* A copy of the filter with one reference, the caller's. */

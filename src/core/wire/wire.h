@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/rope.h"
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 #include "core/wire/view.h"
 
 struct json_t;

@@ -112,9 +112,9 @@ static enum err read_number(struct reader *reader, const char *name, int64_t min
     return OK;
 }
 
-/* Makes shared names of 1 to max strings; *list is untouched when the member is absent. */
+/* Reads 1 to max strings into names; *count is untouched when the member is absent. */
 static enum err read_names(struct reader *reader, const char *name, size_t max,
-                           size_t chars_max, struct bytes ***list, uint16_t *count)
+                           size_t chars_max, struct slice *names, size_t *count)
 {
     const json_t *array = get(reader, name);
     if (!array)
@@ -130,10 +130,9 @@ static enum err read_names(struct reader *reader, const char *name, size_t max,
             return refuse(reader, "bad_member",
                           "%s[%zu]: send a text of 1 to %zu characters", name, i,
                           chars_max);
+        names[i] = text;
     }
-    *list = mem_new_array(struct bytes *, size);
-    for (; *count < size; ++*count)
-        (*list)[*count] = bytes_create_shared(text_of(json_array_get(array, *count)));
+    *count = size;
     return OK;
 }
 
@@ -213,44 +212,25 @@ static enum err read_auth(struct reader *reader)
 
 /* ---- sub and unsub ---- */
 
-static enum err read_topic(struct reader *reader)
+static enum err read_topic(struct reader *reader, struct slice *run,
+                           struct run_filter *wanted)
 {
-    struct filter *filter = &reader->message->filter;
-    struct slice run = { 0 }, batch = { 0 };
-    struct bytes **tags = NULL;
-    uint16_t tag_count = 0;
     const json_t *all = get(reader, "all");
     if (!!get(reader, "run") + !!get(reader, "batch") + !!get(reader, "tags") + !!all != 1)
         return refuse(reader, "bad_member",
                       "sub: send exactly one of run, batch, tags and all");
     if (all && !json_is_true(all))
         return refuse(reader, "bad_member", "all: send true");
-    if (read_text(reader, "run", ID_CHARS_MAX, &run) ||
-        read_text(reader, "batch", ID_CHARS_MAX, &batch) ||
-        read_names(reader, "tags", PROTOCOL_TAGS, RUN_TAG_CHARS_MAX, &tags, &tag_count))
+    if (read_text(reader, "run", ID_CHARS_MAX, run) ||
+        read_text(reader, "batch", ID_CHARS_MAX, &wanted->batch) ||
+        read_names(reader, "tags", PROTOCOL_TAGS, RUN_TAG_CHARS_MAX, wanted->tags,
+                   &wanted->tag_count))
         return reader->why->code;
-    filter->kind = run.ptr     ? TOPIC_RUN
-                   : batch.ptr ? TOPIC_BATCH
-                   : all       ? TOPIC_ALL
-                               : TOPIC_TAG;
-    if (filter->kind == TOPIC_TAG)
-        filter_set_tags(filter, tags, tag_count);
-    else
-        filter->name = bytes_create(run.ptr ? run : batch);
+    wanted->every_tag = wanted->tag_count > 0;
     return OK;
 }
 
-static enum err read_tasks(struct reader *reader)
-{
-    struct bytes **tasks = NULL;
-    uint16_t count = 0;
-    if (read_names(reader, "task", TASKS_MAX, TASK_CHARS_MAX, &tasks, &count))
-        return reader->why->code;
-    filter_set_tasks(&reader->message->filter, tasks, count);
-    return OK;
-}
-
-static enum err read_since(struct reader *reader)
+static enum err read_since(struct reader *reader, struct run_filter *wanted)
 {
     struct slice since = { 0 };
     int64_t ms, from;
@@ -264,7 +244,7 @@ static enum err read_since(struct reader *reader)
         return refuse(reader, "bad_member",
                       "since: '%.*s' is neither a duration (\"24h\") nor an ISO 8601 time",
                       SLICE_ARG(quoted(since)));
-    filter_set_created_from(&reader->message->filter, from > 0 ? from : 0);
+    wanted->created_from = from > 0 ? from : 0;
     return OK;
 }
 
@@ -308,14 +288,18 @@ static enum err read_counts(struct reader *reader)
 static enum err read_sub(struct reader *reader)
 {
     struct wire_message *message = reader->message;
-    struct filter *filter = &message->filter;
-    if (read_id(reader) || read_topic(reader) || read_tasks(reader) || read_since(reader) ||
+    struct slice run = { 0 }, tags[PROTOCOL_TAGS], tasks[TASKS_MAX];
+    struct run_filter wanted = { .is_test = -1, .tags = tags, .tasks = tasks };
+    if (read_id(reader) || read_topic(reader, &run, &wanted) ||
+        read_names(reader, "task", TASKS_MAX, TASK_CHARS_MAX, tasks, &wanted.task_count) ||
+        read_since(reader, &wanted) ||
         read_number(reader, "limit", 1, LIMIT_MAX, &message->limit, NULL) ||
         read_from(reader) || read_counts(reader))
         return reader->why->code;
-    if (message->counts && filter->kind == TOPIC_RUN)
+    if (message->counts && run.ptr)
         return refuse(reader, "bad_member",
                       "counts: a run has none; ask for them with batch, tags or all");
+    message->filter = filter_create(run, &wanted);
     return OK;
 }
 

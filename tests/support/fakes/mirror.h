@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 #include "core/wire/view.h"
 #include "tests/support/fakes/ledger.h"
 

@@ -142,22 +142,9 @@ void client_destroy(struct client *client)
 
 static struct filter copy_of(const struct filter *filter)
 {
-    struct filter copy = *filter;
-    if (filter->tag_count > 1) {
-        copy.tags = mem_new_array(struct bytes *, copy.tag_count);
-        for (uint32_t i = 0; i < copy.tag_count; i++)
-            copy.tags[i] = bytes_ref(filter->tags[i]);
-    } else {
-        bytes_ref(copy.name);
-    }
-    struct narrowing narrowing = filter_narrowing(filter);
-    struct bytes **tasks = mem_new_array(struct bytes *, narrowing.task_count);
-    for (uint32_t i = 0; i < narrowing.task_count; i++)
-        tasks[i] = bytes_ref(narrowing.tasks[i]);
-    copy.narrowing = NULL;
-    filter_set_tasks(&copy, tasks, narrowing.task_count);
-    filter_set_created_from(&copy, narrowing.created_from);
-    return copy;
+    bytes_ref(filter->name);
+    query_ref(filter->query);
+    return *filter;
 }
 
 static void ask(struct client *client, const struct mirror_sub *sub)

@@ -91,46 +91,31 @@ void reader_destroy(struct reader *reader)
 
 /* ---- subscriptions ---- */
 
-static struct bytes **names_of(struct slice text, uint16_t *count)
+/* Comma-separated; their number. */
+static size_t split_names(struct slice text, struct slice names[8])
 {
-    struct bytes **names = mem_new_array(struct bytes *, 8);
-    struct slice name;
-    while (slice_split(&text, ',', &name))
-        names[(*count)++] = bytes_create(name);
-    return names;
+    size_t count = 0;
+    while (count < 8 && slice_split(&text, ',', &names[count]))
+        count++;
+    return count;
 }
 
 struct filter filter_about(const char *about)
 {
-    static const struct {
-        const char *prefix;
-        enum topic_kind kind;
-    } kinds[] = { { "tag:", TOPIC_TAG },
-                  { "run:", TOPIC_RUN },
-                  { "batch:", TOPIC_BATCH },
-                  { "all", TOPIC_ALL } };
-    struct slice rest = slice_of(about), part = { 0 };
-    struct filter filter = { 0 };
-    struct bytes **tags;
-    uint16_t count = 0, tasks_count = 0;
+    struct slice rest = slice_of(about), part = { 0 }, run = { 0 }, tags[8], tasks[8];
+    struct run_filter wanted = { .is_test = -1, .tags = tags, .tasks = tasks };
 
     slice_split(&rest, ' ', &part);
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (!slice_starts(part, kinds[i].prefix))
-            continue;
-        struct slice name = slice_from(part, strlen(kinds[i].prefix));
-        filter.kind = kinds[i].kind;
-        tags = filter.kind == TOPIC_TAG ? names_of(name, &count) : NULL;
-        if (tags)
-            filter_set_tags(&filter, tags, count);
-        else if (filter.kind != TOPIC_ALL)
-            filter.name = bytes_create(name);
-    }
-    if (slice_starts(rest, "task:")) {
-        struct bytes **tasks = names_of(slice_from(rest, 5), &tasks_count);
-        filter_set_tasks(&filter, tasks, tasks_count);
-    }
-    return filter;
+    if (slice_starts(part, "run:"))
+        run = slice_from(part, 4);
+    else if (slice_starts(part, "batch:"))
+        wanted.batch = slice_from(part, 6);
+    else if (slice_starts(part, "tag:"))
+        wanted.tag_count = split_names(slice_from(part, 4), tags);
+    if (slice_starts(rest, "task:"))
+        wanted.task_count = split_names(slice_from(rest, 5), tasks);
+    wanted.every_tag = wanted.tag_count > 0;
+    return filter_create(run, &wanted);
 }
 
 struct subscription *follow(struct reader *reader, int64_t id, const char *about,

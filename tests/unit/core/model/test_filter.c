@@ -1,34 +1,35 @@
 /* Which runs a subscription is about. */
 #include "tests/support/world/unit.h"
 
-#include "base/mem.h"
-#include "core/wire/filter.h"
+#include "core/model/filter.h"
 
 /* Comma-separated; "" for none. */
-static struct bytes **names(const char *list, uint16_t *count)
+static size_t split(const char *list, struct slice names[8])
 {
-    struct bytes **made = mem_new_array(struct bytes *, 8);
-    struct slice rest = slice_of(list), name;
-    *count = 0;
-    while (rest.len && slice_split(&rest, ',', &name))
-        made[(*count)++] = bytes_create(name);
-    return made;
+    struct slice rest = slice_of(list);
+    size_t count = 0;
+    while (rest.len && slice_split(&rest, ',', &names[count]))
+        count++;
+    return count;
 }
 
-static void set_tags(struct filter *filter, const char *list)
+static struct filter filter_of(const char *tags, const char *tasks, int64_t created_from)
 {
-    uint16_t count;
-    struct bytes **tags = names(list, &count);
-    filter_set_tags(filter, tags, count);
+    struct slice tag_names[8], task_names[8];
+    const struct run_filter wanted = { .is_test = -1,
+                                       .created_from = created_from,
+                                       .tags = tag_names,
+                                       .tag_count = split(tags, tag_names),
+                                       .every_tag = true,
+                                       .tasks = task_names,
+                                       .task_count = split(tasks, task_names) };
+    return filter_create((struct slice){ 0 }, &wanted);
 }
 
 static struct tag_list *tags_of(const char *list)
 {
-    struct slice found[8], rest = slice_of(list);
-    size_t count = 0;
-    while (rest.len && slice_split(&rest, ',', &found[count]))
-        count++;
-    return tag_list_create(found, count);
+    struct slice names[8];
+    return tag_list_create(names, split(list, names));
 }
 
 /* Of task "mail", in batch_1, created at 1000, with the given tags. */
@@ -57,8 +58,7 @@ static void a_tag_filter_wants_all_of_its_tags(void **state)
         { "aa", "a", false }, { "a,b,c", "a,b", false },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct filter filter = { .kind = TOPIC_TAG };
-        set_tags(&filter, cases[i].filter);
+        struct filter filter = filter_of(cases[i].filter, "", 0);
         assert_matches(&filter, cases[i].run, cases[i].matches);
         filter_finish(&filter);
     }
@@ -68,8 +68,7 @@ static void a_shared_name_matches_without_a_look_at_its_bytes(void **state)
 {
     (void)state;
     struct run run = { .id = "run_1", .tags = tags_of("a,b") };
-    struct filter filter = { .kind = TOPIC_TAG, .tag_count = 1 };
-    filter.name = bytes_ref(run.tags->names[1]);
+    struct filter filter = { .kind = TOPIC_TAG, .name = bytes_ref(run.tags->names[1]) };
     struct facts facts = facts_of(&run);
     assert_true(filter_matches(&filter, &facts));
     filter_finish(&filter);
@@ -119,17 +118,60 @@ static void tasks_and_creation_narrow_every_kind(void **state)
         { "mail", 1001, false }, { "sms", 999, false },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct filter filter = { .kind = TOPIC_ALL };
-        uint16_t count;
-        struct bytes **tasks = names(cases[i].tasks, &count);
-        filter_set_tasks(&filter, tasks, count);
-        filter_set_created_from(&filter, cases[i].created_from);
-        assert_matches(&filter, "a", cases[i].matches);
-        filter.kind = TOPIC_TAG;
-        set_tags(&filter, "a");
-        assert_matches(&filter, "a", cases[i].matches);
+        struct filter of_all = filter_of("", cases[i].tasks, cases[i].created_from);
+        assert_matches(&of_all, "a", cases[i].matches);
+        filter_finish(&of_all);
+        struct filter of_tag = filter_of("a", cases[i].tasks, cases[i].created_from);
+        assert_matches(&of_tag, "a", cases[i].matches);
+        filter_finish(&of_tag);
+    }
+}
+
+static void a_filter_of_a_topic_alone_has_no_query(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tags, *tasks;
+        bool has_query;
+    } cases[] = {
+        { "", "", false }, { "a", "", false }, { "a,b", "", true },
+        { "", "t", true }, { "a", "t", true },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct filter filter = filter_of(cases[i].tags, cases[i].tasks, 1000);
+        assert_int_equal(!!filter.query, cases[i].has_query);
         filter_finish(&filter);
     }
+}
+
+static void assert_query(struct filter filter, const struct run_filter *expected)
+{
+    struct query *found = filter_to_query(&filter), *wanted = query_create(expected, 0);
+    assert_true(slice_equal(query_key(found), query_key(wanted)));
+    query_unref(found);
+    query_unref(wanted);
+    filter_finish(&filter);
+}
+
+static void a_filter_asks_lists_for_the_same_runs(void **state)
+{
+    (void)state;
+    struct slice tags[] = { SLICE("a"), SLICE("b") }, tasks[] = { SLICE("t") };
+    struct run_filter wanted = { .is_test = -1 };
+    assert_query(filter_of("", "", 0), &wanted);
+    wanted.created_from = 1000;
+    assert_query(filter_of("", "", 1000), &wanted);
+    wanted.tags = tags;
+    wanted.tag_count = 1;
+    wanted.every_tag = true;
+    assert_query(filter_of("a", "", 1000), &wanted);
+    wanted.tag_count = 2;
+    assert_query(filter_of("b,a", "", 1000), &wanted);
+    wanted.tasks = tasks;
+    wanted.task_count = 1;
+    assert_query(filter_of("b,a,b", "t", 1000), &wanted);
+    wanted = (struct run_filter){ .is_test = -1, .batch = SLICE("b") };
+    assert_query(filter_create((struct slice){ 0 }, &wanted), &wanted);
 }
 
 static void finishing_a_zeroed_filter_is_fine(void **state)
@@ -149,6 +191,8 @@ int main(void)
         cmocka_unit_test(run_and_batch_filters_compare_the_id),
         cmocka_unit_test(a_run_of_no_batch_is_in_none),
         cmocka_unit_test(tasks_and_creation_narrow_every_kind),
+        cmocka_unit_test(a_filter_of_a_topic_alone_has_no_query),
+        cmocka_unit_test(a_filter_asks_lists_for_the_same_runs),
         cmocka_unit_test(finishing_a_zeroed_filter_is_fine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
