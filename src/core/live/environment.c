@@ -211,7 +211,7 @@ static struct tracked *track(struct environment *env, struct run *run)
     tracked->env = env;
     tracked->run = *run;
     *run = (struct run){ 0 };
-    tracked->topic = hub_topic(&env->hub, TOPIC_RUN, slice_of(tracked->run.id), false);
+    tracked->topic = hub_find(&env->hub, TOPIC_RUN, slice_of(tracked->run.id));
     table_insert(&env->runs, tracked);
     return tracked;
 }
@@ -241,14 +241,15 @@ static void encode(struct environment *env, struct update *update, const struct 
     rope_give_back(&message, ENCODED_KEPT);
 }
 
-static void publish(struct environment *env, struct tracked *run, const struct run *before)
+static void publish(struct environment *env, struct tracked *run, const struct run *before,
+                    const struct run_topics *topics)
 {
-    if (!hub_has_listeners(&env->hub, run))
+    if (!hub_has_listeners(&env->hub, run, topics))
         return;
     struct update *update = update_create(run->run.rev, &run->run);
     encode(env, update, before, &run->run);
     recent_push(&env->recent, update);
-    hub_mark_run(&env->hub, run);
+    hub_mark_run(&env->hub, run, topics);
 }
 
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq)
@@ -256,6 +257,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     assert(seq == env->applied + 1);
     struct tracked *tracked = environment_find(env, slice_of(run->id));
     struct run before = { 0 };
+    MEM_UNFILLED struct run_topics topics;
 
     sampling_pass(env);
     if (tracked) {
@@ -270,9 +272,9 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     env->applied = seq;
     history_note(&env->history, seq, before.rev);
     count_in(env, tracked);
-    hub_append_run(&env->hub, tracked);
-    publish(env, tracked, before.id[0] ? &before : NULL);
-    windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run);
+    hub_append_run(&env->hub, tracked, &topics);
+    publish(env, tracked, before.id[0] ? &before : NULL, &topics);
+    windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run, &topics);
     int status = before.id[0] ? before.status : -1;
     stats_note_run(&env->stats, status, tracked->run.status);
     if (env->figures)

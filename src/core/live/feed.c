@@ -127,10 +127,12 @@ void feed_finish(struct feed *feed)
  * matches stands in all of them; the one with the fewest runs is the shortest walk. */
 static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
 {
-    struct topic *best = hub_topic(hub, filter->kind, bytes_slice(filter->name), true);
+    struct topic *best = hub_topic(hub, filter->kind, filter->name);
     const struct query *query = filter->query;
     for (size_t i = 0; query && i < query->filter.tag_count; i++) {
-        struct topic *other = hub_topic(hub, TOPIC_TAG, query->filter.tags[i], true);
+        struct bytes *tag = bytes_create_shared(query->filter.tags[i]);
+        struct topic *other = hub_topic(hub, TOPIC_TAG, tag);
+        bytes_unref(tag);
         if (other == best)
             continue;
         bool is_shorter = other->order.runs < best->order.runs;
@@ -530,7 +532,7 @@ int64_t feed_count(struct environment *env, const struct filter *filter, uint64_
         struct tracked *run = environment_find(env, bytes_slice(filter->name));
         return run && run->run.rev > after && filter_wants(filter, &run->run);
     }
-    struct topic *topic = hub_topic(hub, filter->kind, bytes_slice(filter->name), false);
+    struct topic *topic = hub_find(hub, filter->kind, bytes_slice(filter->name));
     if (!topic)
         return 0;
     if (!after && !filter->query && !filter->created_from)

@@ -31,17 +31,17 @@ enum {
     LISTENERS_MORE = 3, /* places: with one listener there is one small allocation */
 };
 
-static struct slice topic_key(const void *value)
+static struct slice topic_name(const void *value)
 {
-    return bytes_slice(((const struct topic *)value)->key);
+    return bytes_slice(((const struct topic *)value)->name);
 }
 
-static struct bytes *make_key(enum topic_kind kind, struct slice name)
+static void topic_init(struct topic *topic, enum topic_kind kind)
 {
-    struct bytes *key = bytes_create_empty(name.len + 1);
-    key->data[0] = (char)('0' + kind);
-    memcpy(key->data + 1, name.ptr, name.len);
-    return key;
+    topic->kind = kind;
+    list_init(&topic->places);
+    list_init(&topic->echoes);
+    list_init(&topic->link);
 }
 
 static bool flush(struct flusher *flusher);
@@ -62,10 +62,9 @@ static void init_round(struct round *round)
 void hub_init(struct hub *hub, struct environment *env)
 {
     hub->env = env;
-    table_init(&hub->topics, topic_key);
-    hub->all = (struct topic){ .kind = TOPIC_ALL };
-    list_init(&hub->all.echoes);
-    list_init(&hub->all.link);
+    for (int kind = 0; kind < TOPIC_KINDS; kind++)
+        table_init(&hub->topics[kind], topic_name);
+    topic_init(&hub->all, TOPIC_ALL);
     init_round(&hub->round);
     init_round(&hub->later);
     hub->flusher = (struct flusher){ .fn = flush };
@@ -80,16 +79,18 @@ static void topic_destroy(struct topic *topic)
     list_remove(&topic->link);
     order_finish(&topic->order);
     free(topic->listeners);
-    bytes_unref(topic->key);
+    bytes_unref(topic->name);
     free(topic);
 }
 
 void hub_finish(struct hub *hub)
 {
-    size_t at = 0;
-    for (struct topic *topic; (topic = table_next(&hub->topics, &at));)
-        topic_destroy(topic);
-    table_finish(&hub->topics);
+    for (int kind = 0; kind < TOPIC_KINDS; kind++) {
+        size_t at = 0;
+        for (struct topic *topic; (topic = table_next(&hub->topics[kind], &at));)
+            topic_destroy(topic);
+        table_finish(&hub->topics[kind]);
+    }
     order_finish(&hub->all.order);
     free(hub->all.listeners);
     loop_remove_flusher(&hub->flusher);
@@ -97,41 +98,29 @@ void hub_finish(struct hub *hub)
     certainty_forget(&hub->silent);
 }
 
-static struct topic *find_topic(struct hub *hub, enum topic_kind kind, struct slice name)
+struct topic *hub_find(struct hub *hub, enum topic_kind kind, struct slice name)
 {
-    char room[256];
-    if (kind == TOPIC_ALL)
-        return &hub->all;
-    if (name.len < sizeof(room)) {
-        room[0] = (char)('0' + kind);
-        memcpy(room + 1, name.ptr, name.len);
-        return table_find(&hub->topics, (struct slice){ room, name.len + 1 });
-    }
-    struct bytes *key = make_key(kind, name);
-    struct topic *topic = table_find(&hub->topics, bytes_slice(key));
-    bytes_unref(key);
-    return topic;
+    return kind == TOPIC_ALL ? &hub->all : table_find(&hub->topics[kind], name);
 }
 
-struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct slice name, bool make)
+struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct bytes *name)
 {
-    struct topic *topic = find_topic(hub, kind, name);
-    if (topic || !make)
+    struct topic *topic = hub_find(hub, kind, bytes_slice(name));
+    if (topic)
         return topic;
     topic = mem_new(struct topic);
-    topic->kind = kind;
-    topic->key = make_key(kind, name);
-    list_init(&topic->echoes);
-    list_init(&topic->link);
-    table_insert(&hub->topics, topic);
+    topic_init(topic, kind);
+    topic->name = bytes_ref(name);
+    table_insert(&hub->topics[kind], topic);
     return topic;
 }
 
 void hub_release(struct hub *hub, struct topic *topic)
 {
-    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_is_heard(topic))
+    if (topic->kind == TOPIC_ALL || topic->order.runs || topic_is_heard(topic) ||
+        !list_empty(&topic->places))
         return;
-    table_remove(&hub->topics, bytes_slice(topic->key));
+    table_remove(&hub->topics[topic->kind], bytes_slice(topic->name));
     topic_destroy(topic);
 }
 
@@ -139,8 +128,7 @@ void hub_release(struct hub *hub, struct topic *topic)
 void hub_leave(struct hub *hub, struct topic *topic)
 {
     if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
-        struct slice key = bytes_slice(topic->key);
-        struct tracked *run = environment_find(hub->env, slice_from(key, 1));
+        struct tracked *run = environment_find(hub->env, bytes_slice(topic->name));
         if (run)
             run->topic = NULL;
     }
@@ -195,26 +183,6 @@ static int64_t now_us(void)
 
 /* ---- a run in its orders ---- */
 
-typedef void place_fn(struct hub *hub, struct topic *topic, struct tracked *run);
-
-static void append(struct hub *hub, struct topic *topic, struct tracked *run)
-{
-    (void)hub;
-    order_append(&topic->order, run);
-}
-
-static void insert(struct hub *hub, struct topic *topic, struct tracked *run)
-{
-    (void)hub;
-    order_insert(&topic->order, run);
-}
-
-static void clear(struct hub *hub, struct topic *topic, struct tracked *run)
-{
-    order_clear(&topic->order, run->run.rev);
-    hub_release(hub, topic);
-}
-
 /* A tag may stand twice in a run; its topic is visited once. */
 static bool tag_repeats(const struct tag_list *tags, uint32_t i)
 {
@@ -224,36 +192,41 @@ static bool tag_repeats(const struct tag_list *tags, uint32_t i)
     return false;
 }
 
-static void for_each_topic(struct hub *hub, struct tracked *run, bool make, place_fn *fn)
+static void find_topics(struct hub *hub, const struct run *run, struct run_topics *found)
 {
-    const struct tag_list *tags = run->run.tags;
-    struct topic *topic;
-
-    fn(hub, &hub->all, run);
-    for (uint32_t i = 0; tags && i < tags->count; i++) {
-        if (tag_repeats(tags, i))
-            continue;
-        if ((topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), make)))
-            fn(hub, topic, run);
-    }
-    if (run->run.batch &&
-        (topic = hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), make)))
-        fn(hub, topic, run);
+    const struct tag_list *tags = run->tags;
+    found->list[0] = &hub->all;
+    found->count = 1;
+    for (uint32_t i = 0; tags && i < tags->count && i < RUN_TOPICS_MAX - 2; i++)
+        if (!tag_repeats(tags, i))
+            found->list[found->count++] = hub_topic(hub, TOPIC_TAG, tags->names[i]);
+    if (run->batch)
+        found->list[found->count++] = hub_topic(hub, TOPIC_BATCH, run->batch);
 }
 
 void hub_remove_run(struct hub *hub, struct tracked *run)
 {
-    for_each_topic(hub, run, false, clear);
+    MEM_UNFILLED struct run_topics topics;
+    find_topics(hub, &run->run, &topics);
+    for (uint32_t i = 0; i < topics.count; i++) {
+        order_clear(&topics.list[i]->order, run->run.rev);
+        hub_release(hub, topics.list[i]);
+    }
 }
 
-void hub_append_run(struct hub *hub, struct tracked *run)
+void hub_append_run(struct hub *hub, struct tracked *run, struct run_topics *topics)
 {
-    for_each_topic(hub, run, true, append);
+    find_topics(hub, &run->run, topics);
+    for (uint32_t i = 0; i < topics->count; i++)
+        order_append(&topics->list[i]->order, run);
 }
 
 void hub_insert_run(struct hub *hub, struct tracked *run)
 {
-    for_each_topic(hub, run, true, insert);
+    MEM_UNFILLED struct run_topics topics;
+    find_topics(hub, &run->run, &topics);
+    for (uint32_t i = 0; i < topics.count; i++)
+        order_insert(&topics.list[i]->order, run);
 }
 
 /* The first change since the last flush: the others came to the disk with it or later. */
@@ -264,9 +237,8 @@ static void begin_delivery(struct hub *hub)
     hub->synced_us = synced_us ? synced_us : hub->marked_us;
 }
 
-static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
+static void mark(struct hub *hub, struct topic *topic)
 {
-    (void)run;
     if (topic->marked || !topic->listener_count)
         return;
     topic->marked = true;
@@ -277,30 +249,22 @@ static void mark(struct hub *hub, struct topic *topic, struct tracked *run)
     loop_wake(hub->env->loop, &hub->flusher);
 }
 
-void hub_mark_run(struct hub *hub, struct tracked *run)
+void hub_mark_run(struct hub *hub, const struct tracked *run,
+                  const struct run_topics *topics)
 {
-    for_each_topic(hub, run, false, mark);
+    for (uint32_t i = 0; i < topics->count; i++)
+        mark(hub, topics->list[i]);
     if (run->topic)
-        mark(hub, run->topic, run);
+        mark(hub, run->topic);
 }
 
-bool hub_has_listeners(struct hub *hub, const struct tracked *run)
+bool hub_has_listeners(const struct hub *hub, const struct tracked *run,
+                       const struct run_topics *topics)
 {
-    const struct tag_list *tags = run->run.tags;
-    struct topic *topic;
-
-    if (!hub->feeds)
-        return false;
-    if (run->topic || topic_is_heard(&hub->all))
-        return true;
-    for (uint32_t i = 0; tags && i < tags->count; i++) {
-        topic = hub_topic(hub, TOPIC_TAG, bytes_slice(tags->names[i]), false);
-        if (topic && topic_is_heard(topic))
-            return true;
-    }
-    topic = run->run.batch ? hub_topic(hub, TOPIC_BATCH, bytes_slice(run->run.batch), false)
-                           : NULL;
-    return topic && topic_is_heard(topic);
+    bool is_heard = run->topic;
+    for (uint32_t i = 0; hub->feeds && !is_heard && i < topics->count; i++)
+        is_heard = topic_is_heard(topics->list[i]);
+    return is_heard;
 }
 
 /* ---- the flush ---- */

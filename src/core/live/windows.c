@@ -11,16 +11,10 @@
 
 enum { MINUTE_MS = 60 * 1000 };
 
-/* Windows whose filters name one batch, tag, task or queue. */
-struct window_topic {
-    struct bytes *key;  /* a letter for the kind, and the name */
-    struct list places; // window_place::link
-};
-
 struct window_place {
     struct window *window;
-    struct window_topic *topic; /* NULL: of a status, or of none */
-    struct list link;           // window_topic::places, windows::by_status or others
+    struct topic *topic; /* NULL: of a status */
+    struct list link;    // topic::places or windows::by_status
 };
 
 static struct slice window_key(const void *value)
@@ -28,105 +22,75 @@ static struct slice window_key(const void *value)
     return query_key(((const struct window *)value)->query);
 }
 
-static struct slice topic_key(const void *value)
-{
-    return bytes_slice(((const struct window_topic *)value)->key);
-}
-
 void windows_init(struct windows *windows, struct environment *env)
 {
     windows->env = env;
     windows->room.limit = WINDOWS_MAX;
     table_init(&windows->by_key, window_key);
-    table_init(&windows->topics, topic_key);
     for (int i = 0; i < RUN_STATUS_COUNT; i++)
         list_init(&windows->by_status[i]);
-    list_init(&windows->others);
 }
 
 void windows_finish(struct windows *windows)
 {
     timers_clear(loop_timers(windows->env->loop), &windows->timer);
     table_finish(&windows->by_key);
-    table_finish(&windows->topics);
 }
 
 /* ---- places ---- */
 
-static struct bytes *make_key(char kind, struct slice name)
+static void add_place(struct window *window, struct topic *topic, struct list *places)
 {
-    const struct slice parts[] = { { &kind, 1 }, name };
-    return bytes_join(parts, 2);
+    struct window_place *place = &window->standing[window->standing_count++];
+    place->window = window;
+    place->topic = topic;
+    list_append(places, &place->link);
 }
 
-static struct window_topic *make_topic(struct windows *windows, char kind,
-                                       struct slice name)
-{
-    struct bytes *key = make_key(kind, name);
-    struct window_topic *topic = table_find(&windows->topics, bytes_slice(key));
-    if (topic) {
-        bytes_unref(key);
-        return topic;
-    }
-    topic = mem_new(struct window_topic);
-    topic->key = key;
-    list_init(&topic->places);
-    table_insert(&windows->topics, topic);
-    return topic;
-}
-
-static void add_topics(struct windows *windows, struct window *window, char kind,
+static void add_topics(struct window *window, enum topic_kind kind,
                        const struct slice *names, size_t count)
 {
     window->standing = mem_new_array(struct window_place, count);
     for (size_t i = 0; i < count; i++) {
-        struct window_place *place = &window->standing[window->standing_count++];
-        place->window = window;
-        place->topic = make_topic(windows, kind, names[i]);
-        list_append(&place->topic->places, &place->link);
+        struct bytes *name = bytes_create_shared(names[i]);
+        struct topic *topic = hub_topic(&window->env->hub, kind, name);
+        bytes_unref(name);
+        add_place(window, topic, &topic->places);
     }
 }
 
 static void add_statuses(struct windows *windows, struct window *window)
 {
-    unsigned statuses = window->query->filter.statuses;
     window->standing = mem_new_array(struct window_place, RUN_STATUS_COUNT);
-    for (int i = 0; i < RUN_STATUS_COUNT; i++) {
-        if (statuses && !(statuses & 1u << i))
-            continue;
-        struct window_place *place = &window->standing[window->standing_count++];
-        place->window = window;
-        list_append(statuses ? &windows->by_status[i] : &windows->others, &place->link);
-        if (!statuses)
-            return;
-    }
+    for (int i = 0; i < RUN_STATUS_COUNT; i++)
+        if (window->query->filter.statuses & 1u << i)
+            add_place(window, NULL, &windows->by_status[i]);
 }
 
 static void settle_down(struct windows *windows, struct window *window)
 {
     const struct run_filter *f = &window->query->filter;
     if (f->batch.ptr)
-        add_topics(windows, window, 'b', &f->batch, 1);
+        add_topics(window, TOPIC_BATCH, &f->batch, 1);
     else if (f->tag_count)
-        add_topics(windows, window, 'g', f->tags, f->every_tag ? 1 : f->tag_count);
+        add_topics(window, TOPIC_TAG, f->tags, f->every_tag ? 1 : f->tag_count);
     else if (f->task_count)
-        add_topics(windows, window, 't', f->tasks, f->task_count);
+        add_topics(window, TOPIC_TASK, f->tasks, f->task_count);
     else if (f->queue_count)
-        add_topics(windows, window, 'q', f->queues, f->queue_count);
-    else
+        add_topics(window, TOPIC_QUEUE, f->queues, f->queue_count);
+    else if (f->statuses)
         add_statuses(windows, window);
+    else
+        add_topics(window, TOPIC_ALL, &(struct slice){ 0 }, 1);
 }
 
-static void leave_places(struct windows *windows, struct window *window)
+static void leave_places(struct window *window)
 {
     for (size_t i = 0; i < window->standing_count; i++) {
         struct window_place *place = &window->standing[i];
         list_remove(&place->link);
-        if (!place->topic || !list_empty(&place->topic->places))
-            continue;
-        table_remove(&windows->topics, bytes_slice(place->topic->key));
-        bytes_unref(place->topic->key);
-        free(place->topic);
+        if (place->topic)
+            hub_release(&window->env->hub, place->topic);
     }
 }
 
@@ -213,7 +177,7 @@ void windows_release(struct windows *windows, struct window *window)
     if (!list_empty(&window->watches))
         return;
     window_load_abandon(window);
-    leave_places(windows, window);
+    leave_places(window);
     table_remove(&windows->by_key, query_key(window->query));
     room_give(&windows->room, query_cost(window->query).queries);
     window_destroy(window);
@@ -250,41 +214,26 @@ static void judge_list(const struct window_change *change, const struct list *pl
         judge(change, container_of(link, struct window_place, link)->window);
 }
 
-static void judge_topic(const struct window_change *change, char kind,
+static void judge_topic(const struct window_change *change, enum topic_kind kind,
                         const struct bytes *name)
 {
-    char room[256];
-    if (!name)
-        return;
-    struct bytes *key = name->len < sizeof(room) ? NULL : make_key(kind, bytes_slice(name));
-    if (!key) {
-        room[0] = kind;
-        memcpy(room + 1, name->data, name->len);
-    }
-    const struct window_topic *topic =
-        table_find(&change->windows->topics,
-                   key ? bytes_slice(key) : (struct slice){ room, name->len + 1 });
-    bytes_unref(key);
+    struct hub *hub = &change->windows->env->hub;
+    const struct topic *topic = name ? hub_find(hub, kind, bytes_slice(name)) : NULL;
     if (topic)
         judge_list(change, &topic->places);
 }
 
 void windows_judge_all(struct windows *windows, const struct run *before,
-                       const struct run *after)
+                       const struct run *after, const struct run_topics *topics)
 {
     const struct window_change change = { windows, before, after };
-    const struct tag_list *tags = after->tags;
-    judge_list(&change, &windows->others);
+    for (uint32_t i = 0; i < topics->count; i++)
+        judge_list(&change, &topics->list[i]->places);
+    judge_topic(&change, TOPIC_TASK, after->task);
+    judge_topic(&change, TOPIC_QUEUE, after->queue);
     judge_list(&change, &windows->by_status[after->status]);
     if (before && before->status != after->status)
         judge_list(&change, &windows->by_status[before->status]);
-    if (!windows->topics.count)
-        return;
-    judge_topic(&change, 'b', after->batch);
-    judge_topic(&change, 't', after->task);
-    judge_topic(&change, 'q', after->queue);
-    for (uint32_t i = 0; tags && i < tags->count; i++)
-        judge_topic(&change, 'g', tags->names[i]);
 }
 
 void windows_purge(struct windows *windows)

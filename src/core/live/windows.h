@@ -1,9 +1,8 @@
 /* windows.h - the windows of an environment: one for each query that somebody watches, found by
  * the changes that may concern it.
  *
- *   change of a run ─► places of its batch, tags, task, queue ─┐
- *                      of its status before and after ─────────┼─► windows: judged once each
- *                      those that name none of these ──────────┘
+ *   change of a run ─► topics of the hub: all, tags, batch, task, queue ─┬─► windows: judged
+ *                      its status before and after ──────────────────────┘   once each
  *
  * A window stands at the first of these that its query names. So queries of other tasks, tags
  * or statuses cost a change nothing, however many there are. */
@@ -25,14 +24,13 @@ enum {
 };
 
 struct environment;
+struct run_topics;
 struct watch;
 
 struct windows {
     struct environment *env;
     struct table by_key;                     /* of struct window, by the key of its query */
-    struct table topics;                     /* of struct window_topic, by kind and name */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
-    struct list others;                      // window_place::link
     struct room room;   /* windows by their cost; outer: that of the project, or NULL */
     struct timer timer; /* of what is looked at each minute; armed while somebody watches */
 };
@@ -54,17 +52,17 @@ void windows_mark(struct window *window);
 /* A watch has left. The window is gone with the last one. */
 void windows_release(struct windows *windows, struct window *window);
 
-/* The run has changed. before: as it was; NULL: it was made. */
+/* The run has changed. before: as it was; NULL: it was made. topics: those in which it stands. */
 void windows_judge_all(struct windows *windows, const struct run *before,
-                       const struct run *after);
+                       const struct run *after, const struct run_topics *topics);
 
 /* Retention has removed final runs. */
 void windows_purge(struct windows *windows);
 
 /* The same, for nothing where nobody watches. */
 static inline void windows_judge(struct windows *windows, const struct run *before,
-                                 const struct run *after)
+                                 const struct run *after, const struct run_topics *topics)
 {
     if (windows->by_key.count)
-        windows_judge_all(windows, before, after);
+        windows_judge_all(windows, before, after, topics);
 }

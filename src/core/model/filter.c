@@ -37,8 +37,8 @@ static bool has_topic(const struct filter *filter, const struct facts *facts)
     case TOPIC_TAG: return has_tag(facts->tags, filter->name);
     case TOPIC_BATCH: return same(filter->name, facts->batch);
     case TOPIC_RUN: return slice_is(bytes_slice(filter->name), facts->id);
+    default: return false;
     }
-    return false;
 }
 
 bool filter_matches(const struct filter *filter, const struct facts *facts)

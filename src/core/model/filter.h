@@ -7,7 +7,16 @@
 #include "base/bytes.h"
 #include "core/model/query.h"
 
-enum topic_kind { TOPIC_ALL, TOPIC_TAG, TOPIC_BATCH, TOPIC_RUN };
+/* Of the last two there are no subscriptions, but live lists. */
+enum topic_kind {
+    TOPIC_ALL,
+    TOPIC_TAG,
+    TOPIC_BATCH,
+    TOPIC_RUN,
+    TOPIC_TASK,
+    TOPIC_QUEUE,
+    TOPIC_KINDS
+};
 
 /* One of them belongs to each subscription, of which there are many, and most have a topic
  * alone. */

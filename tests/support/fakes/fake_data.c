@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "core/model/query.h"
+#include "core/model/filter.h"
 #include "tests/support/fakes/fake_page.h"
 
 static struct slice key_of(const void *value)
@@ -416,19 +416,6 @@ static enum store_status read_piece(struct fake_data *data, struct store_read *r
     return STORE_OK;
 }
 
-static bool has_tag(const struct run *run, struct slice tag)
-{
-    for (uint32_t i = 0; run->tags && i < run->tags->count; i++)
-        if (slice_equal(bytes_slice(run->tags->names[i]), tag))
-            return true;
-    return false;
-}
-
-static bool is_value(const struct bytes *text, struct slice value)
-{
-    return text && slice_equal(bytes_slice(text), value);
-}
-
 static int newest_id_first(const void *a, const void *b)
 {
     const struct run *const *left = a, *const *right = b;
@@ -511,13 +498,14 @@ static enum store_status read_count(struct fake_data *data, struct store_read *r
 
 static bool walks_past(const struct run *run, const struct store_walk *req)
 {
-    struct slice name = bytes_slice(req->name);
-    bool wanted = req->kind == WALK_ALL || (req->kind == WALK_TAG && has_tag(run, name)) ||
-                  (req->kind == WALK_BATCH && is_value(run->batch, name)) ||
-                  (req->kind == WALK_UNFINISHED && !run_is_settled(run)) ||
-                  (req->kind == WALK_SETTLED && run_is_settled(run));
-    return wanted && run->rev > req->after && run->rev <= req->up_to &&
-           (!req->created_from || run->created_at >= req->created_from);
+    const struct filter filter = { .name = req->name,
+                                   .created_from = req->created_from,
+                                   .kind = req->kind == WALK_TAG     ? TOPIC_TAG
+                                           : req->kind == WALK_BATCH ? TOPIC_BATCH
+                                                                     : TOPIC_ALL };
+    return filter_wants(&filter, run) && run->rev > req->after && run->rev <= req->up_to &&
+           (req->kind != WALK_UNFINISHED || !run_is_settled(run)) &&
+           (req->kind != WALK_SETTLED || run_is_settled(run));
 }
 
 static enum store_status read_walk(struct fake_data *data, struct store_read *read)

@@ -46,8 +46,7 @@ static bool fits(const struct mirror *mirror, const struct mirror_sub *sub,
                  const struct mirror_row *row)
 {
     const struct story *story = ledger_find(mirror->ledger, slice_of(row->id));
-    struct facts facts = facts_of(story_version(story, row->version));
-    return filter_matches(&sub->filter, &facts);
+    return filter_wants(&sub->filter, story_version(story, row->version));
 }
 
 static bool fits_any(const struct mirror *mirror, const struct mirror_row *row,
@@ -272,10 +271,7 @@ static void check_story(const struct mirror *mirror, const struct mirror_sub *su
                         const struct story *story, uint64_t seq)
 {
     const struct run *run = story_at(story, seq);
-    if (!run)
-        return;
-    struct facts facts = facts_of(run);
-    if (!filter_matches(&sub->filter, &facts))
+    if (!run || !filter_wants(&sub->filter, run))
         return;
     const struct mirror_row *row = table_find(&mirror->rows, slice_of(story->id));
     if (!row)

@@ -1,5 +1,5 @@
-/* A live list counts towards the limits of its environment and of its project by how many values
- * its filter names. */
+/* The windows of an environment: what each costs of the limits of its environment and of its project,
+ * and which changes it looks at. */
 #include "tests/support/world/unit.h"
 
 #include "core/live/environment.h"
@@ -79,6 +79,41 @@ static void long_filters_leave_less_room_for_others(void **state)
     windows->room.outer = NULL; /* the room ends here */
 }
 
+/* The run is of task "mail", in batch "b_1", and queued. */
+static void a_change_is_judged_by_the_windows_that_it_may_concern(void **state)
+{
+    struct world *world = *state;
+    struct windows *windows = &world->env->windows;
+    struct hub *hub = &world->env->hub;
+    struct slice mail = SLICE("mail"), sms = SLICE("sms"), tag = SLICE("a");
+    const struct {
+        struct run_filter filter;
+        bool is_judged;
+    } cases[] = {
+        { { .is_test = -1 }, true },
+        { { .is_test = -1, .batch = SLICE("b_1") }, true },
+        { { .is_test = -1, .batch = SLICE("b_2") }, false },
+        { { .is_test = -1, .tasks = &mail, .task_count = 1 }, true },
+        { { .is_test = -1, .tasks = &sms, .task_count = 1 }, false },
+        { { .is_test = -1, .tags = &tag, .tag_count = 1 }, false },
+        { { .is_test = -1, .queues = &sms, .queue_count = 1 }, false },
+        { { .is_test = -1, .statuses = 1u << RUN_QUEUED }, true },
+        { { .is_test = -1, .statuses = 1u << RUN_FAILED }, false },
+    };
+    enum { CASES = sizeof(cases) / sizeof(cases[0]) };
+    struct window *made[CASES];
+    for (int i = 0; i < CASES; i++)
+        made[i] = windows_find(windows, query_create(&cases[i].filter, 0));
+    create_of(world, "run_1", "mail", "b_1");
+    for (int i = 0; i < CASES; i++) {
+        assert_int_equal(made[i]->judged == world->env->applied, cases[i].is_judged);
+        windows_release(windows, made[i]);
+    }
+    assert_int_equal(hub->topics[TOPIC_TASK].count, 0);
+    assert_int_equal(hub->topics[TOPIC_TAG].count, 0);
+    assert_int_equal(hub->topics[TOPIC_BATCH].count, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
 
 int main(void)
@@ -86,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_filter_counts_once_for_each_sixteen_values),
         TEST(long_filters_leave_less_room_for_others),
+        TEST(a_change_is_judged_by_the_windows_that_it_may_concern),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
