@@ -1,4 +1,4 @@
-/* buckets.c - the tables of bounds, and the text of buckets. */
+/* buckets.c - histograms: the tables of bounds, and their Prometheus text. */
 #include "base/buckets.h"
 
 enum { MS = 1000, S = 1000 * MS }; /* in microseconds */

@@ -1,4 +1,4 @@
-/* buf.c - room that doubles; numbers and JSON strings are written straight into it. */
+/* buf.c - a buffer that doubles; numbers and JSON strings are written straight into it. */
 #include "base/buf.h"
 
 #include <assert.h>
@@ -117,7 +117,8 @@ void buf_add_json_time(struct buf *buf, int64_t unix_ms)
     buf_add_char(buf, '"');
 }
 
-/* Fifteen digits hold every shorter decimal, but not below the normal numbers. */
+/* Returns the lowest printf precision that reads back as the same double. Fifteen digits
+ * hold every shorter decimal, except subnormal numbers. */
 static int shortest_precision(double number)
 {
     char text[40];
@@ -130,10 +131,10 @@ static int shortest_precision(double number)
     return precision;
 }
 
-/* Digits and point as JavaScript writes them: 1e21 and 1e-7 are the first with exponent. */
+/* Writes digits and point as JavaScript does: the first exponents are 1e21 and 1e-7. */
 static void add_decimal(struct buf *buf, const char *digits, int count, int exponent)
 {
-    int point = exponent + 1; /* digits in front of the point */
+    int point = exponent + 1; /* digits before the point */
     if (point > 21 || point < -5) {
         buf_add_char(buf, digits[0]);
         if (count > 1)
@@ -174,7 +175,7 @@ void buf_add_json_double(struct buf *buf, double number)
     char digits[20];
     int count = 0;
     for (const char *at = text; at < e; at++)
-        if (isdigit((unsigned char)*at)) /* the point may be a comma, by the locale */
+        if (isdigit((unsigned char)*at)) /* skips the point, a comma in some locales */
             digits[count++] = *at;
     while (count > 1 && digits[count - 1] == '0')
         count--;

@@ -1,6 +1,7 @@
-/* buf.h - growing bytes: append, print, JSON.
+/* buf.h - a growing byte buffer: append, print, JSON.
  *
- * The zero value is an empty buffer. Growth doubles; nothing shrinks before buf_finish. */
+ * The zero value is an empty buffer. Its capacity doubles and never shrinks before
+ * buf_finish. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,15 +16,15 @@ struct buf {
     char *ptr;
     size_t len;
     size_t capacity;
-    struct rope *rope; /* whose text this is (rope.h); NULL: no rope's */
+    struct rope *rope; /* the rope whose text this is (rope.h); NULL: none */
 };
 
 void buf_finish(struct buf *buf);
 
-/* Forgets the content and keeps the memory. */
+/* Empties the buffer and keeps the memory. */
 void buf_clear(struct buf *buf);
 
-/* Makes room for extra bytes behind len and returns the place. */
+/* Makes room for extra bytes after len and returns a pointer to it. */
 char *buf_reserve(struct buf *buf, size_t extra);
 
 void buf_add(struct buf *buf, struct slice content);
@@ -33,16 +34,16 @@ void buf_add_number(struct buf *buf, int64_t number);
 __attribute__((format(printf, 2, 3))) void buf_print(struct buf *buf, const char *format,
                                                      ...);
 
-/* A JSON string with its quotes (RFC 8259 §7); the content is UTF-8 and stays so. */
+/* Appends a JSON string with its quotes (RFC 8259 §7). The content stays UTF-8. */
 void buf_add_json(struct buf *buf, struct slice content);
 
 /* The same without the quotes. */
 void buf_add_escaped(struct buf *buf, struct slice content);
 
-/* "2024-01-31T09:00:00.000Z", with quotes. */
+/* Appends "2024-01-31T09:00:00.000Z", with quotes. */
 void buf_add_json_time(struct buf *buf, int64_t unix_ms);
 
-/* The shortest decimal that reads back as the same double; finite only. */
+/* Appends the shortest decimal that reads back as number, which must be finite. */
 void buf_add_json_double(struct buf *buf, double number);
 
 /* Removes count bytes from the front. */
@@ -53,8 +54,8 @@ static inline struct slice buf_slice(const struct buf *buf)
     return (struct slice){ buf->ptr ? buf->ptr : "", buf->len };
 }
 
-/* A copy of the content, shared. */
+/* Returns a copy of the content, with one reference. */
 struct bytes *buf_to_bytes(const struct buf *buf);
 
-/* The content itself, shared; the buffer is empty then and has no memory. */
+/* Returns the content itself, with one reference, and leaves a buffer without memory. */
 struct bytes *buf_take(struct buf *buf);

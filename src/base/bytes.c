@@ -1,4 +1,4 @@
-/* bytes.c - one allocation each, and the names that many share, found by their hash. */
+/* bytes.c - shared bytes in one allocation each, and a cache of recurring names by hash. */
 #include "base/bytes.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ enum {
     SHARED_LEN_MAX = 256, /* longer texts do not recur */
 };
 
-/* Two names of one slot push each other out; whoever holds the old one keeps it. */
+/* Two names with the same slot evict each other; references to the evicted stay valid. */
 static struct bytes *shared[SHARED_SLOTS];
 
 static struct bytes *bytes_begin(struct bytes *bytes, size_t len)

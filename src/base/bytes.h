@@ -1,9 +1,9 @@
-/* bytes.h - immutable bytes that many share.
+/* bytes.h - immutable, reference-counted bytes.
  *
- * A run's texts and the encoded frames of the fan-out: written once, then only read, freed
- * with the last reference. References are counted without atomics: only the loop thread
- * takes and gives them. Another thread may read bytes that somebody on the loop holds for
- * it, and may make new ones and hand them over.
+ * A run's texts and the encoded frames of the fan-out: written once, then only read, and
+ * freed with the last reference. The counts are not atomic: only the loop thread takes and
+ * releases references. Another thread may read bytes on which the loop holds a reference
+ * for it, and may create bytes and hand them over.
  *
  * NULL is the absent value everywhere. */
 #pragma once
@@ -18,32 +18,33 @@ enum bytes_json {
     BYTES_UNKNOWN,
     BYTES_NO_JSON,
     BYTES_JSON,
-    BYTES_PARTS, /* no text at all: parts of others, which rope.h reads */
+    BYTES_PARTS, /* not text: parts of other bytes; only rope.h reads them */
 };
 
 struct bytes {
     uint32_t refs : 30;
-    uint32_t json : 2; /* enum bytes_json: whoever knows or finds it notes it */
+    uint32_t json : 2; /* enum bytes_json; set by the code that finds it out */
     uint32_t len;
-    uint32_t escaped; /* bytes as escape.h writes them; 0: not measured yet */
-    char data[];      /* terminated by a zero that len does not count */
+    uint32_t escaped; /* length when escaped as by escape.h; 0: not measured yet */
+    char data[];      /* terminated by a zero byte that len does not count */
 };
 
-/* A copy with one reference, the caller's. NULL for an absent slice. */
+/* Returns a copy with one reference, the caller's. NULL for an absent slice. */
 struct bytes *bytes_create(struct slice content);
 
-/* The parts one after the other; absent ones are empty. */
+/* Joins the parts in order. An absent part counts as empty. */
 struct bytes *bytes_join(const struct slice *parts, size_t count);
 
-/* Room for len bytes that the caller fills in before it shares them. */
+/* Allocates len bytes that the caller fills in before sharing them. */
 struct bytes *bytes_create_empty(size_t len);
 
-/* Takes over memory of the heap that begins with the content: a long one is moved where it
- * is, which is cheaper than memory that nobody has touched. */
+/* Takes ownership of heap memory that begins with the content. Long memory is extended in
+ * place, which is cheaper than fresh memory. */
 struct bytes *bytes_take(char *memory, size_t len);
 
-/* A copy of which the loop thread keeps one for everybody: for names that recur (task,
- * queue, tag, version, content type). A bounded cache: a miss is only an own copy. */
+/* Like bytes_create, but equal names share one copy; loop thread only. For names that recur
+ * (task, queue, tag, version, content type). The cache is bounded: on a miss, the caller
+ * gets a copy of its own. */
 struct bytes *bytes_create_shared(struct slice name);
 
 static inline struct bytes *bytes_ref(struct bytes *bytes)
@@ -55,23 +56,23 @@ static inline struct bytes *bytes_ref(struct bytes *bytes)
 
 void bytes_unref(struct bytes *bytes);
 
-/* Replaces *place by a reference of its own to value and drops the old one. */
+/* Takes a reference to value for *place and releases the old one. */
 void bytes_set(struct bytes **place, struct bytes *value);
 
-/* Drops the reference and clears the place. */
+/* Releases the reference and sets the place to NULL. */
 void bytes_clear(struct bytes **place);
 
-/* Empties the cache of bytes_create_shared; at the end of a process or a test. */
+/* Empties the cache of bytes_create_shared. For the end of a process or a test. */
 void bytes_forget_shared(void);
 
-/* Absent for NULL. */
+/* Returns an absent slice for NULL. */
 static inline struct slice bytes_slice(const struct bytes *bytes)
 {
     assert(!bytes || bytes->json != BYTES_PARTS);
     return bytes ? (struct slice){ bytes->data, bytes->len } : (struct slice){ 0 };
 }
 
-/* Their data is read by rope.h only. */
+/* Returns true if only rope.h may read the data. */
 static inline bool bytes_are_parts(const struct bytes *bytes)
 {
     return bytes->json == BYTES_PARTS;

@@ -1,6 +1,6 @@
-/* cursor.h - a bounded reader with a sticky error.
+/* cursor.h - a bounded reader of big-endian data with a sticky error.
  *
- * Reads past the end give zero and set failed; check once at the end. Big endian. */
+ * Reads past the end return zero and set failed; check failed once at the end. */
 #pragma once
 
 #include <stdbool.h>

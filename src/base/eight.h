@@ -1,4 +1,4 @@
-/* eight.h - looks at eight bytes of text at once: is one of them such a byte? */
+/* eight.h - tests eight bytes of text at once for certain values. */
 #pragma once
 
 #include <stdint.h>
@@ -24,20 +24,20 @@ static inline uint64_t eight_in_order(const void *at)
 #endif
 }
 
-/* Nonzero when one of them is c. */
+/* Returns nonzero if one of the bytes is c. */
 static inline uint64_t eight_have(uint64_t bytes, unsigned char c)
 {
     uint64_t zero = bytes ^ eight_ones * c;
     return (zero - eight_ones) & ~zero & eight_tops;
 }
 
-/* Nonzero when one of them is below 0x20. */
+/* Returns nonzero if one of the bytes is below 0x20. */
 static inline uint64_t eight_have_control(uint64_t bytes)
 {
     return (bytes - eight_ones * 0x20) & ~bytes & eight_tops;
 }
 
-/* Nonzero when one of them is not ASCII. */
+/* Returns nonzero if one of the bytes is not ASCII. */
 static inline uint64_t eight_have_wide(uint64_t bytes)
 {
     return bytes & eight_tops;

@@ -1,8 +1,8 @@
-/* error.h - one way to fail.
+/* error.h - error codes, and the reason of a failure as text.
  *
- * A function that can fail returns enum err and delivers through its last arguments,
- * which stay untouched on failure. Where a person will read the reason - configuration,
- * request validation, opening a store - it also takes a struct failure. */
+ * A function that can fail returns enum err and delivers its results through its last
+ * arguments, which stay untouched on failure. Where a person will read the reason
+ * (configuration, request validation, opening a store), it also takes a struct failure. */
 #pragma once
 
 #include <stdarg.h>
@@ -30,7 +30,7 @@ struct failure {
     char text[320];
 };
 
-/* Notes the reason and returns the code, so that a check reads as one line:
+/* Stores the reason and returns the code, so that a check reads as one line:
  *
  *     return explain(why, ERR_INVALID, "ttl: '%.*s' is not a duration", ...); */
 __attribute__((format(printf, 3, 4))) static inline enum err

@@ -1,5 +1,7 @@
-/* escape.c - eight bytes at once as long as nothing among them is escaped, and sixteen where
- * they are only measured. */
+/* escape.c - escapes text for JSON strings.
+ *
+ * Copies eight bytes at once while none of them needs an escape, and measures sixteen at
+ * once. */
 #include "base/escape.h"
 
 #include <stdbool.h>
@@ -9,19 +11,19 @@
 #include "base/utf8.h"
 
 enum {
-    LONGEST = 6, /* \u001f */
+    LONGEST = 6, /* the length of \u001f */
     AT_ONCE = 8,
     SIXTEEN = 16,
-    COUNTED_MOST = 51, /* times that five may be added to a byte */
-    HALF_LEAD = 0xED,  /* the first byte of half of a surrogate pair, and its length */
+    COUNTED_MOST = 51, /* how often 5 may be added to a byte without overflow */
+    HALF_LEAD = 0xED,  /* first byte of half a surrogate pair; HALF_LEN: bytes of it */
     HALF_LEN = 3,
-    HALF_SECOND = 0x9F, /* its second byte is above */
+    HALF_SECOND = 0x9F, /* the second byte of a half is above this */
 };
 
 static const char letters[256] = { ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r',
                                    ['\t'] = 't', ['"'] = '"',  ['\\'] = '\\' };
 
-/* The first byte of a half may be that of a Korean syllable, too. */
+/* Returns false if a byte may need an escape; Korean syllables may have HALF_LEAD, too. */
 static bool are_plain(const void *eight)
 {
     uint64_t bytes = eight_bytes(eight);
@@ -34,7 +36,7 @@ static size_t width(unsigned char c)
     return letters[c] ? 2 : c < 0x20 ? LONGEST : 1;
 }
 
-/* The bytes of the character at the beginning that are escaped as one. */
+/* Returns the bytes of the first character that are escaped as one unit. */
 static size_t unit_len(const char *at, const char *end)
 {
     return utf8_is_half(at, (size_t)(end - at)) ? HALF_LEN : 1;
@@ -42,10 +44,10 @@ static size_t unit_len(const char *at, const char *end)
 
 /* ---- measuring ---- */
 
-/* Every text takes the same time, whatever is in it: no branch looks at a character. */
+/* Every text takes the same time: no branch depends on a character. */
 typedef uint8_t sixteen __attribute__((vector_size(SIXTEEN)));
 
-/* Bytes that escaping adds to each of sixteen bytes; next: the byte after each. */
+/* Returns what escaping adds to each of sixteen bytes. next: the byte after each. */
 static sixteen added_to(sixteen bytes, sixteen next)
 {
     sixteen pair = (sixteen)(bytes == '"') | (sixteen)(bytes == '\\');
@@ -56,7 +58,8 @@ static sixteen added_to(sixteen bytes, sixteen next)
            (half & (LONGEST - HALF_LEN));
 }
 
-/* Counts what escaping adds to at most COUNTED_MOST times sixteen bytes. Reads one more. */
+/* Counts what escaping adds to times * sixteen bytes. times is at most COUNTED_MOST. Reads
+ * one byte more. */
 static size_t count_added(const char *at, size_t times)
 {
     sixteen counts = { 0 }, bytes, next;
@@ -105,7 +108,7 @@ size_t escape_len_within(struct bytes *owner, struct slice text)
 static char *put_hex(char *out, unsigned char c)
 {
     memcpy(out, "\\u00", 4);
-    text_to_hex(&c, 1, out + 4); /* with a zero behind */
+    text_to_hex(&c, 1, out + 4); /* and writes a zero byte */
     return out + LONGEST;
 }
 

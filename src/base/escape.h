@@ -1,29 +1,29 @@
-/* escape.h - what a text is between the quotes of a JSON string (RFC 8259 §7).
+/* escape.h - writes a text as the inside of a JSON string (RFC 8259 §7).
  *
- * All at once, or in steps of any size: a step says how much of the text it has taken, and
- * the next one continues there. The text is UTF-8 and stays so. It may hold half of a surrogate pair
- * as its three bytes (WTF-8), which is escaped as \udXXX: a part of a text must not begin or end
- * between those bytes. */
+ * Works at once, or in steps of any size: a step returns how much of the text it took, and
+ * the next one continues there. The text is UTF-8 and stays so. It may hold half of a
+ * surrogate pair as its three bytes (WTF-8), which is escaped as \udXXX. A part of a text
+ * must not begin or end between those three bytes. */
 #pragma once
 
 #include <stddef.h>
 
 #include "base/bytes.h"
 
-enum { ESCAPE_ROOM_LEAST = 64 }; /* with so much room a step always goes on */
+enum { ESCAPE_ROOM_LEAST = 64 }; /* with this much space, a step always makes progress */
 
-/* Bytes of the escaped text. */
+/* Returns the length of the escaped text. */
 size_t escape_len(struct slice text);
 
-/* The same of a part of these bytes. They are measured once, whole, and it is noted there;
- * then a part costs no more than the rest of them. Loop thread only, or whoever has made the
- * bytes and not handed them over yet. */
+/* Returns the same for a text that is part of owner. The whole of owner is measured once
+ * and its length noted there, so that a part costs no more than the rest of owner. Loop
+ * thread only, or the thread that created owner and has not handed it over yet. */
 size_t escape_len_within(struct bytes *owner, struct slice text);
 
-/* Escapes from the beginning of the text as much as surely fits, and returns the bytes that
- * were written; *taken: those of the text. */
+/* Escapes as much from the beginning of the text as surely fits into room bytes of out.
+ * Returns the number of bytes written; *taken: the bytes of text that they stand for. */
 size_t escape_step(struct slice text, char *out, size_t room, size_t *taken);
 
-/* How many bytes of the text are escaped within the first len bytes; *within: how many of
- * those belong to the character behind, whose escape is not whole. */
+/* Returns how many bytes of the text the first len escaped bytes stand for. *within: how
+ * many of those len bytes belong to the next character, whose escape is cut. */
 size_t escape_find(struct slice text, size_t len, size_t *within);

@@ -1,9 +1,9 @@
-/* list.h - intrusive doubly linked list.
+/* list.h - an intrusive doubly linked list.
  *
- * The head and the links are the same type. Say in a comment which list a link is for:
+ * The head and the links have the same type. A link's comment names the list that it is
+ * for:
  *
- *     struct list link; // server::connections
- */
+ *     struct list link; // server::connections */
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@ struct list {
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
-/* The body may remove the current link, and only that one. */
+/* The body may remove the current link, but no other. */
 #define list_each(pos, head)                                                               \
     for (struct list *pos = (head)->next, *pos##_next = pos->next; pos != (head);          \
          pos = pos##_next, pos##_next = pos->next)
@@ -50,7 +50,7 @@ static inline void list_move_all(struct list *head, struct list *from)
     list_init(from);
 }
 
-/* Leaves the link initialised, so removing twice is harmless. */
+/* Leaves the link initialized, so removing it twice is harmless. */
 static inline void list_remove(struct list *link)
 {
     link->prev->next = link->next;
@@ -58,7 +58,7 @@ static inline void list_remove(struct list *link)
     list_init(link);
 }
 
-/* The first link, removed from the list; the list is not empty. */
+/* Removes and returns the first link; the list must not be empty. */
 static inline struct list *list_take(struct list *head)
 {
     struct list *link = head->next;

@@ -1,4 +1,4 @@
-/* log.c - a line is built whole, logfmt or JSON, and leaves in one write. */
+/* log.c - formats each log line as logfmt or JSON and writes it at once. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static bool is_plain(struct slice text)
     return text.len > 0;
 }
 
-/* The same JSON text with escapes for what a terminal would obey. */
+/* Appends the JSON text, escaping the characters that a terminal would obey. */
 static void add_visible(struct buf *line, struct slice json)
 {
     size_t len;
@@ -54,7 +54,7 @@ static void add_visible(struct buf *line, struct slice json)
     }
 }
 
-/* What a peer sent may be any bytes; a line is always one line of UTF-8. */
+/* Appends any bytes as a JSON string, so that a line is always one line of UTF-8. */
 static void add_quoted(struct buf *line, struct slice text)
 {
     struct buf plain = { 0 }, json = { 0 };
@@ -85,8 +85,7 @@ static void add_field(struct buf *line, bool json, const char *name, const char 
         add_quoted(line, value);
 }
 
-/* One write, so that lines of two threads do not mix. A log that takes nothing more is no
- * reason to stop. */
+/* Uses one write, so that lines of two threads do not mix. Ignores a failure of stderr. */
 static void write_line(const struct buf *line)
 {
     size_t written = 0;
@@ -106,7 +105,7 @@ static bool is_json(void)
            (chosen_format == LOG_AUTO && !isatty(STDERR_FILENO));
 }
 
-/* Begins a line of the log. The event of an audit is its action. */
+/* Begins a log line. For an audit, event is the action. */
 static void begin_line(struct buf *line, bool json, enum log_level level, const char *event)
 {
     struct timespec now;
@@ -213,7 +212,7 @@ const char *log_slice(struct slice text)
     char *copy = buffers[turn++ % FIELD_BUFFERS];
     size_t len = text.len < SLICE_TEXT_MAX ? text.len : SLICE_TEXT_MAX;
     while (len && len < text.len && (text.ptr[len] & 0xC0) == 0x80)
-        len--; /* not in the middle of a character */
+        len--; /* not within a character */
     for (size_t i = 0; i < len; i++)
         copy[i] = text.ptr[i] ? text.ptr[i] : '?';
     copy[len] = '\0';

@@ -1,12 +1,12 @@
-/* log.h - one line per event on stderr, with fields.
+/* log.h - logging: one line per event on stderr, with fields.
  *
  *     log_info("listening", "address", "127.0.0.1", "port", "3030", NULL);
  *
- * Fields are name and text in turn, ended by NULL. Secrets are never fields: what is logged
- * is chosen by the caller name by name (an allow-list); URLs are logged without queries.
+ * Fields are a name and a text in turn, ended by NULL. Secrets are never fields: the caller
+ * chooses by name what is logged (an allow-list), and URLs are logged without their query.
  *
- * What is for debug alone is a macro: at any other level it is one branch, and nothing that
- * stands between its brackets is evaluated. */
+ * Functions for the debug level are macros: at any other level they are one branch, and
+ * their arguments are not evaluated. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,19 +20,19 @@ enum log_format {
     LOG_AUTO,
     LOG_LOGFMT,
     LOG_JSON
-}; /* auto: logfmt on a terminal, else JSON */
+}; /* auto: logfmt on a terminal, otherwise JSON */
 
-/* Call once at start. Default: info, auto, to standard error. */
+/* Call once at start. Default: LOG_INFO, LOG_AUTO. */
 void log_configure(enum log_level level, enum log_format format);
 
 __attribute__((sentinel)) void log_info(const char *event, ...);
 __attribute__((sentinel)) void log_warn(const char *event, ...);
 __attribute__((sentinel)) void log_error(const char *event, ...);
 
-/* Who has done what that is asked about later: written whatever the level. */
+/* Logs who did what, for later inquiries. Written at every level. */
 __attribute__((sentinel)) void log_audit(const char *action, ...);
 
-/* log.c's; read it with log_has_debug. */
+/* Belongs to log.c; use log_has_debug. */
 extern enum log_level log_lowest_level;
 
 static inline bool log_has_debug(void)
@@ -42,22 +42,22 @@ static inline bool log_has_debug(void)
 
 #define log_debug(...) (log_has_debug() ? log_write_debug(__VA_ARGS__) : (void)0)
 
-/* What was decided, and why, at debug: for who asks at night where a run is.
+/* Logs a decision and its reason at the debug level, to explain where a run is.
  *
  *     log_decision("lease over", env->id, run->id, "it was given back", NULL);
  *
- * event, then the ids of the environment and of the run, NULL where there is none; the reason
- * in words; then more fields, ended by NULL. */
+ * The event; the ids of the environment and of the run, or NULL; the reason in words; then
+ * more fields, ended by NULL. */
 #define log_decision(...) (log_has_debug() ? log_write_decision(__VA_ARGS__) : (void)0)
 
-/* Behind the two macros. */
+/* Called by the two macros. */
 __attribute__((sentinel)) void log_write_debug(const char *event, ...);
 __attribute__((sentinel)) void log_write_decision(const char *event,
                                                   const char *environment, const char *run,
                                                   const char *reason, ...);
 
-/* A number as a field's text; one of eight buffers in turn. */
+/* Formats a number as the text of a field, in one of eight buffers in turn. */
 const char *log_number(int64_t number);
 
-/* A slice as a field's text, cut at 100 bytes; one of eight buffers in turn. */
+/* Copies a slice as a field's text, cut at 100 bytes, into one of eight buffers in turn. */
 const char *log_slice(struct slice text);

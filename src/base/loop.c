@@ -1,9 +1,10 @@
-/* loop.c - the end of a turn: what was deferred, then the flushers, then the clock is read.
+/* loop.c - the end of each turn: deferred calls, flushers, timers, and CPU time.
  *
  *   poll ─► timers ─► prepare: deferred ─► flushers ─► late ones ─► CPU time of the turn
  *   noted ─► poll
  *
- * Lists are taken over before they are walked: whoever is called may add to them. */
+ * Lists are emptied into local ones before they are walked, because a callback may add to
+ * them. */
 #include "base/loop.h"
 
 #include <assert.h>
@@ -14,37 +15,38 @@
 #include "base/metrics.h"
 
 enum {
-    BUDGET_NS = 500000,      /* of a turn, for what can be long */
-    WORTH_NOTING_NS = 20000, /* below, a turn that called nobody did nothing */
+    BUDGET_NS = 500000,      /* CPU time per turn, or per share of it, for long work */
+    WORTH_NOTING_NS = 20000, /* below this, a turn without callbacks did nothing */
     STEPPED_BUDGET = 1000,
 };
 
-/* With libuv a turn ends in the prepare handle, just before the poll. Whatever runs from
- * there to the next prepare belongs to the next turn: what the poll reports, then the uv
- * timer. Waiting in the poll costs no CPU time. uv_run may return between the timer and the
- * prepare handle: from libuv 1.45 on it looks there whether anything is left to wait for. */
+/* With libuv, a turn ends in the prepare handle, just before the poll. Everything from
+ * there to the next prepare handle belongs to the next turn: the callbacks of the poll,
+ * then the uv timer. Waiting in the poll costs no CPU time. uv_run may return between the
+ * timer and the prepare handle: from libuv 1.45 on, it checks there whether anything is
+ * left to wait for. */
 struct loop {
-    uv_loop_t *uv;    /* NULL: stepped */
-    uv_prepare_t end; /* of the turn; does not keep the libuv loop alive */
-    uv_timer_t alarm; /* the nearest deadline of timers */
+    uv_loop_t *uv;    /* NULL: stepped by a test */
+    uv_prepare_t end; /* ends the turn; does not keep the libuv loop alive */
+    uv_timer_t alarm; /* set for the nearest deadline of timers */
     uv_idle_t again;  /* active while something is left, so that the poll does not wait */
-    unsigned handles; /* open */
+    unsigned handles; /* open ones */
 
     struct timers timers;
     struct list deferred; /* deferred::link */
-    struct list awake;    /* flusher::link */
-    struct list late;     /* the same, of late ones */
-    int64_t alarm_at;     /* on loop_now_ms; INT64_MAX: the alarm is off */
+    struct list awake;    /* flusher::link, of those that are not late */
+    struct list late;     /* flusher::link, of late ones */
+    int64_t alarm_at;     /* in loop_now_ms time; INT64_MAX: the alarm is off */
     bool timers_running;
-    bool worked; /* somebody was called in this turn */
-    bool over;   /* the share is used up: thousands of sockets may ask */
+    bool worked; /* a callback ran in this turn */
+    bool over;   /* the share is used up; noted because thousands of sockets may ask */
 
     int64_t turn_cpu_ns;  /* thread CPU time when the turn began */
-    int64_t share_cpu_ns; /* the same when its present share began */
-    int64_t in_budget_ns; /* until this monotonic time the share cannot be used up */
+    int64_t share_cpu_ns; /* thread CPU time when the present share began */
+    int64_t in_budget_ns; /* until this monotonic time, the share cannot be used up */
 
-    int64_t now_ms, wall_ms; /* stepped */
-    unsigned budget, asked;  /* stepped: loop_time_left says yes budget times a turn */
+    int64_t now_ms, wall_ms; /* of a stepped loop */
+    unsigned budget, asked;  /* stepped: loop_time_left returns true budget times a turn */
 };
 
 static int64_t clock_ns(clockid_t clock)
@@ -77,8 +79,8 @@ void loop_begin_share(struct loop *loop)
         loop->asked = 0;
 }
 
-/* The CPU clock is a system call and the monotonic clock is not: CPU time cannot grow
- * faster than time, so most questions are answered by the latter. */
+/* The CPU clock is a system call, the monotonic clock is not. CPU time cannot grow faster
+ * than time, so the monotonic clock answers most calls. */
 bool loop_time_left(struct loop *loop)
 {
     if (!loop->uv)
@@ -97,8 +99,8 @@ bool loop_time_left(struct loop *loop)
     return true;
 }
 
-/* At least one call, then more while there is time. What is deferred meanwhile waits for
- * the next turn. */
+/* Runs at least one call, then more while there is time. Calls that are deferred meanwhile
+ * wait for the next turn. */
 static void run_deferred(struct loop *loop)
 {
     struct stint stint = loop_stint(loop);
@@ -114,8 +116,8 @@ static void run_deferred(struct loop *loop)
     list_move_all(&loop->deferred, &due);
 }
 
-/* Calls each flusher once; it asks for the time itself. One that is gone after its call
- * has returned false. */
+/* Calls each flusher once; it checks the time itself. A flusher that frees itself must
+ * return false. */
 static void run_line(struct loop *loop, struct list *awake)
 {
     struct list due;
@@ -166,8 +168,9 @@ static void run_again(struct loop *loop)
         uv_idle_start(&loop->again, on_again);
 }
 
-/* The end of the turn sets the alarm for the timers that are left. Until then it is off and
- * would neither keep the libuv loop alive nor say how long the poll may wait. */
+/* Runs due timers. The end of the turn sets the alarm for those that are left. Until then
+ * it is off: it neither keeps the libuv loop alive nor limits the poll. The idle handle
+ * therefore makes the loop go through another turn. */
 static void on_alarm(uv_timer_t *alarm)
 {
     struct loop *loop = container_of(alarm, struct loop, alarm);
@@ -231,7 +234,7 @@ int64_t loop_boot_ms(struct loop *loop)
     return loop->uv ? clock_ns(CLOCK_BOOTTIME) / 1000000 : loop->now_ms;
 }
 
-/* A timer of 0 ms set by a timer would otherwise run in the same turn, for ever. */
+/* Within a timer, the least is 1 ms: one of 0 ms would run in the same turn, forever. */
 void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64_t ms)
 {
     int64_t least = loop->timers_running ? 1 : 0;
@@ -243,8 +246,7 @@ void loop_set_timer(struct loop *loop, struct timer *timer, uint32_t kind, int64
         set_alarm(loop);
 }
 
-/* Whether the link waits in a list. The zero value waits nowhere, as does an initialised
- * link. */
+/* Returns true if the link is in a list. A zeroed or initialized link is in none. */
 static bool is_linked(const struct list *link)
 {
     return link->next && link->next != link;
@@ -282,7 +284,7 @@ void loop_remove_flusher(struct flusher *flusher)
 
 void loop_wake(struct loop *loop, struct flusher *flusher)
 {
-    assert(flusher->link.next); /* added */
+    assert(flusher->link.next); /* loop_add_flusher was called */
     if (flusher->awake)
         return;
     flusher->awake = true;
@@ -349,7 +351,7 @@ static void on_closed(struct uv_handle_s *handle)
 
 static void close_handle(struct loop *loop, uv_handle_t *handle)
 {
-    handle->data = loop; /* three kinds of handle, one callback */
+    handle->data = loop; /* three types of handle share one callback */
     uv_close(handle, on_closed);
 }
 

@@ -1,6 +1,7 @@
 /* mem.h - small allocations that do not fail.
  *
- * Out of memory aborts: what a client can size is checked against a limit first. */
+ * They abort the process when memory runs out. A size that a client controls is checked
+ * against a limit first. */
 #pragma once
 
 #include <stdio.h>
@@ -31,7 +32,7 @@ static inline void *mem_resize(void *memory, size_t size)
     return memory;
 }
 
-/* A terminated copy, the caller's. */
+/* Returns a terminated copy, owned by the caller. */
 static inline char *mem_text(struct slice s)
 {
     char *text = mem_alloc(s.len + 1);
@@ -40,11 +41,12 @@ static inline char *mem_text(struct slice s)
     return text;
 }
 
-/* Zeroed. */
+/* All of these are zeroed. */
 #define mem_new(type) ((type *)mem_alloc(sizeof(type)))
 #define mem_new_flex(type, extra) ((type *)mem_alloc(sizeof(type) + (extra)))
 #define mem_new_array(type, count) ((type *)mem_alloc(sizeof(type) * (count)))
 
-/* Of a local array of which nothing is read that was not written. All others are filled with zeros
- * (CMakeLists.txt): 1.5 KiB of them are a tenth of what our own code costs for a frame. */
+/* For a local array that is never read before it is written; it is left unfilled. All
+ * others are filled with zeros (CMakeLists.txt): filling 1.5 KiB takes a tenth of the time
+ * that our own code needs for a frame. */
 #define MEM_UNFILLED __attribute__((uninitialized))

@@ -1,4 +1,4 @@
-/* metrics.c - the numbers of both tables, and their text for Prometheus. */
+/* metrics.c - the values of all metrics, and their text for Prometheus. */
 #include "base/metrics.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
-/* metrics.h - the counters, and the Prometheus text of them.
+/* metrics.h - counters, gauges and histograms, and their Prometheus text.
  *
- * metrics.def is the table: one row is the enum, the exported name and the help text.
- * Counters of the loop thread are plain numbers; metric_add is for all of them. Labels are
- * part of the row (bounded by construction). */
+ * metrics.def is the table: one row defines the enum constant, the exported name and the
+ * help text. The values are plain numbers of the loop thread; change them with metric_add.
+ * Labels are part of the row, so their number is bounded. */
 #pragma once
 
 #include <stdint.h>
@@ -32,20 +32,20 @@ extern int64_t metrics[METRIC_COUNT];
 
 void metric_observe_us(enum histogram histogram, int64_t us);
 
-/* Takes in what another thread has noted, by these bounds. */
+/* Adds the values that another thread has counted, with the bounds of this histogram. */
 void metric_merge(enum histogram histogram, const struct buckets *buckets);
 const struct bounds *metric_bounds(enum histogram histogram);
 
-/* The two lines before the samples of a name. */
+/* Appends the HELP and TYPE lines of a name. */
 void metrics_print_head(struct buf *out, const char *name, const char *type,
                         const char *help);
 
-/* A name that has one sample, and no labels. */
+/* Appends a name that has one sample and no labels, with its head. */
 void metrics_print_gauge(struct buf *out, const char *name, const char *help,
                          int64_t value);
 
-/* name="value", with what the format wants to be escaped. */
+/* Appends name="value", escaped. */
 void metrics_print_label(struct buf *out, const char *name, const char *value);
 
-/* Prometheus text format 0.0.4 of both tables. */
+/* Appends all metrics of both tables in Prometheus text format 0.0.4. */
 void metrics_print(struct buf *out);

@@ -1,4 +1,4 @@
-/* random.c - bytes of the kernel; what would favour small numbers is drawn again. */
+/* random.c - numbers from getrandom(2), drawn again where small ones would be favored. */
 #include "base/random.h"
 
 #include <assert.h>
@@ -15,8 +15,7 @@ static uint64_t draw(void)
     return drawn;
 }
 
-/* A random number above the last whole multiple of bound would make the low numbers
- * likelier. */
+/* Draws above the last whole multiple of bound would make low numbers likelier. */
 uint64_t random_below(uint64_t bound)
 {
     assert(bound > 0);

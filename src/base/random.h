@@ -1,7 +1,7 @@
-/* random.h - numbers that nobody can foretell. */
+/* random.h - unpredictable random numbers. */
 #pragma once
 
 #include <stdint.h>
 
-/* One of 0 … bound - 1, each as likely as the others; bound is at least 1. */
+/* Returns one of 0 … bound - 1, all equally likely; bound is at least 1. */
 uint64_t random_below(uint64_t bound);

@@ -1,7 +1,7 @@
 /* ranking.c - a treap: a search tree by key that is a heap by weight.
  *
- * The weight is the keyed hash of the key, so nobody can choose keys that make the tree
- * deep: it is about twice the logarithm of what is in it. */
+ * The weight is the keyed hash of the key, so no client can choose keys that make the tree
+ * deep. Its depth is about twice the logarithm of the number of values. */
 #include "base/ranking.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static struct ranked *counted(struct ranked *tree)
     return tree;
 }
 
-/* Keys below the given one go to the left, the others to the right. */
+/* Splits the tree: keys below the given one go to the left, the others to the right. */
 static void split(const struct ranking *ranking, struct ranked *tree, struct slice key,
                   struct ranked **left, struct ranked **right)
 {
@@ -34,7 +34,7 @@ static void split(const struct ranking *ranking, struct ranked *tree, struct sli
     }
 }
 
-/* Everything on the left is below everything on the right. */
+/* Merges two trees; all keys of the left one are below those of the right one. */
 static struct ranked *merge(struct ranked *left, struct ranked *right)
 {
     if (!left || !right)

@@ -1,11 +1,10 @@
-/* room.h - how much memory, or how many places, several may take together, inside of what more
- * may take together.
+/* room.h - memory quotas: how much several users of memory may take together, nested.
  *
  *   request ─► room of its environment ─► outer: room of its project     what is taken
  *                                                                        counts in each
  *
- * A room only counts: who takes asks room_has first where it can still refuse, and gives
- * back as much as it took to the room that it took it from. */
+ * A room only counts. Before taking, check room_has wherever the request can still be
+ * refused. Give back as much as was taken, to the room from which it was taken. */
 #pragma once
 
 #include <assert.h>
@@ -13,23 +12,23 @@
 #include <stddef.h>
 
 enum {
-    BODY_ROOM = 128 << 20,   /* bodies under way, of whoever sends them by one credential */
-    ANSWER_ROOM = 128 << 20, /* unsent answers of a project, or for a person */
+    BODY_ROOM = 128 << 20,   /* bytes of request bodies in progress, per credential */
+    ANSWER_ROOM = 128 << 20, /* bytes of unsent responses, per project or person */
 
-    /* What a connection that lasts (a socket, a stream) has unsent counts nowhere up to this:
-     * many with so little are asleep at any time, and most of it is shared. */
+    /* Up to this, unsent bytes of a long-lived connection (socket, stream) do not count.
+     * Many such connections are idle at any time, and most of these bytes are shared. */
     LITTLE_UNSENT = 128 << 10,
 };
 
 struct room {
     size_t used, limit; /* bytes */
-    struct room *outer; /* it lives longer; NULL: there is none */
+    struct room *outer; /* outlives this one; NULL: none */
 };
 
-/* A room from which the taker with most gives something back when more is used than the limit. */
+/* A room above whose limit the largest taker gives something back. */
 struct trimmed_room {
     struct room room;
-    void *largest; /* its owner's; NULL: not looked for */
+    void *largest; /* the largest taker, set by the owner; NULL: not searched yet */
 };
 
 static inline bool room_has(const struct room *room, size_t len)
@@ -54,7 +53,7 @@ static inline void room_give(struct room *room, size_t len)
     }
 }
 
-/* How much more is used than the limit. There is none if the room is NULL. */
+/* Returns how much is used above the limit; 0 if the room is NULL. */
 static inline size_t trimmed_room_surplus(const struct trimmed_room *trimmed)
 {
     const struct room *room = trimmed ? &trimmed->room : NULL;

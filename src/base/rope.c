@@ -1,8 +1,8 @@
-/* rope.c - inserts with their places in the text; joined, an array of parts.
+/* rope.c - a rope as text with inserts at certain places; joined, it is an array of parts.
  *
  *   struct bytes │ parts: text, insert, text, … │ the text itself │
  *
- * All texts between the inserts stand one behind the other in the bytes themselves. */
+ * The texts between the inserts are stored one after the other in the bytes themselves. */
 #include "base/rope.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include "base/rope_parts.h"
 
 struct insert {
-    size_t at; /* in the text */
+    size_t at; /* offset in the text */
     struct rope_part part;
 };
 
@@ -90,7 +90,7 @@ static void make_one_line(char *text, size_t len)
             text[i] = ' ';
 }
 
-/* A part that belongs to another rope comes into any buffer. */
+/* Adds a part of another rope; out may be any buffer. */
 static void add_part(struct buf *out, const struct rope_part *part)
 {
     struct slice text = { part->ptr, part->len };
@@ -185,7 +185,7 @@ static struct bytes *join_text(struct slice before, const struct rope *rope,
 struct joining {
     struct rope_parts *parts;
     char *text;          /* where the next text goes */
-    enum rope_form form; /* AS_IS or ONE_LINE, of the rope */
+    enum rope_form form; /* AS_IS or ONE_LINE, for the whole rope */
 };
 
 static void join_piece(struct joining *joining, struct slice text)

@@ -1,18 +1,18 @@
 /* rope.h - a text that refers to its long parts instead of copying them.
  *
- *   rope:  {"output":"▲","error":▲}      the buffer, and where what belongs into it
+ *   rope:  {"output":"▲","error":▲}      the buffer, and where the inserts belong
  *                    │          │
  *               bytes of a run, by reference: as they are, to be escaped, or on one line
  *
  *   rope_join ─► struct bytes of BYTES_PARTS ─► rope_read, a stretch at a time
  *
- * A value of megabytes is neither copied nor changed when it is added: that is done for each
- * stretch when it is read, which is when a socket can take it. What is shorter than
- * ROPE_LONG is copied like any other text. Whoever writes into a buffer need not know
- * whether it is that of a rope.
+ * A value of megabytes is neither copied nor changed when it is added. Both happen to one
+ * stretch at a time when that is read, which is when a socket can take it. Text shorter
+ * than ROPE_LONG is copied. Code that writes into a buffer need not know if it belongs to a
+ * rope.
  *
- * Bytes of BYTES_PARTS count as many bytes in len as are read from them; their data is
- * nobody else's business. */
+ * Bytes of BYTES_PARTS are a joined rope. Their len is the number of bytes that reading
+ * them gives; their data is private to rope.c and bytes.c. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,25 +25,25 @@ enum { ROPE_LONG = 128 * 1024 };
 
 struct insert;
 
-/* The zero value is an empty rope, after rope_clear. */
+/* An empty rope is a zero value after rope_clear. */
 struct rope {
     struct buf text;
     struct insert *inserts;
     uint32_t count, capacity;
-    size_t inserted; /* bytes of all inserts, as they are read */
+    size_t inserted; /* bytes that reading all inserts gives */
 };
 
-/* Makes it empty and keeps the memory. */
+/* Makes the rope empty and keeps the memory. */
 void rope_clear(struct rope *rope);
 void rope_finish(struct rope *rope);
 
-/* Makes a rope that is kept empty, and frees its memory if that is more than `most` bytes. */
+/* Empties a rope that is kept for reuse; frees its memory if that exceeds most bytes. */
 void rope_give_back(struct rope *rope, size_t most);
 
-/* Bytes of its text and all inserts. */
+/* Returns the bytes of its text and all inserts. */
 size_t rope_len(const struct rope *rope);
 
-/* Where it ends now, to cut there what is added later. */
+/* The present end of a rope, so that what is added later can be cut off again. */
 struct rope_end {
     size_t text;
     uint32_t inserts;
@@ -52,58 +52,58 @@ struct rope_end {
 struct rope_end rope_end(const struct rope *rope);
 void rope_cut(struct rope *rope, struct rope_end end);
 
-/* What was written so far: rope_len if it is the buffer of a rope. */
+/* Returns the length written so far; rope_len if the buffer belongs to a rope. */
 size_t rope_len_of(const struct buf *out);
 
-/* Like buf_add and buf_add_json; text is a part of owner. Taken by reference when it is long
- * and out is the buffer of a rope. owner NULL: always copied. */
+/* Like buf_add and buf_add_json, for a text that is part of owner. A long text is taken by
+ * reference if out is the buffer of a rope. owner NULL: always copied. */
 void rope_add(struct buf *out, struct bytes *owner, struct slice text);
 void rope_add_json(struct buf *out, struct bytes *owner, struct slice text);
 
-/* All of another rope. */
+/* Appends all of another rope. */
 void rope_add_rope(struct buf *out, const struct rope *rope);
 
-/* The same as a JSON string; nothing in it is to be escaped already. */
+/* Appends another rope as a JSON string; nothing in it may be marked for escaping yet. */
 void rope_add_json_rope(struct buf *out, const struct rope *rope);
 
-/* Before, the rope and behind as bytes with one reference, the caller's: plain ones when the
- * rope has no insert. */
+/* Joins before, the rope and behind into bytes with one reference, the caller's. They are
+ * plain bytes if the rope has no insert. */
 struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind);
 
-/* The same with a space for each line break (CR or LF) of the rope: JSON stays what it is,
- * since there they can only stand between its words. */
+/* The same, with each line break (CR or LF) of the rope replaced by a space. JSON keeps its
+ * meaning: raw line breaks occur only between its tokens. */
 struct bytes *rope_join_line(struct slice before, const struct rope *rope,
                              struct slice behind);
 
 /* ---- bytes of BYTES_PARTS ---- */
 
-/* Bytes that they have themselves; the others belong to those that they refer to. */
+/* Returns the bytes stored in them, without those to which they refer. */
 size_t rope_own_len(const struct bytes *bytes);
 
-/* Those that they refer to, one after the other: start with *at = 0; NULL at the end. */
+/* Returns the next bytes to which they refer; NULL at the end. Start with *at = 0. */
 struct bytes *rope_next_owner(const struct bytes *bytes, uint32_t *at);
 
-/* How far bytes of BYTES_PARTS were read. The zero value: not at all. */
+/* How far bytes of BYTES_PARTS were read. The zero value is the beginning. */
 struct rope_place {
     uint32_t part;
-    uint32_t at;     /* in that part */
-    uint32_t within; /* bytes that were read of an escape there */
+    uint32_t at;     /* offset in that part */
+    uint32_t within; /* bytes already read of an escape there */
 };
 
-/* The next stretch, and place moves behind it. What is not read as it is comes in room, which
- * has size bytes. Empty at the end, and when room is needed and has less than
- * ROPE_ROOM_LEAST. */
+/* Returns the next stretch and moves place past it. Stretches that must be changed are
+ * written into room, which has size bytes. Returns an empty slice at the end, and if room
+ * is needed and smaller than ROPE_ROOM_LEAST. */
 enum { ROPE_ROOM_LEAST = 128 };
 struct slice rope_read(const struct bytes *bytes, struct rope_place *place, char *room,
                        size_t size);
 
-/* The place is behind all of them. */
+/* Returns true if place is at the end. */
 bool rope_is_read(const struct bytes *bytes, const struct rope_place *place);
 
-/* Moves over so many bytes as they are read. */
+/* Skips len bytes, counted as they would be read. */
 void rope_skip(const struct bytes *bytes, struct rope_place *place, size_t len);
 
-/* Appends all but the first `before` and the last `behind` bytes, which are text that was
- * joined with the rope. Of plain bytes too. */
+/* Appends all but the first `before` and the last `behind` bytes. Those must be text that
+ * was joined with the rope. Accepts plain bytes, too. */
 void rope_add_inner(struct buf *out, const struct bytes *bytes, size_t before,
                     size_t behind);

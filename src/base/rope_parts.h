@@ -1,5 +1,7 @@
-/* rope_parts.h - what bytes of BYTES_PARTS have in their data; private to bytes.c, which gives
- * the references back, and rope.c, which makes and reads them. */
+/* rope_parts.h - the data of BYTES_PARTS bytes.
+ *
+ * Private to bytes.c, which releases the references, and rope.c, which makes and reads
+ * parts. */
 #pragma once
 
 #include "base/bytes.h"
@@ -10,11 +12,11 @@ struct rope_part {
     struct bytes *owner; /* a reference; NULL: text of the rope */
     const char *ptr;
     uint32_t len;
-    uint32_t shown;      /* bytes as they are read */
-    enum rope_form form; /* in which it is read */
+    uint32_t shown;      /* length when read */
+    enum rope_form form; /* how it is read */
 };
 
-/* In the data of the bytes, where it may stand next. */
+/* Stored in the data of the bytes, at the first aligned address. */
 struct rope_parts {
     uint32_t count;
     struct rope_part all[];

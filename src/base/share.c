@@ -1,4 +1,4 @@
-/* share.c - a table of how many hold which bytes in which room. */
+/* share.c - a table of which bytes are held in which memory quota, and how often. */
 #include "base/share.h"
 
 #include "base/mem.h"

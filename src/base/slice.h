@@ -27,7 +27,7 @@ static inline bool slice_equal(struct slice a, struct slice b)
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
 }
 
-/* By bytes, the shorter first where one begins the other: as qsort wants it. */
+/* Orders by bytes for qsort; a text that begins another one comes first. */
 static inline int slice_compare(struct slice a, struct slice b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
@@ -46,13 +46,13 @@ static inline bool slice_starts(struct slice s, const char *prefix)
     return s.len >= len && memcmp(s.ptr, prefix, len) == 0;
 }
 
-/* Everything from the given offset on. */
+/* Returns the rest from the given offset on. */
 static inline struct slice slice_from(struct slice s, size_t offset)
 {
     return (struct slice){ s.ptr + offset, s.len - offset };
 }
 
-/* Without white space at both ends (RFC 8259 §2: space, tab, line feed, return). */
+/* Removes white space at both ends (RFC 8259 §2: space, tab, line feed, return). */
 static inline struct slice slice_trim(struct slice s)
 {
     while (s.len && strchr(" \t\r\n", s.ptr[0]) && s.ptr[0])
@@ -62,8 +62,8 @@ static inline struct slice slice_trim(struct slice s)
     return s;
 }
 
-/* Cuts the part before the first separator off the front of rest. False when rest was used
- * up (its ptr is NULL); "a,,b" gives "a", "", "b"; "" gives one empty part. */
+/* Cuts the part before the first separator off the front of rest. Returns false once rest
+ * is used up (its ptr is NULL). "a,,b" gives "a", "", "b"; "" gives one empty part. */
 static inline bool slice_split(struct slice *rest, char separator, struct slice *part)
 {
     if (!rest->ptr)

@@ -1,10 +1,10 @@
-/* slots.h - one pointer for each small number, here for each environment: the array grows
- * to the highest number that was used.
+/* slots.h - an array of pointers indexed by small numbers, here one for each environment.
  *
  *   number:  0     1     2     3
  *   items: NULL   env   NULL  env      slots_next gives those that are there, in order
  *
- * Who has something of its own for each environment keeps it in slots, beside the others'. */
+ * The array grows to the highest number that was used. Modules that keep state per
+ * environment use slots for it. */
 #pragma once
 
 #include <stdint.h>
@@ -13,17 +13,17 @@
 
 /* The zero value is empty. */
 struct slots {
-    void **items; /* the items are the owner's */
+    void **items; /* owned by the caller */
     uint32_t count;
 };
 
-/* NULL: nothing was put there. */
+/* Returns NULL if nothing was put there. */
 static inline void *slots_get(const struct slots *slots, uint32_t number)
 {
     return number < slots->count ? slots->items[number] : NULL;
 }
 
-/* The place of a number, to be read and set; it moves with the next call. */
+/* Returns the place of a number, to read and set. The next call may move it. */
 static inline void **slots_at(struct slots *slots, uint32_t number)
 {
     if (number >= slots->count) {
@@ -34,7 +34,7 @@ static inline void **slots_at(struct slots *slots, uint32_t number)
     return &slots->items[number];
 }
 
-/* The next item from *at on, which begins at 0; NULL behind the last. */
+/* Returns the next item from *at on, which starts at 0; NULL past the end. */
 static inline void *slots_next(const struct slots *slots, uint32_t *at)
 {
     while (*at < slots->count) {
@@ -45,7 +45,7 @@ static inline void *slots_next(const struct slots *slots, uint32_t *at)
     return NULL;
 }
 
-/* Gives back the array. */
+/* Frees the array. */
 static inline void slots_finish(struct slots *slots)
 {
     free(slots->items);

@@ -1,11 +1,11 @@
-/* table.c - linear probing, a keyed hash, and growth in small steps.
+/* table.c - a hash table: linear probing, a keyed hash, and growth in small steps.
  *
- *   old [ . - - . - | b . c ]                 -: moved or removed, its hash is left
- *   now [ . . a . m . . m . . m . . m . . ]   twice as many: where all of them go
+ *   old [ . - - . - | b . c ]                 -: moved or removed, its hash remains
+ *   now [ . . a . m . . m . . m . . m . . ]   twice as many slots: all values move here
  *
- * A slot is a value and 32 bits of the hash of its key, each in an array of its own: a search
- * passes other values, and a table grows, without reading any of them, each of which would be a
- * cache miss. */
+ * A slot is a value and 32 bits of the hash of its key, each in an array of its own. A
+ * search passes other values, and a table grows, without reading the values: each would be
+ * a cache miss. */
 #include "base/table.h"
 
 #include <assert.h>
@@ -18,7 +18,7 @@ enum { FIRST_CAPACITY = 16, MOVED_AT_ONCE = 8 };
 
 static uint64_t hash_key[2];
 
-/* Before main, so that every thread hashes alike. */
+/* Runs before main, so that all threads use the same key. */
 __attribute__((constructor)) static void draw_key(void)
 {
     while (getrandom(hash_key, sizeof(hash_key), 0) != sizeof(hash_key))
@@ -82,7 +82,7 @@ void table_init(struct table *table, table_key_fn *key)
 
 static struct table_slots make_slots(size_t capacity)
 {
-    assert(capacity <= UINT32_MAX); /* a hash says where a value belongs */
+    assert(capacity <= UINT32_MAX); /* 32 bits of the hash select the slot */
     return (struct table_slots){ .capacity = capacity,
                                  .values = mem_new_array(void *, capacity),
                                  .hashes = mem_new_array(uint32_t, capacity) };
@@ -102,7 +102,7 @@ void table_finish(struct table *table)
     table_init(table, table->key);
 }
 
-/* The low half of the key's hash, but for 0, which stands in free slots. */
+/* Returns the low half of the key's hash. 0 marks free slots, so it becomes 1. */
 static uint32_t hash_of(struct slice key)
 {
     uint32_t hash = (uint32_t)table_hash(key);
@@ -115,7 +115,7 @@ static bool holds(const struct table *table, const struct table_slots *slots, si
     return slots->hashes[at] == hash && slice_equal(table->key(slots->values[at]), key);
 }
 
-/* Where the key is, or the free slot where it belongs. */
+/* Returns the slot of the key, or the free slot where it belongs. */
 static size_t slot_of(const struct table *table, struct slice key, uint32_t hash)
 {
     size_t mask = table->now.capacity - 1, at = hash & mask;
@@ -132,8 +132,9 @@ static void put(struct table *table, size_t at, void *value, uint32_t hash)
 
 /* ---- growing, a few slots at a time ---- */
 
-/* Where the key is among the slots not moved yet; their capacity when it is not. What was moved
- * or removed keeps its hash, so that searches pass over it, but has no value. */
+/* Returns the slot of the key among those not moved yet; their capacity if it is not there.
+ * A moved or removed value leaves its hash, so that searches continue past it, but no
+ * value. */
 static size_t old_slot_of(const struct table *table, struct slice key, uint32_t hash)
 {
     const struct table_slots *old = &table->old;
@@ -145,7 +146,7 @@ static size_t old_slot_of(const struct table *table, struct slice key, uint32_t 
     return old->capacity;
 }
 
-/* What is moved is in no slot yet, so its key is compared with none. */
+/* Puts a value that is in no slot, so its key need not be compared. */
 static void move(struct table *table, void *value, uint32_t hash)
 {
     size_t mask = table->now.capacity - 1, at = hash & mask;
@@ -166,7 +167,7 @@ static void move_some(struct table *table)
     }
 }
 
-/* The slots before are all moved by now: two thirds of twice as many were to be filled. */
+/* Earlier values are moved by now: two thirds of the doubled slots had to fill first. */
 static void grow(struct table *table)
 {
     while (table->old.capacity)
@@ -176,7 +177,7 @@ static void grow(struct table *table)
     table->now = make_slots(table->now.capacity ? table->now.capacity * 2 : FIRST_CAPACITY);
 }
 
-/* ---- what callers see ---- */
+/* ---- interface ---- */
 
 void *table_find(const struct table *table, struct slice key)
 {
@@ -203,7 +204,7 @@ void table_insert(struct table *table, void *value)
     move_some(table);
 }
 
-/* Moves what a search would no longer reach into the gap, so there are no tombstones. */
+/* Moves values that a search would no longer reach into the gap, so no tombstones exist. */
 static void close_gap(struct table *table, size_t gap)
 {
     struct table_slots *now = &table->now;

@@ -1,4 +1,4 @@
-/* terminal.c - finds what a terminal would obey. */
+/* terminal.c - finds characters that a terminal would obey, and replaces them. */
 #include "base/terminal.h"
 
 #include <stdbool.h>
@@ -22,7 +22,7 @@ uint16_t terminal_obeys(struct slice text, size_t *len)
     return 0;
 }
 
-/* Of the first set of controls lines and tabs do no harm. */
+/* Returns true for C0 controls, except newline and tab, which are safe to print. */
 static bool is_control(char c)
 {
     return (unsigned char)c < ' ' && c != '\n' && c != '\t';

@@ -1,8 +1,8 @@
-/* terminal.h - text that somebody else chose, shown to a person.
+/* terminal.h - prints untrusted text to a terminal.
  *
- * A terminal obeys some characters instead of showing them: they move the cursor, clear what
- * stands there, change the title of the window. Names of files, of tables of a database, of
- * branches, and words of a manifest may have any. */
+ * A terminal obeys some characters instead of showing them: they move the cursor, clear the
+ * screen, or change the title of the window. Names of files, database tables and branches,
+ * and texts of a manifest, may contain any of them. */
 #pragma once
 
 #include <stdint.h>
@@ -10,14 +10,14 @@
 
 #include "base/slice.h"
 
-/* What a terminal would obey at the front of UTF-8, beside the first set of controls (U+0000 to
- * U+001F): delete and the second set (U+007F to U+009F), separators of lines, and those that turn
- * the direction of writing (U+2028 to U+202E, U+2066 to U+2069). 0: another one. len is that of
- * the character when one is found. */
+/* Returns the character at the front of UTF-8 text that a terminal would obey; otherwise 0.
+ * Finds delete and the C1 controls (U+007F to U+009F), line separators, and characters that
+ * change the direction of writing (U+2028 to U+202E, U+2066 to U+2069), but not the C0
+ * controls (U+0000 to U+001F). *len: its length in bytes, if one is found. */
 uint16_t terminal_obeys(struct slice text, size_t *len);
 
-/* Writes the text, with ? for what would be obeyed. Lines and tabs stay. */
+/* Prints the text, with "?" for each character but newline and tab that would be obeyed. */
 void terminal_show(FILE *out, struct slice text);
 
-/* Writes a line to stderr that says why the program did not do something. */
+/* Prints a line to stderr that says why the program failed. */
 void terminal_complain(const char *reason);

@@ -1,4 +1,4 @@
-/* text.c - numbers, ids, base64url, hex, UTF-8 and percent signs. Times: text_time.c. */
+/* text.c - numbers, ids, base64url, hex, UTF-8 and percent-encoding. Times: text_time.c. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -41,8 +41,8 @@ enum err text_to_i64(struct slice text, int64_t *number)
     return OK;
 }
 
-/* One system call gives bytes for many characters; those above the last whole multiple of
- * the alphabet are dropped, so every character is equally likely. */
+/* Draws bytes for many characters in one system call. Bytes above the last whole multiple
+ * of the alphabet are dropped, so that all characters are equally likely. */
 void text_random(char *out, size_t len, const char *alphabet)
 {
     size_t count = strlen(alphabet);
@@ -83,8 +83,8 @@ static void count_up(char *digits, size_t len)
     }
 }
 
-/* A millisecond starts in the lowest part of what its counter can hold: a million ids and more follow
- * before it is full, and then those of the next millisecond. */
+/* Each millisecond's counter starts in the lowest part of its range. More than a million
+ * ids follow before it overflows into the next millisecond. */
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX])
 {
     char id[ID_MAX];

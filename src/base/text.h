@@ -1,4 +1,4 @@
-/* text.h - numbers, durations, times, ids and base64url: what travels as text. */
+/* text.h - converts numbers, durations, times, ids and base64url from and to text. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,75 +14,75 @@ enum {
     TIME_TEXT_LEN = 24, /* 2024-01-31T09:00:00.000Z */
 };
 
-/* Decimal digits only, the whole slice; ERR_INVALID otherwise and on overflow. A minus may
- * lead where the result has a sign. */
+/* Reads decimal digits only, the whole slice; ERR_INVALID otherwise and on overflow. The
+ * signed variant accepts a leading minus. */
 enum err text_to_u64(struct slice text, uint64_t *number);
 enum err text_to_i64(struct slice text, int64_t *number);
 
-/* "1h30m", "90s", "2d12h", "1hr", "1w": <digits><unit>, units w d hr h m s, any order, each
- * at most once; at most 100 characters. */
+/* Reads "1h30m", "90s", "2d12h", "1hr", "1w": <digits><unit>, in any order. Units are w d
+ * hr h m s, each at most once; at most 100 characters. */
 enum err text_to_duration_ms(struct slice text, int64_t *ms);
 
-/* Seconds as the compact form with units w d h m s: 5400 -> "1h30m"; 0 -> "0s". */
+/* Writes seconds compactly, with the units w d h m s: 5400 -> "1h30m"; 0 -> "0s". */
 void text_from_seconds(uint64_t seconds, char out[48]);
 
-/* ISO 8601 as JavaScript's Date reads it: date, or date and time with optional seconds,
+/* Reads ISO 8601 as JavaScript's Date does. A date, a date and time with optional seconds,
  * fraction and zone (Z, ±hh:mm; none: UTC), or a bare year. A day that the month lacks
- * counts on into the next. Unix milliseconds. */
+ * counts on into the next month. Unix milliseconds. */
 enum err text_to_time(struct slice text, int64_t *unix_ms);
 
 static const int64_t text_time_max_ms =
     INT64_C(8640000000000000); /* JavaScript's last Date */
 
-/* A number as JavaScript takes it for a date: Unix ms, without what is behind the point.
- * ERR_INVALID: a Date cannot be so far from 1970. */
+/* Converts a number as JavaScript converts it to a Date: Unix ms, without the fraction.
+ * ERR_INVALID: too far from 1970 for a Date. */
 enum err text_number_to_time(double number, int64_t *unix_ms);
 
-/* A date, or a duration from now; ERR_INVALID also behind the year 9999, which no answer
- * could show. */
+/* Reads a date, or a duration from now. ERR_INVALID also for times after the year 9999,
+ * which no response could show. */
 enum err text_to_moment(struct slice text, int64_t now_ms, int64_t *unix_ms);
 
-/* Writes TIME_TEXT_LEN characters and a zero; outside the years 0 to 9999 the nearest. */
+/* Writes TIME_TEXT_LEN characters and a zero. Years are limited to 0 to 9999. */
 void text_from_time(int64_t unix_ms, char out[TIME_TEXT_LEN + 1]);
 
-/* prefix_ + 21 characters: nine of the time in ms, twelve drawn (61 bits). So ids made
- * later sort behind earlier ones, and the newest runs are neighbours in every index. */
+/* Makes an id: prefix_ and 21 characters, nine of the time in ms, twelve drawn (61 bits).
+ * Later ids sort after earlier ones, and the newest runs are adjacent in every index. */
 void text_make_id(const char *prefix, int64_t unix_ms, char out[ID_MAX]);
 
-/* The same, sorting after last, which it replaces ("": none yet): also ids of one
- * millisecond, and of a clock that went back, sort as they were made. The first four drawn
- * characters of those count up, from somewhere. last may have another prefix: ids of
- * several kinds can share one. */
+/* Makes an id that sorts after last, and stores it there ("": none yet). So ids of the same
+ * millisecond, or of a clock that went back, sort in the order in which they were made: the
+ * first four drawn characters count up from a random start. last may have another prefix:
+ * ids of several kinds can share one. */
 void text_make_next_id(const char *prefix, int64_t unix_ms, char last[ID_MAX]);
 
-/* An id that was made elsewhere becomes last if it sorts after it. An id of another form is
- * ignored. */
+/* Replaces last by an id that was made elsewhere, if that sorts after last. Ignores ids of
+ * another form. */
 void text_note_id(const char *id, char last[ID_MAX]);
 
-/* prefix_ followed by 21 to 26 lower-case letters and digits. */
+/* Returns true for prefix_ followed by 21 to 26 lower-case letters and digits. */
 bool text_is_id(struct slice text, const char *prefix);
 
-/* len characters of the alphabet, from getrandom(2), without modulo bias. */
+/* Draws len characters of the alphabet from getrandom(2), without modulo bias. */
 void text_random(char *out, size_t len, const char *alphabet);
 
-/* Unpadded base64url (RFC 4648 §5). Returns the length. out has room for 4/3 of it. */
+/* Writes unpadded base64url (RFC 4648 §5), 4/3 of bytes.len; returns the length. */
 size_t text_to_base64url(struct slice bytes, char *out);
 
-/* Refuses padding, white space and non-canonical last characters. */
+/* Rejects padding, white space and non-canonical last characters. */
 enum err text_from_base64url(struct slice text, unsigned char *out, size_t *len);
 
-/* Lower case. out has room for 2 * len characters and a zero. */
+/* Writes lower-case hex digits. out has space for 2 * len characters and a zero. */
 void text_to_hex(const unsigned char *bytes, size_t len, char *out);
 
-/* Whole and well-formed (RFC 3629). */
+/* Returns true if the text is complete, well-formed UTF-8 (RFC 3629). */
 bool text_is_utf8(struct slice text);
 
-/* Decodes %xx in place-copy (plus_is_space: query strings); ERR_INVALID for a bad escape,
- * for %00 and for bytes that are not UTF-8. out has room for text.len bytes. */
+/* Decodes %xx, and + if plus_is_space (query strings), into out, which has text.len bytes.
+ * ERR_INVALID for a bad escape, for %00 and for bytes that are not UTF-8. */
 enum err text_percent_decode(struct slice text, bool plus_is_space, char *out, size_t *len);
 
-/* UTF-16 units, as JavaScript counts. */
+/* Returns the number of UTF-16 units, as JavaScript counts. */
 size_t text_utf16_length(struct slice text);
 
-/* At most 100 bytes of it, whole characters: for texts of errors. */
+/* Returns at most the first 100 bytes, whole characters: for error texts. */
 struct slice text_clip(struct slice text);

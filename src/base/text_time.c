@@ -1,4 +1,4 @@
-/* text_time.c - durations and points in time as text. */
+/* text_time.c - reads and writes durations and points in time as text. */
 #include "base/text.h"
 
 #include <math.h>
@@ -16,8 +16,7 @@ enum {
 
 static const int64_t year_9999_end_ms = INT64_C(253402300799999);
 
-/* Units of a duration, in the order in which text_from_seconds writes them; "h" and "hr"
- * are one. */
+/* Units of a duration, in the order that text_from_seconds writes. "hr" means "h". */
 static const struct unit {
     char letter;
     int64_t ms;
@@ -36,7 +35,7 @@ static bool take_char(struct slice *text, char c)
     return true;
 }
 
-/* The digits at the front, at least one. */
+/* Takes the digits at the front; at least one. */
 static bool take_digits(struct slice *text, struct slice *digits)
 {
     size_t len = 0;
@@ -113,7 +112,8 @@ static bool take_number(struct slice *text, size_t count, int *number)
     return true;
 }
 
-/* Days since 1970-01-01 (proleptic Gregorian; the year begins in March here). */
+/* Returns the days since 1970-01-01 (proleptic Gregorian); here the year begins in
+ * March. */
 static int64_t days_from_civil(int64_t year, int month, int day)
 {
     year -= month <= 2;
@@ -125,7 +125,7 @@ static int64_t days_from_civil(int64_t year, int month, int day)
     return era * 146097 + day_of_era - 719468;
 }
 
-/* The year has four digits, or a sign and six. -000000 does not exist. */
+/* Takes a year: four digits, or a sign and six. -000000 does not exist. */
 static bool take_year(struct slice *text, int *year)
 {
     bool negative = take_char(text, '-');
@@ -154,8 +154,7 @@ static bool take_date(struct slice *text, int64_t *ms)
     return true;
 }
 
-/* Takes a fraction of a second: .5 is 500 ms; what is finer than a millisecond is cut
- * off. */
+/* Takes a fraction of a second: .5 is 500 ms. Digits after the third are cut off. */
 static bool take_fraction(struct slice *text, int *ms)
 {
     struct slice digits;

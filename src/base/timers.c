@@ -1,4 +1,4 @@
-/* timers.c - a heap in an array; each timer knows its place in it. */
+/* timers.c - a binary heap in an array; each timer knows its place in it. */
 #include "base/timers.h"
 
 #include <assert.h>

@@ -1,8 +1,8 @@
-/* timers.h - one heap of deadlines.
+/* timers.h - a heap of deadlines.
  *
- * A timer is embedded in what it belongs to and costs 16 bytes beside its function. The
- * heap knows no clock: the loop asks timers_next, sleeps, and calls timers_run. Deadlines
- * are on the monotonic clock of the loop, in milliseconds. */
+ * A timer is embedded in its owner's struct and takes 16 bytes; its function is stored once
+ * per kind of timer. The heap has no clock: the loop calls timers_next, sleeps, and calls
+ * timers_run. Deadlines are on the monotonic clock of the loop, in milliseconds. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ typedef void timer_fn(struct timer *timer);
 struct timer {
     int64_t at_ms;
     uint32_t place; /* in the heap, from 1; 0: not armed */
-    uint32_t kind;  /* whose function: index from timers_kind */
+    uint32_t kind;  /* index from timers_kind, which selects the function */
 };
 
 struct timers {
@@ -27,18 +27,17 @@ struct timers {
 void timers_init(struct timers *timers);
 void timers_finish(struct timers *timers);
 
-/* Registers what timers of one kind do when they are due; the same function again is the
- * same kind. */
+/* Returns the kind of timers that call fn; registers it at the first call. */
 uint32_t timers_kind(struct timers *timers, timer_fn *fn);
 
 /* Arms or moves the timer. */
 void timers_set(struct timers *timers, struct timer *timer, uint32_t kind, int64_t at_ms);
 
-/* Harmless when not armed. */
+/* Does nothing if the timer is not armed. */
 void timers_clear(struct timers *timers, struct timer *timer);
 
-/* The nearest deadline, or INT64_MAX. */
+/* Returns the nearest deadline, or INT64_MAX. */
 int64_t timers_next(const struct timers *timers);
 
-/* Disarms and calls what is due at now_ms, at most limit of them; true when more is due. */
+/* Disarms and calls timers due at now_ms, at most limit; returns true if more are due. */
 bool timers_run(struct timers *timers, int64_t now_ms, unsigned limit);

@@ -1,4 +1,4 @@
-/* usage.c - reads a usage part by part, and words by it. */
+/* usage.c - reads a usage part by part, and a command's words by it. */
 #include "base/usage.h"
 
 #include <assert.h>

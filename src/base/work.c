@@ -1,4 +1,4 @@
-/* work.c - hands jobs to the pool, and logs those that were longer than they may be. */
+/* work.c - hands jobs to the thread pool, and logs those that exceeded their time limit. */
 #include "base/work.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ void work_begin(uv_loop_t *loop, struct work *work, enum work_kind kind)
     work->kind = kind;
     atomic_store(&work->stopped, false);
     int trouble = uv_queue_work(loop, &work->request, on_thread, on_loop);
-    assert(trouble == 0); /* it only refuses a missing function */
+    assert(trouble == 0); /* it only rejects a missing function */
     (void)trouble;
 }
 

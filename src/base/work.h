@@ -1,12 +1,12 @@
-/* work.h - jobs for the threads of libuv's pool, each of which can be stopped and has a bound.
+/* work.h - jobs for the threads of libuv's pool; each can be stopped and has a time limit.
  *
  *   loop: work_begin ─► thread: run … work_goes_on … ─► loop: done
  *   loop: work_stop  ───────────────────┘ false from now on
  *
- * The pool has four threads, which all jobs of the process share, so no job may keep one
- * for as long as a stranger's input decides. works.def lists every kind of job with its
- * limit and with what ends it. A job that is longer than its limit ends its run, and its
- * owner begins it again: by then the jobs that waited have had their turn. */
+ * The pool has four threads, which all jobs of the process share. So the length of a job
+ * must not depend on a stranger's input. works.def lists every kind of job with its limit
+ * and with what ends it. A job that exceeds its limit returns, and its owner starts it
+ * again: by then the jobs that waited have had their turn. */
 #pragma once
 
 #include <stdatomic.h>
@@ -21,26 +21,26 @@ enum work_kind {
     WORK_KINDS
 };
 
-/* Embedded by its owner, who sets run and done. Zeroed is fine. */
+/* Embedded by its owner, who zeroes it and sets run and done. */
 struct work {
     void (*run)(struct work *work);  /* on a thread of the pool */
-    void (*done)(struct work *work); /* on the loop, once; may free it or begin it again */
+    void (*done)(struct work *work); /* on the loop, once; may free it or start it again */
     enum work_kind kind;
     atomic_bool stopped;
-    uint64_t begun_ns, ended_ns; /* of the run; uv_hrtime */
+    uint64_t begun_ns, ended_ns; /* of the last run; uv_hrtime */
     uv_work_t request;
 };
 
-/* Begins the job, which must not be in progress. A job that was stopped before starts afresh. */
+/* Starts the job, which must not be in progress. Clears an earlier work_stop. */
 void work_begin(uv_loop_t *loop, struct work *work, enum work_kind kind);
 
-/* On the loop. run ends soon, and done is called as usual. Does nothing unless the job is in
- * progress. */
+/* Makes run return soon; done is called as usual. Call it on the loop. Does nothing unless
+ * the job is in progress. */
 void work_stop(struct work *work);
 
-/* On the thread: false after work_stop, and when the limit of the kind has passed. NULL: always
- * true. */
+/* Returns false after work_stop, and once the time limit of the kind has passed. On the
+ * thread. Always true for NULL. */
 bool work_goes_on(const struct work *work);
 
-/* Returns true if work_stop was called since the job began. */
+/* Returns true if work_stop was called since the job was started. */
 bool work_is_stopped(const struct work *work);
