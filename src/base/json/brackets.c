@@ -1,8 +1,8 @@
-/* brackets.c - masks of a bit for each of sixty-four bytes.
+/* brackets.c - finds brackets outside of strings, as bit masks of sixty-four bytes.
  *
  *   text     { " a [ " : [ 1 ]
- *   quotes   0 1 0 0 1 0 0 0 0     without those behind a backslash
- *   inside   0 1 1 1 0 0 0 0 0     each bit the xor of the quotes up to it
+ *   quotes   0 1 0 0 1 0 0 0 0     without escaped ones
+ *   inside   0 1 1 1 0 0 0 0 0     each bit is the xor of the quotes up to it
  *   opening  1 0 0 0 0 0 1 0 0     brackets that are not inside
  *   closing  0 0 0 0 0 0 0 0 1 */
 #include "base/json/brackets.h"
@@ -46,11 +46,11 @@ static struct masks masks_of(const char *block)
 
 #else
 
-/* A bit for each of the eight bytes that is zero, the first byte's lowest. */
+/* Returns a bit for each zero byte of the eight; the first byte has the lowest bit. */
 static uint64_t zeros(uint64_t bytes)
 {
     uint64_t sevens = ~eight_tops;
-    uint64_t tops = ~(((bytes & sevens) + sevens) | bytes | sevens); /* 0x80 where zero */
+    uint64_t tops = ~(((bytes & sevens) + sevens) | bytes | sevens); /* 0x80 for zero */
     return (tops >> 7) * UINT64_C(0x0102040810204080) >> 56;
 }
 
@@ -75,7 +75,7 @@ static struct masks masks_of(const char *block)
 
 #endif
 
-/* A bit for each byte behind a backslash that is none itself. */
+/* Returns a bit for every escaped byte. */
 static uint64_t take_escapes(struct string_state *reading, uint64_t backslashes)
 {
     uint64_t escaped = reading->escaped;
@@ -92,7 +92,7 @@ static uint64_t take_escapes(struct string_state *reading, uint64_t backslashes)
     return escaped;
 }
 
-/* Each bit: whether an odd number of quotes is set up to it. */
+/* Returns a bit for every byte up to which the number of quotes is odd. */
 static uint64_t inside_of(struct string_state *reading, uint64_t quotes)
 {
     for (unsigned by = 1; by < BLOCK; by *= 2)
@@ -103,7 +103,7 @@ static uint64_t inside_of(struct string_state *reading, uint64_t quotes)
     return quotes;
 }
 
-/* Finds the brackets of the next block, of which the text may be the first part. */
+/* Finds the brackets of the next block. The text may be shorter than a block. */
 static struct masks next_block(struct string_state *reading, struct slice text)
 {
     char part[BLOCK] = { 0 };
@@ -121,8 +121,8 @@ static struct masks next_block(struct string_state *reading, struct slice text)
     return masks;
 }
 
-/* Counts how many of each eight bits are set, a byte each: pairs, then fours are added
- * up. */
+/* Counts the set bits of each group of eight. Each count is a byte of the result; pairs,
+ * then fours are added up. */
 static uint64_t counts_of(uint64_t mask)
 {
     mask -= mask >> 1 & UINT64_C(0x5555555555555555);
@@ -131,14 +131,14 @@ static uint64_t counts_of(uint64_t mask)
     return (mask + (mask >> 4)) & UINT64_C(0x0F0F0F0F0F0F0F0F);
 }
 
-/* The compiler's own would be a call where not every processor has an instruction for it. */
+/* The compiler's own popcount would be a call on processors that lack the instruction. */
 static unsigned count(uint64_t mask)
 {
     return (unsigned)(counts_of(mask) * eight_ones >> 56);
 }
 
-/* The place, in eight bits from the first one on, where the depth falls to zero; BLOCK:
- * it does not. */
+/* Returns where the depth falls to zero within eight bits from the first one on. BLOCK: it
+ * does not. */
 static unsigned find_end_in(struct masks masks, unsigned first, size_t depth)
 {
     for (unsigned at = first; at < first + 8; at++) {
@@ -150,7 +150,7 @@ static unsigned find_end_in(struct masks masks, unsigned first, size_t depth)
     return BLOCK;
 }
 
-/* The same of a block. Most groups have fewer closing brackets than are open. */
+/* The same for a whole block. Most groups have fewer closing brackets than are open. */
 static unsigned find_end(struct masks masks, size_t depth)
 {
     uint64_t opening = counts_of(masks.opening), closing = counts_of(masks.closing);

@@ -1,18 +1,18 @@
-/* brackets.h - where a JSON container ends, sixty-four bytes at a time.
+/* brackets.h - finds the end of a JSON container, sixty-four bytes at a time.
  *
- * Reading spans walks over the same text several times: at a nanosecond and a half for a
- * byte, a quarter of a megabyte would take a turn. So quotes, backslashes and brackets of
- * eight bytes are found at once, and brackets are only counted where the depth allows. */
+ * Readers of spans walk over the same text several times. At 1.5 ns per byte, a quarter of
+ * a megabyte would take a whole turn of the loop. Here quotes, backslashes and brackets are
+ * found for many bytes at once, and brackets are only counted where the depth allows it. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/slice.h"
 
-/* The text begins inside of `depth` containers, 1 or more: how many bytes there are up to the
- * bracket that closes the outermost of them, and with it; all when it never closes. The text
- * begins outside of strings and is part of valid JSON. */
+/* Returns the length up to and with the bracket that closes the outermost container. The
+ * text begins inside of `depth` containers, 1 or more, outside of strings, and is part of
+ * valid JSON. Returns the length of the text if the container never closes. */
 size_t brackets_until_closed(struct slice text, size_t depth);
 
-/* True when containers lie deeper than `most` in one another somewhere. The text is valid JSON. */
+/* Returns true if the valid JSON text has containers nested deeper than `most`. */
 bool brackets_deeper_than(struct slice text, size_t most);

@@ -1,7 +1,7 @@
-/* envelope.c - follows strings and brackets, and notes what is at depth one.
+/* envelope.c - follows strings and brackets, and notes the members at depth one.
  *
- * The scanner has accepted the piece before it is followed here, so quotes, colons and
- * commas are where JSON has them and no case of damage is left to think of. */
+ * The scanner has accepted each piece before it is followed here. So quotes, colons and
+ * commas are where JSON has them, and malformed text need not be handled. */
 #include "base/json/envelope.h"
 
 void envelope_clear(struct envelope *envelope)
@@ -37,7 +37,7 @@ static struct slice key_of(const struct envelope *envelope,
 
 /* ---- the payload's text ---- */
 
-/* Decodes a part of the payload's string, without quotes. */
+/* Decodes a part of the payload's string; raw has no quotes. */
 static void decode(struct envelope *envelope, struct slice raw, bool is_last)
 {
     size_t before = envelope->payload.len;
@@ -96,7 +96,7 @@ static void end_string(struct envelope *envelope, size_t at)
     envelope->member.key_len = at - envelope->member.key;
 }
 
-/* Follows a string up to its end or the end of what has come; returns where it
+/* Follows a string up to its end, or to the end of what has arrived. Returns where it
  * stopped. */
 static size_t follow_string(struct envelope *envelope, size_t at)
 {

@@ -1,11 +1,11 @@
-/* envelope.h - one JSON object as it arrives: is it valid, and where are its members?
+/* envelope.h - validates one JSON object and finds its members, as it arrives.
  *
- *   piece ─► scan (is it JSON) ─► text ─► where members begin and end ─► payload decoded
+ *   piece ─► scan (is it JSON?) ─► text ─► where members begin and end ─► payload decoded
  *
- * A trigger may have 3 MiB. Everything that looks at each of its bytes is done for one
- * piece at a time, while it arrives, so nothing is left to do when the last has come: no
- * turn is longer than a piece of 64 KiB takes. For bodies of triggers and lines of
- * batches; what is inside of the members is not looked at. */
+ * A trigger may have 3 MiB. Everything that looks at each byte is done piece by piece on
+ * arrival, so nothing is left to do after the last piece: no turn takes longer than a piece
+ * of 64 KiB does. Used for bodies of triggers and lines of batches. The values of members
+ * are not examined. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@
 enum { ENVELOPE_MEMBERS_MAX = 32 };
 
 struct envelope_member {
-    size_t key, key_len; /* in text, without quotes */
+    size_t key, key_len; /* offset in text, without quotes */
     size_t value, value_len;
 };
 
@@ -28,42 +28,43 @@ struct envelope {
     struct buf text;
     struct envelope_member members[ENVELOPE_MEMBERS_MAX];
     size_t count;
-    bool too_many, repeats; /* members; one name */
+    bool too_many, repeats; /* members; a name occurs twice */
 
-    /* The payload, if it is a string: the text it stands for. */
+    /* The text of the payload, if that is a string. */
     struct buf payload;
     struct scan payload_scan;
     struct scan_text payload_text;
     bool has_payload_text;
-    bool payload_is_json; /* known when the envelope is closed */
+    bool payload_is_json; /* known once the envelope is closed */
 
-    /* Where reading is. */
+    /* The state of reading. */
     struct envelope_member member;
     size_t depth;
     bool in_string, after_backslash, in_key, key_done, decoding;
 };
 
-/* A zeroed envelope is ready; after use it is again. Keeps the memory. */
+/* Prepares the envelope for (another) use and keeps its memory. A zeroed one is ready. */
 void envelope_clear(struct envelope *envelope);
 void envelope_finish(struct envelope *envelope);
 
-/* ERR_INVALID: no longer the beginning of JSON; the object is then of no use. */
+/* ERR_INVALID: the text is not the beginning of JSON; the envelope is then of no use. */
 enum err envelope_feed(struct envelope *envelope, struct slice piece);
 
-/* All has come. ERR_INVALID with a sentence for the client. */
+/* Call this when all has arrived. ERR_INVALID, with a sentence for the client. */
 enum err envelope_close(struct envelope *envelope, struct failure *why);
 
-/* The raw value; absent when there is none. */
+/* Returns the raw value of a member; absent if there is none. */
 struct slice envelope_get(const struct envelope *envelope, const char *name);
 
-/* Notes the members that are not among the known ones, whose list NULL ends, as ignored (NULL:
- * nobody listens). Returns how many there are, and the raw key of the first one. */
+/* Notes all members that are not among the known ones as ignored. known ends with NULL.
+ * ignored NULL: they are only counted. Returns their number, and the raw key of the first
+ * one if first is set. */
 size_t envelope_tell_others(const struct envelope *envelope, const char *where,
                             const char *const *known, struct ignored *ignored,
                             struct slice *first);
 
-/* The payload's text when it is a JSON string, else absent. */
+/* Returns the decoded payload if it is a JSON string, otherwise absent. */
 struct slice envelope_payload_text(const struct envelope *envelope);
 
-/* That text is JSON itself. The envelope is closed. */
+/* Returns true if that text is JSON itself. The envelope must be closed. */
 bool envelope_payload_is_json(const struct envelope *envelope);

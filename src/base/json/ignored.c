@@ -1,4 +1,4 @@
-/* ignored.c - names, made harmless, each once. */
+/* ignored.c - collects names of ignored members and parameters, encoded, each once. */
 #include "base/json/ignored.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 
 static const char between[] = ", ";
 
-/* One path, encoded: len is above the size when it did not fit. */
+/* One path, encoded; it did not fit if len exceeds the size of text. */
 struct path {
     char text[IGNORED_BYTES_MAX];
     size_t len;
@@ -71,7 +71,7 @@ void ignored_add_member(struct ignored *ignored, const char *where, struct slice
 {
     struct path path = { .len = 0 };
     struct buf name = { 0 };
-    /* Six bytes spell one at most. */
+    /* One byte may be spelled with six at most. */
     if (is_full(ignored) || raw_key.len > (size_t)IGNORED_BYTES_MAX * 6)
         return;
     scan_unescape(raw_key, &name);

@@ -1,10 +1,11 @@
-/* ignored.h - members and parameters that nobody reads, told to the caller.
+/* ignored.h - collects unknown members and parameters, to report them to the caller.
  *
  *   {"options":{"tag":["a"]}}   ─►   x-ignored-members: options.tag
  *
- * A call is not refused for what the published schema does not name; it is told by a header,
- * and the log at debug. A name is a stranger's: what could end a header line or be taken for
- * another part of a path is percent-encoded, and few names are kept. */
+ * A call with a member that the published schema does not name is not rejected. A header
+ * names that member, and so does the log at debug. A name is untrusted: whatever could end
+ * a header line, or be taken for another part of a path, is percent-encoded, and few names
+ * are kept. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,22 +15,22 @@
 
 enum { IGNORED_NAMES_MAX = 16, IGNORED_BYTES_MAX = 1024 };
 
-/* A zeroed one is ready. */
+/* The zero value is ready for use. */
 struct ignored {
-    struct buf names; /* "a, options.tag": each once */
+    struct buf names; /* "a, options.tag"; each name once */
     unsigned count;
 };
 
-/* where is the path of the object, "" for the body and with its dot for others; the key is
- * JSON, between its quotes. One that was named before, or is too much, changes nothing. ignored
- * NULL, here and below: nobody listens. */
+/* Adds a member, unless its name is there already or would exceed a limit. where is the
+ * path of its object: "" for the body, otherwise with a dot at the end. raw_key is JSON
+ * text between quotes. ignored may be NULL, here and below: then nothing happens. */
 void ignored_add_member(struct ignored *ignored, const char *where, struct slice raw_key);
 
-/* All members of an object but the known ones; NULL ends those. */
+/* Adds all members of an object except the known ones; known ends with NULL. */
 void ignored_add_others(struct ignored *ignored, const char *where, struct slice object,
                         const char *const *known);
 
-/* Adds a parameter of the query, decoded: its brackets stay. */
+/* Adds a parameter of the query, which is decoded. Its brackets are not encoded. */
 void ignored_add_parameter(struct ignored *ignored, struct slice name);
 
 void ignored_finish(struct ignored *ignored);

@@ -1,5 +1,6 @@
-/* item_array.c - finds where the array begins and ends, and its commas. Whether the rest is
- * JSON, the envelopes tell. */
+/* item_array.c - finds where the array of items begins and ends, and its commas.
+ *
+ * The envelopes check if everything else is JSON. */
 #include "base/json/item_array.h"
 
 #include "base/json/scan.h"
@@ -35,7 +36,7 @@ static enum err end_item(struct item_array *array)
     return err;
 }
 
-/* Where the item ends in this piece: at a comma, at the end of the array, or not yet. */
+/* Returns where the item ends in this piece: at a comma, at the array's end, or not yet. */
 static size_t find_end(struct item_array *array, struct slice piece)
 {
     for (size_t at = 0; at < piece.len; at++) {
@@ -71,7 +72,7 @@ static enum err take_inside(struct item_array *array, struct slice *piece)
     if (!over || array->count || !is_blank(&array->item))
         err = end_item(array);
     if (over) {
-        array->inside = false; /* the bracket is the outer's */
+        array->inside = false; /* the bracket belongs to the outer object */
         envelope_clear(&array->item);
     } else {
         *piece = slice_from(*piece, 1);
@@ -79,7 +80,7 @@ static enum err take_inside(struct item_array *array, struct slice *piece)
     return err;
 }
 
-/* The bracket that was just taken opened the array of items. */
+/* Returns true if the bracket that was just taken opened the array of items. */
 static bool at_items(const struct envelope *outer)
 {
     struct slice key = { outer->text.ptr + outer->member.key, outer->member.key_len };

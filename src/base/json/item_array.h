@@ -1,29 +1,29 @@
-/* item_array.h - reads {"items": [ … ], …} as it arrives, one item after the other.
+/* item_array.h - reads {"items": [ … ], …} item by item, as it arrives.
  *
  *   pieces ─┬─ outside of the array ─► an envelope: {"items":[],"parentRunId":"…"}
  *           └─ inside: up to each comma ─► an envelope of the item ─► on_item
  *
- * So a batch of 1 MB is read while it comes, as a stream of lines is. */
+ * So a batch of 1 MB is read while it arrives, like a stream of lines. */
 #pragma once
 
 #include "base/json/envelope.h"
 
 struct item_array {
-    struct envelope outer; /* the body without what is in the array */
+    struct envelope outer; /* the body without the content of the array */
     struct envelope item;
     size_t count; /* items that have ended */
     enum err (*on_item)(struct item_array *array);
     struct failure *why;
 
     bool inside, in_string, after_backslash;
-    size_t depth; /* in the item */
+    size_t depth; /* inside the item */
 };
 
-/* on_item and why are set; everything else is zero. Returns what on_item returned if that
- * was an error, or ERR_INVALID with the text. */
+/* Reads a piece. on_item and why must be set, everything else zero at first. Returns the
+ * error that on_item returned, or ERR_INVALID with a text in why. */
 enum err item_array_feed(struct item_array *array, struct slice piece);
 
-/* All has come: a JSON object whose items are an array. */
+/* Call this when all has arrived. OK: a JSON object whose items are an array. */
 enum err item_array_close(struct item_array *array);
 
 void item_array_finish(struct item_array *array);

@@ -1,4 +1,4 @@
-/* json_tree.c - the readers of scan.h walk the text, and jansson keeps what they find. */
+/* json_tree.c - builds a jansson tree with the readers of scan.h, and writes it as JSON. */
 #include "base/json/json_tree.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 struct tree_reader {
     unsigned options;
     struct failure *why;
-    struct buf text; /* scratch: a decoded string */
+    struct buf text; /* scratch space for a decoded string */
 };
 
 static json_t *read_value(struct tree_reader *reader, struct slice value);
@@ -62,7 +62,7 @@ static json_t *read_array(struct tree_reader *reader, struct slice value)
     return array;
 }
 
-/* Returns the decoded name, zero-terminated, in memory of its own; NULL when it is refused. */
+/* Returns the decoded, zero-terminated name, the caller's; NULL if it is rejected. */
 static char *read_name(struct tree_reader *reader, const json_t *object, struct slice key)
 {
     struct buf name = { 0 };

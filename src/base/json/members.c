@@ -1,4 +1,4 @@
-/* members.c - a comma where one is due, a name, a value; and back. */
+/* members.c - writes members with their commas, and reads members of objects. */
 #include "base/json/members.h"
 
 #include "base/json/scan.h"

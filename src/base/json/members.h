@@ -1,12 +1,12 @@
-/* members.h - the members of JSON objects: written one by one, read from our own documents.
+/* members.h - writes members of JSON objects; reads those of our own documents.
  *
  *   {                        buf_add_char(&out, '{');
  *   "id":"run_x"             members_add_text(&out, "id", slice_of(run->id));
  *   ,"ttl":"1h"              members_add_text(&out, "ttl", bytes_slice(run->ttl));
  *
- * The comma comes by itself: before every member but the first of its object. A name is
- * ours and needs no escapes. What clients send is read with scan.h or jansson, which say
- * what is wrong with it. */
+ * The comma is written before every member but the first of its object. Names are ours and
+ * need no escapes. Use scan.h or jansson for what clients send: they report errors in
+ * it. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,44 +15,44 @@
 #include "base/buf.h"
 #include "base/slice.h"
 
-/* The name and its colon; the value is the caller's to add. */
+/* Writes the name and its colon; the caller appends the value. */
 void members_add_name(struct buf *out, const char *name);
 
-/* An absent text is left out; an empty one is there. */
+/* Leaves out an absent text, but not an empty one. */
 void members_add_text(struct buf *out, const char *name, struct slice text);
 
-/* The same of shared bytes, which a rope refers to when they are long; NULL is left out. */
+/* The same for shared bytes, to which a rope refers if they are long. Leaves out NULL. */
 void members_add_bytes(struct buf *out, const char *name, struct bytes *text);
 
 void members_add_number(struct buf *out, const char *name, int64_t number);
 void members_add_bool(struct buf *out, const char *name, bool value);
 
-/* As ISO 8601; 0 is left out. */
+/* Writes the time as ISO 8601. Leaves out 0. */
 void members_add_time(struct buf *out, const char *name, int64_t unix_ms);
 
-/* A value that is JSON already; an absent one is left out. */
+/* Writes a value that is JSON already. Leaves out an absent one. */
 void members_add_json(struct buf *out, const char *name, struct slice json);
 void members_add_json_bytes(struct buf *out, const char *name, struct bytes *json);
 
-/* "name":["a","b"]. */
+/* Writes "name":["a","b"]. */
 void members_add_texts(struct buf *out, const char *name, struct bytes *const *texts,
                        size_t count);
 
-/* Decoded; NULL when there is no such member, or it is no string. */
+/* Returns the decoded text; NULL if the member is missing or not a string. */
 struct bytes *members_text(struct slice object, const char *name);
 
-/* False when there is no such member, or it is no whole number. */
+/* Returns false if the member is missing or not a whole number. */
 bool members_number(struct slice object, const char *name, int64_t *number);
 
 bool members_is_true(struct slice object, const char *name);
 
-/* The raw values of several members, in one walk; those that are not there stay absent. */
+/* Finds the raw values of several members in one walk; missing ones are absent. */
 void members_find(struct slice object, const char *const *names, size_t count,
                   struct slice *values);
 
-/* The same of what a stranger sends: false as soon as there are more members than most. */
+/* The same for untrusted objects: returns false once there are more than `most` members. */
 bool members_find_few(struct slice object, size_t most, const char *const *names,
                       size_t count, struct slice *values);
 
-/* The text of a value that is no member, as an element of an array is. */
+/* Returns the text of a value that need not be a member, such as an array's element. */
 struct bytes *members_text_of(struct slice value);

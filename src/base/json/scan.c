@@ -1,8 +1,8 @@
-/* scan.c - is it JSON? Answered piece by piece.
+/* scan.c - validates JSON piece by piece.
  *
  *   value ─► after value ─► comma ─► value | key ─► colon ─► value …
  *
- * Between two pieces everything is in struct scan. Strings are skipped eight bytes at a
+ * The state between two pieces is in struct scan. Strings are skipped eight bytes at a
  * time; nothing else is worth it. */
 #include "base/json/scan.h"
 
@@ -35,7 +35,7 @@ enum scan_state {
     REFUSED,
 };
 
-/* Characters that may follow a backslash, beside the u. */
+/* Characters that may follow a backslash, except the u. */
 static const bool is_escape[256] = {
     ['"'] = true, ['\\'] = true, ['/'] = true, ['b'] = true,
     ['f'] = true, ['n'] = true,  ['r'] = true, ['t'] = true
@@ -85,7 +85,7 @@ static bool is_continuation(unsigned char c)
     return (c & 0xC0) == 0x80;
 }
 
-/* Characters of several bytes that lie whole in the piece; stops at any other. */
+/* Skips multi-byte characters that are complete in this piece; stops at any other. */
 static const unsigned char *skip_wide(const unsigned char *at, const unsigned char *end)
 {
     while (end - at >= 4 && *at >= 0x80) {
@@ -106,7 +106,7 @@ static int hex_value(unsigned char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* True when the last four of the six bytes \uXXXX are hexadecimal digits. */
+/* Returns true if the last four of the six bytes \uXXXX are hexadecimal digits. */
 static bool is_unit(const unsigned char *six)
 {
     int unit = 0;
@@ -115,7 +115,7 @@ static bool is_unit(const unsigned char *six)
     return unit >= 0;
 }
 
-/* Escapes that lie whole in the piece; stops at anything else. */
+/* Skips escapes that are complete in this piece; stops at anything else. */
 static const unsigned char *skip_escapes(const unsigned char *at, const unsigned char *end)
 {
     while (end - at >= 6 && at[0] == '\\') {
@@ -206,7 +206,7 @@ static bool number_may_end(unsigned state)
            state == IN_EXPONENT;
 }
 
-/* The state after this character of a number; REFUSED when the number does not go on. */
+/* Returns the state after this character of a number; REFUSED if it ends the number. */
 static enum scan_state number_state(enum scan_state state, unsigned char c)
 {
     bool digit = is_digit(c);
@@ -225,7 +225,7 @@ static enum scan_state number_state(enum scan_state state, unsigned char c)
     }
 }
 
-/* A number ends at the first character that is not its own; that one is left alone. */
+/* A number ends before the first character that does not belong to it. */
 static const unsigned char *step_number(struct scan *scan, const unsigned char *at,
                                         const unsigned char *end)
 {
@@ -244,7 +244,7 @@ static const unsigned char *step_number(struct scan *scan, const unsigned char *
 
 /* ---- structure ---- */
 
-/* The word with the bit of this level, which exists. */
+/* Returns the word with the bit of this level, which must exist. */
 static uint64_t *word_of(struct scan *scan, size_t level)
 {
     size_t word = level / LEVELS_A_WORD;
@@ -257,7 +257,7 @@ static bool top_is_object(struct scan *scan)
     return *word_of(scan, level) >> (level % LEVELS_A_WORD) & 1;
 }
 
-/* Makes room for the bit of the next level: the words double. False beyond SCAN_FAR_MAX. */
+/* Doubles the space for bits of levels if needed. Returns false above SCAN_FAR_MAX. */
 static bool reserve_level(struct scan *scan)
 {
     size_t word = scan->depth / LEVELS_A_WORD;

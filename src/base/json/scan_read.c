@@ -1,7 +1,7 @@
-/* scan_read.c - spans of JSON text that the validator has accepted.
+/* scan_read.c - yields spans of JSON text that the validator has accepted.
  *
- * Nothing is remembered between calls: asking for a member walks over the object again.
- * Text that is not valid gives wrong spans, but none outside of it. */
+ * Nothing is remembered between calls: looking up a member walks over the object again.
+ * Invalid text gives wrong spans, but none outside of the text. */
 #include "base/json/scan.h"
 
 #include <locale.h>
@@ -37,7 +37,7 @@ static struct slice skip_char(struct slice text, char c)
     return text.len && text.ptr[0] == c ? skip_space(slice_from(text, 1)) : text;
 }
 
-/* A quote ends a string when an even number of backslashes stands before it. */
+/* A quote ends a string if an even number of backslashes stands before it. */
 static bool ends_string(const char *quote, const char *begin)
 {
     const char *first = quote;
@@ -46,7 +46,7 @@ static bool ends_string(const char *quote, const char *begin)
     return (quote - first) % 2 == 0;
 }
 
-/* The length of a string with both quotes. */
+/* Returns the length of a string with both quotes. */
 static size_t string_length(struct slice text)
 {
     size_t at = 1;
@@ -62,7 +62,7 @@ static size_t string_length(struct slice text)
     return text.len;
 }
 
-/* Most containers are short: only a longer one is worth looking at in blocks. */
+/* Most containers are short: only a longer one is read in blocks. */
 static size_t container_length(struct slice text)
 {
     size_t depth = 0, at = 0;
@@ -80,7 +80,7 @@ static size_t container_length(struct slice text)
     return at + brackets_until_closed(slice_from(text, at), depth);
 }
 
-/* The length of the value at the beginning of the text. */
+/* Returns the length of the value at the beginning of the text. */
 static size_t value_length(struct slice text)
 {
     char first = text.len ? text.ptr[0] : '\0';
@@ -103,7 +103,7 @@ static struct slice take_value(struct slice *rest)
     return value;
 }
 
-/* A value without what encloses it on both sides: quotes or brackets. */
+/* Returns a value without the quotes or brackets around it. */
 static struct slice inner(struct slice value)
 {
     return (struct slice){ value.ptr + 1, value.len < 2 ? 0 : value.len - 2 };
@@ -155,7 +155,7 @@ bool scan_next_element(struct scan_members *members, struct slice *value)
     *value = take_value(&rest);
     rest = skip_char(rest, ',');
     if (rest.len == members->rest.len)
-        rest.len = 0; /* not JSON: nothing more is found */
+        rest.len = 0; /* not JSON: find nothing more */
     members->rest = rest;
     return true;
 }
@@ -184,8 +184,8 @@ struct slice scan_member(struct slice object, const char *name)
 
 /* ---- numbers ---- */
 
-/* Made once, never freed. strtod itself would follow the locale of the process, where the
- * point may be a comma. */
+/* Created once, never freed. strtod itself would follow the locale of the process, in which
+ * the decimal point may be a comma. */
 static locale_t plain_locale(void)
 {
     static locale_t plain;
@@ -213,16 +213,16 @@ bool scan_number(struct slice value, double *number)
 
 /* ---- comparing ---- */
 
-/* What comparing costs: about nanoseconds. */
+/* The cost of a comparison, in nanoseconds, approximately. */
 enum {
     COST_OF_VALUE = 32,
     COST_OF_ELEMENT = 64,
     COST_OF_NUMBER = 96,
-    COST_OF_MEMBER = 64,     /* to be kept, and compared once */
-    COST_OF_ESCAPED_BYTE = 4 /* other bytes: one */
+    COST_OF_MEMBER = 64,     /* to keep it, and to compare it once */
+    COST_OF_ESCAPED_BYTE = 4 /* other bytes cost one */
 };
 
-/* Takes the cost off what is left. False when so much is not left: nothing is then. */
+/* Deducts cost from the budget; if it is used up, sets it to 0 and returns false. */
 static bool spend(uint64_t *left, uint64_t cost)
 {
     *left = *left > cost ? *left - cost : 0;
@@ -238,7 +238,7 @@ struct name_and_value {
     struct slice key, value;
 };
 
-/* Orders members by name; of one name the last one is first. */
+/* Orders members by name; of equal names, the last one comes first. */
 static int compare_members(const void *a, const void *b)
 {
     const struct name_and_value *x = a, *y = b;
@@ -246,7 +246,7 @@ static int compare_members(const void *a, const void *b)
     return order ? order : (x->key.ptr < y->key.ptr) - (x->key.ptr > y->key.ptr);
 }
 
-/* The cost of a sort, in which each member is compared log n times. */
+/* Returns the cost of a sort, in which each member is compared log n times. */
 static uint64_t cost_of_sorting(const struct name_and_value *members, size_t count)
 {
     uint64_t once = 0, times = 1;
@@ -257,9 +257,9 @@ static uint64_t cost_of_sorting(const struct name_and_value *members, size_t cou
     return once * times;
 }
 
-/* The members of an object by name. Most objects have few. */
+/* The members of an object, sorted by name. Most objects have few. */
 struct sorted {
-    struct name_and_value few[FEW], *all; /* all: few, or memory of its own */
+    struct name_and_value few[FEW], *all; /* all: few, or allocated memory */
     size_t count;
 };
 
@@ -294,8 +294,7 @@ static void sort_few(struct name_and_value *members, size_t count)
     }
 }
 
-/* Sorts the members of the object by name; there are none when there is no time
- * for that. */
+/* Sorts the members of the object by name. Delivers none if the budget does not suffice. */
 static void sort_members(struct slice object, struct sorted *sorted, uint64_t *left)
 {
     struct buf many = { 0 };
@@ -315,7 +314,7 @@ static void sort_members(struct slice object, struct sorted *sorted, uint64_t *l
         qsort(sorted->all, sorted->count, sizeof(member), compare_members);
 }
 
-/* Keeps the last one of each name, as JSON.parse does. True: a name was there again. */
+/* Keeps the last of each name, like JSON.parse. Returns true if a name was repeated. */
 static bool drop_repeated(struct sorted *sorted)
 {
     struct name_and_value *all = sorted->all;
@@ -356,7 +355,7 @@ static bool equal_at(struct slice a, struct slice b, unsigned depth, uint64_t *l
 static bool objects_equal(struct slice a, struct slice b, unsigned depth, uint64_t *left)
 {
     if (!scan_members(a).rest.len != !scan_members(b).rest.len)
-        return false; /* one of them has members, the other has none */
+        return false; /* one of them is empty, the other is not */
     struct sorted in_a, in_b;
     sort_members(a, &in_a, left);
     sort_members(b, &in_b, left);
@@ -394,7 +393,7 @@ static bool numbers_equal(struct slice a, struct slice b, uint64_t *left)
            x == y;
 }
 
-/* Recursive, so bounded: a level takes up to 2 KiB of the stack. */
+/* Recursive, and therefore bounded: a level takes up to 2 KiB of the stack. */
 static bool equal_at(struct slice a, struct slice b, unsigned depth, uint64_t *left)
 {
     a = slice_trim(a);

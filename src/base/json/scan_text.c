@@ -1,9 +1,10 @@
 /* scan_text.c - decodes the characters between the quotes of a JSON string.
  *
- *   "I am \ud83d"     ─►  I am ED A0 BD        half of a pair, as WTF-8 has it
+ *   "I am \ud83d"     ─►  I am ED A0 BD        half of a pair, in WTF-8
  *   "\ud83d\ude00"   ─►  F0 9F 98 80          both halves: one character
  *
- * Whole, compared, or in pieces: a piece may end within an escape, or between two halves. */
+ * A string is decoded whole, or while it is compared, or in pieces. A piece may end within
+ * an escape, or between two halves. */
 #include "base/json/scan_text.h"
 
 #include "base/eight.h"
@@ -22,15 +23,15 @@ static uint32_t take_hex(struct slice *raw)
     return unit & 0xFFFF;
 }
 
-/* True when the text begins with the escape of the second half of a surrogate pair. */
+/* Returns true if the text begins with the escape of a second half of a surrogate pair. */
 static bool is_low_escape(struct slice text)
 {
     return text.len >= 6 && text.ptr[0] == '\\' && text.ptr[1] == 'u' &&
            (text.ptr[2] | 0x20) == 'd' && memchr("cdefCDEF", text.ptr[3], 8);
 }
 
-/* Takes what follows a backslash; gives the character. A half of a pair without the other one is
- * a character of its own. */
+/* Takes what follows a backslash and returns the character. A half of a pair without the
+ * other one is a character of its own. */
 static uint32_t take_escape(struct slice *raw)
 {
     static const char meanings[256] = {
@@ -51,8 +52,8 @@ static uint32_t take_escape(struct slice *raw)
     return 0x10000 + ((unit - 0xD800) << 10) + (take_hex(raw) - 0xDC00);
 }
 
-/* The next byte of the decoded string: raw bytes as they are, escapes through left, which
- * holds what is left of the character that an escape stood for. */
+/* Yields the decoded string byte by byte: raw bytes as they are. left holds the remaining
+ * bytes of the character for which an escape stood. */
 struct decoder {
     struct slice raw;
     char left[4];
@@ -105,8 +106,8 @@ bool scan_key_is(struct slice raw_key, struct slice name)
     return next_byte(&decoder) < 0;
 }
 
-/* Decodes until at most left bytes are left of raw. Returns where that ends; the decoded
- * text is never longer. */
+/* Decodes until at most left bytes of raw remain, and returns the end of the output. The
+ * decoded text is never longer than the raw one. */
 static char *put_decoded(char *out, struct slice *raw, size_t left)
 {
     struct slice rest = *raw;
@@ -130,7 +131,7 @@ static char *put_decoded(char *out, struct slice *raw, size_t left)
     return out;
 }
 
-/* Decodes into a buffer, until at most left bytes are left of raw. */
+/* The same into a buffer. */
 static void add_decoded(struct buf *out, struct slice *raw, size_t left)
 {
     char *place = buf_reserve(out, raw->len);
@@ -156,13 +157,13 @@ static void decode_held(struct scan_text *text, struct buf *out)
     text->len = (uint8_t)escape.len;
 }
 
-/* True when an escape is held whole, and the next one may be the other half of it. */
+/* Returns true if an escape is held complete and may be the first half of a pair. */
 static bool may_be_half(const struct scan_text *text)
 {
     return (text->escape[2] | 0x20) == 'd' && memchr("89abAB", text->escape[3], 6);
 }
 
-/* True when c cannot belong to the escape of the second half, of which the first one is held. */
+/* Returns true if c cannot belong to the escape of a second half; the first is held. */
 static bool ends_half(const struct scan_text *text, char c)
 {
     return (text->len == UNIT_ESCAPE && c != '\\') ||
@@ -190,8 +191,9 @@ static void feed_character(struct scan_text *text, char c, struct buf *out)
     decode_whole(text, out);
 }
 
-/* An escape that begins before the last bytes of a piece has come whole, and so has the one
- * that may be the other half of it. */
+/* Feeds a piece. Its last bytes are held, as they may be part of an escape or of a pair. An
+ * escape that begins before them is complete, and so is the one that may be its other
+ * half. */
 void scan_text_feed(struct scan_text *text, struct slice raw, struct buf *out)
 {
     while (raw.len) {
@@ -215,7 +217,7 @@ void scan_text_end(struct scan_text *text, struct buf *out)
 /* Spelling that many halves and validating that many bytes takes a few milliseconds. */
 enum { SPELLED_HALVES_MAX = 50000, SPELLED_BYTES_MAX = 4 * 1024 * 1024 };
 
-/* The place of the first half that is there as its three bytes; the length: there is none. */
+/* Returns the place of the first half that stands as its three bytes; the length: none. */
 static size_t find_half(struct slice text)
 {
     size_t at = 0;
@@ -231,7 +233,7 @@ static size_t find_half(struct slice text)
     return text.len;
 }
 
-/* True when the text ends in the middle of an escape: a half after it would change its meaning. */
+/* Returns true if the text ends within an escape, whose meaning a half would change. */
 static bool ends_in_escape(struct slice text)
 {
     size_t backslashes = 0;
@@ -240,8 +242,8 @@ static bool ends_in_escape(struct slice text)
     return backslashes % 2;
 }
 
-/* Appends the text with its halves as escapes. False: it has too many of them, or one in the middle
- * of an escape. */
+/* Appends the text with its halves as escapes. Returns false if there are too many, or one
+ * within an escape. */
 static bool add_spelled(struct slice text, struct buf *out)
 {
     unsigned count = 0;

@@ -1,5 +1,6 @@
-/* scan_text.h - the texts of strings, compared by the other readers of scan.h. A raw text is the one
- * between the quotes, its escapes undecoded. */
+/* scan_text.h - compares strings by their decoded texts, for the other readers of scan.h.
+ *
+ * A raw text is what stands between the quotes, with its escapes. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,6 +9,6 @@
 
 bool scan_text_has_escape(struct slice raw);
 
-/* Compares two raw texts by the bytes that they stand for, so that the order is the same however
- * they are spelled. Returns less than, equal to or more than 0. */
+/* Compares two raw texts by the bytes for which they stand: their spelling does not matter.
+ * Returns less than, equal to or more than 0. */
 int scan_text_compare(struct slice a, struct slice b);
