@@ -1,5 +1,4 @@
-/* change.c - what every driver does with a change, its positions and its end, and what its
- * status means as an error. */
+/* change.c - functions that every store driver needs for changes and statuses. */
 #include "runcast/store.h"
 
 enum err err_of_store(enum store_status status)

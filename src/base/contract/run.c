@@ -1,7 +1,7 @@
-/* run.c - a run as a value, and the names of what it can be.
+/* run.c - a run as a value: copy, release, sizes, and the names of statuses and machines.
  *
- * Every text of a run is in one of the lists below, so that copying, finishing and sharing
- * cannot forget one. Its transitions are in core/model/run_life.c. */
+ * Every text of a run is in one of the two lists below, so that copying, releasing and
+ * sharing cannot miss one. The transitions are in core/model/run_life.c. */
 #include "runcast/run.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@
 
 enum text_kind {
     TEXT_OWN,
-    TEXT_NAME, /* many runs have the same */
+    TEXT_NAME, /* shared by many runs */
     TEXT_PACKET,
 };
 
@@ -131,7 +131,7 @@ static bool same_list(const struct tag_list *a, const struct tag_list *b)
            !memcmp(a->names, b->names, a->count * sizeof(a->names[0]));
 }
 
-/* Names that are shared are the same text exactly if they are the same pointer. */
+/* Shares a list of tags. Shared names are equal exactly if their pointers are. */
 static void share_list(struct tag_list **place)
 {
     if (!*place)
@@ -170,7 +170,7 @@ void run_share_names(struct run *run)
     if (run->rare && run->rare->refs == 1)
         share_texts(run->rare, rare_texts, RARE_TEXTS);
     if (!run->tags || run->tags->refs > 1)
-        return; /* others may be reading the list, on another thread too */
+        return; /* others may be reading the list, maybe on another thread */
     for (uint32_t i = 0; i < run->tags->count; i++)
         share(&run->tags->names[i]);
     share_list(&run->tags);

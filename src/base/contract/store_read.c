@@ -1,4 +1,4 @@
-/* store_read.c - what a read has delivered goes back to memory. */
+/* store_read.c - frees what a read of the store has delivered. */
 #include "runcast/store.h"
 
 #include <stdlib.h>
