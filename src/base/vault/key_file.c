@@ -1,5 +1,7 @@
-/* key_file.c - reads and writes encryption keys. Losing half of one would lose everything
- * sealed with it, so nothing here is done in place. */
+/* key_file.c - reads and writes encryption keys.
+ *
+ * Losing half of a key would lose everything sealed with it, so nothing is written in
+ * place. */
 #include "base/vault/key_file.h"
 
 #include <errno.h>
@@ -38,7 +40,7 @@ static bool read_hex(struct slice text, unsigned char key[KEY_LEN])
     return true;
 }
 
-/* Both alphabets, with the one padding character that 32 bytes have. */
+/* Accepts both alphabets, with the one padding character that 32 bytes have. */
 static bool read_base64(struct slice text, unsigned char key[KEY_LEN])
 {
     char unpadded[KEY_BASE64_LEN];

@@ -1,13 +1,13 @@
-/* secret.h - secrets leave memory: zeros are written over them, which no compiler leaves out. */
+/* secret.h - wipes secrets from memory with zeros; no compiler leaves that out. */
 #pragma once
 
 #include "base/buf.h"
 
-/* Wipes a terminated secret and frees it. NULL is fine. */
+/* Wipes a terminated secret and frees it. Ignores NULL. */
 void secret_forget(char *secret);
 
-/* The same of a buffer. */
+/* Wipes and frees the content of a buffer. */
 void secret_forget_buf(struct buf *buf);
 
-/* Leaves zeros. */
+/* Fills the memory with zeros. */
 void secret_wipe(void *memory, size_t size);

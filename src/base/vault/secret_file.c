@@ -56,7 +56,7 @@ static enum err read_line(int file, const char *path, char **secret, struct fail
 enum err secret_file_read(const char *path, enum secret_file kind, char **secret,
                           struct failure *why)
 {
-    /* Not blocking: a named pipe here would hold up the start for ever. */
+    /* Non-blocking: a named pipe here would block the start forever. */
     int follow = kind == SECRET_FILE_PRIVATE ? O_NOFOLLOW : 0;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | follow);
     if (file < 0 && errno == ELOOP)

@@ -1,10 +1,10 @@
-/* vault.c - one key, and what is sealed with it.
+/* vault.c - seals and opens values with one key; rotation to the next one.
  *
  *   sealed = base64url( version 2 | key id, 4 bytes | nonce, 12 random bytes | ciphertext
  *                       | tag, 16 bytes )                       version 1 has no key id
  *
- * The nonce is drawn for each value: with 96 bits, two equal ones are not expected before
- * some 2^32 values have been sealed, more than an installation has. */
+ * The nonce is drawn for each value. With 96 bits, two equal ones are not expected before
+ * some 2^32 values were sealed, more than an installation has. */
 #include "base/vault/vault.h"
 
 #include <assert.h>
@@ -31,15 +31,15 @@ enum {
 struct key {
     unsigned char bytes[KEY_LEN];
     unsigned char id[KEY_ID_LEN];
-    bool opened; /* something; until vault_settle */
+    bool opened; /* it has opened a value; until vault_settle */
 };
 
 struct vault {
     struct key key, next;
-    bool has_next; /* of a rotation that is on, or was not ended */
+    bool has_next; /* of a rotation in progress, or one that was interrupted */
     bool rotating, shut;
-    bool unsaved; /* the key is not in its file: drawn, or found among those kept */
-    bool settled; /* what there was to open has been opened */
+    bool unsaved; /* the key is not in its file: drawn, or found among kept ones */
+    bool settled; /* vault_settle was called */
     unsigned holders;
     struct list waiters;        // vault_waiter::link
     char *key_file, *next_file; /* NULL: the key was given as text */
@@ -73,8 +73,8 @@ static enum err draw(struct key *key, struct failure *why)
     return OK;
 }
 
-/* A key that is drawn because there is none is written by vault_settle: beside a database
- * that another key has sealed it would only be in that key's place. */
+/* Reads the key files. A drawn key is written later, by vault_settle: if another key has
+ * sealed the database, writing it would only take that key's place. */
 static enum err open_files(struct vault *vault, struct failure *why)
 {
     enum err err = key_file_read(vault->key_file, vault->key.bytes, why);
@@ -171,7 +171,7 @@ static void take_next(struct vault *vault)
 
 /* ---- keys that were in use before ---- */
 
-/* Where a rotation keeps the key of that id: beside the one in use. */
+/* Returns the path, next to the key in use, where a rotation keeps the key with that id. */
 static char *kept_file(const struct vault *vault, const unsigned char id[KEY_ID_LEN])
 {
     char text[KEY_ID_TEXT_MAX];
@@ -192,8 +192,8 @@ static enum err keep_key(const struct vault *vault, const struct key *key,
     return err;
 }
 
-/* The database may be an older one that was put back: while the key has opened nothing, one
- * that a rotation has kept takes its place. */
+/* Looks for a key that a rotation has kept, for a database that is an older one, put back.
+ * It replaces the key in use, but only while that one has opened nothing. */
 static bool find_kept(struct vault *vault, const unsigned char id[KEY_ID_LEN])
 {
     struct key found = { 0 };
@@ -213,7 +213,7 @@ static bool find_kept(struct vault *vault, const unsigned char id[KEY_ID_LEN])
     return fits;
 }
 
-/* Puts the key that is in use into its file. What is there now is kept, too. */
+/* Writes the key in use to its file. The key that the file has now is kept, too. */
 static enum err save_key(struct vault *vault, struct failure *why)
 {
     struct key before = { 0 };
@@ -316,7 +316,7 @@ void vault_seal_with_next(const struct vault *vault, struct slice context,
     seal(vault, &vault->next, context, plain, out);
 }
 
-/* Where the nonce begins; 0: too short, or of a form that is not known. */
+/* Returns where the nonce begins; 0: too short, or of an unknown version. */
 static size_t nonce_place(const unsigned char *sealed, size_t len)
 {
     size_t place = sealed[0] == VERSION              ? 1 + KEY_ID_LEN
@@ -330,8 +330,8 @@ static bool has_id(const unsigned char *sealed, const struct key *key)
     return sealed[0] == VERSION && !memcmp(sealed + 1, key->id, KEY_ID_LEN);
 }
 
-/* The key that has sealed the value: one without an id is older than any rotation. NULL:
- * the key is not here. */
+/* Returns the key that sealed the value, or NULL if it is not here. A value without a key
+ * id is older than any rotation. */
 static struct key *key_of(struct vault *vault, const unsigned char *sealed)
 {
     if (sealed[0] == VERSION_WITHOUT_ID || has_id(sealed, &vault->key))
@@ -341,8 +341,8 @@ static struct key *key_of(struct vault *vault, const unsigned char *sealed)
     return sealed[0] == VERSION && find_kept(vault, sealed + 1) ? &vault->key : NULL;
 }
 
-/* The plain text is written to out before the tag is known to fit: the caller forgets it
- * when this says false. */
+/* Writes the plain text to out before the tag is verified. If it returns false, the caller
+ * must wipe out. */
 static bool decrypt(const struct vault *vault, const struct key *key, struct slice context,
                     unsigned char *nonce, size_t text_len, unsigned char *out)
 {
@@ -390,8 +390,7 @@ enum err vault_unseal(struct vault *vault, struct slice context, struct slice se
     return opened ? OK : ERR_INVALID;
 }
 
-/* Reads the id of the key from a sealed value. False: it has none, or is no
- * sealed value. */
+/* Reads the key id of a sealed value. Returns false if it has none, or is not sealed. */
 static bool read_id(struct slice sealed, unsigned char out[KEY_ID_LEN])
 {
     enum { BASE64_LEN = 8, BYTES = 6 }; /* version, id and one more */
@@ -543,7 +542,7 @@ void vault_release(struct vault *vault)
 
 void vault_wait(struct vault *vault, struct vault_waiter *waiter)
 {
-    list_remove(&waiter->link); /* it may wait already */
+    list_remove(&waiter->link); /* it may be waiting already */
     list_append(&vault->waiters, &waiter->link);
 }
 
@@ -554,7 +553,7 @@ void vault_wait_no_more(struct vault_waiter *waiter)
 
 /* ---- hashing and forgetting ---- */
 
-/* The hash function, fetched once like the cipher. */
+/* Returns the hash function, which is fetched once, like the cipher. */
 static const EVP_MD *sha256(void)
 {
     static EVP_MD *algorithm;

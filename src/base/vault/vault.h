@@ -1,16 +1,16 @@
-/* vault.h - AES-256-GCM for what must be read again: secret keys, environment variables.
+/* vault.h - AES-256-GCM for values that are read again: secret keys, environment variables.
  *
- * A sealed value is version, key id, nonce, ciphertext, tag; the context (project,
+ * A sealed value is version, key id, nonce, ciphertext, tag. The context (project,
  * environment, name, …) is authenticated, so a value cannot be moved to another place. The
- * key comes from RUNCAST_ENCRYPTION_KEY (64 hex digits, or 44 characters of base64) or a
- * 0600 file beside the data that the first start makes.
+ * key comes from RUNCAST_ENCRYPTION_KEY (64 hex digits, or 44 characters of base64), or
+ * from a 0600 file next to the data, which the first start creates.
  *
- *   rotation   begin ─► the next key is on the disk ─► everything sealed again, in one
- *              commit ─► end: the next key takes the place of the old one
+ *   rotation   begin ─► the next key is on the disk ─► everything is sealed again, in one
+ *              commit ─► end: the next key replaces the old one
  *
- * Killed anywhere in between, the next start has both keys, and what is in the database
- * says which of them it is (vault_settle). The old key stays beside it, in a file named after
- * its id, for older databases that are put back. */
+ * If the process is killed in between, the next start has both keys, and the content of the
+ * database decides which of them it is (vault_settle). The old key stays in a file named
+ * after its id, for older databases that are put back. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,29 +27,29 @@ enum {
 
 struct vault;
 
-/* key_text absent or empty: the file is read, or a key drawn that vault_settle writes; beside
- * it the one of a rotation that was not ended. ERR_INVALID with the reason: malformed key,
- * file that others may read. */
+/* Opens the vault. Without key_text, reads the key file, or draws a key if there is none.
+ * vault_settle writes a drawn key. The next key of an interrupted rotation is read, too.
+ * ERR_INVALID, with the reason: malformed key, or a file that others may read. */
 enum err vault_open(struct slice key_text, const char *key_file, struct vault **vault,
                     struct failure *why);
 
-/* Another key that may be the right one, of a rotation that was not ended. Only of a vault
- * whose key was given as text; otherwise the file says it. */
+/* Offers another key, of a rotation that was interrupted; it may be the right one. Has no
+ * effect unless the vault's key was given as text; otherwise the file has the next key. */
 enum err vault_offer(struct vault *vault, struct slice key_text, struct failure *why);
 
-/* The text has the form of a key. */
+/* Returns true if the text has the form of a key. */
 bool vault_key_is_right(struct slice key_text);
 
-/* Wipes the keys. NULL is fine. */
+/* Wipes the keys. Ignores NULL. */
 void vault_close(struct vault *vault);
 
-/* The id of the key: 8 hex digits that tell nothing else about it. */
+/* Returns the id of the key: 8 hex digits that reveal nothing else about it. */
 void vault_key_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
-/* The id of the key that a value was sealed with; false: it is none, or older than ids. */
+/* Gets the id of the key that sealed a value; false if not sealed, or older than ids. */
 bool vault_sealed_id(struct slice sealed, char id[KEY_ID_TEXT_MAX]);
 
-/* The id of the key that has opened something; false: none has yet. */
+/* Gets the id of the key that has opened something; false if none has yet. */
 bool vault_opened_id(const struct vault *vault, char id[KEY_ID_TEXT_MAX]);
 
 /* Appends the sealed value, base64url. */
@@ -60,63 +60,64 @@ void vault_seal(const struct vault *vault, struct slice context, struct slice pl
 enum err vault_unseal(struct vault *vault, struct slice context, struct slice sealed,
                       struct buf *out);
 
-/* Why a sealed value did not open, and what to do: "<what> does not open: …". */
+/* Explains why a sealed value did not open, and what to do: "<what> does not open: …". */
 enum err vault_explain(const struct vault *vault, struct slice sealed, const char *what,
                        struct failure *why);
 
-/* After the accounts were read: of two keys the one that opened them is kept, and takes its
- * place in the file. Says in the log which it was. A key that was drawn, or found among
- * those that rotations have kept, is written to the file. */
+/* Call this once the accounts were read: keeps the one of two keys that opened them. That
+ * key is placed in the file, and logged. A key that was drawn, or found among those that
+ * rotations have kept, is written to the file, too. */
 enum err vault_settle(struct vault *vault, struct failure *why);
 
 /* ---- rotation ---- */
 
-/* From now on vault_hold says wait. next_key absent: drawn. ERR_INVALID: no key given where
- * one must be, malformed, or the old one; ERR_CONFLICT: one is on already. */
+/* Begins a rotation; from now on, vault_hold returns VAULT_WAIT. next_key absent: drawn.
+ * ERR_INVALID: a key is required but missing, malformed, or the one in use. ERR_CONFLICT: a
+ * rotation is in progress, or was given up. */
 enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
                               struct failure *why);
 
 /* Writes the next key to the disk, before anything is sealed with it. May run on another
- * thread, as long as nothing else is done with the vault. */
+ * thread while nothing else uses the vault. */
 enum err vault_rotation_save(const struct vault *vault, struct failure *why);
 
-/* Nobody holds the vault any more. */
+/* Returns true if no commit holds the vault. */
 bool vault_is_free(const struct vault *vault);
 
 bool vault_is_sealed_with_next(const struct vault *vault, struct slice sealed);
 void vault_seal_with_next(const struct vault *vault, struct slice context,
                           struct slice plain, struct buf *out);
 
-/* Puts the key files as they are from now on: with done the next key takes the place of the old
- * one, else it is removed. Like vault_rotation_save on any thread. */
+/* Updates the key files. done: the next key replaces the old one; otherwise it is removed.
+ * May run on any thread, like vault_rotation_save. */
 enum err vault_rotation_place(const struct vault *vault, bool done, struct failure *why);
 
-/* done: everything is sealed with the next key, which is the key now. Else it is forgotten.
- * Those who wait are called. */
+/* Ends a rotation. done: everything is sealed with the next key, which is now the key.
+ * Otherwise the next key is forgotten. Calls the waiters. */
 void vault_rotation_end(struct vault *vault, bool done);
 
-/* Nobody knows which key the database is sealed with: nothing is sealed until the next
- * start. Those who wait are called. */
+/* Gives up a rotation of which it is unknown which key sealed the database. Nothing is
+ * sealed until the next start. Calls the waiters. */
 void vault_rotation_give_up(struct vault *vault);
 
-/* Who seals for the store holds the vault from then until the commit is answered. */
+/* Code that seals values for the store holds the vault until the commit is answered. */
 enum vault_gate {
     VAULT_HELD,
-    VAULT_WAIT, /* a rotation is on: vault_wait */
-    VAULT_SHUT, /* until the next start */
+    VAULT_WAIT, /* a rotation is in progress: use vault_wait */
+    VAULT_SHUT, /* nothing is sealed until the next start */
 };
 enum vault_gate vault_hold(struct vault *vault);
 void vault_release(struct vault *vault);
 
 struct vault_waiter {
-    void (*fn)(struct vault_waiter *waiter); /* the rotation has ended; once */
+    void (*fn)(struct vault_waiter *waiter); /* called once, when the rotation has ended */
     struct list link;                        // vault::waiters
 };
 void vault_wait(struct vault *vault, struct vault_waiter *waiter);
-/* Harmless when it does not wait. */
+/* Does nothing if it is not waiting. */
 void vault_wait_no_more(struct vault_waiter *waiter);
 
 /* ---- secrets ---- */
 
-/* SHA-256, for looking secrets up without keeping them. */
+/* Computes SHA-256, to look secrets up without storing them. */
 void vault_hash(struct slice secret, unsigned char out[HASH_LEN]);
