@@ -1,4 +1,4 @@
-/* address.c - addresses from texts, ranges of them, and who a proxy speaks for. */
+/* address.c - reads addresses and ranges of them, and follows X-Forwarded-For headers. */
 #include "net/address.h"
 
 #include <arpa/inet.h>

@@ -1,7 +1,8 @@
-/* certificates.c - pairs read from their files, and the choice of one by the name asked for.
+/* certificates.c - reads certificates and keys, and selects a pair by the requested name.
  *
- * Each pair is a context of OpenSSL. A connection begins with the first one, whose keys seal the
- * tickets of all, and changes to another when the client names one of its names. */
+ * Each pair is an OpenSSL context. A connection begins with the first one, whose keys seal
+ * the tickets of all, and changes to another one if the client asks for one of its
+ * names. */
 #include "net/certificates.h"
 
 #include <errno.h>
@@ -22,28 +23,28 @@
 
 enum { FILE_MAX = 1 << 20, TICKET_KEYS_MAX = 128, DATE = 40 };
 
-/* Of TLS 1.2: those with forward secrecy that are authenticated; TLS 1.3 has no others. */
+/* For TLS 1.2: authenticated ciphers with forward secrecy. TLS 1.3 has no others. */
 static const char ciphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 static const unsigned char protocol[] = "\x08http/1.1";
 
 struct pair {
     SSL_CTX *context;
-    X509 *x509;       /* of the context */
-    char *path;       /* of the certificate */
-    char *open_key;   /* path of a key that everybody may read; NULL: nobody else does */
+    X509 *x509;       /* belongs to the context */
+    char *path;       /* the certificate's file */
+    char *open_key;   /* path of a key that every user may read; NULL: it is private */
     int64_t from, to; /* Unix seconds */
 };
 
 struct certificates {
     size_t refs;
     size_t count;
-    int64_t drawn_ms; /* when the keys of tickets were drawn; 0: with the context */
+    int64_t drawn_ms; /* when the keys of tickets were drawn; 0: created with the context */
     struct pair pairs[CERTIFICATES_MAX];
 };
 
 /* ---- files ---- */
 
-/* Into room that never moves: what was a key would be left where it was. */
+/* Reads into memory that is never moved: moving would leave a copy of a key behind. */
 static enum err read_bytes(int file, const char *path, struct buf *out, struct failure *why)
 {
     char *room = buf_reserve(out, FILE_MAX + 1);
@@ -60,7 +61,7 @@ static enum err read_bytes(int file, const char *path, struct buf *out, struct f
     return OK;
 }
 
-/* Not blocking: a named pipe here would hold up the gateway for ever. */
+/* Non-blocking: a named pipe here would block the gateway forever. */
 static enum err read_file(const char *path, struct buf *out, mode_t *mode,
                           struct failure *why)
 {
@@ -86,7 +87,7 @@ static const char *openssl_reason(void)
     return reason ? reason : "no reason was given";
 }
 
-/* OpenSSL would ask for it at the terminal. */
+/* Without this callback, OpenSSL would ask for a passphrase at the terminal. */
 static int refuse_passphrase(char *room, int size, int writes, void *asked)
 {
     (void)room, (void)size, (void)writes;
@@ -94,9 +95,9 @@ static int refuse_passphrase(char *room, int size, int writes, void *asked)
     return -1;
 }
 
-/* ---- a certificate, and those that lead to its authority ---- */
+/* ---- a certificate and its chain ---- */
 
-/* The end of the file is an error of OpenSSL's, too. */
+/* Returns true for the end of the file, which OpenSSL reports as an error, too. */
 static bool is_end(void)
 {
     unsigned long code = ERR_peek_last_error();
@@ -206,7 +207,7 @@ static enum err load_key(struct pair *pair, const char *path, struct failure *wh
     return err;
 }
 
-/* ---- what a client asks for ---- */
+/* ---- selection by name ---- */
 
 static const struct pair *find(const struct certificates *certificates, const char *name,
                                unsigned flags)
@@ -218,7 +219,7 @@ static const struct pair *find(const struct certificates *certificates, const ch
     return NULL;
 }
 
-/* A name of its own goes before a wildcard (RFC 9525, 6.3). */
+/* An exact name takes precedence over a wildcard (RFC 9525, 6.3). */
 static int choose_pair(SSL *ssl, int *alert, void *owner)
 {
     struct certificates *certificates = owner;
@@ -235,7 +236,8 @@ static int choose_pair(SSL *ssl, int *alert, void *owner)
     return SSL_TLSEXT_ERR_OK;
 }
 
-/* Who offers other protocols only would not understand us (RFC 7301, 3.2). */
+/* Fails if the client offers only other protocols (RFC 7301, 3.2). It would not understand
+ * us. */
 static int choose_protocol(SSL *ssl, const unsigned char **chosen,
                            unsigned char *chosen_len, const unsigned char *offered,
                            unsigned offered_len, void *owner)
@@ -255,7 +257,7 @@ static bool set_up(SSL_CTX *context)
 {
     SSL_CTX_set_options(context,
                         SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* clients keep tickets */
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* clients have tickets */
     SSL_CTX_set_timeout(context, CERTIFICATES_TICKET_S);
     SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
     return tls_set_up(context) && SSL_CTX_set_cipher_list(context, ciphers) &&
@@ -317,8 +319,8 @@ void certificates_unref(struct certificates *certificates)
     free(certificates);
 }
 
-/* A ticket that was sealed with the keys before is of no use any more: its client shakes hands
- * in full. */
+/* Draws new ticket keys when they are due. Tickets that the old keys sealed become useless:
+ * their clients do a full handshake. */
 static void renew_ticket_keys(struct certificates *certificates, int64_t now_ms)
 {
     unsigned char keys[TICKET_KEYS_MAX];
@@ -343,7 +345,7 @@ SSL *certificates_make(struct certificates *certificates, int64_t now_ms)
     return ssl;
 }
 
-/* ---- what an operator is told ---- */
+/* ---- warnings and metrics for the operator ---- */
 
 static void warn_of_dates(const struct pair *pair, int64_t unix_s)
 {

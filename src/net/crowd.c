@@ -1,4 +1,4 @@
-/* crowd.c - one entry for each address, there for as long as it has connections. */
+/* crowd.c - a table with one entry per address, kept while it has connections. */
 #include "net/crowd.h"
 
 #include "base/mem.h"
@@ -6,7 +6,7 @@
 enum { NETWORK_BYTES = 8 };
 
 struct neighbour {
-    unsigned char ip[16]; /* of IPv6 the network */
+    unsigned char ip[16]; /* for IPv6, the network */
     unsigned count;
     bool excused;
 };
@@ -47,7 +47,7 @@ bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
     crowd_leave(crowd, place);
     struct neighbour *neighbour = find(crowd, address);
     if (neighbour->count >= most && !neighbour->excused)
-        return false; /* others keep the entry: most is at least 1 */
+        return false; /* the entry has other connections: most is at least 1 */
     neighbour->count++;
     place->of = neighbour;
     return true;

@@ -1,6 +1,7 @@
-/* crowd.h - how many connections each address has.
+/* crowd.h - counts the connections of each address.
  *
- * An IPv6 network of 64 bits counts as one address: whoever has one address of it has all. */
+ * An IPv6 network of 64 bits counts as one address, because a host with one address of it
+ * has all of them. */
 #pragma once
 
 #include "base/table.h"
@@ -11,20 +12,20 @@ struct crowd {
 };
 
 struct crowd_place {
-    struct neighbour *of; /* NULL: not taken */
+    struct neighbour *of; /* NULL: not counted */
 };
 
 void crowd_init(struct crowd *crowd);
 void crowd_finish(struct crowd *crowd);
 
-/* Counts one more connection of the address, and none any more where the place counted before.
- * False: the address has `most` connections already, and is not excused. */
+/* Counts a connection of the address, after releasing what the place counted before.
+ * Returns false if the address has `most` connections already and is not excused. */
 bool crowd_enter(struct crowd *crowd, struct crowd_place *place,
                  const struct address *address, unsigned most);
 
-/* Nothing happens if the place is not taken. */
+/* Stops counting the connection. Does nothing if the place is not counted. */
 void crowd_leave(struct crowd *crowd, struct crowd_place *place);
 
-/* The address speaks for others: for as long as it has connections it may have any number.
- * Nothing happens to a place that is not taken. */
+/* Excuses the address, because it speaks for others: it may have any number of connections.
+ * This lasts while it has connections. Does nothing if the place is not counted. */
 void crowd_excuse(struct crowd_place *place);

@@ -1,4 +1,4 @@
-/* outbox.c - sendmsg, and an array of references to what it did not take. */
+/* outbox.c - sendmsg, and an array of references to what it did not accept. */
 #include "net/outbox.h"
 
 #include <assert.h>
@@ -12,27 +12,26 @@
 
 enum {
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
-    SEND_BYTES = 256 * 1024,   /* at once: who reads fast would take all of a turn */
-    CHANGED_BYTES = 64 * 1024, /* of them what is escaped or made one line */
+    SEND_BYTES = 256 * 1024,   /* per call: a fast reader must not use up a turn */
+    CHANGED_BYTES = 64 * 1024, /* of these, bytes that are escaped or made one line */
     FIRST_CAPACITY = 4,
 };
 
 struct left {
-    struct bytes *bytes; /* a reference */
-    size_t offset;       /* of the first unsent byte, as they are read */
+    struct bytes *bytes; /* holds a reference */
+    size_t offset;       /* of the first unsent byte, counted as read */
 };
 
 struct backlog {
     size_t unsent;
-    size_t
-        own; /* bytes: of what is unsent, or for those of BYTES_PARTS of the rest of them */
+    size_t own; /* memory of the unsent bytes, without bytes to which BYTES_PARTS refer */
     size_t first, count,
         capacity;            /* pieces[first] to pieces[first + count - 1] are in use */
-    struct rope_place place; /* of the first piece: its offset, when it is of BYTES_PARTS */
+    struct rope_place place; /* in the first piece, at its offset; for BYTES_PARTS */
     struct left pieces[];
 };
 
-/* ---- room ---- */
+/* ---- memory quota ---- */
 
 typedef void share_fn(struct room *room, struct bytes *bytes);
 
@@ -66,7 +65,7 @@ size_t outbox_own(const struct outbox *outbox)
     return outbox->backlog ? outbox->backlog->own : 0;
 }
 
-/* ---- what is unsent ---- */
+/* ---- unsent bytes ---- */
 
 void outbox_finish(struct outbox *outbox)
 {
@@ -92,15 +91,15 @@ size_t outbox_pieces(const struct outbox *outbox)
 
 /* ---- sending ---- */
 
-/* Where in a vector the next record begins. */
+/* The position in a vector at which the next record begins. */
 struct reading {
     struct iovec *vector;
     size_t count;
-    size_t offset; /* in the first one */
+    size_t offset; /* in the first element */
 };
 
-/* The next record's bytes. Those of one piece stay where they are, unless another one follows
- * that has room in the record. */
+/* Returns the bytes of the next record. Bytes of one piece are not copied, unless another
+ * piece follows that fits into the record. */
 static struct slice next_record(struct reading *reading)
 {
     static char joined[TLS_RECORD];
@@ -132,9 +131,9 @@ static void skip(struct reading *reading, size_t len)
     reading->offset += len;
 }
 
-/* A record that the kernel took in part counts as not taken: its bytes come again, as TLS wants
- * it, for they stay the first that are unsent. Writing does not wait for the peer without
- * renegotiation. */
+/* Sends the pieces as TLS records. A record that the kernel took in part counts as not
+ * sent. Its bytes stay the first unsent ones, so the same bytes are written again, as TLS
+ * requires. Without renegotiation, writing never waits for the peer. */
 static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t count)
 {
     struct reading reading = { vector, count, 0 };
@@ -149,8 +148,8 @@ static ssize_t send_records(struct outbox *outbox, struct iovec *vector, size_t 
     return result == TLS_DONE || result == TLS_WANTS_WRITE ? (ssize_t)total : -1;
 }
 
-/* How much the kernel took, of what it answers or of -errno: 0 when it is full, -1 when the
- * connection is gone. */
+/* Returns the bytes that the kernel took; result is its return value, or -errno. 0 if the
+ * socket is full, -1 if the connection is gone. */
 static ssize_t taken(struct outbox *outbox, ssize_t result)
 {
     if (result >= 0) {
@@ -196,7 +195,7 @@ static struct left *new_place(struct outbox *outbox)
     return &backlog->pieces[backlog->first + backlog->count++];
 }
 
-/* Keeps the rest of the bytes, whose reference it takes over. */
+/* Keeps the unsent rest of the bytes. Takes ownership of the reference. */
 static void keep(struct outbox *outbox, struct bytes *bytes, size_t offset)
 {
     size_t len = bytes->len - offset;
@@ -218,7 +217,7 @@ static void keep_piece(struct outbox *outbox, const struct piece *piece, size_t 
         return;
     }
     size_t start = (size_t)(piece->text.ptr - piece->owner->data);
-    assert(start + piece->text.len == piece->owner->len); /* up to its end */
+    assert(start + piece->text.len == piece->owner->len); /* up to the owner's end */
     keep(outbox, bytes_ref(piece->owner), start + sent);
 }
 
@@ -234,7 +233,7 @@ static enum outbox_status keep_rest(struct outbox *outbox, const struct piece *p
     return outbox->backlog ? OUTBOX_UNSENT : OUTBOX_EMPTY;
 }
 
-/* Sends what was just kept, as what waits for the socket is sent. */
+/* Sends what was just kept, like anything that waits for the socket. */
 static enum outbox_status flush_kept(struct outbox *outbox, int fd)
 {
     bool progress;
@@ -351,11 +350,11 @@ static void drop_sent(struct outbox *outbox, size_t sent)
     }
 }
 
-/* What one call of sendmsg gets. */
+/* The arguments of one sendmsg. */
 struct parcel {
     struct iovec vector[OUTBOX_PIECES_MAX];
     size_t count, bytes;
-    size_t changed; /* bytes of the room for it that are used */
+    size_t changed; /* bytes in use of the buffer for changed text */
 };
 
 static bool is_full(const struct parcel *parcel)
@@ -371,7 +370,7 @@ static void add_text(struct parcel *parcel, struct slice text)
     parcel->bytes += text.len;
 }
 
-/* Adds the parts of a rope's bytes. False when the parcel has no room for all of them. */
+/* Adds the parts of a rope's bytes. Returns false if the parcel is full before they end. */
 static bool add_parts(struct parcel *parcel, const struct bytes *bytes,
                       struct rope_place place)
 {

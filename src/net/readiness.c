@@ -1,4 +1,4 @@
-/* readiness.c - an epoll of our own inside the one of libuv. */
+/* readiness.c - an epoll of our own inside that of libuv. */
 #include "net/readiness.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static struct readiness_watch *watch_of(const struct epoll_event *event)
     return event->data.ptr;
 }
 
-/* Sorts the events of one wait, which come nearly in this order already. */
+/* Sorts events by when their sockets were served; they are nearly in this order already. */
 static void put_in_line(struct epoll_event *events, int count)
 {
     for (int i = 1; i < count; i++) {

@@ -1,13 +1,16 @@
-/* ring.c - the batch lies in arrays that never move: the kernel reads vectors, headers of messages
- * and what was copied while it sends.
+/* ring.c - sends batches through io_uring.
  *
- *   places   [ sender, its pieces, result ] …     one for each sender, numbered as it is submitted
- *   pieces, vectors                               of all of them, those of a place side by side
- *   copied                                        the text of pieces that were borrowed
+ * The batch is in arrays that are never moved: the kernel reads vectors, message headers
+ * and copied text while it sends.
  *
- * A sender that comes again has its pieces moved behind all others, where there is room for more.
+ *   places   [ sender, its pieces, result ] …     one per sender, in order of submission
+ *   pieces, vectors                               of all places; those of a place adjacent
+ *   copied                                        the text of borrowed pieces
  *
- * A ring that fails is given up, and what it has not sent is sent as without one. */
+ * When a sender adds pieces again, its earlier pieces are moved after all others first, so
+ * that they stay adjacent.
+ *
+ * A ring that fails is closed, and its unsent pieces are sent without it. */
 #include "net/ring.h"
 
 #include <assert.h>
@@ -22,8 +25,7 @@
 #include "base/metrics.h"
 
 enum {
-    PLACES =
-        64, /* a quarter of a millisecond of sends: a turn asks for its time between two batches */
+    PLACES = 64, /* 0.25 ms of sends: a turn checks its time between batches */
     PIECES = 256,
     COPIED_BYTES = 16 * 1024,
     SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT,
@@ -32,7 +34,7 @@ enum {
 struct ring_place {
     struct ring_sender *sender;
     struct msghdr message;
-    uint32_t first, count; /* of ring::pieces and ring::vectors */
+    uint32_t first, count; /* in ring::pieces and ring::vectors */
     int fd;
     ssize_t result;
     bool done;
@@ -40,19 +42,19 @@ struct ring_place {
 
 struct ring {
     struct io_uring uring;
-    bool broken; /* and closed */
+    bool broken; /* it failed and was closed */
     ring_sent_fn *sent;
     struct ring_place places[PLACES];
     uint32_t place_count;
-    struct piece pieces[PIECES]; /* their owners are referenced */
+    struct piece pieces[PIECES]; /* the batch holds references to their owners */
     struct iovec vectors[PIECES];
     uint32_t piece_count;
-    size_t bytes; /* of all of them: RING_BYTES at most */
+    size_t bytes; /* of all pieces: RING_BYTES at most */
     char copied[COPIED_BYTES];
     size_t copied_len;
 };
 
-/* What some pieces take of a batch. */
+/* The part of a batch that some pieces take. */
 struct ring_load {
     size_t pieces, bytes, copied;
     bool has_parts;
@@ -60,7 +62,7 @@ struct ring_load {
 
 /* ---- making ---- */
 
-/* It may send, and nothing else, until the process ends. */
+/* Restricts the ring to sending, until the process ends. */
 static int restrict_ring(struct io_uring *uring)
 {
     struct io_uring_restriction allowed[] = {
@@ -75,7 +77,7 @@ static int restrict_ring(struct io_uring *uring)
                        : io_uring_register(fd, IORING_REGISTER_ENABLE_RINGS, NULL, 0);
 }
 
-/* What whoever wants a ring may do about the error. */
+/* Returns what the operator may do about the error. */
 static const char *advice(int trouble)
 {
     switch (trouble) {
@@ -165,7 +167,7 @@ static bool is_at_end(const struct ring *ring, const struct ring_place *place)
     return place->first + place->count == ring->piece_count;
 }
 
-/* Pieces that are moved before the sender gets more. */
+/* Returns how many pieces must be moved before the sender can add more. */
 static size_t moved_for(const struct ring *ring, const struct ring_sender *sender)
 {
     if (!sender->place)
@@ -256,7 +258,7 @@ static void prepare(struct ring *ring, struct ring_place *place)
     io_uring_sqe_set_data64(sqe, (uint64_t)(place - ring->places));
 }
 
-/* How many there were. */
+/* Returns the number of results. */
 static unsigned take_results(struct ring *ring)
 {
     struct io_uring_cqe *cqe;
@@ -291,8 +293,9 @@ static void send_alone(const struct ring *ring, struct ring_place *place)
         place->result = -errno;
 }
 
-/* Nothing is waited for: what may not wait is over when it was submitted. But who sends once more
- * what a kernel has not answered for yet would send it twice. */
+/* Submits the batch and takes all results. This does not block: sends with MSG_DONTWAIT
+ * have ended once they are submitted. But sending again before the kernel has reported a
+ * result would send the bytes twice. */
 static void submit(struct ring *ring)
 {
     unsigned left = ring->place_count;
@@ -323,10 +326,10 @@ void ring_flush(struct ring *ring)
     if (!ring->place_count)
         return;
     if (ring->place_count > 1 && !ring->broken)
-        submit(ring); /* for one it is dearer than a send */
+        submit(ring); /* a single send is cheaper without the ring */
     for (uint32_t i = 0; i < ring->place_count; i++)
         ring_finish_place(ring, &ring->places[i]);
-    explicit_bzero(ring->copied, ring->copied_len); /* answers may have secrets in them */
+    explicit_bzero(ring->copied, ring->copied_len); /* responses may contain secrets */
     ring->place_count = ring->piece_count = 0;
     ring->bytes = ring->copied_len = 0;
 }

@@ -1,14 +1,14 @@
-/* ring.h - many sends, one system call: io_uring(7) where the kernel has it.
+/* ring.h - many sends in one system call: io_uring(7), where the kernel has it.
  *
- *   ring_send ─► a place in the batch … all are taken, or ring_flush
- *                                          └─► io_uring_enter: each is sent ─► sent, for each
+ *   ring_send ─► a place in the batch … the batch is full, or ring_flush
+ *                                          └─► io_uring_enter: sends all ─► sent, for each
  *
- * Sends do not wait, so what becomes of each is known when the call returns. What one sender puts
- * into a batch leaves together, as one send. Until then it must send nothing by another way, and its
- * descriptor stays open.
+ * The sends do not block, so each result is known when the call returns. The pieces that
+ * one sender adds to a batch leave together, as one send. Until then, the sender must not
+ * send in any other way, and its descriptor must stay open.
  *
- * A ring is made before the process is confined, may do nothing but send, and belongs to the thread
- * that made it. */
+ * A ring is created before the process is confined, may only send, and belongs to the
+ * thread that created it. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,33 +19,33 @@
 #include "base/error.h"
 #include "net/outbox.h"
 
-enum { RING_BYTES = 256 * 1024 }; /* of one batch at most: nobody looks at the time in it */
+enum { RING_BYTES = 256 * 1024 }; /* per batch at most: the time is not checked within it */
 
 struct ring;
 
-/* Embedded by who sends. The zero value waits for nothing. */
+/* Embedded by a sender. The zero value has nothing in the batch. */
 struct ring_sender {
-    uint8_t place; /* in the batch, from 1; 0: none of its bytes are there */
+    uint8_t place; /* in the batch, from 1; 0: none of its bytes are in it */
 };
 
-/* result: how many bytes of the pieces the kernel took, or -errno. All is borrowed. Nothing may be
- * sent through the ring from inside the call. */
+/* Reports how many bytes of the pieces the kernel took, or -errno, as result. All arguments
+ * are borrowed. Do not send through the ring from inside this call. */
 typedef void ring_sent_fn(struct ring_sender *sender, const struct piece *pieces,
                           size_t count, ssize_t result);
 
-/* ERR_INVALID with the reason: there is no io_uring here, or it may not be used. */
+/* ERR_INVALID, with the reason: the kernel has no io_uring, or does not permit it. */
 enum err ring_create(struct ring **ring, struct failure *why);
 
-/* NULL is fine. Nobody waits any more. */
+/* Ignores NULL. The batch must be empty. */
 void ring_destroy(struct ring *ring);
 
-/* Whom to tell what was sent. */
+/* Sets the function to which results are reported. */
 void ring_tell(struct ring *ring, ring_sent_fn *sent);
 
-/* Puts pieces into the batch, behind those of the same sender: the owners of shared ones are
- * referenced, borrowed ones are copied. False: these do not go through a ring, because there is
- * nothing in them, they are too many or too large, or read in parts; or not before the batch is sent,
- * in which there is no room for them beside those of the sender. */
+/* Adds pieces to the batch, after those of the same sender. Takes references to the owners
+ * of shared pieces, and copies borrowed ones. Returns false if it cannot take them: they
+ * are empty, too many, too large or BYTES_PARTS; or, until the batch is sent, they do not
+ * fit into it next to the sender's earlier pieces. */
 bool ring_send(struct ring *ring, struct ring_sender *sender, int fd,
                const struct piece *pieces, size_t count);
 

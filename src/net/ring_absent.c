@@ -1,4 +1,4 @@
-/* ring_absent.c - what takes the ring's place in a program that was built without liburing. */
+/* ring_absent.c - replaces ring.c in a build without liburing. */
 #include <assert.h>
 
 #include "net/ring.h"

@@ -1,4 +1,4 @@
-/* tls.c - an SSL over a BIO of our own, because that of OpenSSL would raise SIGPIPE. */
+/* tls.c - an OpenSSL connection over its own BIO, because OpenSSL's would raise SIGPIPE. */
 #include "net/tls.h"
 
 #include <errno.h>
@@ -9,10 +9,10 @@
 #include "base/list.h"
 #include "base/mem.h"
 
-/* Of the socket, in one call. A record is two of them, its head and its body. Records of which
- * nothing reaches the caller are free for the peer: new keys (TLS 1.3) as many as it likes, or a
- * handshake in records of one byte. OpenSSL reads on as long as there are any, so they are cut off
- * here: what is left the kernel announces again, for the next turn. */
+/* Reads from the socket per call; a record takes two, for its head and its body. Some
+ * records deliver nothing to the caller, and the peer may send any number of them: new keys
+ * (TLS 1.3), or a handshake in records of one byte. OpenSSL reads on while there are any,
+ * so the BIO stops it. The kernel reports the rest again, for the next turn. */
 enum { READS_AT_ONCE = 32 };
 
 struct tls {
@@ -20,10 +20,10 @@ struct tls {
     BIO_METHOD *method;
     int fd;
     int reads_left;   /* in this call */
-    int error;        /* errno of the socket when it failed; 0: it did not */
-    bool ended;       /* the socket has */
+    int error;        /* errno of a failed socket; 0: none */
+    bool ended;       /* the socket has ended */
     int64_t sent;     /* bytes */
-    const char *said; /* by OpenSSL, when a call failed; NULL: nothing */
+    const char *said; /* OpenSSL's reason for a failed call; NULL: none */
 };
 
 /* ---- the socket, as OpenSSL sees it ---- */
@@ -115,8 +115,8 @@ void tls_destroy(struct tls *tls)
     free(tls);
 }
 
-/* The queue of errors belongs to the thread: what other connections left there is cleared
- * before a call, and what this one leaves behind it. */
+/* Prepares a call. The error queue belongs to the thread, so errors of other connections
+ * are removed before a call, and those of this call after it. */
 static void begin_call(struct tls *tls)
 {
     ERR_clear_error();

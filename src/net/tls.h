@@ -1,11 +1,11 @@
-/* tls.h - TLS over a socket that does not block, on either side.
+/* tls.h - TLS over a non-blocking socket, for clients and servers.
  *
- * Every call goes as far as it can at once, but reads no more than a few records: the socket may be
- * readable still when TLS_WANTS_READ is said. What it waits for is the socket's, not the
- * caller's, direction: reading may have to wait until something can be written.
+ * Every call does as much as it can at once, but reads only a few records: the socket may
+ * still be readable when it returns TLS_WANTS_READ. The result names the socket's
+ * direction, not the caller's: reading may have to wait until the socket is writable.
  *
- * Who makes the SSL says what it is: net/client/tls_client.c a client that verifies whom it
- * speaks to, net/certificates.c a server. */
+ * The creator of the SSL decides its role: net/client/tls_client.c a client that verifies
+ * its peer, net/certificates.c a server. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,44 +21,44 @@ struct tls;
 
 enum tls_result {
     TLS_DONE,
-    TLS_WANTS_READ,  /* go on when the socket is readable */
-    TLS_WANTS_WRITE, /* when it is writable */
-    TLS_ENDED,       /* the peer has said that nothing more comes */
-    TLS_CUT,         /* the socket has ended, and the peer has not said so */
+    TLS_WANTS_READ,  /* call again when the socket is readable */
+    TLS_WANTS_WRITE, /* call again when it is writable */
+    TLS_ENDED,       /* the peer sent close_notify */
+    TLS_CUT,         /* the socket ended without close_notify */
     TLS_FAILED,
 };
 
-/* Modes and options of a context without which the calls below are not what they say; TLS 1.2 is
- * the least. False: OpenSSL has no such version. */
+/* Sets the modes and options of a context that the functions below rely on. Requires at
+ * least TLS 1.2; returns false if OpenSSL lacks that version. */
 struct ssl_ctx_st;
 bool tls_set_up(struct ssl_ctx_st *context);
 
-/* Takes over the SSL, whose side is set. The descriptor stays the caller's. NULL: out of memory. */
+/* Takes ownership of the SSL, whose side is set. The descriptor stays the caller's. Returns
+ * NULL when out of memory. */
 struct tls *tls_create(struct ssl_st *ssl, int fd);
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void tls_destroy(struct tls *tls);
 
 enum tls_result tls_shake_hands(struct tls *tls);
 
 enum tls_result tls_read(struct tls *tls, char *room, size_t size, size_t *len);
 
-/* Some of the bytes, of which not more than TLS_RECORD are taken at once. After TLS_WANTS_… the
- * same bytes, and maybe more behind them, come again. */
+/* Writes some of the bytes, at most TLS_RECORD at once. After TLS_WANTS_…, pass the same
+ * bytes again; more may follow them. */
 enum tls_result tls_write(struct tls *tls, struct slice bytes, size_t *len);
 
-/* It holds bytes that the socket does not announce any more. */
+/* Returns true if it holds bytes that the socket does not report any more. */
 bool tls_has_more(const struct tls *tls);
 
-/* Tells the peer that nothing more comes, as far as the socket takes it now; bytes_sent counts
- * that, too. */
+/* Sends close_notify as far as the socket takes it now; tls_bytes_sent counts it, too. */
 void tls_say_end(struct tls *tls);
 
-/* Bytes that the kernel was given so far, records and all. */
+/* Returns the bytes given to the kernel so far, including TLS overhead. */
 int64_t tls_bytes_sent(const struct tls *tls);
 
-/* Why the last call failed, as the end of a sentence. */
+/* Returns why the last call failed, as the end of a sentence. */
 const char *tls_reason(const struct tls *tls);
 
-/* Private to who made the SSL. */
+/* For the creator of the SSL only. */
 struct ssl_st *tls_ssl(const struct tls *tls);
