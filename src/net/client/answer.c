@@ -1,13 +1,12 @@
-/* answer.c - lines of the head judged one by one, and llhttp for what they say and for the
- * body. */
+/* answer.c - parses a response: judges its head line by line, then lets llhttp read it. */
 #include "net/client/answer.h"
 
 #include "net/http/http_check.h"
 
 enum {
-    INTERIMS_MAX = 16,    /* answers 1xx before the one that counts */
-    GAP_MAX = 16 * 1024,  /* bytes without one of the body: sizes of chunks, trailers */
-    KEPT_HEAD = 4 * 1024, /* capacity that is kept for the next answer */
+    INTERIMS_MAX = 16,    /* responses 1xx before the final one */
+    GAP_MAX = 16 * 1024,  /* bytes without a byte of the body: chunk sizes, trailers */
+    KEPT_HEAD = 4 * 1024, /* capacity that is kept for the next response */
 };
 
 static const char bad_chunks[] = "the chunks of the body are not well-formed";
@@ -23,9 +22,9 @@ static enum answer_event answer_refuse(struct answer *answer, const char *fault)
     return ANSWER_FAULT;
 }
 
-/* ---- what llhttp tells ---- */
+/* ---- callbacks of llhttp ---- */
 
-/* The head is one piece of memory, so a text that comes in pieces only grows. */
+/* The head is one piece of memory, so a text that arrives in pieces only grows. */
 static void extend(struct slice *text, const char *at, size_t len)
 {
     if (!text->ptr)
@@ -62,7 +61,7 @@ static int on_value(llhttp_t *parser, const char *at, size_t len)
     return 0;
 }
 
-/* Whatever its headers say (RFC 9112 §6.3). */
+/* These have no body, whatever their headers say (RFC 9112 §6.3). */
 static bool has_no_body(const struct answer *answer, int status)
 {
     return answer->is_for_head || status / 100 == 1 || status == 204 || status == 304;
@@ -84,7 +83,7 @@ static int on_head(llhttp_t *parser)
     return skips; /* 1: no body follows */
 }
 
-/* -1 is how a callback tells llhttp to stop. */
+/* -1 makes llhttp stop. */
 static int on_body(llhttp_t *parser, const char *at, size_t len)
 {
     struct answer *answer = of(parser);
@@ -101,7 +100,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
 static int on_whole(llhttp_t *parser)
 {
     of(parser)->whole = true;
-    return HPE_PAUSED; /* what follows does not belong to it */
+    return HPE_PAUSED; /* what follows belongs to another response */
 }
 
 static const llhttp_settings_t settings = {
@@ -115,7 +114,7 @@ static const llhttp_settings_t settings = {
 
 /* ---- the head ---- */
 
-/* A server that speaks something else is told apart by its first bytes. */
+/* Recognizes a server of another protocol by its first bytes. */
 static bool begins_like_http(const struct answer *answer)
 {
     static const char begin[] = "HTTP/1.";
@@ -129,7 +128,7 @@ static bool is_version(struct slice line)
     return slice_starts(line, "HTTP/1.1 ") || slice_starts(line, "HTTP/1.0 ");
 }
 
-/* Whole lines only. True: it was the empty one. */
+/* Judges one complete line. Returns true if it is the empty one. */
 static bool judge_line(struct answer *answer)
 {
     struct slice line = slice_from(buf_slice(&answer->head), answer->line);
@@ -148,7 +147,7 @@ static bool judge_line(struct answer *answer)
     return !answer->fault && line.len == 2;
 }
 
-/* True: the head is there, or there is a fault. */
+/* Returns true once the head is complete or faulty. */
 static bool take_head(struct answer *answer, struct slice *bytes)
 {
     while (bytes->len && !answer->fault) {
@@ -170,7 +169,7 @@ static bool take_head(struct answer *answer, struct slice *bytes)
     return answer->fault;
 }
 
-/* Each of these says where the body ends: two of them may say different things. */
+/* Returns a fault if several headers say where the body ends: they may differ. */
 static const char *doubt(const struct answer *answer)
 {
     unsigned lengths = 0, codings = 0;

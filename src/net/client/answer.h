@@ -1,11 +1,11 @@
-/* answer.h - bytes of a server into an answer; private to client, no sockets.
+/* answer.h - parses a server's bytes into a response; private to client, no sockets.
  *
  *   answer_feed:  1xx … ─► ANSWER_HEAD ─► on_piece … ─► ANSWER_WHOLE
- *   answer_end:   the connection has ended: so has a body that lasts until then
+ *   answer_end:   the connection has ended, and so has a body that lasts until then
  *
- * The head is collected line by line, within limits, and every doubt about where the answer
- * ends is refused, before llhttp reads it; so what comes out does not depend on how the
- * bytes were cut. */
+ * The head is collected line by line, within limits. Any doubt about where the response
+ * ends is rejected before llhttp reads it, so the result does not depend on how the bytes
+ * were split. */
 #pragma once
 
 #include <llhttp.h>
@@ -18,25 +18,25 @@
 enum { ANSWER_HEADERS_MAX = 100, ANSWER_HEAD_MAX = 32 * 1024 };
 
 enum answer_event {
-    ANSWER_MORE,  /* all bytes are used, and more are needed */
+    ANSWER_MORE,  /* all bytes were used, and more are needed */
     ANSWER_HEAD,  /* status and headers are known; once */
-    ANSWER_WHOLE, /* bytes that are left are not part of it */
-    ANSWER_FAULT, /* answer->fault says why */
+    ANSWER_WHOLE, /* remaining bytes do not belong to it */
+    ANSWER_FAULT, /* answer->fault has the reason */
 };
 
 struct answer {
-    /* The owner's to set, behind answer_begin. */
-    bool is_for_head; /* the request was HEAD: no body comes, whatever the headers say */
-    bool may_upgrade; /* 101 is an answer like others */
+    /* Set by the owner, after answer_begin. */
+    bool is_for_head; /* the request was HEAD: there is no body, whatever the headers say */
+    bool may_upgrade; /* 101 is accepted as a response */
     void (*on_piece)(struct answer *answer, struct slice piece);
 
     int status;
     struct http_header headers[ANSWER_HEADERS_MAX]; /* borrowed from head */
     size_t header_count;
     bool head_done, whole;
-    bool keeps_alive; /* the connection may carry another request behind it */
+    bool keeps_alive; /* the connection may carry another request after it */
     bool until_end;   /* the body ends with the connection */
-    bool begun;       /* some byte of it has come */
+    bool begun;       /* a byte of it has arrived */
     const char *fault;
 
     llhttp_t parser;
@@ -48,14 +48,14 @@ struct answer {
     bool in_name;
 };
 
-/* For a new answer, in zeroed memory or in that of the one before. */
+/* Prepares for a new response, in zeroed memory or in that of the one before. */
 void answer_begin(struct answer *answer);
 void answer_finish(struct answer *answer);
 
 enum answer_event answer_feed(struct answer *answer, struct slice *bytes);
 
-/* ANSWER_WHOLE or ANSWER_FAULT; a fault of NULL: the answer was cut off. */
+/* Call this when the connection ends. ANSWER_FAULT without a fault: truncated. */
 enum answer_event answer_end(struct answer *answer);
 
-/* The first value of that name, without regard to case; absent when there is none. */
+/* Returns the first value of that header, ignoring case; absent if there is none. */
 struct slice answer_header(const struct answer *answer, const char *name);

@@ -1,4 +1,4 @@
-/* carrier.c - sends while it listens: a server may answer before it has all of a request. */
+/* carrier.c - sends and receives at once, as a server may respond before a request ends. */
 #include "net/client/carrier.h"
 
 static struct carrier *of(struct channel *channel)
@@ -21,7 +21,7 @@ void carrier_close(struct carrier *carrier)
     channel_close(&carrier->channel);
 }
 
-/* The job is gone after on_off, or on another connection. */
+/* Takes the job off the connection. After on_off it is gone, or on another one. */
 static void settle(struct carrier *carrier, bool stays, enum err error, const char *why)
 {
     struct job *job = carrier->job;
@@ -67,7 +67,7 @@ static void send_some(struct carrier *carrier)
             fail_job(carrier);
             return;
         }
-        if (state == JOB_WAITS) { /* for a disk: the server has time, too */
+        if (state == JOB_WAITS) { /* for a disk: the server gets more time */
             deadline_clear(carrier->loop, &carrier->deadline);
             return;
         }
@@ -113,9 +113,9 @@ void carrier_carry(struct carrier *carrier, struct job *job)
     carrier_begin(carrier);
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
-/* While a disk is behind, it is not the server that is waited for. */
+/* Pauses reading, and the deadline, while the disk is slower than the server. */
 static void pace(struct carrier *carrier)
 {
     bool full = job_is_full(carrier->job);
@@ -133,7 +133,7 @@ static void take_whole(struct carrier *carrier, bool is_last)
     settle(carrier, stays, OK, "");
 }
 
-/* An idle connection has nothing to say: what comes would be taken for the next answer. */
+/* Bytes on an idle connection are unexpected: they would look like the next response. */
 static void on_bytes(struct channel *channel, struct slice bytes)
 {
     struct carrier *carrier = of(channel);

@@ -1,8 +1,8 @@
-/* carrier.h - one connection that carries a request after the other; private to client.
+/* carrier.h - one connection that carries one request after the other; private to client.
  *
  *   opening ─► carrying ─► idle ─► carrying ─► … ─► closing ─► gone
  *
- * It tells what has become of a request, and its owner decides what follows. */
+ * It reports the outcome of each request, and its owner decides what follows. */
 #pragma once
 
 #include "net/client/channel.h"
@@ -11,11 +11,11 @@
 struct carrier;
 
 struct carrier_ops {
-    /* What it carried is off it: the answer is whole (OK), or why not. The connection is idle
-     * then, or closes. */
+    /* Called when the request has left the connection. OK: the response is complete;
+     * otherwise the error. The connection is then idle, or closes. */
     void (*on_off)(struct carrier *carrier, struct job *job, enum err error,
                    const char *why);
-    /* Its memory is the owner's again. */
+    /* The connection is closed; its memory is the owner's again. */
     void (*on_gone)(struct carrier *carrier);
 };
 
@@ -25,15 +25,15 @@ struct carrier {
     const struct carrier_ops *ops;
     struct fetcher *fetcher;
     struct job *job; /* NULL: idle, or closing */
-    bool is_used;    /* has carried a request before this one */
-    bool is_sent;    /* all of this one */
+    bool is_used;    /* it has carried an earlier request */
+    bool is_sent;    /* the whole present request was sent */
     bool is_closing;
     int64_t idle_ms;
     struct deadline deadline;
     struct list link; // fetcher::carriers
 };
 
-/* In zeroed memory of the owner's, with the first request. */
+/* Opens a connection in zeroed memory of the owner, with the first request. */
 void carrier_open(struct carrier *carrier, const struct channel_options *options,
                   const struct carrier_ops *ops, struct job *job);
 
@@ -42,11 +42,11 @@ static inline bool carrier_is_idle(const struct carrier *carrier)
     return !carrier->job && !carrier->is_closing;
 }
 
-/* The next one; it is idle. */
+/* Sends the next request; the connection must be idle. */
 void carrier_carry(struct carrier *carrier, struct job *job);
 
-/* The request is off it, without on_off, and the connection closes. */
+/* Takes the request off, without on_off, and closes the connection. */
 void carrier_close(struct carrier *carrier);
 
-/* A file has given or taken something. */
+/* Continues after a file was read or written. */
 void carrier_go_on(struct carrier *carrier);

@@ -1,7 +1,7 @@
-/* channel.c - from a name to an open connection, and the waits of TLS on the socket.
+/* channel.c - resolves a name, connects, and waits for the socket on behalf of TLS.
  *
  *   resolving ─► connecting ─► shaking hands ─► open
- *                 ▲    │ refused, or its share of the time is over
+ *                 ▲    │ rejected, or its share of the time has passed
  *                 └────┘ the next address */
 #include "net/client/channel.h"
 
@@ -39,7 +39,7 @@ static void close_socket(struct channel *channel)
 
 /* ---- the end ---- */
 
-/* Whatever ends a channel by itself comes here, inside a callback of the loop. */
+/* Ends a channel that fails or ends by itself; called inside a callback of the loop. */
 static void end(struct channel *channel, enum err error)
 {
     if (channel->state == CHANNEL_OVER)
@@ -83,7 +83,7 @@ void channel_close(struct channel *channel)
     maybe_closed(channel);
 }
 
-/* Behind the turn: events that the kernel has reported name the channel until then. */
+/* Called after the turn: until then, events reported by the kernel refer to the channel. */
 static void channel_finish(struct channel *channel)
 {
     tls_destroy(channel->tls);
@@ -114,7 +114,8 @@ static void watch(struct channel *channel)
     next_turn(channel);
 }
 
-/* An answer that was cut off may be a part of it: only an end that was said is one. */
+/* A response may be truncated, so only a close_notify counts as its end. Anything else is
+ * reported as a failure. */
 static enum tls_result note(struct channel *channel, enum tls_result result)
 {
     if (result != TLS_CUT && result != TLS_FAILED)
@@ -168,7 +169,7 @@ static void read_some(struct channel *channel)
         end(channel, ERR_LOST);
     else if (!channel->paused && channel->tls && tls_has_more(channel->tls) &&
              result == TLS_DONE)
-        next_turn(channel); /* the socket does not announce it again */
+        next_turn(channel); /* the socket does not report it again */
 }
 
 static enum tls_result give(struct channel *channel, struct slice bytes, size_t *len)
@@ -200,7 +201,7 @@ size_t channel_write(struct channel *channel, struct slice bytes)
         channel->waits_to_read = result == TLS_WANTS_READ;
         channel->blocked = result == TLS_WANTS_READ || result == TLS_WANTS_WRITE;
         if (result == TLS_FAILED || result == TLS_ENDED) {
-            channel->lost = true; /* what the peer said before that is read first */
+            channel->lost = true; /* read first what the peer sent before */
             next_turn(channel);
             return done;
         }
@@ -235,7 +236,7 @@ static void let_write(struct channel *channel)
         watch(channel);
 }
 
-/* A peer that does not take the rest of a request may have answered it before. */
+/* A peer that does not read the rest of a request may have responded to it already. */
 static void end_lost(struct channel *channel)
 {
     struct failure why = channel->why;
@@ -319,7 +320,7 @@ static void on_connected(struct channel *channel)
         end_unreachable(channel, "OpenSSL is out of memory");
 }
 
-/* What is left of the time is the last address's; of two the first gets half of it. */
+/* Each address gets half of the remaining time, the last one all of it. */
 static void await_address(struct channel *channel)
 {
     int64_t left = channel->until_ms - loop_now_ms(channel->options.loop);
@@ -337,7 +338,7 @@ static void note_failure(struct channel *channel, const char *reason)
             (unsigned)channel->options.url->port, reason);
 }
 
-/* False: the address cannot even be tried. */
+/* Returns false if the address cannot even be tried. */
 static bool connect_to(struct channel *channel, const struct addrinfo *address)
 {
     int on = 1;
@@ -364,7 +365,7 @@ static void try_address(struct channel *channel)
     end(channel, channel->why.code);
 }
 
-/* why has what became of the last one. */
+/* Tries the next address; channel->why has the failure of the last one. */
 static void try_next(struct channel *channel)
 {
     tls_destroy(channel->tls);

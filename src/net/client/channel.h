@@ -1,14 +1,13 @@
-/* channel.h - one connection to an origin, with or without TLS: bytes both ways; private to
- * client.
+/* channel.h - one connection to a server, with or without TLS; private to client.
  *
  *   channel_open ─► names resolved, off the loop ─► each address in turn ─► TLS
- *     ─► on_open ─► on_bytes …      channel_write: what the socket takes now
- *     │             on_writable …   when it did not take all, and takes some again
- *     └─► on_end: once, whatever has gone wrong; or the peer has sent its end
+ *     ─► on_open ─► on_bytes …      channel_write: sends what the socket takes now
+ *     │             on_writable …   when it did not take all, and takes more again
+ *     └─► on_end: once, after any failure, or when the peer has sent its end
  *   channel_close, at any time ─► on_closed: its memory is the owner's again
  *
- * It has no buffer: who writes keeps what was not taken. Nothing is called back from inside
- * a call, and nothing but on_closed after channel_close. */
+ * It has no buffer: the caller keeps what was not written. Nothing is called back from
+ * inside a call. After channel_close, only on_closed is called. */
 #pragma once
 
 #include "net/client/deadline.h"
@@ -24,8 +23,8 @@ struct channel_ops {
     void (*on_bytes)(struct channel *channel, struct slice bytes);
     void (*on_writable)(struct channel *channel);
 
-    /* OK: the peer sends nothing more, and has said so. Else channel->why says what happened:
-     * ERR_UNREACHABLE and ERR_UNTRUSTED before on_open, ERR_LOST behind it. */
+    /* OK: the peer has ended its side properly. Otherwise channel->why has the reason.
+     * ERR_UNREACHABLE and ERR_UNTRUSTED come before on_open, ERR_LOST after it. */
     void (*on_end)(struct channel *channel, enum err error);
     void (*on_closed)(struct channel *channel);
 };
@@ -33,9 +32,9 @@ struct channel_ops {
 struct channel_options {
     struct loop *loop;
     struct readiness *readiness;
-    const struct url *url;     /* outlives the channel */
-    const struct trust *trust; /* the same; NULL: not for https and wss */
-    int64_t connect_ms;        /* for all until on_open */
+    const struct url *url;     /* must outlive the channel */
+    const struct trust *trust; /* must outlive the channel; NULL: not for https and wss */
+    int64_t connect_ms;        /* time for everything until on_open */
 };
 
 enum channel_state {
@@ -43,7 +42,7 @@ enum channel_state {
     CHANNEL_CONNECTING,
     CHANNEL_SHAKING_HANDS,
     CHANNEL_OPEN,
-    CHANNEL_OVER, /* on_end was called, or channel_close */
+    CHANNEL_OVER, /* on_end or channel_close was called */
 };
 
 struct channel {
@@ -51,37 +50,37 @@ struct channel {
     struct channel_options options;
     const struct channel_ops *ops;
     enum channel_state state;
-    struct failure why; /* of on_end; what the last address said, before that */
+    struct failure why; /* for on_end; before that, the failure of the last address */
 
     uv_getaddrinfo_t resolving;
-    bool resolves; /* the call is under way */
+    bool resolves; /* the request of libuv is in progress */
     struct addrinfo *addresses, *address;
-    int64_t until_ms; /* to be open by then */
+    int64_t until_ms; /* when it must be open */
     struct deadline deadline;
 
-    struct tls *tls; /* NULL: none yet, or the URL is not a secure one */
+    struct tls *tls; /* NULL: none yet, or a plain connection */
     bool paused;
     bool blocked;          /* on_writable is due */
-    bool waits_to_write;   /* TLS reads only when the socket is writable */
-    bool waits_to_read;    /* TLS writes only when it is readable */
-    bool lost;             /* to be told */
-    bool closed, told;     /* channel_close was called; on_closed is waited for */
-    struct deferred later; /* reads what TLS holds, tells on_writable, on_end, on_closed */
+    bool waits_to_write;   /* TLS reads only once the socket is writable */
+    bool waits_to_read;    /* TLS writes only once the socket is readable */
+    bool lost;             /* not reported yet */
+    bool closed, told;     /* channel_close was called; on_closed is due */
+    struct deferred later; /* reads what TLS holds; calls on_writable, on_end, on_closed */
 };
 
-/* The channel is zeroed memory of the owner's. */
+/* The channel is zeroed memory of the owner. */
 void channel_open(struct channel *channel, const struct channel_options *options,
                   const struct channel_ops *ops);
 
-/* How many bytes were taken: when not all, on_writable comes, or on_end. Bytes that were
- * not taken come first the next time. */
+/* Returns how many bytes were written. If not all, on_writable follows, or on_end. Pass the
+ * bytes that were not written first the next time. */
 size_t channel_write(struct channel *channel, struct slice bytes);
 
-/* on_writable comes in the next turn. */
+/* Makes on_writable be called in the next turn. */
 void channel_write_later(struct channel *channel);
 
-/* No bytes are read while it is paused. */
+/* Stops or continues reading. */
 void channel_pause(struct channel *channel, bool paused);
 
-/* Harmless when called again. */
+/* Does nothing if called again. */
 void channel_close(struct channel *channel);

@@ -1,4 +1,4 @@
-/* deadline.c - one kind of timer, which finds the function of its owner. */
+/* deadline.c - timers of one kind that call their owner's function. */
 #include "net/client/deadline.h"
 
 static void on_timer(struct timer *timer)

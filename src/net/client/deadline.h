@@ -1,6 +1,6 @@
-/* deadline.h - a moment at which something of a client is over; private to client.
+/* deadline.h - a deadline with a function of its own; private to client.
  *
- * All of them are one kind of timer: a loop knows a bounded number of kinds. */
+ * All deadlines are one kind of timer, because a loop has a bounded number of kinds. */
 #pragma once
 
 #include "base/loop.h"
@@ -10,8 +10,8 @@ struct deadline {
     void (*fn)(struct deadline *deadline);
 };
 
-/* Calls fn in so many milliseconds; each call replaces the one before. */
+/* Calls fn in ms milliseconds; replaces an earlier setting. */
 void deadline_set(struct loop *loop, struct deadline *deadline, int64_t ms);
 
-/* Harmless when it is not set. */
+/* Does nothing if it is not set. */
 void deadline_clear(struct loop *loop, struct deadline *deadline);

@@ -1,7 +1,7 @@
-/* fetcher.c - who gets which connection, and what is tried again.
+/* fetcher.c - assigns requests to connections, and retries requests.
  *
- * Requests are matched with connections once at the end of a turn, in the order in which they
- * came; one that is tried again is the first. */
+ * Requests are matched with connections once at the end of a turn, in the order in which
+ * they were made. A retried request comes first. */
 #include "net/client/fetcher.h"
 
 #include <errno.h>
@@ -26,14 +26,14 @@ struct fetcher {
     int64_t connect_ms, idle_ms;
     struct readiness readiness;
 
-    struct list jobs;     // job::link; all that are not told yet
+    struct list jobs;     // job::link; all that were not reported yet
     struct list waiting;  // job::waiting; those without a connection, in order
     struct list carriers; // carrier::link; also those that close
     unsigned waiting_count;
     struct deferred pump;
     bool closing;
     fetcher_closed_fn *closed;
-    void *owner; /* of closed */
+    void *owner; /* argument of closed */
 };
 
 static void pump_later(struct fetcher *fetcher)
@@ -68,7 +68,7 @@ unsigned fetcher_connections(const struct fetcher *fetcher)
     return count;
 }
 
-/* The one that was idle for the shortest time: the others can end. */
+/* Finds the connection that was idle for the shortest time, so that the others can end. */
 static struct carrier *find_idle(struct fetcher *fetcher)
 {
     list_each (link, &fetcher->carriers) {
@@ -79,7 +79,8 @@ static struct carrier *find_idle(struct fetcher *fetcher)
     return NULL;
 }
 
-/* The server of one that was used may have closed it; on a new one it has not. */
+/* Returns true if the request may be sent again, on a new connection. The server may have
+ * closed one that was used before. */
 static bool may_try_again(const struct carrier *carrier, const struct job *job,
                           enum err error)
 {
@@ -131,7 +132,7 @@ static void open_carrier(struct fetcher *fetcher, struct job *job)
     list_append(&fetcher->carriers, &carrier->link);
 }
 
-/* False: there is no connection for it now. */
+/* Returns false if no connection is available now. */
 static bool dispatch(struct fetcher *fetcher, struct job *job)
 {
     struct carrier *idle = find_idle(fetcher);
@@ -211,7 +212,7 @@ void fetcher_close(struct fetcher *fetcher, fetcher_closed_fn *closed, void *own
 
 /* ---- requests ---- */
 
-/* done may close the fetcher: that it is gone is found out in a later call. */
+/* Removes a job that has ended. done may close the fetcher; on_pump finds out later. */
 static void on_over(struct job *job)
 {
     pump_later(job->fetcher);

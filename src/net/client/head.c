@@ -1,9 +1,9 @@
-/* head.c - judges first, then writes. */
+/* head.c - checks the head of a request, then writes it. */
 #include "net/client/head.h"
 
 #include "net/http/http_check.h"
 
-/* Who sends these says where a message ends, or what becomes of the connection. */
+/* Headers for framing and for the connection, which the client sends itself. */
 static const char *const ours[] = { "host",
                                     "content-length",
                                     "transfer-encoding",

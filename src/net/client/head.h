@@ -1,6 +1,6 @@
-/* head.h - the head of a request as it is sent; private to client.
+/* head.h - writes the head of a request; private to client.
  *
- * Nothing that a caller gives can end a line: a header injected so is refused, not escaped. */
+ * No value from the caller can end a line: an injected header is rejected, not escaped. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,15 +16,14 @@ struct head_request {
     size_t header_count;
     bool has_body;
     uint64_t body_len;
-    const char *upgrade; /* more headers, complete lines of ours; NULL: none, and the
-                            connection is kept */
+    const char *upgrade; /* more header lines, complete; NULL: none, and keep-alive */
 };
 
-/* A word as names of headers are (RFC 9110 §5.6.2). */
+/* Returns true for a valid header name (RFC 9110 §5.6.2). */
 bool head_is_token(struct slice text);
 
 /* Appends request line, Host, the headers, Content-Length and the empty line. ERR_INVALID:
- * something is not well-formed, or is a header that the client sends by itself. The reason
- * does not repeat a value. */
+ * a part is malformed, or is a header that the client sends itself. The reason does not
+ * repeat a value. */
 enum err head_write(struct buf *out, const struct head_request *request,
                     struct failure *why);

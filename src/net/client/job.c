@@ -1,4 +1,4 @@
-/* job.c - the request in stretches, and the answer where it belongs. */
+/* job.c - yields the request in stretches, and stores the response in memory or a file. */
 #include "net/client/job.h"
 
 #include <errno.h>
@@ -10,10 +10,10 @@
 #include "net/client/head.h"
 
 enum {
-    FILE_BYTES = 64 * 1024,     /* of a file at once */
-    UNWRITTEN_MAX = 256 * 1024, /* then the server has to wait for the disk */
-    CHANGED_BYTES = 16 * 1024,  /* of a rope at once */
-    SHORT_BODY = 16 * 1024,     /* goes out together with the head */
+    FILE_BYTES = 64 * 1024,     /* read from a file at once */
+    UNWRITTEN_MAX = 256 * 1024, /* above this, the server waits for the disk */
+    CHANGED_BYTES = 16 * 1024,  /* read from a rope at once */
+    SHORT_BODY = 16 * 1024,     /* sent together with the head */
     MEMORY_MAX = 1 << 20,
     FILE_MAX = 1 << 30,
     WAIT_MS = 30 * 1000,
@@ -118,14 +118,14 @@ static void on_uploaded(struct transfer *transfer)
         job->on_moved(job);
 }
 
-/* ---- hearing ---- */
+/* ---- receiving ---- */
 
 static void refuse_size(struct job *job)
 {
     explain(&job->why, ERR_TOO_LARGE, "the answer is too large");
 }
 
-/* What the file has taken makes room for what has come meanwhile. */
+/* Swaps the buffer that the file has taken with the one that filled up meanwhile. */
 static void write_some(struct job *job)
 {
     if (job->download.busy || !job->unwritten.len || job->ended || job->why.code)
@@ -178,7 +178,7 @@ static void begin_answer(struct job *job)
     job->answer.on_piece = on_piece;
 }
 
-/* What would not have room in the end is not begun. */
+/* Rejects a body that is announced as too large before receiving it. */
 static void judge_head(struct job *job)
 {
     uint64_t len = 0;
@@ -346,7 +346,7 @@ enum err job_create(struct loop *loop, const struct url *url, struct fetch *fetc
     return OK;
 }
 
-/* There are credentials in the head. */
+/* Wipes the head, because it contains credentials. */
 void job_destroy(struct job *job)
 {
     loop_cancel_deferred(&job->over);

@@ -5,9 +5,9 @@
 #include "net/client/url.h"
 #include "net/tls.h"
 
-/* The name, or the address, is the one that the certificate must be for. The descriptor stays
- * the caller's. NULL: out of memory. */
+/* Creates a connection that expects the URL's name or address in the certificate. The
+ * descriptor stays the caller's. Returns NULL when out of memory. */
 struct tls *tls_client_create(const struct trust *trust, const struct url *url, int fd);
 
-/* Why there is no connection, when tls_shake_hands has failed: ERR_UNTRUSTED, ERR_UNREACHABLE. */
+/* Explains why tls_shake_hands failed: ERR_UNTRUSTED or ERR_UNREACHABLE. */
 void tls_client_explain(const struct tls *tls, struct failure *why);

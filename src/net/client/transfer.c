@@ -1,4 +1,4 @@
-/* transfer.c - one call of libuv's thread pool after the other. */
+/* transfer.c - calls libuv's thread pool for one read or write after the other. */
 #include "net/client/transfer.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ static void end(struct transfer *transfer)
 
 static void write_on(struct transfer *transfer);
 
-/* The number of bytes; 0 after an error, which is noted. */
+/* Returns the number of bytes; 0 after an error, which it stores. */
 static size_t take_result(struct transfer *transfer)
 {
     ssize_t result = transfer->request.result;

@@ -1,6 +1,6 @@
-/* transfer.h - reads from a file, or writes to one, off the loop; private to client.
+/* transfer.h - reads or writes a file, off the loop; private to client.
  *
- * A disk may take seconds, and the loop has others to serve meanwhile. One call at a time. */
+ * A disk may take seconds, and the loop must serve others meanwhile. One call at a time. */
 #pragma once
 
 #include <uv.h>
@@ -12,23 +12,23 @@ struct transfer {
     uv_fs_t request;
     struct loop *loop;
     int fd;
-    uint64_t at;    /* where in the file the next call begins */
-    struct buf buf; /* what was read; or is being written, and dropped then */
-    size_t done;    /* bytes of it that are written */
+    uint64_t at;    /* offset in the file of the next call */
+    struct buf buf; /* what was read; or what is being written and then discarded */
+    size_t done;    /* written bytes of buf */
     bool busy;
-    int error;                             /* errno; 0: all went well */
-    void (*fn)(struct transfer *transfer); /* when it is not busy any more */
+    int error;                             /* errno; 0: no error */
+    void (*fn)(struct transfer *transfer); /* called when it is no longer busy */
 };
 
 void transfer_init(struct transfer *transfer, struct loop *loop, int fd,
                    void (*fn)(struct transfer *transfer));
 
-/* Not while it is busy. */
+/* It must not be busy. */
 void transfer_finish(struct transfer *transfer);
 
-/* The next bytes of the file, at most so many, replace what the buffer holds. An empty buffer
- * and no error: the file has ended. */
+/* Replaces the buffer with the next bytes of the file, at most `most`. An empty buffer
+ * without an error means the end of the file. */
 void transfer_read(struct transfer *transfer, size_t most);
 
-/* Everything in the buffer goes to the file. */
+/* Writes the whole buffer to the file. */
 void transfer_write(struct transfer *transfer);

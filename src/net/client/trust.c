@@ -1,4 +1,4 @@
-/* trust.c - the context of OpenSSL from which all connections are made. */
+/* trust.c - the OpenSSL context from which all client connections are created. */
 #include "net/client/trust.h"
 
 #include <openssl/err.h>

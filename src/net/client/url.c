@@ -1,4 +1,4 @@
-/* url.c - cuts the URL at its marks, from the left, and judges each part. */
+/* url.c - splits a URL at its delimiters, from the left, and validates each part. */
 #include "net/client/url.h"
 
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ static bool is_label(struct slice label)
     return true;
 }
 
-/* Some programs read 127.1, 0x7f.1 or 2130706433 as addresses: a name does not end so. */
+/* Some programs read 127.1, 0x7f.1 or 2130706433 as addresses: names must not end so. */
 static bool ends_like_number(struct slice label)
 {
     return is_digit(label.ptr[0]);
@@ -187,7 +187,7 @@ enum err url_read(struct slice text, struct url *url, struct failure *why)
                        "the URL does not begin with http://, https://, ws:// or wss://");
     size_t len = 0;
     while (len < rest.len && !strchr("/?#\\", rest.ptr[len]))
-        len++; /* a zero ends it, too, and is refused as a part of the path */
+        len++; /* a zero byte ends it, too; the path rejects it */
     enum err err = read_authority((struct slice){ rest.ptr, len }, &read, why);
     if (!err)
         err = read_path(slice_from(rest, len), &read, why);

@@ -1,10 +1,10 @@
-/* url.h - where a client connects to: the URLs that operators write; pure.
+/* url.h - the URLs, written by operators, to which a client connects; pure functions.
  *
  *   https://gateway.example:8443/prefix
- *   scheme  host            port  path in front of every target
+ *   scheme  host            port  prepended to every target
  *
- * Strict: what two programs may read differently is refused, in words for an operator that
- * do not repeat the URL, since somebody may have written a password into it. */
+ * It is strict: whatever two programs may read differently is rejected. The reason, for an
+ * operator, does not repeat the URL, which may contain a password. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,15 +22,15 @@ struct url {
     bool secure; /* https or wss */
     bool is_ip;
     bool is_ip6;
-    uint16_t port;                   /* said, or that of the scheme */
+    uint16_t port;                   /* given, or the default of the scheme */
     char host[URL_HOST_MAX + 1];     /* in lower case, without brackets */
-    char prefix[URL_PREFIX_MAX + 1]; /* "" or "/…", without a slash at its end */
+    char prefix[URL_PREFIX_MAX + 1]; /* "" or "/…", without a slash at the end */
 };
 
-/* Scheme, host name, IPv4 or [IPv6], port, path. ERR_INVALID: no such URL, or one with user
- * information, a query or a fragment. */
+/* Reads scheme, host name, IPv4 or [IPv6], port, path. ERR_INVALID: not such a URL, or one
+ * with user information, a query or a fragment. */
 enum err url_read(struct slice text, struct url *url, struct failure *why);
 
-/* "host", "host:port" or "[::1]:port", without the port that the scheme has anyway: for the
- * Host header, and for texts. */
+/* Appends "host", "host:port" or "[::1]:port", without the default port of the scheme. For
+ * the Host header and for texts. */
 void url_add_authority(struct buf *out, const struct url *url);

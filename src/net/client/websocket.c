@@ -1,10 +1,11 @@
 /* websocket.c - the opening handshake, messages in and out, and one deadline.
  *
  *   opening ─► open ─► websocket_close: our close frame is sent, the peer's awaited ─┐
- *      │        ├────► the peer's close frame: its code is sent back ────────────────┼─► over
+ *      │        ├────► the peer's close frame: its code is sent back ────────────────┼─► end
  *      └────────┴────► a fault, a silence, the end of the connection ────────────────┘
  *
- * The deadline is for what the state waits for: the answer, a byte of the peer or the end. */
+ * The deadline is for what the state waits for: the response, a byte of the peer, or the
+ * end. */
 #include "net/client/websocket.h"
 
 #include <errno.h>
@@ -29,7 +30,7 @@ enum {
     MESSAGE_MAX = 1 << 20,
     FRAGMENTS_MAX = 64,
     UNSENT_MAX = 4 << 20,
-    PONG_MAX = 64 * 1024, /* with more unsent a pong is left out */
+    PONG_MAX = 64 * 1024, /* with more unsent bytes, a pong is omitted */
     KEPT_UNSENT = 64 * 1024,
     REASON_MAX = WS_CONTROL_MAX - 2,
     NO_CODE = 1005,
@@ -44,16 +45,16 @@ struct websocket {
     const struct websocket_ops *ops;
     void *owner;
     struct url url;
-    struct websocket_options options; /* its numbers only */
-    char *protocol;                   /* NULL: none was asked for */
+    struct websocket_options options; /* only the numbers are used */
+    char *protocol;                   /* NULL: none was requested */
     struct evp_md_st *sha1;
     char key[WS_KEY_LEN + 1];
     enum websocket_state state;
     struct answer answer; /* to the handshake */
     struct ws_input *input;
-    struct buf out; /* written; the first `sent` bytes of it are gone */
+    struct buf out; /* outgoing bytes; the first `sent` of them are sent */
     size_t sent;
-    struct buf pending; /* read, and to be heard in another turn */
+    struct buf pending; /* received; to be parsed in another turn */
     struct deferred later;
     struct deadline deadline;
     bool awaits;        /* a ping was sent because the peer was silent */
@@ -80,7 +81,7 @@ size_t websocket_unsent(const struct websocket *ws)
 
 /* ---- the end ---- */
 
-/* The first outcome counts. */
+/* Ends the connection; only the first outcome counts. */
 static void end(struct websocket *ws, enum err error, const char *why)
 {
     if (ws->state == WS_OVER)
@@ -197,7 +198,7 @@ static void await_life(struct websocket *ws)
         deadline_set(ws->loop, &ws->deadline, ws->options.ping_ms);
 }
 
-/* The peer has broken the protocol, or a limit of ours. */
+/* Ends the connection because the peer broke the protocol or exceeded a limit. */
 static void websocket_refuse(struct websocket *ws, int code, const char *reason)
 {
     if (ws->state == WS_OPEN)
@@ -238,7 +239,7 @@ static void on_event(struct websocket *ws, enum ws_event event)
     }
 }
 
-/* Nothing is heard behind a close frame. */
+/* Returns false after the end or a close frame: later bytes are ignored. */
 static bool is_heard(const struct websocket *ws)
 {
     return ws->state != WS_OVER && !ws->code;
@@ -273,7 +274,7 @@ static void ignore_piece(struct answer *answer, struct slice piece)
     (void)answer, (void)piece;
 }
 
-/* What must come once, and with that value. */
+/* Returns true if the header occurs once, with that value; NULL: if it does not occur. */
 static bool has_once(const struct answer *answer, const char *name, const char *value)
 {
     unsigned found = 0;
@@ -321,7 +322,7 @@ static void on_answer(struct websocket *ws)
     ws->ops->on_open(ws);
 }
 
-/* The channel has bytes. */
+/* Handles received bytes. */
 static void on_bytes(struct channel *channel, struct slice bytes)
 {
     struct websocket *ws = of(channel);

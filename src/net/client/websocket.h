@@ -1,10 +1,10 @@
 /* websocket.h - the client's side of one WebSocket (RFC 6455).
  *
- *   websocket_open ─► connected, asked, accepted ─► on_open ─► on_message …
- *     └─────────────── whatever ends it, once ─► on_closed: it is gone then
+ *   websocket_open ─► connected, requested, accepted ─► on_open ─► on_message …
+ *     └─────────────── any end, once ─► on_closed: it is freed then
  *
- * Frames of ours are masked with random bytes; pings are answered and sent; a message, and
- * what is unsent, is bounded. */
+ * Outgoing frames are masked with random bytes. Pings are answered and sent. The size of a
+ * message and of the unsent bytes is limited. */
 #pragma once
 
 #include "base/loop.h"
@@ -16,12 +16,11 @@ struct websocket;
 
 /* How a WebSocket ended. */
 struct websocket_end {
-    enum err error;  /* OK: by a closing handshake; else as of a fetch. ERR_CANCELED:
-                           websocket_cut */
-    const char *why; /* in words for an operator */
-    int status;      /* of the answer when it was not accepted; 0: there was none, or 101 */
-    int code;        /* of the peer's close frame; 1005: it had none; 0: no frame came */
-    struct slice reason; /* the peer's, UTF-8 */
+    enum err error;  /* OK: closing handshake; else as of a fetch; ERR_CANCELED: cut */
+    const char *why; /* for an operator */
+    int status;      /* of a response that did not accept it; 0: no response, or 101 */
+    int code;        /* of the peer's close frame; 1005: it had none; 0: no such frame */
+    struct slice reason; /* the peer's reason, UTF-8 */
 };
 
 struct websocket_ops {
@@ -30,41 +29,41 @@ struct websocket_ops {
     void (*on_closed)(struct websocket *ws, const struct websocket_end *end);
 };
 
-/* Borrowed for the call, but for trust. Zero values mean the defaults. */
+/* Borrowed for the call, except trust. Zero values mean the defaults. */
 struct websocket_options {
     const struct url *url;     /* ws or wss; http and https mean the same */
-    const struct trust *trust; /* outlives it; needed for wss */
-    struct slice target;       /* "/path?query", behind the path of the URL */
+    const struct trust *trust; /* must outlive it; required for wss */
+    struct slice target;       /* "/path?query", appended to the path of the URL */
     const struct http_header *headers;
     size_t header_count;
-    const char *protocol;   /* asked for, and the answer must name it; NULL: none */
-    int64_t connect_ms;     /* names, addresses and TLS; default 10 s */
-    int64_t handshake_ms;   /* then until it is accepted; default 30 s */
-    int64_t ping_ms;        /* without a byte of the peer, a ping is sent; default 25 s */
-    int64_t silence_ms;     /* without one behind the ping: lost; default 30 s */
+    const char *protocol;   /* requested, and the response must name it; NULL: none */
+    int64_t connect_ms;     /* for names, addresses and TLS; default 10 s */
+    int64_t handshake_ms;   /* from then until it is accepted; default 30 s */
+    int64_t ping_ms;        /* silence of the peer before a ping is sent; default 25 s */
+    int64_t silence_ms;     /* silence after that ping before the end; default 30 s */
     size_t message_max;     /* bytes; default 1 MiB */
     unsigned fragments_max; /* of a message; default 64 */
     size_t unsent_max;      /* bytes; default 4 MiB */
 };
 
-/* ERR_INVALID: a part of the request is not well-formed; ERR_INTERNAL: the system is out of
- * something. Then nothing is called back. */
+/* ERR_INVALID: malformed request. ERR_INTERNAL: the system is out of resources. After an
+ * error, nothing is called back. */
 enum err websocket_open(struct loop *loop, const struct websocket_options *options,
                         const struct websocket_ops *ops, void *owner, struct websocket **ws,
                         struct failure *why);
 
 void *websocket_owner(const struct websocket *ws);
 
-/* A message. ERR_CONFLICT: it is not open, or closes. ERR_BUSY: too much is unsent: nothing
- * was sent. */
+/* Sends a message. ERR_CONFLICT: not open, or closing. ERR_BUSY: too many unsent bytes;
+ * nothing was sent. */
 enum err websocket_send(struct websocket *ws, struct slice message, bool is_binary);
 
-/* Bytes that the kernel did not take yet. */
+/* Returns the number of bytes that the kernel did not take yet. */
 size_t websocket_unsent(const struct websocket *ws);
 
-/* Starts the closing handshake behind what is unsent; at most 123 bytes of reason. No message
- * is heard any more; on_closed follows, at the latest 5 s later. */
+/* Starts the closing handshake after the unsent bytes; reason has at most 123 bytes. No
+ * more messages are delivered. on_closed follows within 5 s. */
 void websocket_close(struct websocket *ws, int code, const char *reason);
 
-/* At once, without a word; on_closed follows. */
+/* Closes at once, without a close frame; on_closed follows. */
 void websocket_cut(struct websocket *ws);
