@@ -1,7 +1,7 @@
-/* admission.c - an accepted socket becomes a connection of its server, or there is no room.
+/* admission.c - turns accepted sockets into connections, within the limit of connections.
  *
  *   connections: 0 ──────────────────── 7/8 ──────────── max
- *                 all are let in         each new one     503 and close (listener.c)
+ *                 all are accepted       each new one     503 and close (listener.c)
  *                                        closes another */
 #include "net/http/admission.h"
 
@@ -15,13 +15,13 @@
 #include "net/http/server_state.h"
 #include "net/http/ws_conn.h"
 
-/* As many admins come in also where the limit is reached, or was lowered below what is open: who
- * looks why is one of them. */
+/* Admin connections that are accepted above the limit, so that an operator can investigate.
+ * The limit may have been reached, or lowered below the number of open connections. */
 enum { ADMIN_CONNECTIONS = 64 };
 
-/* Above 7/8 of the limit each new connection closes one: the oldest that never showed a
- * valid credential, else the one that is idle for longest. Who floods the gateway closes
- * its own. */
+/* Above 7/8 of the limit, closes another connection for each new one. That is the oldest
+ * that never sent a valid credential, otherwise the one that was idle for the longest time.
+ * So a client that floods the gateway closes its own connections. */
 static void make_room(struct server *server, const struct connection *newest)
 {
     unsigned most = server->options.connections_max;

@@ -1,4 +1,4 @@
-/* admission.h - who becomes a connection of a server; private to http. */
+/* admission.h - decides which sockets become connections of a server; private to http. */
 #pragma once
 
 #include "net/address.h"
@@ -6,10 +6,10 @@
 
 struct connection;
 
-/* A socket that somebody has connected becomes a connection; takes over fd. NULL: the socket was
- * refused. */
+/* Turns a connected socket into a connection. Takes ownership of fd. Returns NULL if the
+ * socket was rejected. */
 struct connection *admission_adopt(struct listener *listener, int fd,
                                    const struct address *peer);
 
-/* No more is accepted there. */
+/* Returns true if the listener may accept no more connections. */
 bool admission_is_full(const struct listener *listener);

@@ -1,5 +1,7 @@
-/* connection.c - what HTTP and WebSocket connections have in common: epoll events become
- * calls of their ops, bytes go out through the outbox, and the end is told once. */
+/* connection.c - the common part of HTTP and WebSocket connections.
+ *
+ * Events of epoll become calls of the connection's ops, bytes are sent through the outbox,
+ * and the end is reported once. */
 #include "net/http/connection.h"
 
 #include <errno.h>
@@ -16,11 +18,11 @@
 #include "net/tls.h"
 
 enum {
-    LOOKS = 6,                /* at the kernel, within the time that a peer may be silent */
-    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel holds for its reader */
+    LOOKS = 6,                /* checks per interval in which the peer may be silent */
+    READ_SLOWLY = 384 * 1024, /* bytes; a sixteenth of what a kernel buffers */
 };
 
-/* A handshake that is in line for its next step waits for nothing else. */
+/* A handshake that is queued for its next step waits for no event. */
 static uint32_t events_of_handshake(const struct secure *secure)
 {
     if (!list_empty(&secure->waiting))
@@ -81,7 +83,8 @@ bool connection_open(struct connection *conn, struct server *server, int fd,
     return false;
 }
 
-/* Who has not got all must not take what there is for all. */
+/* Sends close_notify, but only once everything was sent. Otherwise a truncated response
+ * could pass for a complete one. */
 static void say_end(struct connection *conn)
 {
     struct tls *tls = conn->outbox.tls;
@@ -107,17 +110,17 @@ void connection_note_life(struct connection *conn)
     conn->life_ms = loop_now_ms(conn->server->loop);
 }
 
-/* What goes through the ring leaves now, so that nothing overtakes it. */
+/* Flushes the ring if it holds bytes of this connection, so that nothing overtakes them. */
 static void settle(struct connection *conn)
 {
     if (conn->soon.place)
         ring_flush(conn->server->options.ring);
 }
 
-/* The kernel asks for more only when a large part of its buffer, megabytes maybe, is free
- * again: a slow peer takes bytes for a long time before we notice. So it is asked how much
- * the peer's kernel has not taken. Where that is nothing, all of it may lie in a buffer of
- * the peer's kernel: then its having been taken says nothing of the peer. */
+/* Asks the kernel how much the peer's kernel has not taken. The kernel reports a socket as
+ * writable only when a large part of its buffer, maybe megabytes, is free again: a slow
+ * peer may read for a long time before that. If the answer is 0, all bytes may be in a
+ * buffer of the peer's kernel, which says nothing about the peer. */
 bool connection_look(struct connection *conn)
 {
     int queued = 0;
@@ -139,9 +142,9 @@ bool connection_is_silent(struct connection *conn, int64_t limit_ms, int64_t *ag
     return left <= 0;
 }
 
-/* The kernel of a peer that reads slowly fills its buffer at once, and takes more only when a
- * sixteenth of it has been read. So what was taken gives the peer the time that reading it
- * may last, in all, and for one silence the time for READ_SLOWLY bytes. */
+/* Gives a peer the time in which it may read the bytes taken so far, in total. For one
+ * silence, it gives the time for READ_SLOWLY bytes: the kernel of a slow reader fills its
+ * buffer at once, and takes more only after a sixteenth of it was read. */
 bool connection_is_slow(struct connection *conn, int64_t grace_ms, int64_t *again_ms)
 {
     int64_t look_ms = grace_ms / LOOKS + 1, now = loop_now_ms(conn->server->loop);
@@ -181,8 +184,8 @@ void connection_count_in(struct connection *conn, struct room *room, bool lasts)
     conn->answering->handed_before = conn->outbox.handed;
 }
 
-/* The kernel cannot be asked again from inside a call that sends: the end of a connection
- * is told at the end of the turn. */
+/* Notes the result of sending. The end of a connection is reported at the end of the turn,
+ * because a call that sends must not call back. */
 static bool sent(struct connection *conn, enum outbox_status status, bool was_empty)
 {
     count_unsent(conn);
@@ -225,7 +228,7 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
                 was_empty);
 }
 
-/* False: it has to be sent now. */
+/* Returns false if the pieces must be sent now. */
 static bool send_by_ring(struct connection *conn, const struct piece *pieces, size_t count)
 {
     struct server *server = conn->server;
@@ -310,7 +313,7 @@ void connection_feed(struct connection *conn, struct slice bytes)
         conn->ops->on_bytes(conn, bytes);
 }
 
-/* Who has shown no credential does not make us hold more than STRANGER_INPUT bytes. */
+/* Unauthenticated peers may buffer at most STRANGER_INPUT bytes. */
 static size_t most_to_read(const struct connection *conn)
 {
     size_t kept = connection_kept(conn).len;
@@ -321,7 +324,7 @@ static size_t most_to_read(const struct connection *conn)
     return kept < STRANGER_INPUT ? STRANGER_INPUT - kept : 1;
 }
 
-/* What TLS holds already the kernel does not announce again. */
+/* Queues a connection whose TLS holds bytes: the kernel does not report them again. */
 static void read_rest_later(struct connection *conn)
 {
     struct server *server = conn->server;
@@ -333,8 +336,9 @@ static void read_rest_later(struct connection *conn)
     loop_defer(server->loop, &server->securing);
 }
 
-/* As recv. A peer whose socket ends without TLS having said so has left as one that said it: a
- * request is whole or not by itself. Without renegotiation reading does not wait for writing. */
+/* Like recv. A peer whose socket ends without close_notify counts as one that sent it: a
+ * request is complete or not by itself. Without renegotiation, reading never waits for
+ * writing. */
 static ssize_t receive(struct connection *conn, char *input, size_t most)
 {
     size_t len;
@@ -377,7 +381,7 @@ static void serve(struct connection *conn, uint32_t events)
         connection_read(conn);
 }
 
-/* The handshake's next step comes when it is its turn. */
+/* Queues the connection for the next step of its handshake. */
 static void get_in_line(struct connection *conn)
 {
     struct server *server = conn->server;
@@ -386,9 +390,9 @@ static void get_in_line(struct connection *conn)
     loop_defer(server->loop, &server->securing);
 }
 
-/* The kernel tells of errors and of the end also who did not ask. It keeps what is not done
- * while the turn's time is over, and says so again: to free what a peer that has reset did
- * not read may cost a turn, too. */
+/* The kernel reports errors and hang-ups even if they are not requested. Events that are
+ * not handled because the turn's time has ended are reported again; freeing what a peer
+ * that reset the connection did not read may cost a turn, too. */
 static void on_ready(struct readiness_watch *watch, uint32_t events)
 {
     struct connection *conn = container_of(watch, struct connection, watch);
@@ -455,8 +459,8 @@ void connection_defer(struct connection *conn)
         loop_defer(conn->server->loop, &conn->later);
 }
 
-/* Most deadlines move further away before they come: the timer then stays where it is,
- * and finds out when it fires. */
+/* Most deadlines are moved into the future before they are due. The timer then stays where
+ * it is, and checks the deadline when it fires. */
 void connection_set_deadline(struct connection *conn, int64_t ms)
 {
     struct server *server = conn->server;
@@ -512,15 +516,15 @@ void connection_tell_delivery(struct connection *conn, enum delivery_end end)
         delivery->done(delivery, end);
 }
 
-/* Its own end, once sent, counts as a byte that the peer's kernel has to take, and what TLS says
- * of it is not of the answer. */
+/* Returns what became of the response. Our own FIN, once sent, counts as a byte that the
+ * peer's kernel must take. The bytes of close_notify do not belong to the response. */
 static enum delivery_end delivery_of(const struct connection *conn)
 {
     int queued = 0, end_bytes = conn->secure ? conn->secure->end_bytes : 0;
     if (conn->outbox.backlog)
         return DELIVERY_LOST;
     if (conn->lost)
-        return DELIVERY_UNKNOWN; /* the kernel has forgotten what was not taken */
+        return DELIVERY_UNKNOWN; /* the kernel has discarded the rest */
     ioctl(conn->watch.fd, SIOCOUTQ, &queued);
     return queued > conn->lingering + end_bytes ? DELIVERY_LOST : DELIVERY_TAKEN;
 }

@@ -1,13 +1,13 @@
-/* http.h - one request and its reply: what a handler sees of HTTP/1.1.
+/* http.h - one request and its response: HTTP/1.1 as a handler sees it.
  *
  *   bytes ─► head complete: on_head ─► body (whole, or in pieces: on_body) ─► on_request
  *                     │                                                          │
  *                     └────────── http_reply, now or any time later ◄────────────┘
  *
- * A connection has one exchange at a time; what is pipelined behind it waits unparsed. An
- * exchange lives until it was replied to, also when the peer has left meanwhile: then
- * on_gone says so once and the reply goes nowhere. Everything a request refers to is
- * borrowed until the reply. */
+ * An exchange is a request with its reply. A connection has one at a time; pipelined
+ * requests wait unparsed. An exchange lives until it was replied to, even if the peer has
+ * left: then on_gone is called once, and the reply is discarded. Everything to which a
+ * request refers is borrowed until the reply. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,17 +33,17 @@ enum http_method {
 };
 
 struct http_header {
-    struct slice name;  /* as sent; compare with http_header */
+    struct slice name;  /* as sent; compare it with http_header */
     struct slice value; /* trimmed */
 };
 
-/* As it is written in a request; "other" for HTTP_OTHER_. */
+/* Returns the method as written in a request; "other" for HTTP_OTHER_. */
 const char *http_method_name(enum http_method method);
 
 /* Bytes that are kept of a body that is too long (exchange.body_keep). */
 enum { HTTP_BEGINNING = 4096 };
 
-/* How many answers had a status of each class, from 1xx to 5xx. */
+/* Counts responses by class of their status, from 1xx to 5xx. */
 enum { HTTP_CLASSES = 5 };
 struct http_answers {
     int64_t by_class[HTTP_CLASSES];
@@ -51,142 +51,140 @@ struct http_answers {
 
 struct exchange {
     enum http_method method;
-    struct slice path;  /* raw: split first, decode the segments after */
-    struct slice query; /* raw, without the question mark; absent when there is none */
+    struct slice path;  /* raw: split it first, then decode the segments */
+    struct slice query; /* raw, without the question mark; absent if there is none */
     const struct http_header *headers;
     size_t header_count;
     struct slice body; /* complete in on_request, unless it came in pieces */
     bool has_body_length;
     bool chunked;
     bool wants_upgrade;      /* Connection: upgrade and Upgrade: websocket */
-    bool admin;              /* it came by a listener for those who run the server */
+    bool admin;              /* it came through an admin listener */
     bool secure;             /* it came through TLS */
-    char peer[ADDRESS_TEXT]; /* address of the client, for logs */
-    bool hidden; /* that is of a proxy which is not trusted: whom it speaks for is
-                                not known */
+    char peer[ADDRESS_TEXT]; /* the client's address, for logs */
+    bool hidden; /* the peer is an untrusted proxy, so its clients are unknown */
 
     /* Set by on_head. */
     size_t body_limit;        /* bytes; more is 413; default 0 */
-    struct room *body_room;   /* that bodies under way share; without any left 503. NULL:
-                                 nothing of the body is kept */
-    struct room *answer_room; /* that unsent bytes of the answer take, unless it is a
-                                 stream; NULL: they count nowhere */
-    size_t body_keep; /* bytes of exchange.body, at least HTTP_BEGINNING. A longer body is
-                         read and discarded but for its first HTTP_BEGINNING bytes, and
-                         body_len says how many came. 0: body_limit */
-    bool stream_body; /* on_body instead of exchange.body; body_limit still counts */
+    struct room *body_room;   /* quota for bodies in progress; full: 503; NULL: none kept */
+    struct room *answer_room; /* quota for unsent bytes, except of streams; NULL: none */
+    size_t body_keep; /* max bytes of exchange.body, at least HTTP_BEGINNING; 0: body_limit.
+                       * A longer body is read and discarded except for its first
+                       * HTTP_BEGINNING bytes; body_len has its length */
+    bool stream_body; /* on_body instead of exchange.body; body_limit still applies */
     bool slow_body;   /* pieces may be minutes apart: 408 only after 15 without any */
-    struct http_answers *answers; /* the answer counts there, too; NULL: nowhere else */
+    struct http_answers *answers; /* counts the response, too; NULL: not counted */
 
-    size_t body_len;  /* bytes of the body that have come */
-    bool body_paused; /* http_body_pause */
+    size_t body_len;  /* bytes of the body so far */
+    bool body_paused; /* set by http_body_pause */
     bool replied, gone;
-    void *call; /* the handler's own */
+    void *call; /* the handler's data */
 };
 
-/* Microseconds since the request was complete; 0 before that. */
+/* Returns the microseconds since the request was complete; 0 before that. */
 int64_t http_elapsed_us(const struct exchange *x);
 
-/* How the server calls its owner; the owner pointer is the server's option. After a reply
- * nothing more is called for that exchange, not even on_request. */
+/* The callbacks of a server; owner is the pointer in its options. After a reply, nothing
+ * more is called for that exchange, not even on_request. */
 struct http_handler {
     void (*on_head)(void *owner, struct exchange *x);
     void (*on_body)(void *owner, struct exchange *x, struct slice piece); /* stream_body */
     void (*on_request)(void *owner, struct exchange *x);
 
-    /* The peer has left, or this layer has refused the body. A reply is still due: it ends
-     * the exchange, and is written when the peer has only stopped sending. May be NULL. */
+    /* The peer has left, or this layer has rejected the body. May be NULL. A reply is still
+     * due: it ends the exchange, and is written if the peer has only stopped sending. */
     void (*on_gone)(void *owner, struct exchange *x);
 
-    /* Of a stream: nothing is unsent any more; may come unasked. Of one with a length also:
-     * nobody takes anything any more. May be NULL. */
+    /* Nothing of a stream is unsent any more; may be called without need. May be NULL. If
+     * the stream has a length, this also reports that nothing can be delivered any more. */
     void (*on_drained)(void *owner, struct exchange *x);
 
-    /* This layer answers itself, with an error; before or behind on_head, and what the
-     * request refers to is there as far as it was read. May be NULL. */
+    /* This layer responds with an error by itself. May be NULL. Called before or after
+     * on_head; the exchange has the request as far as it was read. */
     void (*on_refused)(void *owner, const struct exchange *x, int status);
 };
 
-/* The value of a header, name without regard to case; absent when there is none. The first
- * one if it repeats. */
+/* Returns the value of a header, the first one if it repeats; absent if there is none. The
+ * case of the name is ignored. */
 struct slice http_header(const struct exchange *x, const char *name);
 
-/* One after the other of those that repeat; at begins with 0. */
+/* Yields the values of a header that repeats, one by one; *at begins with 0. */
 bool http_next_header(const struct exchange *x, const char *name, size_t *at,
                       struct slice *value);
 
-/* Replies and ends the exchange. headers are complete lines ("name: value\r\n"), the
- * handler's; status line, date, content-length and connection are added. A reply from
- * on_head, before the body, closes the connection unless the body is empty or short.
- * HEAD gets no body; 204 and 304 neither. */
+/* Replies and ends the exchange. headers are complete lines ("name: value\r\n") of the
+ * handler. Status line, date, content-length and connection are added. A reply from
+ * on_head, before the body, closes the connection unless the body is empty or short. HEAD,
+ * 204 and 304 get no body. */
 void http_reply(struct exchange *x, int status, struct slice headers, struct slice body);
 
-/* The same in the handler's stead, when its reply may be long in coming: the client is answered
- * and the connection closes, but the exchange stays. on_gone says so, and the reply that is still
- * due ends the exchange and goes nowhere. Of one whose request is complete, see
- * http_is_awaited. */
+/* Replies on behalf of the handler, if its own reply may take long. The client gets the
+ * response and the connection closes, but the exchange stays. on_gone is called, and the
+ * reply that is still due ends the exchange and is discarded. Requires http_is_awaited. */
 void http_reply_early(struct exchange *x, int status, struct slice headers,
                       struct slice body);
 
-/* The client has sent everything, has not left, and was not answered with anything yet. */
+/* Returns true if the request is complete, the peer is there, and no response has begun. */
 bool http_is_awaited(const struct exchange *x);
 
-/* A peer that resets the connection may have read the reply before: proxies end connections so
- * that nobody needs any more. Or it has not, and the reset is how its kernel answers the reply. */
+/* The outcome of a reply. A peer that resets the connection may have read the reply before:
+ * proxies end connections that are no longer needed this way. Or it has not, and the reset
+ * is its kernel's reaction to the reply. */
 enum delivery_end {
-    DELIVERY_TAKEN,   /* by the peer's kernel */
+    DELIVERY_TAKEN,   /* the peer's kernel has it */
     DELIVERY_LOST,    /* the peer closed before that */
-    DELIVERY_UNKNOWN, /* the connection was reset when all of the reply had left */
+    DELIVERY_UNKNOWN, /* the connection was reset after the whole reply was sent */
 };
 
-/* What became of a reply, told once: at the latest when the peer asks for more or closes.
- * Embedded by who asks, who begins no reply in done. */
+/* Follows a reply: done is called once, at the latest when the peer sends more or closes.
+ * Embedded by the caller. No reply may be begun in done. */
 struct delivery {
     void (*done)(struct delivery *delivery, enum delivery_end end);
 };
 
-/* Right before the reply. False: the connection has ended, and nothing will be told. */
+/* Call this right before the reply. Returns false if the connection has ended; done is not
+ * called then. */
 bool http_follow_reply(struct exchange *x, struct delivery *delivery);
 
-/* The same with a body that others share; borrowed reference, taken while it is sent. */
+/* Like http_reply, with a shared body; a reference is taken while it is sent. */
 void http_reply_shared(struct exchange *x, int status, struct slice headers,
                        struct bytes *body);
 
-/* The same with a long body in parts, so that none of it is copied; at least one. */
+/* Like http_reply, with a long body in parts, at least one; none of it is copied. */
 void http_reply_parts(struct exchange *x, int status, struct slice headers,
                       struct bytes *const *parts, size_t count);
 
-/* The peer has shown a valid credential: when connections run short, this one is closed
- * behind those that never did, and only while it is idle. */
+/* Notes that the peer has sent a valid credential. When connections run short, this one is
+ * closed only while it is idle, and after those that never sent one. */
 void http_trust(struct exchange *x);
 
-/* The body comes on later: what was read at once may still come, then no piece before
- * http_body_resume. */
+/* Pauses the body until http_body_resume. Bytes that were read may still be delivered. */
 void http_body_pause(struct exchange *x);
 void http_body_resume(struct exchange *x);
 
-/* A reply that goes on: event streams. Pieces are written at once, chunked; false when the
- * peer reads too slowly (1 MiB unsent) or has gone: end it then. */
+/* A response without a known length, such as an event stream. Pieces are sent at once,
+ * chunked. A write returns false if the peer reads too slowly (1 MiB unsent) or has left:
+ * end it then. */
 void http_stream_begin(struct exchange *x, int status, struct slice headers);
 bool http_stream_write(struct exchange *x, struct slice piece);
-/* The same of bytes that others share, referenced while they are unsent. */
+/* The same for shared bytes, referenced while they are unsent. */
 bool http_stream_write_shared(struct exchange *x, struct bytes *content);
-/* Shared parts with a text between each two and one behind the last, as one piece: all of it
- * is written, however large it is. For who writes only when nothing is unsent. False when
- * the peer has gone: end it then. */
+/* Writes shared parts as one piece, with `between` between them and `behind` at the end.
+ * All of it is written, however large it is, so call this only if nothing is unsent.
+ * Returns false if the peer has left: end the stream then. */
 enum { HTTP_PARTS_MAX = 64 };
 bool http_stream_write_parts(struct exchange *x, struct bytes *const *parts, size_t count,
                              struct slice between, struct slice behind);
 
-/* An answer of known length that is written in pieces, with http_stream_write_shared, each
- * when on_drained has told that the last was sent; as an answer it takes room, must be read
- * at the least rate, and goes on when the peer only stops sending. A write is false when
- * nobody takes it any more: cut it then. */
+/* Begins a response of known length that is written in pieces. Write each with
+ * http_stream_write_shared, after on_drained for the one before. Like any response it
+ * counts in its quota, must be read at the least rate, and continues if the peer only stops
+ * sending. A write returns false if it can no longer be delivered: cut it then. */
 void http_stream_begin_sized(struct exchange *x, int status, struct slice headers,
                              size_t len);
 
-/* Bytes that the peer has not taken. */
+/* Returns the number of bytes that the peer has not taken. */
 size_t http_stream_unsent(struct exchange *x);
 void http_stream_end(struct exchange *x);
-/* Ends in the middle, so that the client knows that this was not the end. */
+/* Ends in the middle, so that the client can tell that the response is incomplete. */
 void http_stream_cut(struct exchange *x);

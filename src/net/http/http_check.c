@@ -1,4 +1,4 @@
-/* http_check.c - judges line by line, then the headers together, then the target. */
+/* http_check.c - checks each line of a head, then all headers together, then the target. */
 #include "net/http/http_check.h"
 
 #define FAULT(status, text) ((struct http_fault){ status, text })
@@ -13,8 +13,7 @@ bool http_list_has(struct slice list, const char *token)
     return false;
 }
 
-/* The content of a line, without CR LF; absent when it does not end so, or holds another
- * CR. */
+/* Returns a line without CR LF; absent if it does not end so, or has another CR. */
 static struct slice line_content(struct slice line)
 {
     if (line.len < 2 || line.ptr[line.len - 2] != '\r')
@@ -110,7 +109,7 @@ struct http_fault http_check_headers(struct http_head *head,
     return FINE;
 }
 
-/* Cuts "http://authority" off the front. */
+/* Cuts "http://authority" off the front of the target. */
 static bool cut_authority(struct slice *target, struct slice *authority)
 {
     size_t scheme = strlen("http://");

@@ -1,6 +1,6 @@
-/* http_conn.c - feeds bytes to the request, calls the handler, and settles what follows.
+/* http_conn.c - feeds bytes to a request, calls the handler, and ends the exchange.
  *
- * Whatever may have ended a request comes to settle(), which looks at the state it finds:
+ * Anything that may have ended a request calls settle(), which acts on the state it finds:
  * the reply, the last byte of the body, the end of the connection, in any order. */
 #include "net/http/http_conn.h"
 
@@ -16,7 +16,7 @@
 #include "net/proxy_header.h"
 
 enum {
-    SHORT_BODY = 64 * 1024, /* read and thrown away to keep a connection */
+    SHORT_BODY = 64 * 1024, /* read and discarded to keep a connection */
     SLOW_BODY_MS = 15 * 60 * 1000,
 };
 
@@ -32,7 +32,7 @@ static const struct server_options *options_of(const struct http_conn *conn)
     return &conn->c.server->options;
 }
 
-/* Bytes can be parsed now. */
+/* Returns true if bytes can be parsed now. */
 static bool ready(const struct http_conn *conn)
 {
     const struct connection *c = &conn->c;
@@ -43,7 +43,7 @@ static bool ready(const struct http_conn *conn)
     return !conn->request->complete && !conn->request->x.body_paused;
 }
 
-/* The exchange is over: received and replied to, or never to be. */
+/* Returns true if the exchange has ended: received and replied to, or never to be. */
 static bool over(const struct http_conn *conn)
 {
     const struct request *request = conn->request;
@@ -60,7 +60,7 @@ static void end_request(struct http_conn *conn)
     origin_end_request(conn);
 }
 
-/* A connection that has asked for nothing yet, but sent empty lines, keeps its deadline. */
+/* A connection that has made no request yet, but sent empty lines, keeps its deadline. */
 static void be_idle(struct http_conn *conn)
 {
     struct connection *c = &conn->c;
@@ -71,13 +71,13 @@ static void be_idle(struct http_conn *conn)
     list_append(&c->server->idle, &c->spare);
 }
 
-/* A drain does not wait long for who has shown no credential. */
+/* In a drain, a peer without a valid credential gets little time. */
 static bool is_hurried(const struct connection *c)
 {
     return c->server->draining && !c->known;
 }
 
-/* A peer that sends meanwhile gets no more time for reading the answer. */
+/* A peer that sends meanwhile gets no more time for reading the response. */
 static void await_reader(struct http_conn *conn)
 {
     int64_t again_ms;
@@ -107,7 +107,7 @@ static void forget(struct http_conn *conn)
     server_forget(&conn->c);
 }
 
-/* What is pipelined behind a request is read only so far. */
+/* Returns true if so much of pipelined requests is kept that reading must pause. */
 static bool is_enough(const struct http_conn *conn)
 {
     const struct connection *c = &conn->c;
@@ -138,7 +138,7 @@ static void settle(struct http_conn *conn)
         connection_defer(c);
 }
 
-/* The handler hears once that nobody waits any more; its reply still ends the exchange. */
+/* Informs the handler once that the peer has left; its reply still ends the exchange. */
 static void tell_gone(struct http_conn *conn)
 {
     struct server *server = conn->c.server;
@@ -187,8 +187,8 @@ void http_reply_early(struct exchange *x, int status, struct slice headers,
     tell_gone(request->conn);
 }
 
-/* A body that is not wanted is read to its end only when that is near: then the answer
- * does not depend on how much of it has come already. */
+/* Returns true if an unwanted body is short enough to be read to its end. Then the response
+ * does not depend on how much of the body has arrived. */
 static bool can_skip_body(const struct request *request)
 {
     return !request->x.chunked && !request->expects_continue &&
@@ -224,7 +224,7 @@ struct connection *http_conn_hand_over(struct request *request)
     assert(request->complete && !request->x.replied && !request->x.gone);
     conn->c.server->open_exchanges--;
     metric_add(M_HTTP_CONNECTIONS, -1);
-    conn->forwarded = false; /* its place is the WebSocket's now */
+    conn->forwarded = false; /* its place in the count belongs to the WebSocket now */
     end_request(conn);
     connection_count_in(&conn->c, NULL, false);
     conn->c.answering = NULL;
@@ -251,7 +251,7 @@ static void complete(struct http_conn *conn)
     server->options.handler.on_request(server->options.owner, &request->x);
 }
 
-/* How long the next bytes of the body may take to come. */
+/* Returns the time within which the next bytes of the body must arrive. */
 static int64_t body_window_ms(const struct http_conn *conn)
 {
     const struct request *request = conn->request;
@@ -315,7 +315,7 @@ static size_t take_head(struct http_conn *conn, struct slice bytes)
     return used;
 }
 
-/* Takes as much of the body as is read at once: more may have waited. */
+/* Takes at most SERVER_INPUT bytes of the body; more may have been waiting. */
 static size_t take_body(struct http_conn *conn, struct slice bytes)
 {
     struct request *request = conn->request;
@@ -340,7 +340,7 @@ static void begin_request(struct http_conn *conn)
         connection_set_deadline(c, options_of(conn)->head_timeout_ms);
     conn->begun = true;
     if (c->known)
-        list_remove(&c->spare); /* not idle any more */
+        list_remove(&c->spare); /* no longer idle */
 }
 
 static size_t step(struct http_conn *conn, struct slice bytes)
@@ -355,8 +355,8 @@ static bool in_head(const struct http_conn *conn)
     return conn->request && !conn->request->head_done;
 }
 
-/* Requests one after the other until one has to wait for its reply, or the turn's time is
- * over; the rest is kept. A handler may turn the connection into a WebSocket in here. */
+/* Handles requests until one must wait for its reply, or the turn's time has ended. Keeps
+ * the rest. A handler may turn the connection into a WebSocket in here. */
 static void consume(struct http_conn *conn, struct slice bytes)
 {
     struct connection *c = &conn->c;
@@ -379,7 +379,7 @@ static void consume(struct http_conn *conn, struct slice bytes)
 static void turn_away(struct http_conn *conn)
 {
     char answer[SERVER_FULL_ANSWER];
-    if (conn->c.secure) { /* a handshake would cost more than what is answered here */
+    if (conn->c.secure) { /* a handshake would cost more than this response */
         metric_add(M_HTTP_REFUSED, 1);
         connection_close(&conn->c);
         return;
@@ -391,7 +391,7 @@ static void turn_away(struct http_conn *conn)
 
 /* ---- the header of the PROXY protocol ---- */
 
-/* The header is wrong: a proxy is set up otherwise, or a client found the address for it. */
+/* The header is invalid: the proxy is misconfigured, or a client connects without it. */
 static void refuse_without_header(struct http_conn *conn)
 {
     char reason[128], text[ADDRESS_TEXT];
@@ -403,13 +403,13 @@ static void refuse_without_header(struct http_conn *conn)
     connection_close(&conn->c);
 }
 
-/* What is missing beyond that is read behind it. */
+/* Returns the number as far as it fits; bytes beyond that are read after it. */
 static uint16_t at_most(size_t missing)
 {
     return missing < UINT16_MAX ? (uint16_t)missing : UINT16_MAX;
 }
 
-/* While the header is due, no more is read than is surely of it, where TLS is behind it. */
+/* If TLS follows the PROXY header, reads only bytes that certainly belong to the header. */
 static void await_header(struct http_conn *conn)
 {
     if (conn->tls_due)
@@ -428,8 +428,9 @@ static void take_header(struct http_conn *conn, const struct proxy_header *heade
     secure_begin(&conn->c);
 }
 
-/* Takes bytes of the header. Returns true when it is whole: the connection's address is that of the
- * client that it names, and rest, which is the caller's, has the bytes after the header. */
+/* Takes bytes of the header and returns true once it is complete. The address of the
+ * connection is then that of the client named in it, and rest, which the caller must free,
+ * has the bytes after the header. */
 static bool read_header(struct http_conn *conn, struct slice bytes, struct buf *rest)
 {
     struct connection *c = &conn->c;
@@ -446,7 +447,7 @@ static bool read_header(struct http_conn *conn, struct slice bytes, struct buf *
     return true;
 }
 
-/* The beginning of a request may stand behind the header of the PROXY protocol. */
+/* The beginning of a request may follow the header of the PROXY protocol. */
 static void on_header_bytes(struct http_conn *conn, struct slice bytes)
 {
     struct buf rest;
@@ -484,8 +485,8 @@ static void on_turn(struct connection *c)
     buf_finish(&pending);
 }
 
-/* A client may close its sending side and still wait for the answer: the reply is written,
- * but the handler knows that probably nobody reads it. */
+/* Handles the end of the peer's sending side. The client may still wait for the response.
+ * So the reply is written, but the handler is informed that probably no client reads it. */
 static void on_left(struct connection *c)
 {
     struct http_conn *conn = of(c);
@@ -526,7 +527,7 @@ static void on_drained(struct connection *c)
         settle(conn);
 }
 
-/* Streams say little, and have their own rules for who falls behind: of them the peer must
+/* Streams send little, and have their own rules for slow readers. Their peer only has to
  * take anything at all. */
 static void on_unsent_deadline(struct http_conn *conn)
 {
@@ -593,7 +594,7 @@ static void on_closed(struct connection *c)
     settle(conn);
 }
 
-/* What was sent soon looked as if it had left. */
+/* Bytes that seemed to have been sent are unsent. */
 static void on_unsent(struct connection *c)
 {
     if (c->known)
@@ -644,7 +645,7 @@ void http_conn_hurry(struct connection *c)
 void http_conn_begin(struct http_conn *conn, struct address peer)
 {
     if (conn->header_due) {
-        conn->address = peer; /* counts whom the header names */
+        conn->address = peer; /* counted once the header names its client */
         await_header(conn);
         return;
     }

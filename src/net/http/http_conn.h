@@ -1,12 +1,12 @@
 /* http_conn.h - one HTTP/1.1 connection, one request at a time; private to http.
  *
  *   idle ─► head ─► body ─► waiting for the reply ─► idle …
- *             │       │              └─ no keep-alive: lingering
- *             └───────┴─ fault: refused, lingering
+ *             │       │              └─ no keep-alive: lingering (connection_linger)
+ *             └───────┴─ fault: rejected, lingering
  *
- * A request is lent from the pool with its first byte and given back when it has been
- * received and replied to. What is pipelined behind it waits unparsed. The next one starts
- * when the reply has left us, so a peer that does not read is not worked for. */
+ * A request is taken from the pool with its first byte, and returned once it was received
+ * and replied to. Pipelined requests wait unparsed. The next one starts when the reply was
+ * sent, so a peer that does not read gets no further work done. */
 #pragma once
 
 #include "net/http/connection.h"
@@ -15,36 +15,37 @@
 struct http_conn {
     struct connection c;
     struct request *request; /* NULL: idle */
-    bool begun;              /* its first byte has come */
-    bool asked;              /* a whole head has come */
-    bool header_due;         /* of the PROXY protocol, before anything else */
-    bool tls_due;            /* behind that header */
-    bool named;              /* its client, by that header */
-    bool forwarded; /* the place is the request's: a trusted proxy sends it for others */
+    bool begun;              /* its first byte has arrived */
+    bool asked;              /* a complete head has arrived */
+    bool header_due;         /* the PROXY protocol's header must come first */
+    bool tls_due;            /* TLS follows that header */
+    bool named;              /* that header names the client */
+    bool forwarded; /* the place belongs to the request, which a trusted proxy forwards */
     struct address address;
-    struct bytes *peer; /* the same as text; NULL: the PROXY header has not come */
+    struct bytes *peer; /* the same as text; NULL: the PROXY header has not arrived */
     struct answering answering;
 };
 
-/* Takes over the socket; size is what the memory must hold at least. NULL: the socket was
- * of no use. */
+/* Takes ownership of the socket; size is the least size of the memory. Returns NULL if the
+ * socket is unusable. */
 struct http_conn *http_conn_create(struct server *server, int fd, size_t size);
 
-/* Who is at the other end; too many of that address are told to come back. */
+/* Sets the peer's address. Rejects the connection if that address has too many others. */
 void http_conn_begin(struct http_conn *conn, struct address peer);
 
-/* It has brought no request yet; not true of a WebSocket. */
+/* Returns true if it has made no request yet; false for a WebSocket. */
 bool http_conn_is_new(const struct connection *conn);
 
-/* A drain has begun: the least rate of a body that is on its way is asked for in seconds,
- * and a stranger has as long to take its answer. Nothing for a WebSocket. */
+/* Applies a drain to the connection. Does nothing for a WebSocket. The least rate of a body
+ * in progress is checked every drain_grace_ms, and a stranger gets as long to read its
+ * response. */
 void http_conn_hurry(struct connection *conn);
 
-/* The reply is written, or dropped: ends the exchange. keep: the connection goes on. */
+/* Ends an exchange whose reply was written or dropped. keep: the connection stays open. */
 void http_conn_replied(struct request *request, bool keep);
 
-/* Whether the connection goes on behind a reply made now. */
+/* Returns true if the connection may stay open after a reply made now. */
 bool http_conn_keeps(const struct request *request);
 
-/* The connection without its request; the caller gives it other ops. */
+/* Returns the connection without its request; the caller gives it other ops. */
 struct connection *http_conn_hand_over(struct request *request);

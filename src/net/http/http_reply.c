@@ -1,12 +1,12 @@
-/* http_reply.c - status lines, heads and bodies; whole replies, and streams in chunks.
+/* http_reply.c - writes status lines, heads and bodies of replies, and streams in chunks.
  *
  *   http_conn.c ── 100 Continue, refusals of its own ──► http_reply.c
  *        ▲                                                   │
- *        │   http_conn_keeps: what the head says of it       │
- *        └── http_conn_replied: the exchange is over ◄───────┘
+ *        │   http_conn_keeps: what the head states           │
+ *        └── http_conn_replied: the exchange has ended ◄─────┘
  *
- * One exchange in two files: the connection hands over the request, and the reply ends it
- * there. */
+ * One exchange spans two files: the connection hands over the request, and the reply ends
+ * it there. */
 #include "net/http/http_reply.h"
 
 #include <assert.h>
@@ -110,8 +110,8 @@ static bool has_content(int status)
     return status >= 200 && status != 204 && status != 304;
 }
 
-/* Begins the head of an answer, without its last empty line, in the scratch buffer of the
- * server. */
+/* Begins the head of a response, without its final empty line. Uses the scratch buffer of
+ * the server. */
 static struct buf *begin_head(struct request *request, int status, struct slice headers,
                               bool keep)
 {
@@ -133,7 +133,7 @@ static struct buf *begin_head(struct request *request, int status, struct slice 
     return out;
 }
 
-/* True when nothing more may be sent on the connection. */
+/* Returns true if nothing more may be sent on the connection. */
 static bool is_deaf(const struct request *request)
 {
     const struct connection *c = &request->conn->c;
@@ -267,7 +267,7 @@ static struct buf error_body(struct http_fault fault)
 static void tell_refused(struct request *request, struct http_fault fault)
 {
     const struct server_options *options = &connection_of(request)->server->options;
-    if (!request->x.peer[0]) /* its head was not whole */
+    if (!request->x.peer[0]) /* its head was incomplete */
         memcpy(request->x.peer, request->conn->peer->data, request->conn->peer->len + 1);
     if (options->handler.on_refused)
         options->handler.on_refused(options->owner, &request->x, fault.status);
@@ -284,7 +284,7 @@ void http_reply_refusal(struct exchange *x, struct http_fault fault, struct slic
     buf_finish(&all);
 }
 
-/* The method is what llhttp has read of it, so HEAD is known once the head is complete. */
+/* The method comes from llhttp, so HEAD is known once the head is complete. */
 bool http_is_awaited(const struct exchange *x)
 {
     const struct request *request = container_of(x, struct request, x);
@@ -367,8 +367,9 @@ static void send_pieces(struct connection *c, const struct piece *pieces, size_t
     }
 }
 
-/* Writes the content as one whole chunk. pieces[1] to pieces[count] are the content; the
- * first and the one behind them are for the chunk. False: nobody reads it. */
+/* Writes the content as one whole chunk. Returns false if the peer no longer reads.
+ * pieces[1] to pieces[count] are the content; the first one and the one after them are for
+ * the chunk's frame. */
 static bool write_chunk(struct exchange *x, struct piece *pieces, size_t count)
 {
     struct request *request = of(x);
@@ -445,7 +446,8 @@ void http_stream_end(struct exchange *x)
         struct piece piece = { SLICE("0\r\n\r\n"), NULL };
         connection_send(connection_of(request), &piece, 1);
     }
-    /* A server that drains closes a connection whose head promised to keep it, too: the client
-     * would ask there for the next stream, of a process that ends. */
+    /* A draining server closes the connection even if its head promised to keep it.
+     * Otherwise the client would request the next stream there, from a process that
+     * ends. */
     http_conn_replied(request, request->reply_keeps && http_conn_keeps(request));
 }

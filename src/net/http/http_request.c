@@ -1,4 +1,4 @@
-/* http_request.c - llhttp's callbacks, the pool, and the limits on the way in. */
+/* http_request.c - parses a request with llhttp, within limits; a pool of requests. */
 #include "net/http/http_request.h"
 
 #include "base/mem.h"
@@ -6,13 +6,13 @@
 #include "net/http/server_state.h"
 
 enum {
-    KEPT_BODY = 16 * 1024, /* capacity that a pooled one keeps */
+    KEPT_BODY = 16 * 1024, /* capacity that a pooled request keeps */
     KEPT_HEAD = 4 * 1024,
     FIELDS_FIRST = 16,
-    RESERVED_BODY = 64 * 1024, /* at once; beyond it memory comes with the bytes */
+    RESERVED_BODY = 64 * 1024, /* at first; then memory grows with the bytes */
 };
 
-/* One text: which of them llhttp notices first depends on how the bytes are cut. */
+/* One text, because which fault llhttp notices first depends on how the bytes are split. */
 static const char bad_chunks[] =
     "Check the chunks of the body, their extensions and the trailers: these are too long "
     "or not well-formed";
@@ -29,7 +29,7 @@ static const struct server_options *options_of(const struct request *request)
     return &request->conn->c.server->options;
 }
 
-/* -1 is how a callback tells llhttp to stop. */
+/* -1 makes llhttp stop. */
 static int stop(struct request *request, int status, const char *text)
 {
     request->fault = (struct http_fault){ status, text };
@@ -59,7 +59,7 @@ static int on_target_complete(llhttp_t *parser)
     return 0;
 }
 
-/* A request that is held for long, as a poll is, costs what it has sent. */
+/* Grows the arrays of headers as needed, since requests such as polls are held for long. */
 static void make_room(struct request *request)
 {
     unsigned most = options_of(request)->headers_max;
@@ -73,7 +73,8 @@ static void make_room(struct request *request)
         mem_resize(request->headers, request->field_room * sizeof(*request->headers));
 }
 
-/* Trailers are read and forgotten, within a limit: nobody may add headers behind a body. */
+/* Discards trailers and chunk extensions, within a limit. A client cannot add headers after
+ * a body. */
 static int skip_extra(llhttp_t *parser, const char *at, size_t len)
 {
     struct request *request = of(parser);
@@ -138,8 +139,8 @@ static bool take_room(struct request *request, size_t len)
     return true;
 }
 
-/* Of a body that is too long to be kept the beginning stays; the rest of its room is for
- * others. */
+/* Shortens a body that is too long to be kept to its beginning. Gives back the quota of the
+ * rest. */
 static void shorten(struct request *request)
 {
     struct buf beginning = { 0 };
@@ -149,12 +150,12 @@ static void shorten(struct request *request)
     buf_finish(&request->body);
     request->body = beginning;
     if (!request->body_taken)
-        return; /* it counts nowhere */
+        return; /* it is not counted */
     room_give(request->x.body_room, request->body_taken - HTTP_BEGINNING);
     request->body_taken = HTTP_BEGINNING;
 }
 
-/* How much is kept of a piece that has come. */
+/* Returns how much of a received piece is kept. */
 static size_t kept_length(struct request *request, size_t len)
 {
     const struct exchange *x = &request->x;
@@ -171,7 +172,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     struct exchange *x = &request->x;
     x->body_len += len;
     if (x->replied || request->conn->c.closed)
-        return 0; /* thrown away */
+        return 0; /* discarded */
     if (x->body_len > x->body_limit)
         return stop(request, 413,
                     "The body is too large: send less, or in several requests");
@@ -195,7 +196,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
     return 0;
 }
 
-/* The trailers are fed line by line. */
+/* Trailers are fed line by line. */
 static int on_chunk(llhttp_t *parser)
 {
     struct request *request = of(parser);
@@ -275,7 +276,7 @@ void request_destroy(struct request *request)
     free(request);
 }
 
-/* How much of the bytes goes to llhttp at once. 0: the head is too large. */
+/* Returns how many of the bytes to feed to llhttp. 0: the head is too large. */
 static size_t head_piece(const struct request *request, struct slice bytes)
 {
     const struct server_options *options = options_of(request);
@@ -306,7 +307,7 @@ static struct http_fault check_line(struct request *request)
     return http_check_request_line(line, &request->http10);
 }
 
-/* An empty line in front of a request is ignored (RFC 9112 §2.2). */
+/* Ignores an empty line before a request (RFC 9112 §2.2). */
 static bool skip_empty_line(struct request *request)
 {
     if (!request->first_line || !slice_is(buf_slice(&request->head), "\r\n"))
@@ -320,8 +321,8 @@ static bool went_well(int error)
     return error == HPE_OK || error == HPE_PAUSED || error == HPE_PAUSED_UPGRADE;
 }
 
-/* The first byte of a header line is judged before llhttp has it: whether that refuses it,
- * or takes it for the rest of the line before, depends on its version. */
+/* Checks the first byte of a header line before llhttp gets it. Depending on its version,
+ * llhttp rejects that byte, or takes it for a part of the line before. */
 static struct http_fault check_begin(const struct request *request, char first)
 {
     if (request->first_line || request->head.len != request->line)
@@ -355,7 +356,7 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     return len;
 }
 
-/* How much goes up to the end of the line, whose first byte is judged as in the head. */
+/* Returns the length up to the end of the line. Checks its first byte as in the head. */
 static size_t trailer_piece(struct request *request, struct slice bytes)
 {
     const char *end = memchr(bytes.ptr, '\n', bytes.len);
@@ -438,7 +439,7 @@ struct http_fault request_judge(struct request *request)
     return fault;
 }
 
-/* ---- what a handler asks of it ---- */
+/* ---- functions for handlers ---- */
 
 void http_trust(struct exchange *x)
 {

@@ -1,9 +1,9 @@
-/* http_request.h - one request on its way in; private to http.
+/* http_request.h - one request while it is received; private to http.
  *
  * llhttp parses the bytes where they are kept: the head is appended to one buffer, and its
- * parts are places in there until it is complete. The same fault is found at the same byte
- * however the bytes were cut into reads: the head is fed line by line, the target no
- * further than its limit, and a line is judged when its end has come. */
+ * parts are offsets until it is complete. The same fault is found at the same byte, however
+ * the bytes were split into reads: the head is fed line by line, the target no further than
+ * its limit, and a line is checked when its end has arrived. */
 #pragma once
 
 #include <llhttp.h>
@@ -31,7 +31,7 @@ struct request {
 
     struct buf head;
     struct buf body;
-    size_t line; /* where the current line of the head begins */
+    size_t line; /* where the present line of the head begins */
     struct span target;
     struct header_field *fields;
     struct http_header *headers; /* as many as fields */
@@ -39,32 +39,32 @@ struct request {
     bool first_line, in_target, in_name;
 
     bool head_done, complete;
-    bool in_trailers, line_begins; /* behind the last chunk; at the start of a line there */
+    bool in_trailers, line_begins; /* after the last chunk; at the start of a line there */
     bool http10, keep_alive, expects_continue;
     bool offered;   /* on_head was called: the handler must reply */
-    bool streaming; /* its reply has begun */
-    bool early;     /* it was answered in the handler's stead, whose reply is still due */
-    bool sized;     /* and has a content-length: it is an answer like others */
+    bool streaming; /* its response has begun */
+    bool early;     /* replied to on behalf of the handler, whose own reply is still due */
+    bool sized;     /* with a content-length: treated like any response */
     bool reply_chunked, reply_keeps;
-    uint64_t length;    /* of the body, as announced */
-    size_t body_taken;  /* of x.body_room, given back at the end */
+    uint64_t length;    /* announced length of the body */
+    size_t body_taken;  /* from x.body_room; given back at the end */
     size_t chunk_extra; /* bytes of chunk extensions and trailers */
     size_t window_len;  /* x.body_len when the deadline was set */
     int64_t complete_ns;
     struct list link; // server::requests
 };
 
-/* From the pool, or new. */
+/* Returns a request from the pool, or a new one. */
 struct request *request_take(struct server *server);
 void request_give_back(struct server *server, struct request *request);
 void request_destroy(struct request *request);
 
-/* Takes bytes of the head, at least one, and returns how many. Look at fault and head_done
- * behind it. */
+/* Takes bytes of the head, at least one, and returns how many. Check fault and head_done
+ * after it. */
 size_t request_feed_head(struct request *request, struct slice bytes);
 
-/* The same for the body; fault and complete. Pieces go to the handler. */
+/* The same for the body; check fault and complete. Pieces are passed to the handler. */
 size_t request_feed_body(struct request *request, struct slice bytes);
 
-/* Fills in the exchange from the head; the fault if it must be refused. */
+/* Fills in the exchange from the head. Returns a fault if the request must be rejected. */
 struct http_fault request_judge(struct request *request);

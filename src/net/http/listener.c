@@ -1,4 +1,4 @@
-/* listener.c - binds, accepts, and answers 503 when there is no room. */
+/* listener.c - binds and accepts, and answers 503 at the limit of connections. */
 #include "net/http/listener.h"
 
 #include <assert.h>
@@ -21,17 +21,18 @@ enum {
     ACCEPTS_PER_TURN = 64,
     REST_MS = 50,
     WASTE_READS = 16,
-    UNSENT_BYTES = 256 * 1024, /* kept by the kernel for one connection beside what is on
-                                  its way: more would only grow old there */
+    UNSENT_BYTES = 256 * 1024, /* unsent bytes per connection in the kernel, besides those
+                                * in flight; more would become stale */
 };
 
 /* ---- accepting ---- */
 
 static const char turning_away[] = "turning connections away";
 
-/* Tells the client to come back later, and forgets it. What it has sent is read first:
- * else the kernel would reset the connection, and the answer with it. Who goes on sending
- * is not waited for. Who speaks TLS would not understand, and hears nothing. */
+/* Sends 503, so that the client comes back later, and closes. It reads input first:
+ * otherwise the kernel would reset the connection and discard the response. It does not
+ * wait for a client that continues to send. A TLS client would not understand the response,
+ * so its connection is closed. */
 static void turn_away(struct listener *listener, int fd)
 {
     char answer[SERVER_FULL_ANSWER], waste[4096];
@@ -48,7 +49,7 @@ static void turn_away(struct listener *listener, int fd)
     close(fd);
 }
 
-/* Returns its descriptor, or -1 and errno. */
+/* Returns the descriptor, or -1 with errno. */
 static int accept_one(struct listener *listener, struct address *peer)
 {
     struct sockaddr_storage from = { 0 };
@@ -59,7 +60,7 @@ static int accept_one(struct listener *listener, struct address *peer)
     return fd;
 }
 
-/* No descriptor is left: the spare one is given up for as long as the refusal takes. */
+/* Without any free descriptor, gives up the spare one for as long as a rejection takes. */
 static bool shed_one(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -84,8 +85,7 @@ void listener_on_rested(struct timer *timer)
     listener_accept(listener);
 }
 
-/* Rests from accepting: the kernel would report the waiting connection again
- * and again. */
+/* Stops accepting for REST_MS: the kernel would report the connection over and over. */
 static void rest(struct listener *listener)
 {
     struct server *server = listener->server;
@@ -93,7 +93,7 @@ static void rest(struct listener *listener)
     loop_set_timer(server->loop, &listener->rest, server->rest_kind, REST_MS);
 }
 
-/* Handles an error of accept. False: nothing more is accepted in this turn. */
+/* Handles an error of accept. Returns false if no more can be accepted in this turn. */
 static bool accept_failed(struct listener *listener, int error)
 {
     char reason[80];
@@ -174,7 +174,7 @@ static bool somebody_listens(const struct sockaddr_storage *address)
     return connected;
 }
 
-/* Removes what a process that is gone has left at the path. */
+/* Removes a socket that an ended process has left at the path. */
 static enum err clear_path(const struct listener *listener,
                            const struct sockaddr_storage *address, struct failure *why)
 {
@@ -192,8 +192,8 @@ static enum err clear_path(const struct listener *listener,
     return unlink(path) ? cannot_listen(listener, errno, why) : OK;
 }
 
-/* Nobody can connect between the two calls that make the file and give it its mode: they
- * are refused before listen. */
+/* Creates the file and sets its mode in two calls. No client can connect in between,
+ * because it is rejected before listen. */
 static int bind_path(struct listener *listener, const struct sockaddr_storage *address)
 {
     const struct listen_options *options = &listener->options;
@@ -214,7 +214,7 @@ static int bind_port(struct listener *listener, struct sockaddr_storage *address
 {
     int on = 1, unsent = UNSENT_BYTES;
     setsockopt(listener->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    /* What it accepts has both from the listener. */
+    /* Accepted sockets inherit both options. */
     setsockopt(listener->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(listener->fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     if (bind(listener->fd, (const struct sockaddr *)address, len) ||
@@ -240,7 +240,7 @@ static enum err open_socket(struct listener *listener, struct sockaddr_storage *
     return error ? cannot_listen(listener, error, why) : OK;
 }
 
-/* A socket that somebody else has bound, and keeps bound when this process ends. */
+/* Uses a socket that another process has bound, and keeps bound when this one ends. */
 static enum err take_over(struct listener *listener, struct failure *why)
 {
     int fd = listener->options.handed, unsent = UNSENT_BYTES, listens = 0;

@@ -1,13 +1,14 @@
-/* listener.h - one address that a server listens on; private to http.
+/* listener.h - one address on which a server listens; private to http.
  *
  *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
- *                        └─ one that is kept: listener_accept … listener_pause
+ *                        └─ a kept one: listener_accept … listener_pause
  *
- * A socket that was handed over is kept by whoever has bound it: as long as nobody accepts there,
- * who connects waits in the kernel, and nobody has to be refused. That of the admin accepts always.
+ * A socket that was handed over is kept by the process that bound it. While it accepts
+ * nothing, clients that connect wait in the kernel, and none must be rejected. An admin
+ * socket always accepts.
  *
- * A UNIX socket is a file. One that was left behind by a process that is gone is replaced;
- * one that somebody listens on, or that is no socket of ours, is not touched. */
+ * A UNIX socket is a file. One left behind by an ended process is replaced. One on which a
+ * process listens, or a file that is not a socket of ours, is not touched. */
 #pragma once
 
 #include <sys/types.h>
@@ -21,31 +22,31 @@ struct listener {
     struct server *server;
     struct listen_options options; /* the host is borrowed until listener_start */
     uv_poll_t handle;
-    int fd; /* -1: none */
+    int fd; /* -1: closed */
     int port;
-    char *path;   /* of a UNIX socket, else NULL */
+    char *path;   /* of a UNIX socket, otherwise NULL */
     dev_t device; /* of its file */
     ino_t inode;
-    struct timer rest; /* accepts nothing until then */
+    struct timer rest; /* accepts nothing until it fires */
 };
 
-/* A socket that listens; nobody is accepted yet. ERR_INVALID with the reason. */
+/* Binds a listening socket; accepts nothing yet. ERR_INVALID with the reason. */
 enum err listener_bind(struct listener *listener, struct server *server,
                        const struct listen_options *options, struct failure *why);
 void listener_start(struct listener *listener);
 
-/* Whether who connects waits until somebody accepts, in this process or the next. */
+/* Returns true if clients may wait until this process, or the next one, accepts. */
 bool listener_is_kept(const struct listener *listener);
 
-/* Of one that is kept: accepts from now on; does not any more. */
+/* For kept ones: starts and stops accepting. */
 void listener_accept(struct listener *listener);
 void listener_pause(struct listener *listener);
 
-/* closed is called for the handle, later; not for a listener that was never started. */
+/* Calls closed for the handle, later. Not for a listener that was never started. */
 void listener_close(struct listener *listener, uv_close_cb closed);
 
-/* Frees what a listener has that is closed, or was never started. */
+/* Frees a listener that is closed, or was never started. */
 void listener_finish(struct listener *listener);
 
-/* The kind of timer for server::rest_kind. */
+/* The timer function of server::rest_kind. */
 void listener_on_rested(struct timer *timer);

@@ -1,4 +1,4 @@
-/* origin.c - whom connections are counted for. */
+/* origin.c - determines the client to which a connection or request is attributed. */
 #include "net/http/origin.h"
 
 #include "base/log.h"
@@ -30,8 +30,8 @@ bool origin_note(struct http_conn *conn, const struct address *address)
            count(conn, address);
 }
 
-/* Does not count a connection as a client's: it is of a proxy that nobody told us of,
- * whose clients are many. Whom a PROXY header names is a client, whatever it sends. */
+/* Excuses a proxy that is not configured as trusted from the limit: it has many clients. A
+ * client named by a PROXY header is never excused. */
 static void excuse(struct http_conn *conn)
 {
     struct server *server = conn->c.server;

@@ -1,17 +1,18 @@
-/* origin.h - the address that a connection and its requests come from; private to http.
+/* origin.h - the address from which a connection and its requests come; private to http.
  *
  *   accept ─► address of the peer, or of the client that a PROXY header names ─► counted
- *   head ───► of a trusted proxy: the client that X-Forwarded-For names, counted for as
- *             long as the request, or the WebSocket that it becomes, lasts */
+ *   head ───► from a trusted proxy: the client that X-Forwarded-For names, counted while
+ *             the request, or the WebSocket that it becomes, lasts */
 #pragma once
 
 #include "net/http/http_conn.h"
 
-/* Notes the address and counts the connection. False: its address has too many. */
+/* Sets the address and counts the connection. Returns false if the address has too many. */
 bool origin_note(struct http_conn *conn, const struct address *address);
 
-/* Fills in exchange.peer and counts the request. False: its address has too many. */
+/* Fills in exchange.peer and counts the request. Returns false if the client has too
+ * many. */
 bool origin_note_request(struct http_conn *conn, struct exchange *x);
 
-/* The request is over. */
+/* Ends the count of a request. */
 void origin_end_request(struct http_conn *conn);

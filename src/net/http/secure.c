@@ -1,4 +1,4 @@
-/* secure.c - the steps of handshakes, and the two lines that wait for a turn with time. */
+/* secure.c - the steps of TLS handshakes, and two queues of connections with TLS. */
 #include "net/http/secure.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ void secure_begin(struct connection *conn)
     conn->secure = secure;
 }
 
-/* ---- the ends of a handshake ---- */
+/* ---- the end of a handshake ---- */
 
 static void fail(struct connection *conn, const char *reason)
 {
@@ -33,7 +33,7 @@ static void fail(struct connection *conn, const char *reason)
     connection_close(conn);
 }
 
-/* Somebody has forgotten the s of https. */
+/* Answers a client that used http:// instead of https://. */
 static void answer_plain(struct connection *conn)
 {
     struct buf *out = &conn->server->scratch;
@@ -72,7 +72,7 @@ static void close_oldest(struct server *server)
     fail(oldest->conn, "too many handshakes are under way");
 }
 
-/* False: it is over already. */
+/* Returns false if the handshake has ended, or no byte has arrived yet. */
 static bool secure_begin_session(struct secure *secure)
 {
     struct connection *conn = secure->conn;
@@ -118,7 +118,7 @@ static void step(struct secure *secure)
         fail(secure->conn, tls_reason(secure->tls));
 }
 
-/* ---- the lines ---- */
+/* ---- the queues ---- */
 
 static struct secure *take_first(struct list *line)
 {

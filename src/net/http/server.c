@@ -1,8 +1,7 @@
-/* server.c - a server's life: its listeners are bound and closed, its connections told of a
- * drain.
+/* server.c - starts, drains and closes a server with its listeners and connections.
  *
- *   drain ──► replies say close
- *   close ──► listeners, connections, epoll ─► the last one out: closed, and all is freed */
+ *   drain ──► replies close their connections
+ *   close ──► listeners, connections, epoll ─► once all are closed: closed, all is freed */
 #include "net/http/server_state.h"
 
 #include <assert.h>
@@ -139,7 +138,7 @@ static enum err read_trusted(struct server *server, struct failure *why)
     return explain(why, ERR_INVALID, "'%.*s' is no range of addresses", SLICE_ARG(wrong));
 }
 
-/* Connections that come meanwhile stand behind these, and know that there is a drain. */
+/* Informs connections of a drain. New ones are appended after these, and know of it. */
 static void hurry_some(struct deferred *hurrying)
 {
     struct server *server = container_of(hurrying, struct server, hurrying);

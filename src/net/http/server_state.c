@@ -1,5 +1,7 @@
-/* server_state.c - what the connections of one server do to it: the date that they say, the
- * warnings that they cause, and their end, which may be that of the server. */
+/* server_state.c - functions of a server that its connections call.
+ *
+ * They cover the date header, warnings, and the end of a connection, which may end the
+ * server. */
 #include "net/http/server_state.h"
 
 #include <fcntl.h>
@@ -64,6 +66,6 @@ void server_forget(struct connection *conn)
     struct server *server = conn->server;
     list_remove(&conn->link);
     server->connection_count--;
-    free(conn); /* the connection is what http_conn_create has allocated */
+    free(conn); /* it begins the memory that http_conn_create allocated */
     server_maybe_closed(server);
 }

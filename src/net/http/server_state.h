@@ -1,8 +1,8 @@
-/* server_state.h - what the connections of one server share; private to http.
+/* server_state.h - the state that the connections of a server share; private to http.
  *
- * One buffer is read into for all of them: what is read is used before the next read, or
- * copied. Parsers are lent to connections only while a request or a message is in flight.
- */
+ * All connections read into one buffer: input is used before the next read, or copied. A
+ * connection has a parser only while a request or a message is in progress. A stranger is a
+ * peer that has not sent a valid credential. */
 #pragma once
 
 #include <uv.h>
@@ -17,14 +17,14 @@
 
 enum {
     SERVER_INPUT = 16 * 1024,  /* of one peer in a turn: a byte may cost a route 10 ns */
-    STRANGER_INPUT = 4 * 1024, /* of who has shown no credential; all that waits, too */
-    SERVER_POOL_MAX = 64,      /* parsers of a kind that wait for work */
+    STRANGER_INPUT = 4 * 1024, /* without a valid credential; also of all that waits */
+    SERVER_POOL_MAX = 64,      /* unused parsers of each kind */
     SERVER_DATE = sizeof("Thu, 01 Jan 1970 00:00:00 GMT"),
 };
 
 struct server {
     struct loop *loop;
-    struct server_options options; /* zeros replaced by the defaults */
+    struct server_options options; /* with the defaults instead of zeros */
     server_closed_fn *closed;
     struct deferred finish;
 
@@ -32,19 +32,19 @@ struct server {
     struct flusher ring_flusher; /* late: sends what connections have put into the ring */
     struct listener *listeners;
     size_t listener_count;
-    unsigned handles; /* open: of the listeners and of readiness */
+    unsigned handles; /* open handles of the listeners and of readiness */
     bool draining;
-    struct deferred hurrying; /* tells connections that a drain has begun */
-    size_t unhurried;         /* how many of them, from the head on, it has not told */
-    int spare_fd; /* given up for a moment to refuse a connection when none is left */
+    struct deferred hurrying; /* informs connections that a drain has begun */
+    size_t unhurried;         /* connections, from the head on, that it has not informed */
+    int spare_fd; /* given up for a moment to reject a connection when no other is free */
     uint32_t rest_kind;
     int64_t complained_ms;
 
     struct list connections; // connection::link
     size_t connection_count;
-    size_t open_count;  /* of them: not closed yet, each has a descriptor */
-    size_t admin_count; /* of those: of admins */
-    /* Who is closed when connections run short, the first one first. */
+    size_t open_count;  /* of them: not closed yet; each has a descriptor */
+    size_t admin_count; /* of those: admin connections */
+    /* Connections to close when they run short, in this order, the first one first. */
     struct list strangers; // connection::spare; never showed a valid credential
     struct list idle;      // connection::spare; did, and wait for a request
     size_t open_exchanges;
@@ -52,47 +52,47 @@ struct server {
     uint32_t turn; /* spreads pings and retry-after over time */
 
     struct certificates *certificates; /* a reference; NULL: no listener is secure */
-    struct deferred securing;          /* takes the first in these two lines; secure.h */
+    struct deferred securing;          /* handles the first of these two queues; secure.h */
     struct list shaking; // secure::waiting; their peers have sent a part of a handshake
-    struct list unread;  // secure::waiting; hold bytes that the kernel does not announce
+    struct list unread;  // secure::waiting; hold bytes that the kernel does not report
     struct list begun;   // secure::begun; handshakes, the oldest first
     size_t begun_count;
 
-    struct ranges trusted; /* proxies */
+    struct ranges trusted; /* trusted proxies */
     struct crowd crowd;
-    bool told_forwarded; /* that a proxy is not among them */
+    bool told_forwarded; /* an untrusted proxy was logged */
 
     struct list requests, inputs; /* request::link, ws_input::link: the pools */
     unsigned request_count, input_count;
-    size_t unfinished;           /* bytes of WebSocket messages that are unfinished, or
-                                    wait to be heard, of known peers */
-    size_t strangers_unfinished; /* and of strangers */
-    struct list holding;         // ws::holding; strangers, who began first at its head
-    struct bytes *ping_frame;    /* of WebSocket */
+    size_t unfinished;           /* bytes of incomplete or unhandled messages */
+    size_t strangers_unfinished; /* the same for strangers */
+    struct list holding;         // ws::holding; strangers, the first to begin at its head
+    struct bytes *ping_frame;    /* of WebSockets */
     struct evp_md_st *sha1;
-    struct buf scratch; /* heads of replies, error bodies */
+    struct buf scratch; /* for heads of replies, error bodies */
     char date[SERVER_DATE];
-    int64_t date_s; /* the second of date */
+    int64_t date_s; /* the second for which date is valid */
     char input[SERVER_INPUT];
 };
 
-/* Of this second, as RFC 9110 §5.6.7 wants it. */
+/* Returns the present time as RFC 9110 §5.6.7 requires. */
 const char *server_date(struct server *server);
 
-/* A warning, at most one a second. */
+/* Logs a warning, at most one a second. */
 void server_complain(struct server *server, const char *what, const char *reason);
 
-/* Opens the descriptor that server::spare_fd is; -1: none is left. */
+/* Opens a descriptor for server::spare_fd; returns -1 if none is left. */
 int server_open_spare(void);
 
 enum { SERVER_FULL_ANSWER = 256 };
 
-/* The answer for whom there is no room: 503, and when to come back. Its length. */
+/* Writes the response for a connection above the limit: 503, with retry-after. Returns its
+ * length. */
 size_t server_write_full(struct server *server, char answer[SERVER_FULL_ANSWER]);
 
-/* The last one out turns off the light: called wherever something may have ended. */
+/* Finishes closing once nothing is left; call it wherever something may have ended. */
 void server_maybe_closed(struct server *server);
 
-/* The memory of the connection is gone after the call. */
+/* Removes the connection from its server and frees it. */
 struct connection;
 void server_forget(struct connection *conn);

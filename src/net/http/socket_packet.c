@@ -11,7 +11,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Takes the namespace off the front: "/dev-worker?x=1,"; without one it is "/". */
+/* Takes the namespace off the front: "/dev-worker?x=1,". The default is "/". */
 static struct slice take_space(struct slice *rest)
 {
     struct slice space, name;
@@ -74,7 +74,7 @@ enum err socket_packet_read(struct slice text, struct socket_packet *packet)
     case '3': packet->kind = SOCKET_PONG; return OK;
     case '4': return read_message(packet->data, packet);
     case '5':
-    case '6': return OK; /* of transports that are not spoken here */
+    case '6': return OK; /* for other transports */
     default: return ERR_INVALID;
     }
 }

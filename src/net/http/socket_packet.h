@@ -1,4 +1,4 @@
-/* socket_packet.h - packets of Engine.IO 4 around Socket.IO 5, from either side; pure.
+/* socket_packet.h - reads and writes packets of Engine.IO 4 around Socket.IO 5; pure.
  *
  *   4                2            /worker,      7      ["run:subscribe",{…}]
  *   Engine.IO type   Socket.IO    namespace     ack    data, JSON
@@ -13,7 +13,7 @@
 #include "base/slice.h"
 
 enum socket_packet_kind {
-    SOCKET_IGNORED, /* allowed, and nothing follows from it */
+    SOCKET_IGNORED, /* allowed, but has no effect */
     SOCKET_OPEN,    /* the first packet of a server */
     SOCKET_CLOSE,
     SOCKET_PING,
@@ -26,13 +26,13 @@ enum socket_packet_kind {
 
 struct socket_packet {
     enum socket_packet_kind kind;
-    struct slice space; /* the namespace: "/worker"; "/" when none is named */
-    struct slice data;  /* of a ping: what its pong repeats; of a message: its JSON */
+    struct slice space; /* the namespace: "/worker"; "/" if none is named */
+    struct slice data;  /* of a ping: data for its pong; of a message: its JSON */
     struct slice name;  /* of an event, without quotes; may have escapes (scan_key_is) */
     struct slice body;  /* of an event: the JSON after its name; absent: none */
 };
 
-/* ERR_INVALID: not a packet, or one with binary parts. */
+/* Reads a packet. ERR_INVALID: not a packet, or one with binary parts. */
 enum err socket_packet_read(struct slice text, struct socket_packet *packet);
 
 /* Returns true if only a server may send such a packet. */
@@ -43,7 +43,7 @@ static inline bool socket_packet_is_servers(const struct socket_packet *packet)
 
 /* Each appends one packet. */
 
-/* 0{…}: the first packet of a server, with its intervals and the bytes that a message may have. */
+/* 0{…}: the first packet of a server, with its intervals and the max bytes of a message. */
 void socket_packet_add_open(struct buf *out, int ping_ms, int pong_timeout_ms,
                             int message_max);
 

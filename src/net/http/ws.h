@@ -3,11 +3,11 @@
  *   exchange ─ ws_accept ─► on_message … on_message ─► on_closed
  *                  ▲ ws_send: whole shared frames, one vectored write, no queue of ours
  *
- * Input is parsed by wslay, borrowed from a pool while a message is in flight: an idle
- * connection holds no parser and no buffer. Data frames are made once by ws_frame and
- * sent to many; what the kernel does not take at once stays in the outbox as references
- * until it does, and on_drained tells. Control frames, pings and their deadlines, limits
- * and close codes are this layer's business. */
+ * wslay parses the input. A connection takes a parser from a pool only while a message is
+ * in progress: an idle connection holds no parser and no buffer. ws_frame makes data
+ * frames, each once for many connections. Frames that the kernel does not take at once stay
+ * in the outbox as references until it does; then on_drained is called. This layer handles
+ * control frames, pings and their deadlines, limits and close codes. */
 #pragma once
 
 #include "base/rope.h"
@@ -16,58 +16,59 @@
 struct ws;
 
 struct ws_ops {
-    /* Text, valid UTF-8. Binary messages are refused with 1003 before they come here. */
+    /* Text, valid UTF-8. Binary messages are rejected with 1003 before this. */
     void (*on_message)(struct ws *ws, struct slice message);
-    /* No bytes are unsent any more. Never from inside ws_send. */
+    /* No bytes are unsent any more. Never called from inside ws_send. */
     void (*on_drained)(struct ws *ws);
-    /* The last call: gone, for whatever reason; ws is freed when it returns. */
+    /* The last call, after any kind of end; ws is freed when it returns. */
     void (*on_closed)(struct ws *ws);
 };
 
-/* Checks the handshake (RFC 6455 §4.2.1: GET, version 13 else 426, key) and either takes
- * the connection over from the exchange, which is gone then, or replies the refusal and
- * returns NULL. protocol NULL: none is named in the answer. Now or any time later; what the
- * peer has said meanwhile is heard after the call. */
+/* Checks the handshake (RFC 6455 §4.2.1) and takes the connection over from the exchange.
+ * It must be a GET of version 13 (otherwise 426) with a key. The exchange is then gone. A
+ * failed check is replied to, and NULL returned. protocol NULL: the response names none.
+ * May be called now or any time later; messages that arrive meanwhile are delivered after
+ * the call. */
 struct ws *ws_accept(struct exchange *x, const char *protocol, const struct ws_ops *ops,
                      void *owner);
 
 void *ws_owner(const struct ws *ws);
 
-/* Like http_trust, for a credential that came as a message. Before that a message is small,
- * and when strangers together hold too much of what they have not finished, the one that
+/* Like http_trust, for a credential that came as a message. Until then, messages must be
+ * small; and if strangers together hold too many bytes of incomplete messages, the one that
  * began first is closed. */
 void ws_trust(struct ws *ws);
 
-/* What is unsent takes room there from now on, when it is more than LITTLE_UNSENT. */
+/* Sets the memory quota for unsent bytes; up to LITTLE_UNSENT do not count. */
 void ws_count_in(struct ws *ws, struct room *room);
 
-/* An unmasked, unfragmented data frame around the payload, with one reference. */
+/* Return an unmasked, unfragmented data frame around the payload, with one reference. */
 struct bytes *ws_frame(struct slice payload, bool binary);
 struct bytes *ws_frame_rope(const struct rope *payload, bool binary);
 
-/* Writes frames in order, taking references for what is left over. False when bytes are
- * unsent now: send no more before on_drained. At most 64 frames a call. */
+/* Sends frames in order, at most 64 a call; takes references to those that remain unsent.
+ * Returns false if bytes are unsent now: send no more before on_drained. */
 bool ws_send(struct ws *ws, struct bytes *const *frames, size_t count);
 
-/* Brings into the caches what ws_send looks at. Worth it where many are sent to in turn, and each of
- * them was last looked at long ago. */
+/* Prefetches into the caches what ws_send accesses. Useful if frames are sent to many
+ * connections in turn, each of which was last used long ago. */
 void ws_fetch(const struct ws *ws);
 
-/* A ping behind what was sent: once the peer has answered, it has read all of that. */
+/* Sends a ping after the frames; once the peer answers it, it has read all of them. */
 void ws_ping(struct ws *ws);
 
-/* The peer has not answered every ping. */
+/* Returns true if the peer has not answered every ping. */
 bool ws_reads_still(const struct ws *ws);
 
-/* Bytes that the kernel did not take yet. */
+/* Returns the number of bytes that the kernel did not take yet. */
 size_t ws_unsent(const struct ws *ws);
 
-/* Starts the closing handshake (RFC 6455 §7.1.2) behind what is unsent; at most 123 bytes
- * of reason. on_closed follows, at the latest 5 s later. */
+/* Starts the closing handshake (RFC 6455 §7.1.2) after the unsent bytes. reason has at most
+ * 123 bytes. on_closed follows within 5 s. */
 void ws_close(struct ws *ws, int code, const char *reason);
 
-/* Says why, as far as the kernel takes it at once, and waits for no answer. */
+/* Sends the reason, as far as the kernel takes it at once, and closes without waiting. */
 void ws_cut(struct ws *ws, int code, const char *reason);
 
-/* True after ws_close or a close by the peer. */
+/* Returns true after ws_close or a close by the peer. */
 bool ws_closing(const struct ws *ws);

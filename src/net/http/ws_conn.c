@@ -1,5 +1,6 @@
-/* ws_conn.c - messages and control frames, the closing handshake, and one deadline for
- * pings, pongs and stalls. */
+/* ws_conn.c - messages and control frames, the closing handshake, and one deadline.
+ *
+ * The deadline serves pings, pongs and stalls. */
 #include "net/http/ws_conn.h"
 
 #include <string.h>
@@ -15,9 +16,8 @@
 enum {
     CONTROLS_PER_S = 10,
     ASK_BYTES = 32 * 1024,
-    READ_IN_STALL = 54 * 1000, /* bytes that who reads a KiB a second has surely read in the
-                                  60 s of a stall */
-    LUMP_BYTES = 64 * 1024,    /* a kernel tells of less room than that at the latest */
+    READ_IN_STALL = 54 * 1000, /* certainly read in a stall of 60 s, at 1 KiB/s */
+    LUMP_BYTES = 64 * 1024,    /* a kernel reports this much free space at the latest */
     REASON_MAX = WS_CONTROL_MAX - 2,
     KEPT_MESSAGE = 16 * 1024, /* capacity that a pooled input keeps */
 };
@@ -81,8 +81,8 @@ bool ws_reads_still(const struct ws *ws)
     return ws->asked;
 }
 
-/* A peer cannot answer before it has read what stands before a ping. While its kernel has
- * no room, each LUMP_BYTES that it reads are a sign as well. */
+/* A peer cannot answer a ping before it has read what precedes it. While its kernel has no
+ * space, each LUMP_BYTES that it reads are a sign of life, too. */
 static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
 {
     int64_t stall_ms = options_of(ws)->ws_stall_ms;
@@ -94,8 +94,8 @@ static int64_t silence_limit(const struct ws *ws, bool kernel_is_full)
     return stall_ms * (int64_t)stretch / READ_IN_STALL;
 }
 
-/* Adds the frames to pieces, with a ping before each with which there would be too much
- * behind the last ping; returns how many that are. */
+/* Adds the frames to out, with pings in between, and returns the number of entries. A ping
+ * precedes each frame that would put too much after the last ping. */
 static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count,
                         struct bytes **out)
 {
@@ -114,7 +114,7 @@ static size_t add_pings(struct ws *ws, struct bytes *const *frames, size_t count
 
 /* ---- out ---- */
 
-/* What has become unsent must not stay so for longer than the limit. */
+/* Sets the deadline for bytes that just became unsent. */
 static void watch_stall(struct ws *ws)
 {
     int64_t stall_ms = options_of(ws)->ws_stall_ms;
@@ -199,14 +199,14 @@ void ws_cut(struct ws *ws, int code, const char *reason)
     connection_close(&ws->c);
 }
 
-/* Sends the close frame, which says why, and listens no more. */
+/* Sends the close frame with the reason, and ignores further input. */
 static void end(struct ws *ws, int code, const char *reason)
 {
     ws_close(ws, code, reason);
     connection_linger(&ws->c);
 }
 
-/* One pong may wait; a newer one takes its place (RFC 6455 §5.5.3). */
+/* Answers a ping. One pong may wait; a newer one replaces it (RFC 6455 §5.5.3). */
 static void answer_ping(struct ws *ws)
 {
     const struct ws_input *input = ws->input;
@@ -222,7 +222,7 @@ static void answer_ping(struct ws *ws)
         bytes_create((struct slice){ (const char *)input->control, input->control_len });
 }
 
-/* Counts a control frame. False: there were too many within this second. */
+/* Counts a control frame. Returns false if there were too many in this second. */
 static bool count_control(struct ws *ws)
 {
     uint32_t now = (uint32_t)now_ms(ws);
@@ -256,7 +256,7 @@ static void on_control(struct ws *ws, enum ws_event event)
         answer_ping(ws);
 }
 
-/* The peer's close frame: the answer to ours, or answered with its code. */
+/* Handles the peer's close frame: it answers ours, or is answered with its own code. */
 static void on_close(struct ws *ws)
 {
     int code;
@@ -288,8 +288,8 @@ static void on_event(struct ws *ws, enum ws_event event)
     }
 }
 
-/* Bytes of unfinished messages: of peers that are known and of strangers they count
- * apart. */
+/* Returns the sum of incomplete messages to which this connection belongs. There is one for
+ * known peers and one for strangers. */
 static size_t *unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
@@ -314,7 +314,7 @@ void ws_trust(struct ws *ws)
     hold(ws, held);
 }
 
-/* An input is lent from the first byte of a frame to the end of its message. */
+/* Returns an input. A connection keeps it from a frame's first byte to a message's end. */
 static struct ws_input *pool_take(struct server *server)
 {
     if (!list_empty(&server->inputs)) {
@@ -326,7 +326,7 @@ static struct ws_input *pool_take(struct server *server)
     return input;
 }
 
-/* After a fault wslay may be anywhere in a frame: such a one is not lent again. */
+/* After a fault, wslay may be anywhere in a frame: such an input is not used again. */
 static void pool_give_back(struct server *server, struct ws_input *input)
 {
     if (server->input_count == SERVER_POOL_MAX || !ws_input_idle(input)) {
@@ -357,8 +357,8 @@ static void close_unfinished(struct ws *ws)
     end(ws, CLOSE_OVERLOAD, "overload: too many unfinished messages");
 }
 
-/* A stranger needs a moment only to say hello: the one whose message began first is least
- * likely to finish it. */
+/* Closes the stranger whose message began first: it is the least likely to finish it. A
+ * stranger needs only a moment for its hello. */
 static void close_first_stranger(struct server *server)
 {
     struct ws *first = container_of(server->holding.next, struct ws, holding);
@@ -366,8 +366,8 @@ static void close_first_stranger(struct server *server)
     forget_input(first);
 }
 
-/* Many peers that never finish their messages, or whose messages wait to be heard, could
- * fill the memory together. */
+/* Limits incomplete messages, and messages that wait to be handled. Those of many peers
+ * together could exhaust the memory. */
 static void count_unfinished(struct ws *ws)
 {
     struct server *server = ws->c.server;
@@ -390,8 +390,8 @@ static bool is_heard(const struct connection *c)
     return !c->closed && !c->lingering && !c->lost;
 }
 
-/* A peer may send many messages at once: those that the turn has no time for are heard in
- * the next one, and no more is read before. */
+/* A peer may send many messages at once. Those for which the turn has no time are handled
+ * in the next one, and no more is read before. */
 static void hear_later(struct connection *c, struct slice bytes)
 {
     connection_keep(c, bytes);
@@ -424,7 +424,7 @@ static void on_bytes(struct connection *c, struct slice bytes)
         release_input(ws);
 }
 
-/* Hears what came behind the handshake, or what the turn before had no time for. */
+/* Handles input that arrived with the handshake, or for which the last turn had no time. */
 static void on_turn(struct connection *c)
 {
     struct buf pending = connection_take_kept(c);
@@ -466,8 +466,8 @@ static int64_t ms_to_ping(const struct ws *ws)
     return (int32_t)(ws->ping_ms - (uint32_t)now_ms(ws));
 }
 
-/* A ping asks for a sign of life: a peer may have said nothing because it had nothing to
- * say. */
+/* Requests a sign of life with a ping. A peer may have been silent because it had nothing
+ * to send. */
 static void await_life(struct ws *ws)
 {
     set_ping(ws, options_of(ws)->ws_ping_ms);
@@ -486,7 +486,7 @@ static void end_silent(struct ws *ws)
     ws_cut(ws, 1008, "no pong in time");
 }
 
-/* Acts on what is due for the connection; gives the time of what comes next, or 0 when it
+/* Does what is due for the connection. Returns when to do so again, or 0 if the connection
  * ends. */
 static int64_t look_around(struct ws *ws)
 {
@@ -538,7 +538,7 @@ static const struct connection_ops connection_ops = {
 
 #define FAULT(status, text) ((struct http_fault){ status, text })
 
-/* Counts how often a header comes; gives the value of the first one. */
+/* Counts how often a header occurs, and returns the value of the first one. */
 static unsigned count_headers(const struct exchange *x, const char *name,
                               struct slice *value)
 {
@@ -553,7 +553,7 @@ static unsigned count_headers(const struct exchange *x, const char *name,
     return found;
 }
 
-/* Why the request cannot become a WebSocket (RFC 6455 §4.2); status 0: it can. */
+/* Returns why the request cannot become a WebSocket (RFC 6455 §4.2); status 0: it can. */
 static struct http_fault check_handshake(const struct exchange *x)
 {
     struct slice key, version, upgrade, origin;
@@ -604,8 +604,8 @@ static void answer(struct server *server, struct exchange *x, const char *protoc
     buf_add(out, SLICE("\r\n"));
 }
 
-/* The pings of connections that were opened together are spread over the second half of
- * the first interval. */
+/* Returns the time of the first ping: random in the second half of the interval. So the
+ * pings of connections that were opened together are spread. */
 static int64_t first_ping(struct server *server)
 {
     int64_t half = server->options.ws_ping_ms / 2;

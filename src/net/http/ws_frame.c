@@ -1,4 +1,4 @@
-/* ws_frame.c - the shortest form of the length, and the mask over the payload. */
+/* ws_frame.c - writes frames with the shortest form of their length, masked or not. */
 #include "net/http/ws_frame.h"
 
 #include <wslay/wslay.h>

@@ -1,4 +1,4 @@
-/* ws_frame.h - frames of WebSockets (RFC 6455 §5.2) as they are written, on either side. */
+/* ws_frame.h - writes frames of WebSockets (RFC 6455 §5.2), for clients and servers. */
 #pragma once
 
 #include "base/buf.h"
@@ -9,9 +9,9 @@ enum {
     WS_CONTROL_MAX = 125, /* bytes that a control frame may hold */
 };
 
-/* The head of an unmasked frame that is no fragment; its length. */
+/* Writes the head of an unmasked, unfragmented frame and returns its length. */
 size_t ws_frame_head(unsigned char out[WS_HEAD_MAX], unsigned opcode, size_t len);
 
-/* Appends a frame as a client has to send it. Nobody may be able to foretell the mask. */
+/* Appends a masked frame, as clients must send it. The mask must be unpredictable. */
 void ws_frame_add_masked(struct buf *out, unsigned opcode, struct slice payload,
                          const unsigned char mask[WS_MASK_LEN]);

@@ -1,4 +1,4 @@
-/* ws_input.c - frame heads are judged here, payloads are unmasked by wslay.
+/* ws_input.c - checks heads of frames; wslay unmasks their payloads.
  *
  *   head ─► judged ─► payload in pieces ─► end ─► message, ping, pong or close */
 #include "net/http/ws_input.h"
@@ -52,7 +52,7 @@ static enum ws_event fault(struct ws_input *input, int code, const char *reason)
     return WS_FAULT;
 }
 
-/* Reads on in UTF-8; false at the first byte that cannot be (RFC 3629). */
+/* Continues to check UTF-8. Returns false at the first invalid byte (RFC 3629). */
 static bool check_utf8(struct utf8_state *state, const uint8_t *at, size_t len)
 {
     for (const uint8_t *end = at + len; at < end;) {
@@ -80,7 +80,7 @@ static size_t head_len(const struct ws_input *input)
     return 2 + (len == 126 ? 2 : len == 127 ? 8 : 0) + (input->head[1] & 0x80 ? 4 : 0);
 }
 
-/* True when the head is complete. */
+/* Returns true once the head is complete. */
 static bool take_head(struct ws_input *input, struct slice *bytes)
 {
     while (bytes->len) {
@@ -165,7 +165,7 @@ static enum ws_event store(struct ws_input *input, const struct wslay_frame_iocb
     return WS_MORE;
 }
 
-/* Feeds wslay with the whole head, or with a part of the payload. */
+/* Feeds wslay the whole head, or a part of the payload. */
 static enum ws_event feed_wslay(struct ws_input *input, struct slice bytes)
 {
     struct wslay_frame_iocb frame;

@@ -1,9 +1,9 @@
-/* ws_input.h - bytes into messages and control frames, on either side of a WebSocket.
+/* ws_input.h - parses messages and control frames, for WebSocket clients and servers.
  *
- * Needed from the first byte of a frame to the end of its message. The head of a frame is
- * judged as soon as it is complete, before anything is stored for the frame; wslay then
- * checks it once more and unmasks the payload. Text is checked as UTF-8 while it comes.
- * Nothing is queued: each event is handed out before more bytes are looked at. */
+ * A parser is needed from the first byte of a frame to the end of its message. The head of
+ * a frame is checked as soon as it is complete, before anything is stored for the frame.
+ * wslay then checks it again and unmasks the payload. Text is checked as UTF-8 while it
+ * arrives. Nothing is queued: each event is delivered before more bytes are parsed. */
 #pragma once
 
 #include <wslay/wslay.h>
@@ -14,14 +14,14 @@
 
 enum ws_event { WS_MORE, WS_MESSAGE, WS_PING, WS_PONG, WS_CLOSE, WS_FAULT };
 
-/* How far a UTF-8 text has been checked. */
+/* The state of checking a UTF-8 text. */
 struct utf8_state {
-    uint8_t left, low, high; /* bytes of the character to come; bounds of the next one */
+    uint8_t left, low, high; /* missing bytes of the character; bounds of the next one */
 };
 
 struct ws_input {
     wslay_frame_context_ptr wslay;
-    struct slice source; /* what wslay may take */
+    struct slice source; /* what wslay may read */
 
     unsigned char head[WS_HEAD_MAX];
     uint8_t head_len;
@@ -30,11 +30,11 @@ struct ws_input {
     uint8_t opcode;
     uint64_t payload_left;
 
-    /* The owner's to set: what the peer may send. */
+    /* Set by the owner: what the peer may send. */
     size_t message_max; /* bytes */
     unsigned fragments_max;
     bool from_server;  /* its frames must not be masked; those of a client must be */
-    bool takes_binary; /* else only text */
+    bool takes_binary; /* false: only text */
 
     bool in_message;
     bool is_binary;
@@ -47,20 +47,21 @@ struct ws_input {
 
     int code; /* of WS_FAULT */
     const char *reason;
-    struct list link; // server::inputs; of one that waits to be lent
+    struct list link; // server::inputs; of one in the pool
 };
 
 struct ws_input *ws_input_create(void);
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void ws_input_destroy(struct ws_input *input);
 
-/* Uses up bytes until something has happened. WS_MORE: all are used. The message, or the
- * control frame, is valid until the next call. */
+/* Parses bytes until there is an event; WS_MORE: all were used. The message, or the control
+ * frame, is valid until the next call. */
 enum ws_event ws_input_next(struct ws_input *input, struct slice *bytes);
 
-/* Neither in a frame nor in a message: may be given back. */
+/* Returns true if it is in no frame and no message, so that the pool may take it back. */
 bool ws_input_idle(const struct ws_input *input);
 
-/* The code of a close frame (1005: none), or the fault of the frame: WS_FAULT. */
+/* Reads the code of a close frame (1005: none). Returns WS_FAULT if the frame is
+ * invalid. */
 enum ws_event ws_input_close_code(struct ws_input *input, int *code);

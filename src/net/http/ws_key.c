@@ -1,4 +1,4 @@
-/* ws_key.c - SHA-1 over the key and the GUID of the RFC. */
+/* ws_key.c - computes SHA-1 over the key and the GUID of RFC 6455. */
 #include "net/http/ws_key.h"
 
 #include <assert.h>

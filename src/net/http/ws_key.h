@@ -1,5 +1,6 @@
-/* ws_key.h - the key of the opening handshake and the answer to it (RFC 6455 §1.3), which both
- * sides compute. */
+/* ws_key.h - the key of the opening handshake and its answer (RFC 6455 §1.3).
+ *
+ * Both sides compute the answer. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,18 +12,18 @@ struct evp_md_st;
 
 enum {
     WS_KEY_LEN = 24,    /* 16 bytes in base64 */
-    WS_ACCEPT_LEN = 28, /* of the answer */
+    WS_ACCEPT_LEN = 28, /* length of the answer */
 };
 
-/* What the answer is computed with; the caller's. ERR_INVALID: OpenSSL does not have it. */
+/* Fetches the hash function, owned by the caller. ERR_INVALID: OpenSSL does not have it. */
 enum err ws_key_fetch_digest(struct evp_md_st **digest, struct failure *why);
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void ws_key_free_digest(struct evp_md_st *digest);
 
-/* 16 bytes in base64. */
+/* Returns true for 16 bytes in base64. */
 bool ws_key_is_one(struct slice key);
 
-/* Sec-WebSocket-Accept for such a key, terminated. */
+/* Computes Sec-WebSocket-Accept for such a key, terminated. */
 void ws_key_answer(const struct evp_md_st *digest, struct slice key,
                    char answer[WS_ACCEPT_LEN + 1]);
