@@ -1,4 +1,4 @@
-/* bundle.c - opens archives; their hash, their check, and one file of them. */
+/* bundle.c - opens, hashes and checks archives, and reads single files of them. */
 #include "os/archive/bundle.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static enum err take(int file, const struct bundle_limits *limits, struct bundle
     return OK;
 }
 
-/* What is no file does not keep the one who opens it waiting. */
+/* Non-blocking, so that a named pipe cannot block the caller. */
 enum err bundle_open(const char *path, const struct bundle_limits *limits,
                      struct bundle **bundle, struct failure *why)
 {
@@ -122,7 +122,7 @@ struct file_reading {
     struct slice name;
     size_t max;
     struct buf *out;
-    size_t begin; /* of out */
+    size_t begin; /* length of out before */
     bool found;
 };
 

@@ -1,8 +1,8 @@
-/* bundle_extract.c - writes what an archive has below a folder, and nowhere else.
+/* bundle_extract.c - writes the entries of an archive below a folder, and nowhere else.
  *
- * A program may have written into the folder before, and may do so still. So every name is
- * walked from the folder on, part by part, each opened relative to the one before and never
- * through a link; a file is always a new one. */
+ * A program may have written into the folder before, and may still do so. Therefore every
+ * name is walked from the folder on, part by part. Each part is opened relative to the one
+ * before and never through a link. A file is always a new one. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,9 +23,9 @@ enum {
 struct extraction {
     struct bundle_visitor visitor;
     const struct bundle_target *target;
-    int file; /* that is being written; -1: none is wanted */
+    int file; /* being written; -1: not wanted */
     mode_t mode;
-    char name[BUNDLE_NAME_MAX + 1]; /* of it */
+    char name[BUNDLE_NAME_MAX + 1]; /* of that file */
 };
 
 static enum err not_written(const char *name, struct failure *why)
@@ -40,7 +40,7 @@ static bool own(int made, const struct bundle_target *target)
     return !target->uid || fchown(made, target->uid, target->gid) == 0;
 }
 
-/* Only what this pass, or another one, made is changed: never a folder of somebody else. */
+/* Sets mode and owner of a folder that a pass has made; never of another user's folder. */
 static bool own_folder(int folder, const struct bundle_target *target)
 {
     struct stat found;
@@ -56,7 +56,7 @@ static int open_folder(int above, const char *part)
     return openat(above, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* A folder; what is there and is none gives way. -1 with errno. */
+/* Opens or creates a folder, replacing anything else. Returns -1 with errno. */
 static int enter(int above, const char *part, const struct bundle_target *target)
 {
     int folder = open_folder(above, part);
@@ -88,7 +88,7 @@ static void cut_part(struct slice *rest, char part[PART_SIZE])
     part[cut.len] = '\0';
 }
 
-/* Walks to the folder of the last part of a name, which is left in part; -1 with errno. */
+/* Opens the folder of a name's last part, copying that to part. Returns -1 with errno. */
 static int walk(const struct bundle_target *target, struct slice name, char part[PART_SIZE])
 {
     int folder = fcntl(target->folder, F_DUPFD_CLOEXEC, 0);
@@ -174,7 +174,7 @@ static enum err on_data(struct bundle_visitor *visitor, struct slice data,
     return OK;
 }
 
-/* Nobody else has the file before it is whole. */
+/* Finishes a file. Its mode and owner are set only now, so no user has it incomplete. */
 static enum err on_end(struct bundle_visitor *visitor, struct failure *why)
 {
     struct extraction *extraction = container_of(visitor, struct extraction, visitor);

@@ -1,4 +1,4 @@
-/* bundle_names.c - judges names, and remembers them by a hash. */
+/* bundle_names.c - checks names and keeps them in a table. */
 #include "os/archive/bundle_names.h"
 
 #include "base/mem.h"

@@ -1,7 +1,7 @@
-/* bundle_names.h - which names an archive may have, and which it had.
+/* bundle_names.h - checks the names in an archive and collects them.
  *
- * A name is parts with one slash between: "src/index.mjs". In front may stand "./", behind
- * that of a folder a slash. */
+ * A name consists of parts with one slash between them: "src/index.mjs". "./" may precede
+ * it, and a slash may follow the name of a folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,11 +19,11 @@ struct bundle_names {
 void bundle_names_init(struct bundle_names *names, uint32_t max);
 void bundle_names_finish(struct bundle_names *names);
 
-/* The name without "./" and the slash behind it; empty: the folder of all. ERR_INVALID with
- * the reason. */
+/* Returns the name without "./" and a slash at its end; empty: the root folder. ERR_INVALID
+ * with the reason. */
 enum err bundle_name_read(const char *text, struct slice *name, struct failure *why);
 
-/* ERR_INVALID: it is there already as something else, or is a file twice; ERR_TOO_LARGE: one
- * too many. The folders that are its parts are added, too. */
+/* Adds a name, and the folders that it contains. ERR_INVALID: it exists as another kind, or
+ * as a file. ERR_TOO_LARGE: too many names. */
 enum err bundle_names_add(struct bundle_names *names, struct slice name, bool is_folder,
                           struct failure *why);

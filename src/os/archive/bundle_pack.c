@@ -1,4 +1,4 @@
-/* bundle_pack.c - walks a folder in the order of names and has libarchive write it. */
+/* bundle_pack.c - walks a folder in the order of names and writes it with libarchive. */
 #include "os/archive/bundle_pack.h"
 
 #include <archive.h>
@@ -23,7 +23,7 @@ struct packing {
     struct failure *why;
     struct bundle_names names;
     uint64_t unpacked;
-    char name[BUNDLE_NAME_MAX + 2]; /* of what is being packed, terminated */
+    char name[BUNDLE_NAME_MAX + 2]; /* of the present entry, terminated */
 };
 
 static enum err not_packed(struct packing *packing)
@@ -106,7 +106,7 @@ static enum err add_opened(struct packing *packing, int opened, size_t len)
     return err ? err : add_folder(packing, opened, len);
 }
 
-/* len: of the name of the folder that it is in, with its slash. */
+/* len: the length of the folder's name, with its slash. */
 static enum err add_child(struct packing *packing, int folder, size_t len, const char *part)
 {
     size_t part_len = strlen(part);
@@ -135,7 +135,7 @@ static int by_bytes(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-/* The depth is limited by that of names. */
+/* The depth is limited like that of names. */
 static enum err add_folder(struct packing *packing, int folder, size_t len)
 {
     struct dirent **children;
@@ -153,7 +153,7 @@ static enum err add_folder(struct packing *packing, int folder, size_t len)
     return err;
 }
 
-/* The level is named so that other builds of the library give the same bytes, too. */
+/* Sets the compression level, so that other builds of the library give the same bytes. */
 static enum err write_all(struct packing *packing, int folder, int file)
 {
     struct archive *writer = packing->writer;

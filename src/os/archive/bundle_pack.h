@@ -1,11 +1,13 @@
-/* bundle_pack.h - packs a folder as bundle.h reads it; the same files give the same bytes.
+/* bundle_pack.h - packs a folder for bundle.h; the same files give the same bytes.
  *
- * Names in order, no times, no owners, two modes. Blocks, as bundle.h does. */
+ * Names are in order, without times and owners, and with one of two modes. Blocks, like
+ * bundle.h. */
 #pragma once
 
 #include "os/archive/bundle.h"
 
-/* Writes to file, a descriptor and the caller's, from where it stands. ERR_INVALID: there is
- * something in the folder that a bundle cannot have, such as a link; ERR_TOO_LARGE: a limit. */
+/* Writes to the descriptor, which stays the caller's, from its present position on.
+ * ERR_INVALID: the folder contains what a bundle may not, such as a link. ERR_TOO_LARGE:
+ * above a limit. */
 enum err bundle_pack(const char *folder, int file, const struct bundle_limits *limits,
                      struct failure *why);

@@ -1,4 +1,4 @@
-/* bundle_pass.c - reads entry after entry, and judges each before it is handed on. */
+/* bundle_pass.c - reads entry by entry, and checks each before the visitor gets it. */
 #include "os/archive/bundle_pass.h"
 
 #include "base/mem.h"
@@ -6,8 +6,8 @@
 #include "os/archive/bundle_names.h"
 #include "os/archive/tar.h"
 
-/* Zeros after the last entry, unpacked. GNU tar fills 10 KiB with them, or what
- * --blocking-factor says. */
+/* Max zeros after the last entry, unpacked. GNU tar writes up to 10 KiB, or as much as
+ * --blocking-factor sets. */
 enum { TAIL_MAX = 16 << 20 };
 
 struct pass {
@@ -118,8 +118,8 @@ static bool is_zero(const char *bytes, size_t len)
     return !len || (!bytes[0] && memcmp(bytes, bytes + 1, len - 1) == 0);
 }
 
-/* Reads to the end of the file: the trailer of gzip, whose checksum gunzip.c compares, follows
- * the last of these zeros. */
+/* Reads the zeros up to the end of the file. The trailer of gzip, whose checksum gunzip.c
+ * compares, follows the last of them. */
 static enum err read_tail(struct pass *pass)
 {
     uint64_t len = 0;

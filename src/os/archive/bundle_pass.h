@@ -1,8 +1,8 @@
-/* bundle_pass.h - one reading of an archive, from its beginning, by whoever wants its files.
+/* bundle_pass.h - one pass over an archive from its beginning, which calls a visitor.
  *
  *   visitor:  folder …  file ─► data … ─► end …
  *
- * What the visitor gets was judged: the name is plain, and no limit was crossed. */
+ * Whatever the visitor gets was checked: the name is plain, and no limit was exceeded. */
 #pragma once
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@ struct bundle {
     atomic_bool canceled;
 };
 
-/* Refusals of its functions end the pass. NULL ones are not asked. */
+/* An error from one of its functions ends the pass. Functions may be NULL. */
 struct bundle_visitor {
     enum err (*folder)(struct bundle_visitor *visitor, struct slice name,
                        struct failure *why);
@@ -24,7 +24,7 @@ struct bundle_visitor {
     enum err (*data)(struct bundle_visitor *visitor, struct slice data,
                      struct failure *why);
     enum err (*end)(struct bundle_visitor *visitor, struct failure *why);
-    bool done; /* the rest is of no interest: the pass ends well */
+    bool done; /* nothing more is needed: the pass ends with OK */
 };
 
 /* content may be NULL. */

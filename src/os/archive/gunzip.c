@@ -1,4 +1,4 @@
-/* gunzip.c - header, compressed bytes and trailer of each member, one member after the other. */
+/* gunzip.c - reads the header, compressed bytes and trailer of each gzip member in turn. */
 #include "os/archive/gunzip.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static enum err gunzip_refuse(const char *reason, struct failure *why)
     return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
 }
 
-/* Makes sure that there is a packed byte; *ended: the file has no more. */
+/* Makes at least one packed byte available. *ended: the file has no more. */
 static enum err fill(struct gunzip *gunzip, bool *ended, struct failure *why)
 {
     ssize_t got;
@@ -77,11 +77,11 @@ static enum err take_byte(struct gunzip *gunzip, unsigned *byte, struct failure 
 struct gzip_header {
     struct gunzip *gunzip;
     struct failure *why;
-    unsigned len; /* bytes taken */
-    enum err err; /* of the first byte that could not be taken */
+    unsigned len; /* bytes read */
+    enum err err; /* of the first byte that could not be read */
 };
 
-/* 0 after a failure. */
+/* Returns the next byte of the header; 0 after a failure. */
 static unsigned take(struct gzip_header *header)
 {
     unsigned byte = 0;

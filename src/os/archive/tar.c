@@ -1,11 +1,11 @@
-/* tar.c - one block of 512 bytes at a time; sizes are compared with limits before they are used. */
+/* tar.c - reads tar in blocks of 512 bytes; checks sizes before using them. */
 #include "os/archive/tar.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-/* Where the fields of a header are: POSIX.1-2017, pax, "ustar Interchange Format". */
+/* Offsets of the fields of a header: POSIX.1-2017, pax, "ustar Interchange Format". */
 enum {
     NAME_AT = 0,
     NAME_SIZE = 100,
@@ -44,7 +44,7 @@ static enum err tar_refuse(const char *reason, struct failure *why)
     return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
 }
 
-/* *got is less than len only when the archive ends. */
+/* Reads len bytes. *got is less only if the archive ends. */
 static enum err read_up_to(struct tar *tar, char *to, size_t len, size_t *got,
                            struct failure *why)
 {
@@ -94,7 +94,7 @@ static enum err skip_content(struct tar *tar, struct failure *why)
 
 /* ---- fields ---- */
 
-/* Base 256, as GNU tar writes what octal digits cannot hold. */
+/* Reads base 256, which GNU tar writes for numbers that exceed octal digits. */
 static bool read_binary(const unsigned char *field, size_t len, uint64_t *number)
 {
     uint64_t value = field[0] & 0x3f;
@@ -109,7 +109,7 @@ static bool read_binary(const unsigned char *field, size_t len, uint64_t *number
     return true;
 }
 
-/* Octal digits between spaces and zeros; none of them: 0. */
+/* Reads octal digits between spaces and zeros; 0 if there are none. */
 static bool read_number(const char *field, size_t len, uint64_t *number)
 {
     uint64_t value = 0;
@@ -124,8 +124,8 @@ static bool read_number(const char *field, size_t len, uint64_t *number)
     return i == len || field[i] == ' ' || !field[i];
 }
 
-/* The sum of all bytes, where those of the field itself count as spaces; old programs add
- * them as signed ones. */
+/* Returns true if the checksum is the sum of all bytes, with spaces for the field itself.
+ * Old programs add the bytes as signed ones. */
 static bool has_checksum(const char *block)
 {
     uint64_t said;
@@ -172,7 +172,7 @@ static enum err set_name(struct tar *tar, struct slice first, struct slice last,
 
 /* ---- headers that precede an entry ---- */
 
-/* Counts the bytes of such a header before they are read. */
+/* Counts the bytes of an extended header before they are read. */
 static enum err count_extended(struct tar *tar, uint64_t size, struct failure *why)
 {
     if (size > TAR_EXTENDED_MAX)
@@ -189,7 +189,7 @@ static enum err count_extended(struct tar *tar, uint64_t size, struct failure *w
         (unsigned long long)tar->limits->unpacked_max);
 }
 
-/* The whole content of a header, in tar->bytes. */
+/* Reads the whole content of a header into tar->bytes. */
 static enum err read_extended(struct tar *tar, uint64_t size, struct slice *text,
                               struct failure *why)
 {
@@ -222,8 +222,8 @@ static bool says_sparse(struct slice name)
            slice_starts(name, "GNU.sparse.");
 }
 
-/* Records that do not give a name, a size or a kind are ignored. An empty value revokes an earlier
- * one. */
+/* Uses records with a name, a size or a kind; ignores others. An empty value revokes an
+ * earlier one. */
 static enum err take_record(struct tar *tar, struct slice name, struct slice value,
                             struct failure *why)
 {
@@ -242,7 +242,7 @@ static enum err take_record(struct tar *tar, struct slice name, struct slice val
     return OK;
 }
 
-/* "LENGTH NAME=VALUE\n", where LENGTH counts all of it. */
+/* Cuts off "LENGTH NAME=VALUE\n", where LENGTH counts all of it. */
 static bool cut_record(struct slice *rest, struct slice *name, struct slice *value)
 {
     uint64_t len;
@@ -271,8 +271,8 @@ static enum err take_pax(struct tar *tar, uint64_t size, struct failure *why)
     return err;
 }
 
-/* A global header applies to every later entry: git archive writes a comment there, and no
- * program writes a name. */
+/* Reads a global header, which applies to all later entries. git archive writes a comment
+ * there; no program writes a name. */
 static enum err take_global(struct tar *tar, uint64_t size, struct failure *why)
 {
     enum err err = take_pax(tar, size, why);
@@ -335,7 +335,7 @@ static enum err take_entry(struct tar *tar, char type, uint64_t size,
     return OK;
 }
 
-/* An archive ends with an empty block, or without one. */
+/* Reads a header. An archive may end with an empty block, or without one. */
 static enum err read_block(struct tar *tar, bool *ended, struct failure *why)
 {
     size_t got;
