@@ -1,4 +1,4 @@
-/* folder.c - opens, lists and empties folders, from one to what is in it. */
+/* folder.c - opens, lists and removes folders. */
 #include "os/files/folder.h"
 
 #include <fcntl.h>
@@ -49,12 +49,12 @@ bool folder_sync(int folder)
 
 /* ---- removal ---- */
 
-/* How deep folders are nested was decided by whoever wrote them. So a walk goes DEPTH_MAX down and
- * no further: a folder below is moved up, to be met there in the next round. */
+/* Removal of a folder whose depth an untrusted program chose. A walk goes DEPTH_MAX down
+ * and no further: it moves a deeper folder to the top, for the next round. */
 struct removing {
     const struct work *work;
     int top;
-    unsigned moved; /* to the top, in this round */
+    unsigned moved; /* number moved to the top in this round */
 };
 
 static void remove_entries(struct removing *removing, int folder, unsigned depth);
@@ -72,12 +72,12 @@ static void remove_folder(struct removing *removing, int folder, const char *nam
     int inner = folder_open(folder, name);
     if (inner < 0)
         return;
-    fchmod(inner, 0700); /* its owner may have taken the right to write from itself */
+    fchmod(inner, 0700); /* its owner may have removed its own write permission */
     remove_entries(removing, inner, depth + 1);
     unlinkat(folder, name, AT_REMOVEDIR);
 }
 
-/* Takes over the descriptor. */
+/* Takes ownership of the descriptor. */
 static void remove_entries(struct removing *removing, int folder, unsigned depth)
 {
     DIR *all = fdopendir(folder);

@@ -1,6 +1,6 @@
-/* folder.h - folders by descriptors: opened, looked at, synced, and removed with all that is in them.
+/* folder.h - opens, lists, syncs and removes folders by their descriptors.
  *
- * A symbolic link is never followed. All of this blocks. */
+ * Symbolic links are never followed. All of this blocks. */
 #pragma once
 
 #include <dirent.h>
@@ -9,27 +9,27 @@
 #include "base/error.h"
 #include "base/work.h"
 
-/* Opens the folder of that name in another one, which may be no link. -1: errno says why. */
+/* Opens a folder in another one; it must not be a link. Returns -1 with errno. */
 int folder_open(int above, const char *name);
 
-/* Returns the names in the folder, for closedir; the descriptor stays the caller's. NULL: errno says
- * why. */
+/* Returns the names in the folder, to be closed by closedir. NULL with errno. The
+ * descriptor stays the caller's. */
 DIR *folder_list(int folder);
 
-/* Returns false also when the folder cannot be listed. */
+/* Returns false also if the folder cannot be listed. */
 bool folder_is_empty(int folder);
 
-/* Syncs the folder, with what was renamed in it. */
+/* Syncs the folder, including renames in it. */
 bool folder_sync(int folder);
 
-/* Removes a name in the folder above, whatever it is, and all that is in it; also when its owner
- * works against that. Returns false if something is left because the job must end, which is looked
- * at after each entry (work.h). work NULL: removes all. */
+/* Removes a name of any kind in the folder above, with everything in it. The owner of the
+ * files cannot prevent this. Checks work_goes_on (work.h) after each entry; returns false
+ * if something is left because the job must end. work NULL: no check. */
 bool folder_remove(int above, const char *name, const struct work *work);
 
-/* Returns "folder/name", to be freed. */
+/* Returns "folder/name", to be freed by the caller. */
 char *folder_path(const char *folder, const char *name);
 
-/* Splits the path without slashes at its end into the folder above and the name. Both are the
- * caller's. */
+/* Splits the path, without slashes at its end, into the folder above and the name. The
+ * caller frees both. */
 void folder_split(const char *path, char **above, char **name);
