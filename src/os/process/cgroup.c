@@ -1,4 +1,4 @@
-/* cgroup.c - writes and reads the small files of cgroup v2. */
+/* cgroup.c - reads and writes the control files of cgroup v2. */
 #include "os/process/cgroup.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@ enum { CPU_PERIOD_US = 100000 };
 static const char *const written[] = { "memory.max", "cpu.weight", "cpu.max", "pids.max",
                                        "cgroup.procs" };
 
-/* In the file system of groups the files are there and none can be made. */
+/* Writes a file. In the cgroup file system, the files exist and none can be created. */
 static enum err write_file(const char *folder, const char *name, const char *text,
                            struct failure *why)
 {
@@ -90,7 +90,7 @@ enum err cgroup_make(const char *root, const char *name, const struct cgroup_lim
     return OK;
 }
 
-/* A plain folder has the files that were written into it. */
+/* Removes files that were written into a plain folder. */
 static void remove_files(const char *path)
 {
     char file[CGROUP_PATH_MAX + 64];
@@ -136,6 +136,6 @@ void cgroup_kill(const char *path)
     if (file < 0)
         return;
     if (write(file, "1", 1) < 0)
-        (void)errno; /* the group is gone: so is what was in it */
+        (void)errno; /* the group is gone, and so are its processes */
     close(file);
 }

@@ -1,4 +1,4 @@
-/* child_environment.c - an array of texts that grows. */
+/* child_environment.c - a growing array of NAME=value texts. */
 #include "os/process/child_environment.h"
 
 #include <inttypes.h>

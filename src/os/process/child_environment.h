@@ -1,6 +1,6 @@
-/* child_environment.h - the environment of a child, built from nothing, name by name.
+/* child_environment.h - builds the environment of a child from nothing, name by name.
  *
- * The values may be secrets: they are wiped at the end. The zero value is empty. */
+ * The values may be secrets, so they are wiped at the end. The zero value is empty. */
 #pragma once
 
 #include <stddef.h>
@@ -13,13 +13,13 @@ struct child_environment {
     size_t count, capacity;
 };
 
-/* A name is added once. */
+/* A name must be added only once. */
 void child_environment_add(struct child_environment *environment, const char *name,
                            struct slice value);
 void child_environment_add_number(struct child_environment *environment, const char *name,
                                   int64_t number);
 
-/* For process_options::environment. */
+/* Returns the list for process_options::environment. */
 const char *const *child_environment_list(const struct child_environment *environment);
 
 void child_environment_finish(struct child_environment *environment);

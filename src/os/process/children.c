@@ -1,10 +1,10 @@
-/* children.c - spawns launchers, reads their pipes, and knows when nothing is left.
+/* children.c - spawns launchers, reads their pipes, and detects when nothing is left.
  *
- *   spawn ─► keeper and pipes are there ─► keeper ended ─┐
- *                                          pipes ended ──┴─► handles closed ─► on_ended
+ *   spawn ─► keeper and pipes exist ─► keeper ended ─┐
+ *                                      pipes ended ──┴─► handles closed ─► on_ended
  *
- * A pipe that somebody holds open who is not ours any more (it left its group, where there is
- * no namespace) is read for REST_MS after the end of the keeper. */
+ * A process that left the group (possible without a namespace) may hold a pipe open. Such a
+ * pipe is read for REST_MS after the end of the keeper. */
 #include "os/process/children.h"
 
 #include <assert.h>
@@ -29,9 +29,9 @@ enum {
     READ_SIZE = 16384,
     REPORT_MAX = 4096,
     REST_MS = 1000,
-    KEEPER_MS = 2000, /* for a keeper to kill everything and end; then it is killed */
+    KEEPER_MS = 2000, /* in which a keeper must kill everything and end; then: SIGKILL */
     NOTES_MAX = 4,
-    REPORT = 2, /* of child::pipes, behind enum process_pipe */
+    REPORT = 2, /* in child::pipes, after enum process_pipe */
     PIPES
 };
 
@@ -41,7 +41,7 @@ struct child_driver {
     char *launcher;
     uint32_t on_deadline, on_keeper, on_rest; /* kinds of timers */
     size_t count;                             /* of children */
-    char *notes[NOTES_MAX];                   /* of launchers, that were told */
+    char *notes[NOTES_MAX];                   /* notes of launchers that were logged */
     char text[READ_SIZE];                     /* of the pipe that is being read */
 };
 
@@ -59,10 +59,10 @@ struct child {
     struct timer deadline, keeper_deadline, rest;
     struct buf report;
     char *cgroup;
-    uint64_t oom_kills; /* of the group before */
-    pid_t group;        /* of the program, without a namespace; 0: not known */
-    int handles;        /* open */
-    int signal;         /* the last that was sent; 0: none */
+    uint64_t oom_kills; /* of the group, before this child */
+    pid_t group;        /* of the program, without a namespace; 0: unknown */
+    int handles;        /* open ones */
+    int signal;         /* the last one sent; 0: none */
     bool keeper_ended, told_end, closing;
     int keeper_status, keeper_signal; /* how the keeper ended */
     struct process_end end;
@@ -99,7 +99,7 @@ static void child_finish(struct child *child)
     free(child->cgroup);
     free(child);
     if (!process)
-        return; /* refused: it never was one */
+        return; /* never started: there is nothing to report */
     process->child = NULL;
     process->events->on_ended(process, &end);
 }
@@ -128,7 +128,7 @@ static void end_pipe(struct child_pipe *pipe)
     uv_close((uv_handle_t *)&pipe->handle, on_pipe_closed);
 }
 
-/* The keeper's handle is the last to be closed. */
+/* Closes the keeper's handle, the last one, once everything has ended. */
 static void maybe_ended(struct child *child)
 {
     if (child->closing || !child->keeper_ended)
@@ -154,15 +154,16 @@ static void wait_for_rest(struct child *child)
     loop_set_timer(child->children->loop, &child->rest, child->children->on_rest, REST_MS);
 }
 
-/* The signal that ended the keeper. A keeper that still starts ends by the SIGTERM that
- * brings it a signal for its program: then it is the signal that was sent. */
+/* Returns the signal that ended the keeper. A keeper that is still starting is ended by the
+ * SIGTERM that carries a signal for its program; then that is the signal. */
 static int signal_of_end(const struct child *child)
 {
     return child->keeper_signal == SIGTERM && child->signal ? child->signal
                                                             : child->keeper_signal;
 }
 
-/* A keeper that did not say how the program ended was killed, and nobody killed the group. */
+/* Handles a keeper that was killed before it reported the program's end. Then the group
+ * still has to be killed. */
 static void maybe_untold(struct child *child)
 {
     if (!child->keeper_ended || !child->pipes[REPORT].ended || child->told_end ||
@@ -225,9 +226,9 @@ static void on_deadline(struct timer *timer)
     send_signal(child->process, SIGKILL, false);
 }
 
-/* --- what comes ------------------------------------------------------------------------ */
+/* --- input --------------------------------------------------------------------------- */
 
-/* What every child of this machine goes without is said once. */
+/* Logs once what all children of this machine lack. */
 static void tell_note(struct child_driver *children, struct slice note)
 {
     for (int i = 0; i < NOTES_MAX; i++) {
@@ -333,7 +334,7 @@ static pid_t pid_of(const struct process *process)
 
 /* --- spawning -------------------------------------------------------------------------- */
 
-/* What the launcher gets, by its own numbers; the spawner closes it when it was spawned. */
+/* The descriptors that the launcher inherits; closed by the spawner after the spawn. */
 struct inheritance {
     int fds[LAUNCH_REPORT_FD + 1];
 };
@@ -345,7 +346,7 @@ static void inheritance_close(struct inheritance *inheritance)
             close(inheritance->fds[i]);
 }
 
-/* A file in memory, to be read from its beginning; -1 when there is none. */
+/* Returns a memory file with the text, positioned at its beginning; -1 on failure. */
 static int file_of(struct slice text)
 {
     int file = memfd_create("runcast", MFD_CLOEXEC);
@@ -368,7 +369,7 @@ static int order_of(const struct process_options *options)
     struct buf bytes = { 0 };
     launch_order_write(&order, &bytes);
     int file = file_of(buf_slice(&bytes));
-    explicit_bzero(bytes.ptr, bytes.len); /* it has the values of the environment */
+    explicit_bzero(bytes.ptr, bytes.len); /* it contains the values of the environment */
     buf_finish(&bytes);
     return file;
 }

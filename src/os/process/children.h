@@ -1,30 +1,30 @@
-/* children.h - real processes behind process.h, on a libuv loop.
+/* children.h - real child processes for process.h, on a libuv loop.
  *
- *   spawner ─┬─ keeper ─── program        without namespaces
- *            └─ keeper ─── init ─── program      init is the first of a PID namespace
+ *   spawner ─┬─ keeper ─── program                this process is the spawner
+ *            └─ keeper ─── init ─── program       with a PID namespace, whose first is init
  *
- * libuv has no hook between fork and exec. So what is executed is our own binary in a hidden
- * role, the launcher (launch.h), which prepares itself, becomes the keeper and executes the
- * program in a child of its own. Keeper and init hold no descriptor of the program's, and the
- * environment of none of them has anything in it.
+ * libuv has no hook between fork and exec. So it executes our own binary in a hidden role,
+ * the launcher (launch.h). The launcher prepares itself, becomes the keeper, and executes
+ * the program in a child of its own. Keeper and init hold no descriptor of the program, and
+ * their environments are empty.
  *
- *   the program ends     the keeper says how, kills what is left and ends
+ *   the program ends     the keeper reports how, kills what is left and ends
  *   a signal is sent     the keeper passes it on
- *   the spawner dies     the keeper, or the kernel where there is a namespace, kills everything
+ *   the spawner dies     the keeper, or the kernel with a namespace, kills everything
  *   the keeper dies      so does the program; the spawner kills the program's group
  *
- * Without a namespace that is as good as a user's own processes can be watched: who runs as the
- * same user can kill the keeper.
+ * Without a namespace, this is as good as a user's own processes can be watched: a process
+ * of the same user can kill the keeper.
  *
- * The thread that spawns must be one that lives as long as its process: for the kernel a parent
- * is a thread. */
+ * The thread that spawns must live as long as its process, because the kernel treats a
+ * thread as the parent. */
 #pragma once
 
 #include "base/loop.h"
 #include "os/process/process.h"
 
-/* launcher: what has the role LAUNCH_ROLE (launch.h); NULL: this binary. */
+/* launcher: a binary with the role LAUNCH_ROLE (launch.h); NULL: this binary. */
 struct processes *children_create(struct loop *loop, const char *launcher);
 
-/* NULL is fine. All of them ended. */
+/* Ignores NULL. All children must have ended. */
 void children_destroy(struct processes *processes);

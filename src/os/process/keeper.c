@@ -1,4 +1,4 @@
-/* keeper.c - waits for signals and for ends. */
+/* keeper.c - waits for signals, and for children to end. */
 #include "os/process/keeper.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ int keeper_value(int signal, bool alone)
     return signal | (alone ? VALUE_ALONE : 0);
 }
 
-/* Of all signals, which are blocked. */
+/* Waits for any signal; all are blocked. */
 static siginfo_t next_signal(void)
 {
     sigset_t all;
@@ -36,7 +36,7 @@ static int value_of(const siginfo_t *info)
     return queued ? info->si_value.sival_int : info->si_signo;
 }
 
-/* What keeps the program's pipes open is closed, so that their end is seen. */
+/* Closes the program's pipes and all else, so that the spawner sees their end. */
 static void close_all_but(int kept)
 {
     if (kept > 0)
@@ -44,7 +44,7 @@ static void close_all_but(int kept)
     close_range((unsigned)kept + 1, ~0u, 0);
 }
 
-/* Before the program made its session there is no group. */
+/* Before the program has made its session, the group does not exist. */
 static void kill_group(pid_t program, int signal)
 {
     if (kill(-program, signal) && errno == ESRCH)
@@ -62,7 +62,8 @@ static void kill_children(void)
         fclose(children);
 }
 
-/* The children of whom it kills become its own, until there is none. */
+/* Kills the group and all children until none is left, then exits. Children of a killed
+ * process become children of the keeper. */
 static _Noreturn void sweep(pid_t program)
 {
     kill_group(program, SIGKILL);

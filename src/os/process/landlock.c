@@ -1,10 +1,10 @@
-/* landlock.c - a ruleset: what is forbidden unless a rule allows it, and the rules.
+/* landlock.c - builds a Landlock ruleset, which forbids everything that no rule allows.
  *
- *   ruleset { files, ports, scopes } ◄── rule: what may be done below a folder ─┐
- *                                    ◄── rule: a port that may be bound         ├─► restrict_self
+ *   ruleset { files, ports, scopes } ◄── rule: what is allowed below a folder ─┐
+ *                                    ◄── rule: a port that may be bound ───────┴─► restrict
  *
- * The kernel refuses bits that its ABI does not know, so what is asked for is cut to that. The
- * headers of Debian 12 know ABI 2, hence numbers and structs of our own for what is newer. */
+ * The kernel rejects bits that its ABI does not know, so only known bits are requested. The
+ * headers of Debian 12 have ABI 2; newer numbers and structs are defined here. */
 #include "os/process/landlock.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* ---- what the headers may lack ---- */
+/* ---- definitions that the headers may lack ---- */
 
 #ifndef LANDLOCK_ACCESS_FS_TRUNCATE
 #define LANDLOCK_ACCESS_FS_TRUNCATE (1ULL << 14) /* ABI 3 */
@@ -35,8 +35,8 @@
 #define LANDLOCK_RESTRICT_SELF_TSYNC (1U << 3) /* ABI 8 */
 #endif
 
-/* struct landlock_ruleset_attr of ABI 6. An older kernel takes it when what it does not know is
- * 0. */
+/* struct landlock_ruleset_attr of ABI 6. An older kernel accepts it if the members that it
+ * does not know are 0. */
 struct ruleset {
     uint64_t files, ports, scopes;
 };
@@ -47,9 +47,9 @@ struct port_rule {
 };
 enum { PORT_RULE = 2 };
 
-/* ---- what is forbidden, and what is allowed ---- */
+/* ---- rules ---- */
 
-/* Bits that mean something for a path that is no folder. */
+/* Bits that apply to a path that is not a folder. */
 static const uint64_t file_bits =
     LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE |
     LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_TRUNCATE |
@@ -65,7 +65,7 @@ static uint64_t known_files(int abi)
     return bits;
 }
 
-/* Devices, pipes and links are nothing that anybody makes here. */
+/* Returns the bits of an access. Creating devices, pipes and links is never allowed. */
 static uint64_t bits_of(enum sandbox_access access)
 {
     const uint64_t read = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;

@@ -3,16 +3,17 @@
 
 #include "os/process/sandbox.h"
 
-/* The ABI of the kernel; below 0: it has none, and -errno says why. */
+/* Returns the ABI of the kernel. Below 0: Landlock is missing; -errno is the reason. */
 int landlock_abi(void);
 
-/* From here on this thread, and what it begins, reaches only what the options name, as far as that
- * ABI knows how; since LANDLOCK_ALL_THREADS so do threads that run already. PR_SET_NO_NEW_PRIVS
- * has been set. */
+/* Restricts this thread, and what it starts, to what the options name. This goes as far as
+ * that ABI allows. Since LANDLOCK_ALL_THREADS, it also restricts threads that run already.
+ * PR_SET_NO_NEW_PRIVS must be set. */
 enum err landlock_begin(int abi, const struct sandbox_options *options,
                         struct failure *why);
 
 enum {
-    LANDLOCK_LEAST = 2, /* ABI 1 lets nobody give a file a name in another folder */
+    LANDLOCK_LEAST = 2, /* with ABI 1, no file can be linked or renamed into another
+                         * folder */
     LANDLOCK_ALL_THREADS = 8,
 };

@@ -21,7 +21,8 @@ enum { FIRST_UNKNOWN_FD = LAUNCH_REPORT_FD + 1, SIGNAL_PARENT_DIED = SIGUSR1 };
 
 extern char **environ;
 
-/* Of one that stands for a whole run the environment of the program is nobody's business. */
+/* The order. A launcher lives as long as the run: it wipes the program's environment from
+ * its memory. */
 static struct buf order_bytes;
 
 static void forget_order(void)
@@ -35,8 +36,7 @@ static bool read_order(struct launch_order *order)
     ssize_t got = -1;
     if (fstat(LAUNCH_ORDER_FD, &found) || !S_ISREG(found.st_mode))
         return false;
-    buf_reserve(&order_bytes,
-                (size_t)found.st_size + 1); /* it does not move while it grows */
+    buf_reserve(&order_bytes, (size_t)found.st_size + 1); /* so that it is not moved */
     do {
         got = read(LAUNCH_ORDER_FD, order_bytes.ptr + order_bytes.len,
                    (size_t)found.st_size - order_bytes.len);
@@ -49,7 +49,7 @@ static bool read_order(struct launch_order *order)
 static void write_or_give_up(const char *path, const char *text, const char *what)
 {
     int file =
-        open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644); /* plain folders have none */
+        open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644); /* plain folders lack the file */
     if (file < 0 || write(file, text, strlen(text)) < 0)
         report_give_up(what);
     close(file);
@@ -72,7 +72,7 @@ static void join_cgroup(const char *folder)
         write_or_give_up(path, text, "cannot enter the cgroup");
 }
 
-/* So that a program may open /dev/stderr, which opens the pipe anew. */
+/* Lets the program open /dev/stderr, which opens the pipe again. */
 static void give_pipes(struct process_user user)
 {
     for (int fd = 0; user.uid && geteuid() == 0 && fd <= STDERR_FILENO; fd++) {
@@ -88,7 +88,7 @@ static bool is_user(struct process_user user)
     return !user.uid || (user.uid == geteuid() && user.gid == getegid());
 }
 
-/* Before there is a user namespace, in which other users have no number. */
+/* Call this before there is a user namespace, in which other users have no number. */
 static void check_user(struct process_user user)
 {
     errno = EPERM;
@@ -106,7 +106,7 @@ static void become_user(struct process_user user)
         report_give_up("cannot become the user");
 }
 
-/* Who is not root cannot have more than there is. */
+/* A user other than root cannot exceed the hard limit. */
 static void set_limit(int resource, uint64_t value, const char *what)
 {
     struct rlimit limit;
@@ -130,8 +130,8 @@ static void set_limits(const struct process_limits *limits)
         set_limit(RLIMIT_AS, limits->address_space, "cannot limit the address space");
 }
 
-/* The kernel forgets the death signal when the user changes. A parent that died before this
- * was asked for is not told of. */
+/* Sets the death signal; the kernel resets it when the user changes. A parent that died
+ * before this is not reported, so it is checked. */
 static void die_with_parent(int signal, pid_t parent)
 {
     if (prctl(PR_SET_PDEATHSIG, signal))
@@ -175,8 +175,8 @@ static pid_t fork_or_give_up(void)
     return child;
 }
 
-/* Its parent is outside of the namespace, where getppid does not see: when the parent is gone
- * nobody reads the outcome. */
+/* Begins a namespace. Its parent is outside, where getppid does not see it. If the parent
+ * is gone, no process reads outcome. */
 static _Noreturn void begin_namespace(const struct process_options *options, int outcome)
 {
     if (!namespace_mount_proc())
@@ -213,8 +213,9 @@ static _Noreturn void guard_namespace(const struct launch_order *order)
     keeper_guard_namespace(init, outcome[0]);
 }
 
-/* Before the program is there its orphans have a parent; a spawner that died before the signal
- * was asked for is found by keeper_guard_group. */
+/* Guards the program without a namespace. It becomes the parent of orphans before the
+ * program exists. keeper_guard_group detects a spawner that died before the death signal
+ * was set. */
 static _Noreturn void guard_group(const struct launch_order *order)
 {
     pid_t keeper = getpid();

@@ -1,10 +1,10 @@
 /* launch.h - the hidden role of our binary in which a child process prepares itself.
  *
- *   read and close the order (fd 3) ─► session, umask, OOM score, cgroup ─► namespaces ─► fork
- *   in the child: user, groups, limits, death signal, parent still there? ─► directory ─► exec
+ *   read and close the order (fd 3) ─► session, umask, OOM score, cgroup, namespace ─► fork
+ *   in the child: user, groups, limits, death signal, is the parent alive? folder ─► exec
  *
- * All that libuv cannot do between fork and exec. What fails is said through the report
- * (fd 4), which the program does not get. */
+ * It does what libuv cannot do between fork and exec. Failures are sent through the report
+ * (fd 4), which the program does not inherit. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include "base/buf.h"
 #include "os/process/process.h"
 
-/* The first argument, before everything that main.c reads. It is in no help: nobody but
- * children.c says it. */
+/* The first argument, checked before everything else in main.c. It is not in the help,
+ * because only children.c uses it. */
 #define LAUNCH_ROLE "--launch"
 
 enum { LAUNCH_ORDER_FD = 3, LAUNCH_REPORT_FD = 4 };
@@ -24,5 +24,5 @@ static inline bool launch_is_asked_for(int argc, char **argv)
     return argc == 2 && slice_is(slice_of(argv[1]), LAUNCH_ROLE);
 }
 
-/* Does not come back but with an exit status, when there is no order. */
+/* Executes the role. Returns an exit status only if there is no order. */
 int launch_run(void);

@@ -1,6 +1,6 @@
-/* launch_order.h - the order of a launcher: what it executes, and how, as bytes.
+/* launch_order.h - the order of a launcher as bytes: what to execute, and how.
  *
- * Texts with a zero behind each, in a fixed order: both sides are the same binary. */
+ * Texts in a fixed order, each with a terminating zero; both sides are the same binary. */
 #pragma once
 
 #include "base/buf.h"
@@ -8,11 +8,12 @@
 
 struct launch_order {
     pid_t spawner;
-    struct process_options options; /* but for what the spawner sees to: input, deadline */
+    struct process_options options; /* except what the spawner handles: input, deadline */
 };
 
 void launch_order_write(const struct launch_order *order, struct buf *out);
 
-/* The texts are borrowed from the bytes, the arrays are the caller's; nothing is freed by who
- * executes something anyway. False: that is no order. */
+/* Reads an order. Returns false if the bytes are not one. The texts are borrowed from the
+ * bytes, the arrays are the caller's; a launcher frees nothing, because it executes another
+ * program anyway. */
 bool launch_order_read(struct slice bytes, struct launch_order *order);

@@ -1,5 +1,4 @@
-/* namespace.c - makes PID namespaces, with a mount namespace for a /proc of their own, and one for
- * System V's objects. */
+/* namespace.c - creates PID namespaces with their own /proc and System V objects. */
 #include "os/process/namespace.h"
 
 #include <errno.h>
@@ -44,14 +43,14 @@ bool namespace_begin(void)
     return true;
 }
 
-/* What is mounted here is not seen outside; what is unmounted outside goes here, too. */
+/* Mounts here are not visible outside; unmounting outside takes effect here, too. */
 bool namespace_mount_proc(void)
 {
     return mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0 &&
            mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0;
 }
 
-/* A machine may be without one of them, and then there is nothing to cover. */
+/* A machine may lack one of the folders; then nothing has to be covered. */
 static bool cover(const char *path, const char *folder)
 {
     return mount(folder, path, NULL, MS_BIND, NULL) == 0 ||

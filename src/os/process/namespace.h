@@ -1,26 +1,26 @@
-/* namespace.h - a PID namespace: what is started in it cannot leave it, and ends with it.
+/* namespace.h - a PID namespace: its processes cannot leave it, and end with it.
  *
- * Root may make one. Without root it takes a user namespace around it, in which the user
- * stays who it is; not every machine permits that. */
+ * Root may create one. Another user needs a user namespace around it, in which the user
+ * stays the same; not every machine permits that. */
 #pragma once
 
 #include <stdbool.h>
 
-/* True: the next child is the first of a new namespace. False: errno says why there is none,
- * and nothing has changed. */
+/* Returns true if the next child is the first process of a new namespace. False, with
+ * errno: not possible, and nothing has changed. */
 bool namespace_begin(void);
 
-/* For the first process of the namespace: /proc shows the namespace. False: it is not
- * permitted, and /proc shows the processes outside. */
+/* Makes /proc show the namespace. For the first process of the namespace. Returns false if
+ * it is not permitted; /proc then shows the processes outside. */
 bool namespace_mount_proc(void);
 
-/* The folders in which everybody may write: a NULL ends the list. */
+/* The folders in which every user may write; ended by NULL. */
 extern const char *const namespace_temporary[];
 
-/* For the first process of the namespace: those folders are this one, for all in it. False: it
- * is not permitted. */
+/* Replaces those folders by this one, for all processes of the namespace. For the first
+ * process of the namespace. Returns false if it is not permitted. */
 bool namespace_cover_temporary(const char *folder);
 
-/* Whether root may make namespaces here and change what is mounted in them; tried by a child,
- * which blocks for a moment. */
+/* Returns true if root may create namespaces here and change the mounts in them. It tries
+ * this in a child, which blocks for a moment. */
 bool namespace_is_permitted(void);

@@ -1,15 +1,15 @@
-/* process.h - child processes, by one small contract.
+/* process.h - child processes: the interface.
  *
- *   process_spawn ──► program, in a session (and where it may, a PID namespace) of its own
- *                        ├─► on_output …   as it writes; nothing while its pipe is paused
- *                        └─► on_ended      once, behind the last output: nothing is left of it
+ *   process_spawn ─► program, in a session (and if possible, a PID namespace) of its own
+ *                      ├─► on_output …   as it writes; nothing while its pipe is paused
+ *                      └─► on_ended      once, after the last output: nothing is left of it
  *
  * A child inherits nothing: its environment is complete, its descriptors are 0, 1 and 2. It
- * dies with who spawned it, and with it whatever it started.
+ * dies with its spawner, and everything that it started dies with it.
  *
- * The contract has two drivers: children.h, of real processes, and the fake of the tests.
- * Refusal is what process_spawn returns, and then on_ended does not come; outcome is on_ended,
- * also when the program could not be executed. */
+ * There are two drivers: children.h with real processes, and the fake of the tests. If
+ * process_spawn returns an error, on_ended is not called. Otherwise on_ended has the
+ * outcome, even if the program could not be executed. */
 #pragma once
 
 #include <stdbool.h>
@@ -25,72 +25,72 @@ struct process;
 enum process_pipe { PROCESS_STDOUT, PROCESS_STDERR };
 
 enum process_namespaces {
-    PROCESS_NAMESPACES_AUTO, /* where permitted; else without, which is said once in the log */
-    PROCESS_NAMESPACES_ON, /* refused where they are not permitted */
+    PROCESS_NAMESPACES_AUTO, /* where permitted; otherwise without, which is logged once */
+    PROCESS_NAMESPACES_ON,   /* an error where they are not permitted */
     PROCESS_NAMESPACES_OFF,
 };
 
-/* uid 0: as the spawner. */
+/* uid 0: the spawner's user. */
 struct process_user {
     uid_t uid;
     gid_t gid;
 };
 
-/* 0: as the spawner. There is never a core file. */
+/* 0: the spawner's limit. Core files are always off. */
 struct process_limits {
     uint64_t open_files;
-    uint64_t processes;     /* of the user, in all of the machine */
+    uint64_t processes;     /* of the user, on the whole machine */
     uint64_t address_space; /* bytes */
 };
 
 /* Everything is borrowed for the call. */
 struct process_options {
-    const char *program;            /* with a slash, or looked for in its own PATH */
-    const char *const *arguments;   /* ended by NULL; the first is its own name */
+    const char *program;            /* with a slash, or searched in the child's PATH */
+    const char *const *arguments;   /* ended by NULL; the first is the program's name */
     const char *const *environment; /* "NAME=value", ended by NULL; NULL: empty */
-    const char *directory;          /* NULL: the root */
-    struct slice input;             /* at standard input; { 0 }: there is none */
-    int input_file; /* a descriptor of a file, at standard input instead; 0: input is */
+    const char *directory;          /* NULL: the root folder */
+    struct slice input;             /* standard input; { 0 }: none */
+    int input_file; /* a descriptor of a file as standard input; 0: use input */
     struct process_user user;
     struct process_limits limits;
     enum process_namespaces namespaces;
-    /* Absolute: what the child finds as /tmp, /var/tmp and /dev/shm. It needs namespaces; NULL:
-     * the machine's. */
+    /* Absolute path of the child's /tmp, /var/tmp and /dev/shm; NULL: the machine's.
+     * Requires namespaces. */
     const char *temporary;
-    const char *cgroup;  /* the folder of a group (cgroup.h); NULL: the spawner's */
-    int oom_score_adj;   /* 0 to 1000: who is killed first when memory ends */
-    int64_t deadline_ms; /* from now, then it is killed; 0: none */
+    const char *cgroup;  /* folder of a group (cgroup.h); NULL: the spawner's */
+    int oom_score_adj;   /* 0 to 1000: what to kill first when memory runs out */
+    int64_t deadline_ms; /* from now, after which it is killed; 0: none */
 };
 
 enum process_cause {
     PROCESS_EXITED,
     PROCESS_SIGNALED,
-    PROCESS_NOT_STARTED, /* why says what failed before the program began */
+    PROCESS_NOT_STARTED, /* why has what failed before the program started */
 };
 
 struct process_end {
     enum process_cause cause;
     int status;   /* the exit code, or the signal */
-    bool oom;     /* its group ran out of memory, and something in it was killed for that */
+    bool oom;     /* its group ran out of memory, and a process in it was killed for that */
     bool overdue; /* it was killed at its deadline */
-    char why[256]; /* in words, whatever the cause is */
+    char why[256]; /* in words, for every cause */
 };
 
 struct process_events {
-    /* The text is borrowed for the call. NULL: output is read and dropped. */
+    /* The text is borrowed for the call. NULL: output is read and discarded. */
     void (*on_output)(struct process *process, enum process_pipe pipe, struct slice text);
-    /* The process is its owner's again, to free or to spawn anew. end is borrowed. */
+    /* The process is its owner's again, to free or to spawn again. end is borrowed. */
     void (*on_ended)(struct process *process, const struct process_end *end);
 };
 
-/* Embedded by whoever owns the child, who finds itself by container_of. */
+/* Embedded in the owner's struct, which is found by container_of. */
 struct process {
     struct processes *processes;
     const struct process_events *events; /* borrowed until on_ended */
     struct child *child;                 /* the driver's; NULL: there is none */
 };
 
-/* A driver's struct begins with it. */
+/* Every driver's struct begins with it. */
 struct processes {
     enum err (*spawn)(struct processes *processes, struct process *process,
                       const struct process_options *options, struct failure *why);
@@ -108,23 +108,23 @@ static inline enum err process_spawn(struct processes *processes, struct process
     return processes->spawn(processes, process, options, why);
 }
 
-/* Everything that the program started gets the signal, too: its group, or all of its
- * namespace. Of one that ended: nothing happens. */
+/* Sends the signal to everything that the program started. That is its group, or all of its
+ * namespace. Does nothing if the process has ended. */
 static inline void process_kill(struct process *process, int signal)
 {
     if (process->child)
         process->processes->send(process, signal, false);
 }
 
-/* The program alone gets the signal, which it passes on as it likes. */
+/* Sends the signal to the program alone, which may pass it on. */
 static inline void process_signal(struct process *process, int signal)
 {
     if (process->child)
         process->processes->send(process, signal, true);
 }
 
-/* The pipe is not read until it is resumed: the program waits when it is full. A process with
- * a paused pipe does not end, either. */
+/* Stops reading a pipe: the program blocks when it is full. A process with a paused pipe
+ * does not end, either. */
 static inline void process_pause(struct process *process, enum process_pipe pipe)
 {
     if (process->child)
@@ -137,7 +137,7 @@ static inline void process_resume(struct process *process, enum process_pipe pip
         process->processes->set_paused(process, pipe, false);
 }
 
-/* Of the process that stands for it here (children.h); 0: it ended. */
+/* Returns the pid of the keeper, or what a driver has instead; 0: it has ended. */
 static inline pid_t process_pid(const struct process *process)
 {
     return process->child ? process->processes->pid(process) : 0;

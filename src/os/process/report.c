@@ -1,4 +1,4 @@
-/* report.c - lines through the descriptor that the spawner reads. */
+/* report.c - writes lines to the descriptor that the spawner reads. */
 #include "os/process/report.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 enum { EXIT_NOT_EXECUTED = 127 };
 
-/* When nobody reads any more there is nobody to be told. */
+/* A failed write is ignored: no process reads the report any more. */
 void report_line(const char *word, const char *format, ...)
 {
     char line[256];

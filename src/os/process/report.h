@@ -1,18 +1,18 @@
-/* report.h - what launcher and keeper say to the spawner: lines, a word and what belongs to it.
+/* report.h - the lines that launcher and keeper send to the spawner.
  *
- *   note TEXT      goes on without something that was wanted if possible
+ *   note TEXT      something that is wanted where possible is missing; continues
  *   error TEXT     the program was not executed
  *   program PID    its process group, where there is no namespace
  *   exit CODE, signal NUMBER     how the program ended
  *
- * Each line is one write, and short: two who write do not mix. */
+ * Each line is one short write, so lines of two writers do not mix. */
 #pragma once
 
 __attribute__((format(printf, 2, 3))) void report_line(const char *word, const char *format,
                                                        ...);
 
-/* How a process ended, as waitpid says it. */
+/* Reports how a process ended; status as from waitpid. */
 void report_end(int status);
 
-/* Says what failed, with errno, and ends. */
+/* Reports what failed, with errno, and exits. */
 _Noreturn void report_give_up(const char *what);

@@ -1,4 +1,4 @@
-/* sandbox.c - begins Landlock and the filter, in the order in which each permits the other. */
+/* sandbox.c - starts Landlock, then the filter: each permits the other in this order. */
 #include "os/process/sandbox.h"
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include "os/process/landlock.h"
 #include "os/process/syscall_filter.h"
 
-/* 0: the kernel does not say. */
+/* Returns 0 if the kernel does not report it. */
 static unsigned count_threads(void)
 {
     unsigned count = 0;

@@ -1,18 +1,17 @@
-/* sandbox.h - takes from this process, for good, what it will never need.
+/* sandbox.h - takes from this process, permanently, the rights that it never needs.
  *
- *   what is told                       who keeps it          what an intruder then cannot do
- *   paths, and what is done there      Landlock              read or change other files
- *   ports that are bound, or called    Landlock, ABI 4       bind others, connect to others (TCP)
- *   who is spoken to and signalled     Landlock, ABI 6       speak to others by abstract sockets,
- *                                                            signal them
- *   nothing: the list is fixed         seccomp               begin a program or a process, trace
- *                                                            others, mount, load into the kernel
+ *   option                         enforced by       what an intruder then cannot do
+ *   paths, and the access to them  Landlock          read or change other files
+ *   ports to bind or connect to    Landlock, ABI 4   bind others, connect to others (TCP)
+ *   abstract sockets; signals      Landlock, ABI 6   use those of others; signal others
+ *   none: the list is fixed        seccomp           start a program or a process, trace
+ *                                                    others, mount, load into the kernel
  *
- * Both are the kernel's, need no privilege, and hold for what the thread begins later. Before
- * Landlock's ABI 8 they hold for the thread alone that asks for them: so a sandbox is begun before
- * there is another one. What is open stays open, whatever it is.
+ * Both are features of the kernel, need no privilege, and apply to everything that the
+ * thread starts later. Before Landlock's ABI 8, they apply only to the calling thread, so
+ * begin a sandbox before there is another thread. Whatever is open stays open.
  *
- * Landlock does not look at stat, chmod, chown and utime: they are the file system's to refuse. */
+ * Landlock does not restrict stat, chmod, chown and utime; only the file system does. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,14 +21,14 @@
 #include "base/error.h"
 
 enum sandbox_access {
-    SANDBOX_READ, /* files and folders below it */
-    SANDBOX_USE,  /* the same, and write into files that are there */
-    SANDBOX_SOCKETS, /* make and remove UNIX sockets: the kernel does not tell them from files when
-                        they are removed */
-    SANDBOX_CHANGE, /* everything but to execute */
+    SANDBOX_READ,    /* read files and folders below it */
+    SANDBOX_USE,     /* the same, and write to existing files */
+    SANDBOX_SOCKETS, /* create and remove UNIX sockets; the kernel lets files be removed,
+                      * too */
+    SANDBOX_CHANGE,  /* everything except executing */
 };
 
-/* Of one that is not there nothing is said. */
+/* A path that does not exist is ignored. */
 struct sandbox_path {
     const char *path;
     enum sandbox_access access;
@@ -39,22 +38,22 @@ struct sandbox_path {
 struct sandbox_options {
     const struct sandbox_path *paths;
     size_t path_count;
-    const uint16_t *ports; /* that may be bound; 0: whichever is free */
+    const uint16_t *ports; /* that may be bound; 0: any free one */
     size_t port_count;
     const uint16_t *servers; /* ports that may be connected to */
     size_t server_count;
-    bool abstract_sockets; /* of other processes may be sent to */
+    bool abstract_sockets; /* those of other processes may be used */
 };
 
-/* What is in force. */
+/* The protection in force. */
 struct sandbox {
-    int landlock;             /* its ABI; 0: the kernel has none that helps */
-    const char *no_landlock;  /* why not */
-    bool filter;              /* of system calls */
-    const char *no_filter;    /* why not */
-    unsigned threads_outside; /* that ran already, and are not kept by Landlock */
+    int landlock;             /* its ABI; 0: missing or too old */
+    const char *no_landlock;  /* the reason */
+    bool filter;              /* the filter of system calls is active */
+    const char *no_filter;    /* the reason */
+    unsigned threads_outside; /* that ran already, and that Landlock does not restrict */
 };
 
-/* What the kernel lacks is left out. ERR_STORE with the reason: the kernel has it, and refused. */
+/* Leaves out what the kernel lacks. ERR_STORE, with the reason: the kernel refused. */
 enum err sandbox_begin(const struct sandbox_options *options, struct sandbox *sandbox,
                        struct failure *why);

@@ -1,5 +1,7 @@
-/* sanitized.h - whether AddressSanitizer or ThreadSanitizer is in this program. They read about it
- * and look at its threads from another process, so a sandbox leaves them that. */
+/* sanitized.h - true if this program contains AddressSanitizer or ThreadSanitizer.
+ *
+ * They read about the program and inspect its threads from another process, so a sandbox
+ * leaves them that. */
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

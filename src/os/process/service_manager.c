@@ -21,7 +21,7 @@ enum {
     PATIENCE_US = 200 * 1000
 };
 
-/* The number that a variable says; 0: it is not there, or says none. */
+/* Returns the number in a variable; 0 if it is missing or not a number. */
 static uint64_t number_of(const char *variable)
 {
     uint64_t number;
@@ -29,7 +29,8 @@ static uint64_t number_of(const char *variable)
     return text && !text_to_u64(slice_of(text), &number) ? number : 0;
 }
 
-/* The variables may be of a service that has started this one: they name their process. */
+/* Returns 0 if the variables belong to another service, which started this one. They name
+ * their process. */
 unsigned service_socket_count(void)
 {
     uint64_t count = number_of("LISTEN_FDS");
@@ -59,7 +60,7 @@ void service_keep_sockets(void)
         fcntl(FIRST_SOCKET + (int)i, F_SETFD, FD_CLOEXEC);
 }
 
-/* A path, or the name of an abstract socket behind "@". */
+/* Reads a path, or the name of an abstract socket after "@". */
 static socklen_t read_address(const char *text, struct sockaddr_un *address)
 {
     size_t len = strlen(text);

@@ -1,32 +1,34 @@
-/* syscall_filter.c - a program for the kernel (BPF) that looks at each system call.
+/* syscall_filter.c - a BPF program with which the kernel checks each system call.
  *
- *   another machine's numbers ─► the process is killed: no library of ours makes such a call
- *   x32's, clone3             ─► ENOSYS: glibc goes on with clone, whose flags can be seen
- *   what is refused           ─► EPERM
- *   all else                  ─► allowed
+ *   another machine's numbers ─► the process is killed: none of our libraries uses them
+ *   x32's, clone3             ─► ENOSYS: glibc then uses clone, whose flags are visible
+ *   forbidden                 ─► EPERM
+ *   all others                ─► allowed
  *
- * A list of what is refused, not of what is allowed. The latter would be stronger, but what is on
- * it is decided by glibc, libuv, SQLite and OpenSSL, and changes with their updates: a gateway that
- * ends because of a security update is no safer. systemd keeps such a list for its whole system
- * (@system-service), and runcast.service has it. Refused is here what leads out of the sandbox
- * (programs, processes, mounts, namespaces, other processes, the terminal), and what opens much of
- * the kernel for little use.
+ * It lists forbidden calls, not allowed ones. A list of allowed calls would be stronger,
+ * but glibc, libuv, SQLite and OpenSSL determine its content, and it changes with their
+ * updates: a gateway that ends because of a security update is not safer. systemd maintains
+ * such a list for its whole system (@system-service), and runcast.service uses it.
+ * Forbidden here are calls that lead out of the sandbox (programs, processes, mounts,
+ * namespaces, other processes, the terminal), and calls that expose much of the kernel for
+ * little use.
  *
- * EPERM and not a kill: who is refused has gained nothing, and a library that only tries goes on,
- * as it does in every container. The answer depends on arguments for eleven calls only. The kernel
- * caches the answers of all other calls, so they cost nothing. The calls that send stand first,
- * because fan-out makes them for each frame.
+ * The answer is EPERM and not a kill: the caller has gained nothing, and a library that
+ * only tries continues, as it does in every container. Only for eleven calls does the
+ * answer depend on arguments. The kernel caches the answers of all others, so they cost
+ * nothing. Calls that send come first, because the fan-out makes them for each frame.
  *
- * TCP is Landlock's to restrict, but Landlock looks at sockets of IPPROTO_TCP and at bind and connect
- * alone. Refused here is what connects or binds without it: MSG_FASTOPEN, which connects while it
- * sends, and every other protocol below IPv4 and IPv6 (MPTCP, SMC, SCTP, DCCP, raw sockets). Three
- * things stay open. UDP: name resolution needs it. A socket that listens without bind, on a port that
- * the kernel chooses. MSG_FASTOPEN through the ring of io_uring, whose flags the kernel shows to
- * neither; net.ipv4.tcp_fastopen without bit 1 closes that.
+ * Landlock restricts TCP, but it only checks sockets of IPPROTO_TCP, and only bind and
+ * connect. Forbidden here is what connects or binds without it: MSG_FASTOPEN, which
+ * connects while it sends, and every other protocol over IPv4 and IPv6 (MPTCP, SMC, SCTP,
+ * DCCP, raw sockets). Three ways stay open. UDP: name resolution needs it. A socket that
+ * listens without bind, on a port chosen by the kernel. MSG_FASTOPEN through the ring of
+ * io_uring, whose flags the kernel shows to neither; net.ipv4.tcp_fastopen without bit 1
+ * closes that.
  *
- * Of io_uring it is refused to make a ring and to change what one may do, not to use it: who wants
- * one makes it, restricted to the operations that it needs, before the sandbox is begun. libuv does
- * without. */
+ * Creating an io_uring and changing its permissions are forbidden, but using one is not: a
+ * ring is created, restricted to the operations that it needs, before the sandbox begins.
+ * libuv does without. */
 #include "os/process/syscall_filter.h"
 
 #include <assert.h>
@@ -59,11 +61,11 @@ static const uint32_t machine = AUDIT_ARCH_AARCH64;
 enum {
     INSTRUCTIONS_MAX = 256,
     X32_FIRST = 0x40000000,
-    OPEN_TREE_ATTR = 467, /* younger than the headers of Debian 12 */
-    SOCKET_KIND = 0xf,    /* of socket's type; the other bits are flags */
+    OPEN_TREE_ATTR = 467, /* newer than the headers of Debian 12 */
+    SOCKET_KIND = 0xf,    /* in socket's type; the other bits are flags */
 };
 
-/* Calls that only one of the machines has stand behind their own condition. */
+/* Calls that only one of the machines has are conditional. */
 static const int refused[] = {
     /* programs */
     SYS_execve,
@@ -83,7 +85,7 @@ static const int refused[] = {
     SYS_rt_tgsigqueueinfo,
     SYS_migrate_pages,
     SYS_move_pages,
-    /* what the file system is, and for whom */
+    /* file systems and namespaces */
     SYS_mount,
     SYS_umount2,
     SYS_pivot_root,
@@ -104,7 +106,7 @@ static const int refused[] = {
     SYS_quotactl_fd,
     SYS_swapon,
     SYS_swapoff,
-    /* the kernel's keys, programs, counters and modules */
+    /* keys, programs, counters and modules of the kernel */
     SYS_add_key,
     SYS_request_key,
     SYS_keyctl,
@@ -141,7 +143,7 @@ static const int refused[] = {
     SYS_clock_adjtime,
 };
 
-/* LeakSanitizer looks at the threads from a process that it clones, and that traces them. */
+/* LeakSanitizer inspects the threads from a process that it clones, which traces them. */
 static const int refused_without_sanitizer[] = {
     SYS_ptrace,
 #ifdef SYS_fork
@@ -168,7 +170,7 @@ static void load(struct program *program, size_t offset)
     add(program, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
 }
 
-/* The lower half, which is all of a number of 32 bits: both machines store it first. */
+/* Loads the lower half of an argument, enough for 32 bits: both machines store it first. */
 static void load_argument(struct program *program, int number)
 {
     load(program, offsetof(struct seccomp_data, args) + (size_t)number * sizeof(uint64_t));
@@ -184,21 +186,22 @@ static void syscall_filter_refuse(struct program *program, int error)
     answer(program, SECCOMP_RET_ERRNO | (uint32_t)error);
 }
 
-/* The next instruction is for what is loaded when the comparison holds, else the one behind. */
+/* Executes the next instruction only if the comparison with the loaded value holds.
+ * Otherwise continues with the one after it. */
 static void when(struct program *program, int comparison, uint32_t value)
 {
     add(program, (struct sock_filter)BPF_JUMP((uint16_t)(BPF_JMP | comparison | BPF_K),
                                               value, 0, 1));
 }
 
-/* The next count instructions are for that call alone. */
+/* Executes the next count instructions only for that call. */
 static void when_call(struct program *program, int call, uint8_t count)
 {
     add(program,
         (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, count));
 }
 
-/* ---- what is refused ---- */
+/* ---- forbidden calls ---- */
 
 static void syscall_filter_begin_program(struct program *program)
 {
@@ -218,8 +221,8 @@ static void refuse_all(struct program *program, const int *calls, size_t count)
     }
 }
 
-/* Threads may be begun, but no namespaces, and no processes: nobody needs one who executes
- * nothing. */
+/* Allows threads, but no namespaces and no processes. A program that executes nothing needs
+ * no process. */
 static void limit_clone(struct program *program)
 {
     const uint32_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
@@ -238,11 +241,11 @@ static void limit_clone(struct program *program)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Signals are for this process: Landlock sees to that since ABI 6 only. */
+/* Allows signals to this process only; Landlock ensures that only since ABI 6. */
 static void limit_signals(struct program *program, int call)
 {
     if (PROCESS_IS_SANITIZED)
-        return; /* it ends what it has cloned */
+        return; /* it ends the process that it cloned */
     when_call(program, call, 4);
     load_argument(program, 0);
     add(program,
@@ -251,7 +254,8 @@ static void limit_signals(struct program *program, int call)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* The limits of another process are as good as a signal: beyond that of its CPU time it is killed. */
+/* Forbids setting the limits of another process. That is as good as a signal: beyond its
+ * CPU time, a process is killed. */
 static void limit_limits(struct program *program)
 {
     when_call(program, SYS_prlimit64, 5);
@@ -263,7 +267,7 @@ static void limit_limits(struct program *program)
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* Runs part, which ends with an answer, if the comparison of what is loaded holds. */
+/* Executes part, which ends with an answer, if the loaded value compares as given. */
 static void when_part(struct program *program, int comparison, uint32_t value,
                       const struct program *part)
 {
@@ -274,7 +278,7 @@ static void when_part(struct program *program, int comparison, uint32_t value,
     program->len = (unsigned short)(program->len + part->len);
 }
 
-/* Allows a socket of the family's default protocol, or of the one that is named. */
+/* Allows a socket of the family's default protocol, or of the given one. */
 static void require_protocol(struct program *part, uint32_t protocol)
 {
     load_argument(part, 2);
@@ -285,7 +289,7 @@ static void require_protocol(struct program *part, uint32_t protocol)
     syscall_filter_refuse(part, EPERM);
 }
 
-/* IPv4 and IPv6: TCP and UDP, and nothing else. */
+/* Allows only TCP and UDP for IPv4 and IPv6. */
 static void require_tcp_or_udp(struct program *part)
 {
     struct program tcp = { .len = 0 }, udp = { .len = 0 };
@@ -298,8 +302,8 @@ static void require_tcp_or_udp(struct program *part)
     syscall_filter_refuse(part, EPERM);
 }
 
-/* The families that glibc, libuv and the gateway use. glibc sorts the addresses of a name by
- * netlink's NETLINK_ROUTE, which is protocol 0. */
+/* Allows the families that glibc, libuv and the gateway use. glibc sorts the addresses of a
+ * name with netlink's NETLINK_ROUTE, which is protocol 0. */
 static void limit_sockets(struct program *program)
 {
     struct program call = { .len = 0 }, internet = { .len = 0 }, netlink = { .len = 0 };
@@ -318,7 +322,7 @@ static void limit_sockets(struct program *program)
 static void limit_sends(struct program *program)
 {
     static const struct {
-        int call, flags; /* the argument that holds them */
+        int call, flags; /* the argument with the flags */
     } sends[] = { { SYS_sendmsg, 2 }, { SYS_sendto, 3 }, { SYS_sendmmsg, 3 } };
     for (size_t i = 0; i < sizeof(sends) / sizeof(sends[0]); i++) {
         when_call(program, sends[i].call, 4);
@@ -329,7 +333,8 @@ static void limit_sends(struct program *program)
     }
 }
 
-/* An upper layer protocol (TCP_ULP) may turn a TCP socket into one that Landlock does not know. */
+/* Forbids upper layer protocols of TCP (TCP_ULP). They may turn a TCP socket into one that
+ * Landlock does not know. */
 static void limit_upper_layers(struct program *program)
 {
     struct program call = { .len = 0 }, tcp = { .len = 0 };
@@ -343,7 +348,7 @@ static void limit_upper_layers(struct program *program)
     when_part(program, BPF_JEQ, SYS_setsockopt, &call);
 }
 
-/* Some values of one argument, and what the call is allowed with else. */
+/* Forbids some values of one argument of a call, and allows all others. */
 static void refuse_values(struct program *program, int call, int argument,
                           const uint32_t *values, uint8_t count)
 {
@@ -356,8 +361,9 @@ static void refuse_values(struct program *program, int call, int argument,
     answer(program, SECCOMP_RET_ALLOW);
 }
 
-/* What is put into the terminal's input is read by the shell that has started the gateway. And whom a
- * file belongs to the kernel sends signals that the file's user has chosen. */
+/* Forbids input to the terminal: the shell that started the gateway would read it. Also
+ * forbids setting the owner of a descriptor, to whom the kernel sends signals that the user
+ * of the descriptor chooses. */
 static void limit_files(struct program *program)
 {
     static const uint32_t controls[] = { TIOCSTI, TIOCLINUX, FIOSETOWN, SIOCSPGRP };

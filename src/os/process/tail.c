@@ -1,4 +1,4 @@
-/* tail.c - a ring of bytes that is put in order when it is asked for. */
+/* tail.c - a ring of bytes that is put in order when its text is requested. */
 #include "os/process/tail.h"
 
 #include "base/mem.h"
@@ -36,7 +36,7 @@ void tail_add(struct tail *tail, struct slice text)
     put(tail, text);
 }
 
-/* The oldest byte to the beginning of the ring. */
+/* Moves the oldest byte to the beginning of the ring. */
 static void put_in_order(struct tail *tail)
 {
     size_t oldest = (tail->at + tail->limit - tail->len) % tail->limit;
@@ -50,7 +50,7 @@ static void put_in_order(struct tail *tail)
     tail->at = tail->len % tail->limit;
 }
 
-/* Without the rest of a character at the front: at most three bytes. */
+/* Removes the rest of a character from the front: at most three bytes. */
 static struct slice from_whole_character(struct slice text)
 {
     for (int i = 0; i < 3 && text.len && ((unsigned char)text.ptr[0] & 0xC0) == 0x80; i++)

@@ -1,7 +1,7 @@
-/* tail.h - the last bytes of an output, however much there was.
+/* tail.h - keeps the last bytes of an output of any length.
  *
- * A ring of limit bytes, which is all of its memory from the first byte on; twice that for a
- * moment when it is asked for its text. */
+ * Its memory is a ring of limit bytes from the first byte on, and briefly twice that when
+ * the text is requested. */
 #pragma once
 
 #include <stdint.h>
@@ -12,7 +12,7 @@ struct tail {
     char *ring;
     size_t limit, len;
     size_t at;        /* where the next byte goes */
-    uint64_t dropped; /* bytes before what is kept */
+    uint64_t dropped; /* bytes before the kept ones */
 };
 
 void tail_init(struct tail *tail, size_t limit);
@@ -20,9 +20,10 @@ void tail_finish(struct tail *tail);
 
 void tail_add(struct tail *tail, struct slice text);
 
-/* What is kept, from its first whole character on; borrowed until the next call. */
+/* Returns the kept text from its first whole character on; borrowed until the next call. */
 struct slice tail_text(struct tail *tail);
 
-/* Of that the last lines, at most so many and so many bytes, and whole ones unless the last
- * is longer than that. A line feed at the end begins no line. */
+/* Returns the last lines of that text, at most `lines` and `bytes`. The lines are complete,
+ * unless the last one is longer than `bytes`. A line feed at the end does not begin a
+ * line. */
 struct slice tail_lines(struct tail *tail, unsigned lines, size_t bytes);

@@ -1,4 +1,4 @@
-/* user.c - reads names and numbers of users. */
+/* user.c - reads user names, uids and ranges of uids. */
 #include "os/process/user.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ static enum err resolve_name(const char *text, struct user_range *range,
                    failed ? strerror(failed) : "there is no such user");
 }
 
-/* A uid without an entry is one nevertheless. */
+/* A uid without an entry is valid, too. */
 static enum err resolve_number(const char *text, uint64_t uid, struct user_range *range,
                                struct failure *why)
 {
@@ -59,7 +59,8 @@ static enum err resolve_number(const char *text, uint64_t uid, struct user_range
     return OK;
 }
 
-/* A range is for nobody else: what a user of the machine may do its tasks could do as well. */
+/* Rejects a range that contains a user of the machine. The range's tasks could do what that
+ * user may do. */
 static enum err check_nobody(const char *text, const struct user_range *range,
                              struct failure *why)
 {

@@ -1,17 +1,18 @@
-/* user.h - as whom children run: a user by name, a uid, or a range of uids. Never root. */
+/* user.h - the users as which children run, never root: a name, a uid, or a range of
+ * them. */
 #pragma once
 
 #include "os/process/process.h"
 
-/* Those of a name or a single number are one. */
+/* A name or a single uid is a range of one. */
 struct user_range {
     uid_t first, last;
-    gid_t gid; /* of all of them; 0: each has the gid of its own number */
+    gid_t gid; /* of all of them; 0: each has the gid that equals its uid */
 };
 
-/* "runcast-runner", "990" or "70000-70999". Asks the system's users, which may take a moment:
- * meant for the start. ERR_INVALID with the reason. */
+/* Resolves "runcast-runner", "990" or "70000-70999". ERR_INVALID with the reason. It
+ * queries the system's users, which may take a moment, so call it at start. */
 enum err user_resolve(const char *text, struct user_range *range, struct failure *why);
 
-/* The user of a uid of the range. */
+/* Returns the user with that uid of the range. */
 struct process_user user_of(const struct user_range *range, uid_t uid);
