@@ -1,5 +1,6 @@
-/* account_command.c - commands on organizations, projects, users and keys, and how each of them is
- * carried out. */
+/* account_command.c - subcommands on organizations, projects, users and keys.
+ *
+ * It also runs the commands of the other files: each is one write of account_writer.h. */
 #include "accounts/command_words.h"
 
 #include <ctype.h>
@@ -184,7 +185,7 @@ enum err command_list_keys(struct account_command *command, struct draft *draft)
     return OK;
 }
 
-/* Lists the keys, and makes a token for who has not, or not any more, that of the first start. */
+/* Lists the keys and makes a new token, for operators without that of the first start. */
 enum err command_list_keys_and_token(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
@@ -235,7 +236,7 @@ enum err command_rotate_key(struct account_command *command, struct draft *draft
     return OK;
 }
 
-/* ---- all of them ---- */
+/* ---- running a command ---- */
 
 static enum err decide(struct account_write *write, struct accounts *accounts,
                        struct draft *draft)
@@ -245,8 +246,7 @@ static enum err decide(struct account_write *write, struct accounts *accounts,
     return command->change(command, draft);
 }
 
-/* The log gets the words of the command as they were said; of a token that was named by
- * itself only that it was. */
+/* Logs the words of the command as given; a word that is itself a secret becomes "tr_…". */
 static void audit(const struct account_command *command, enum err status)
 {
     struct buf words = { 0 };

@@ -1,8 +1,8 @@
-/* account_command.h - the subcommands of operators on accounts: words in, text out.
+/* account_command.h - the operator's subcommands on accounts: words in, text out.
  *
- * Whoever may say them may everything: over a socket that only its owner opens, or with the
- * data directory and its key at hand. A secret is shown once, when it is made; keys also
- * later. */
+ * There are no permissions: a command comes over a socket that only its owner can open, or
+ * from a process that has the data directory and its key. A token is shown once, when it is
+ * made; keys can be listed later. */
 #pragma once
 
 #include <stdio.h>
@@ -13,29 +13,33 @@
 struct account_command;
 struct json_t;
 
-/* One for each command: reads its words and drafts what it changes; what it prints is shown when
- * that is written. */
+/* One function per command: reads its words and drafts its changes.
+ *
+ * Its output goes to command->out, and the caller shows it once the changes are
+ * committed. */
 typedef enum err command_fn(struct account_command *command, struct draft *draft);
 
 struct account_command {
     struct accounts *accounts;
     struct account_writer *writer;
     command_fn *change;
-    struct said said; /* what follows the command's own words; borrowed until done */
-    const char *words[USAGE_WORDS_MAX]; /* all, as they were said; borrowed until done */
+    struct said said; /* words after the command's own, parsed; borrowed until done */
+    const char *words[USAGE_WORDS_MAX]; /* all words, as given; borrowed until done */
     size_t word_count;
     const char
-        *actor; /* borrowed until done: who asks, for the audit; NULL: none is kept */
-    const char
-        *url;  /* borrowed until done: of the gateway that does it; NULL: none serves */
-    FILE *out; /* borrowed until done: what the operator reads */
-    /* Once, later. command->write.why says why not; ERR_USAGE: the words are wrong
-     * whatever there is. */
+        *actor; /* borrowed until done: who asks, for the audit log; NULL: not logged */
+    /* borrowed until done: URL of the gateway's dashboard; "": it has none; NULL: no
+     * gateway serves this data */
+    const char *url;
+    FILE *out; /* borrowed until done: output for the operator */
+    /* Called once, later. On an error command->write.why has the reason. ERR_USAGE: the
+     * words are invalid whatever accounts exist. */
     void (*done)(struct account_command *command, enum err status);
 
-    /* account_command.c's */
+    /* Private to account_command.c and the commands. */
     struct account_write write;
-    struct json_t *request; /* what words point into; NULL: elsewhere */
+    /* owns the words if account_command_read read them; else NULL */
+    struct json_t *request;
     const char *name;
     struct organization *organization;
     struct project *project;
@@ -47,11 +51,12 @@ struct account_command {
     char token[PERSONAL_TOKEN_MAX];
 };
 
-/* Words from a JSON array of texts; change and said are left to the caller. ERR_INVALID with
- * command->write.why: it cannot begin. */
+/* Reads command->words from a JSON array of strings. The caller sets change and said.
+ *
+ * Returns ERR_INVALID with command->write.why if the command cannot begin. */
 enum err account_command_read(struct account_command *command, struct slice line);
 
-/* A command with words that does not begin after all. */
+/* Frees what account_command_read made, for a command that is not begun. */
 void account_command_forget(struct account_command *command);
 
 void account_command_begin(struct account_command *command);

@@ -1,4 +1,4 @@
-/* account_documents.c - the documents that say who exists come into memory.
+/* account_documents.c - reads the documents of accounts into memory.
  *
  *   DOC_ORGANIZATION  <id>        {id, name, slug}
  *   DOC_PROJECT       <id>        {id, ref, name, slug, organization}
@@ -11,8 +11,8 @@
  *   DOC_TOKEN         <hash>      {hash, user, name}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
- * Each but the first ones has createdAt too. Of a document that is written again only what
- * can change is read: name, archivedAt, deletedAt and endsAt. */
+ * All have createdAt too, but for the oldest ones. When a document is written again, only
+ * the members that can change are read: name, archivedAt, deletedAt and endsAt. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@
 #include "base/mem.h"
 #include "base/vault/secret.h"
 
-/* A member that is a text shorter than size, copied. */
+/* Copies a string member that is not empty and shorter than size. */
 static bool take_text(const json_t *body, const char *name, char *out, size_t size)
 {
     const json_t *value = json_object_get(body, name);
@@ -118,7 +118,7 @@ static bool add_user(struct accounts *accounts, const struct document *document,
 
 /* ---- environments ---- */
 
-/* A branch has a parent and a name, everything else neither. */
+/* Reads what only a branch has: a parent, a name and perhaps archivedAt. */
 static bool read_branch(struct accounts *accounts, const json_t *body, struct account *read,
                         struct slice *name)
 {
@@ -189,7 +189,7 @@ static bool change_environment(struct accounts *accounts, const struct document 
 
 /* ---- keys and tokens ---- */
 
-/* Takes over key. NULL: the hash is there already. */
+/* Takes ownership of key. Returns NULL if there is a secret with that hash already. */
 static struct secret *add_secret(struct accounts *accounts,
                                  const unsigned char hash[HASH_LEN], const char *owner_id,
                                  const struct document *document, char *key)
@@ -248,7 +248,7 @@ static bool read_hash(const char *text, unsigned char hash[HASH_LEN])
     return read;
 }
 
-/* owner: the member that names the user, or the project of a worker's token. */
+/* owner: the member that has the id of the user or, for a worker token, of the project. */
 static bool add_token(struct accounts *accounts, const json_t *body,
                       const struct document *document, const char *owner)
 {
@@ -292,7 +292,7 @@ void accounts_renew_key(struct accounts *accounts, const struct document *before
         secret->version = before->version + 1;
 }
 
-/* A key that was replaced, or (body NULL) a key or token that is gone. */
+/* Applies a replaced key or, if body is NULL, the removal of a key or token. */
 static bool change_secret(struct accounts *accounts, const struct document *document,
                           const json_t *body)
 {
@@ -308,7 +308,7 @@ static bool change_secret(struct accounts *accounts, const struct document *docu
     return true;
 }
 
-/* ---- what was written again, or is gone ---- */
+/* ---- documents that were written again or removed ---- */
 
 static void take_name(char **name, uint32_t *version, const struct document *document,
                       const json_t *body)
@@ -332,7 +332,7 @@ static bool change_organization(struct accounts *accounts, const struct document
     return found;
 }
 
-/* Its environments and credentials follow when everything is linked. */
+/* Its environments and credentials are ended by accounts_link. */
 static void delete_project(struct accounts *accounts, struct project *project,
                            const struct document *document, const json_t *body)
 {

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-/* Takes over body; NULL: the document goes. */
+/* Takes ownership of body. NULL: the document is deleted. */
 static void add(struct draft *draft, enum document_kind kind, const char *name,
                 uint32_t expected, struct buf *body)
 {
@@ -38,8 +38,10 @@ static void add_member(struct buf *body, const char *name, struct slice text)
     buf_add_json(body, text);
 }
 
-/* What moves a terminal, or turns the text around it: C0, C1, line and paragraph separators,
- * and the controls of direction (Unicode 15, 23.2 and UAX 9). */
+/* Characters that move a terminal's cursor or change the direction of text.
+ *
+ * C0, C1, the line and paragraph separators, and the directional formatting characters
+ * (Unicode 15, 23.2 and UAX 9). */
 static bool is_control(const unsigned char *at, size_t left)
 {
     if (at[0] < ' ' || at[0] == 0x7f)
@@ -128,7 +130,7 @@ void draft_end(struct draft *draft, const struct secret *secret)
     add(draft, kind, secret->document, secret->version, NULL);
 }
 
-/* One that was replaced before keeps its time, but outlives no shorter one of now. */
+/* A key that was replaced earlier keeps its end, unless this grace period ends sooner. */
 static void retire(struct draft *draft, const struct secret *secret, int64_t grace_ms)
 {
     int64_t end = draft->now_ms + grace_ms;
@@ -147,7 +149,7 @@ void draft_rotate(struct draft *draft, struct account *account, const char *key,
     snprintf(name, sizeof(name), "%s:%s", account->id, id);
     add_key(draft, account->id, name, key, 0, 0);
     list_each (link, &account->secrets) {
-        if (draft->count < DRAFT_MAX) /* what is left over ends with the next rotation */
+        if (draft->count < DRAFT_MAX) /* the next rotation retires the rest */
             retire(draft, container_of(link, struct secret, of_owner), grace_ms);
     }
 }
@@ -266,7 +268,7 @@ void draft_worker_token(struct draft *draft, const char *project_id, unsigned se
     add_token(draft, DOC_WORKER_TOKEN, &body, name, hash_text);
 }
 
-/* ---- other names ---- */
+/* ---- renaming ---- */
 
 static void begin_again(struct buf *body, const char *id, int64_t created_at,
                         struct slice name)
@@ -312,14 +314,14 @@ void draft_delete_user(struct draft *draft, const struct user *user)
     add(draft, DOC_USER, user->id, user->version, NULL);
 }
 
-/* ---- the end of organizations and projects ---- */
+/* ---- deleting organizations and projects ---- */
 
 void draft_delete_organization(struct draft *draft, const struct organization *organization)
 {
     add(draft, DOC_ORGANIZATION, organization->id, organization->version, NULL);
 }
 
-/* The document of a deleted project has no names, which nobody needs to see again. */
+/* The document of a deleted project has no names: they are not shown again. */
 void draft_delete_project(struct draft *draft, const struct project *project)
 {
     struct buf body = { 0 };

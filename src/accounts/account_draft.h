@@ -1,42 +1,47 @@
-/* account_draft.h - the changes of documents that make, alter or end accounts.
+/* account_draft.h - drafts the document changes that create, alter or end accounts.
  *
- * A draft is filled by one function per kind of thing and committed as a whole by
- * account_writer.h, or at the first start by gateway_load. */
+ * One function per kind of change adds to the draft. account_writer.h commits it as a
+ * whole, or gateway_load at the first start. */
 #pragma once
 
 #include "accounts/accounts.h"
 
 enum {
     DRAFT_MAX = 128,
-    ACCOUNT_NAME_MAX = 100, /* bytes of a name for people, and of a slug */
+    ACCOUNT_NAME_MAX = 100, /* bytes of a display name, and of a slug */
 };
 
 struct draft {
     const struct vault *vault;
     int64_t now_ms;
-    struct change *changes; /* room for DRAFT_MAX */
+    struct change *changes; /* DRAFT_MAX elements, the caller's */
     size_t count;
 };
 
-/* 1 to ACCOUNT_NAME_MAX bytes of UTF-8 without control characters, those of direction too. */
+/* Returns true for 1 to ACCOUNT_NAME_MAX bytes of UTF-8 without control characters.
+ *
+ * Directional formatting characters count as control characters. */
 bool account_name_is_right(struct slice name);
 
-/* "My Shop!" becomes my-shop. */
+/* Turns "My Shop!" into "my-shop"; "x" if no letter or digit is left. */
 void account_make_slug(struct slice name, char slug[ACCOUNT_NAME_MAX + 1]);
 
-/* Names are taken as they are; ids are drawn and written to id. */
+/* Names are not checked here. A random id is made and written to id. */
 void draft_organization(struct draft *draft, struct slice name, struct slice slug,
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,
                    struct slice name, struct slice slug, char id[ID_MAX]);
-/* The same with its four environments, whose numbers begin with this one, and keys that are
- * drawn; its slug is that of the name. */
+/* Drafts a project with four environments: numbers from number on, and random keys.
+ *
+ * The slug is made from the name. The keys are written to keys. */
 void draft_whole_project(struct draft *draft, const char *organization_id, const char *ref,
                          struct slice name, uint32_t number,
                          char keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX]);
 
-/* Another name for what is there; then the end of a user, and of an organization that has no
- * projects and users. */
+/* Rename or delete existing ones.
+ *
+ * A deleted organization must have no projects, and no users but those that the same draft
+ * deletes. */
 void draft_rename_organization(struct draft *draft, const struct organization *organization,
                                struct slice name);
 void draft_rename_project(struct draft *draft, const struct project *project,
@@ -46,15 +51,18 @@ void draft_delete_user(struct draft *draft, const struct user *user);
 void draft_delete_organization(struct draft *draft,
                                const struct organization *organization);
 
-/* Marks the project as deleted: its credentials end, and what it has stored is removed in
- * pieces. */
+/* Marks the project as deleted.
+ *
+ * Its credentials end, and its stored data is removed in pieces. */
 void draft_delete_project(struct draft *draft, const struct project *project);
-/* Removes documents of a project that is deleted, and whose environments are emptied: as many
- * as there is room for, those that name others first, the project itself at last. */
+/* Deletes documents of a deleted project whose environments were emptied.
+ *
+ * Deletes as many as fit into the draft: first those that refer to others, last the
+ * project itself. Repeat it until the project is forgotten. */
 void draft_forget_project(struct draft *draft, struct accounts *accounts,
                           const struct project *project);
 
-/* One of the four environments of a project, with its key. */
+/* Drafts one of the four environments of a project, with its key. */
 void draft_environment(struct draft *draft, uint32_t number, const char *project_id,
                        enum environment_type type, const char *key);
 void draft_branch(struct draft *draft, uint32_t number, const struct account *preview,
@@ -62,17 +70,18 @@ void draft_branch(struct draft *draft, uint32_t number, const struct account *pr
 void draft_archive(struct draft *draft, const struct account *branch);
 void draft_user(struct draft *draft, const char *organization_id, struct slice name,
                 struct slice email, char id[ID_MAX]);
-/* ends_at: Unix ms; 0: it is valid until it is revoked. */
+/* ends_at: Unix ms; 0: valid until revoked. */
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
                  const char *token, int64_t ends_at);
-/* serves: bits of the environment types that its workers take runs of. */
+/* serves: bits of enum environment_type; its workers take runs of these environments. */
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
                         struct slice name, const char *token);
 
-/* Removes a secret that was revoked, or whose grace period is over. */
+/* Removes a secret that was revoked or whose grace period has ended. */
 void draft_end(struct draft *draft, const struct secret *secret);
 
-/* A new key; those before stay valid for grace_ms at most, and are gone at once when that is
- * 0. */
+/* Adds a new key; the earlier keys stay valid for at most grace_ms.
+ *
+ * If grace_ms is 0, they are removed at once. */
 void draft_rotate(struct draft *draft, struct account *account, const char *key,
                   int64_t grace_ms);

@@ -1,8 +1,9 @@
-/* account_writer.c - one change to accounts after the other: decide, commit, apply.
+/* account_writer.c - decides, commits and applies one change to accounts at a time.
  *
- * A commit that failed may have been written all the same: a disk that could not be synced
- * does not say. Before the next write is decided the store is asked whether the first
- * document of that commit is there; a commit is whole or absent, so that settles it. */
+ * A commit that failed may have been written all the same, for example if the disk could
+ * not be synced. Before the next write is decided, the first document of that commit is
+ * read from the store. A commit is written whole or not at all, so this one document
+ * settles it. */
 #include "accounts/account_writer.h"
 
 #include "base/log.h"
@@ -17,11 +18,11 @@ struct account_writer {
     struct list waiting; // account_write::link
     struct account_write *current;
     struct deferred turn;
-    struct vault_waiter waiter; /* until a rotation of the vault's key has ended */
+    struct vault_waiter waiter; /* waits until a rotation of the vault's key has ended */
     struct store_commit commit;
-    struct change changes[DRAFT_MAX]; /* of the commit, or of the one in doubt */
-    size_t in_doubt;                  /* how many; 0: nothing is */
-    struct store_load load;           /* of the first of them */
+    struct change changes[DRAFT_MAX]; /* of the commit in flight, or of the one in doubt */
+    size_t in_doubt;                  /* how many of them are in doubt; 0: none */
+    struct store_load load;           /* reads the first of them */
 };
 
 static void take_turn(struct deferred *turn);
@@ -154,7 +155,7 @@ static void decide(struct account_writer *writer)
     writer->store->ops->commit(writer->store, &writer->commit);
 }
 
-/* ---- doubt ---- */
+/* ---- a commit in doubt ---- */
 
 static bool is_written(const struct account_writer *writer, enum store_status status)
 {
@@ -205,7 +206,7 @@ static void on_rotated(struct vault_waiter *waiter)
     loop_defer(writer->loop, &writer->turn);
 }
 
-/* Whether the write may seal its values now. False: its turn is not yet, or never. */
+/* Returns true if the write may seal its values now. If false, it waits or was failed. */
 static bool may_seal(struct account_writer *writer)
 {
     struct vault *vault = accounts_vault(writer->accounts);

@@ -1,9 +1,9 @@
-/* account_writer.h - changes to accounts, one after the other.
+/* account_writer.h - commits changes to accounts, one after the other.
  *
  *   account_write_begin ─► its turn: decide ─► commit ─► into memory ─► done
  *
- * Changes are rare, and each is decided on the result of the one before, so that two calls
- * cannot make the same branch or take the same number. */
+ * Changes are rare. Each is decided on the result of the one before it, so that two
+ * requests cannot create the same branch or use the same number. */
 #pragma once
 
 #include "accounts/account_draft.h"
@@ -12,35 +12,37 @@
 struct account_writer;
 struct account_write;
 
-/* Embedded by the operation. */
+/* One write. The caller embeds it. */
 struct account_write {
-    /* Adds changes to the draft; none at all is fine. An error, with write->why, refuses.
-     */
+    /* Adds changes to the draft, possibly none. An error, with write->why, rejects the
+     * write. */
     enum err (*decide)(struct account_write *write, struct accounts *accounts,
                        struct draft *draft);
-    /* Once, later. Committed and in memory when OK. */
+    /* Called once, later. OK: the changes are committed and in memory. */
     void (*done)(struct account_write *write, enum err status);
     struct failure why;
-    struct claim
-        *claim;       /* the caller's, taken with the changes; its owner is set when decide
-                            returns. ERR_CONFLICT when it is taken. NULL: none */
+    /* Idempotency claim of the caller, committed with the changes; NULL: none.
+     *
+     * Its owner must be set when decide returns. done gets ERR_CONFLICT if it is taken. */
+    struct claim *claim;
     struct list link; // account_writer::waiting
 };
 
-/* Everything borrowed until account_writer_destroy. */
+/* All arguments are borrowed until account_writer_destroy. */
 struct account_writer *account_writer_create(struct loop *loop, struct store *store,
                                              struct accounts *accounts);
-/* Nothing was begun that is not done. NULL is fine. */
+/* Requires that every write has finished. Ignores NULL. */
 void account_writer_destroy(struct account_writer *writer);
 
-/* fn is told, before the write is done, of every new environment, and of every one that has
- * ended: its branch is archived, its project deleted. Of those that had ended before it may
- * hear again. */
+/* Calls fn for each environment that is new or has ended, before the write is done.
+ *
+ * An environment ends when its branch is archived or its project deleted. fn may be called
+ * again for one that had ended before. */
 void account_writer_on_environment(struct account_writer *writer,
                                    void (*fn)(void *owner, struct account *account),
                                    void *owner);
 
-/* Nothing is waiting or on its way. */
+/* Returns true if no write is waiting or in progress. */
 bool account_writer_idle(const struct account_writer *writer);
 
 void account_write_begin(struct account_writer *writer, struct account_write *write);

@@ -1,8 +1,8 @@
-/* accounts.c - who exists, in memory and linked.
+/* accounts.c - organizations, projects, environments, users and secrets in memory, linked.
  *
- * Accounts are few (an installation has some dozens, and as many branches as are open) and are
- * never dropped while it runs. What is looked up on every request, keys, tokens, branches
- * and environment ids, is in tables. */
+ * There are few accounts: an installation has some dozens, and one per open branch. They
+ * stay in memory for as long as the process runs. Keys, tokens, branches and environment
+ * ids are looked up on every request and are in hash tables; the others are in lists. */
 #include "accounts/accounts_state.h"
 
 #include <openssl/crypto.h>
@@ -45,7 +45,7 @@ struct accounts *accounts_create(struct vault *vault)
     return accounts;
 }
 
-/* ---- the end ---- */
+/* ---- freeing ---- */
 
 static void destroy_secret(struct secret *secret)
 {
@@ -257,7 +257,9 @@ static void end_secrets(struct list *secrets)
         container_of(link, struct secret, of_owner)->ended = true;
 }
 
-/* What a deleted project has is over, and stays known until it is out of the store. */
+/* Ends the credentials and environments of deleted projects.
+ *
+ * They stay in memory until the store has nothing of them any more. */
 static void end_deleted(struct accounts *accounts)
 {
     list_each (link, &accounts->deleted)

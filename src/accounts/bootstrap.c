@@ -1,4 +1,4 @@
-/* bootstrap.c - names of environments; given or drawn keys for the first start. */
+/* bootstrap.c - names of environments, and given or random keys for the first start. */
 #include "accounts/bootstrap.h"
 
 #include <openssl/crypto.h>
@@ -64,7 +64,7 @@ enum err environment_type_from_slug(struct slice slug, enum environment_type *ty
 
 /* ---- given values ---- */
 
-/* The form of one kind of value: a prefix, then at least min characters of an alphabet. */
+/* The form of a value: a prefix, then at least min characters of an alphabet. */
 struct secret_form {
     const char *prefix, *other_prefix, *alphabet;
     size_t min;
@@ -85,8 +85,10 @@ static bool matches_after(struct slice value, const char *prefix,
     return rest.len >= form->min;
 }
 
-/* The value of NAME, or the content of the file that NAME_FILE names; NULL when neither is
- * set. An empty variable counts as not set. The caller's to secret_forget. */
+/* Reads the variable NAME, or the file that NAME_FILE names.
+ *
+ * Sets *value to NULL if neither is set; an empty variable counts as not set. Pass *value
+ * to secret_forget. */
 static enum err read_variable(const char *name, char **value, struct failure *why)
 {
     char file_name[64];
@@ -105,7 +107,7 @@ static enum err read_variable(const char *name, char **value, struct failure *wh
     return OK;
 }
 
-/* Copies a value that was given, if it has the form; leaves out empty when none was. */
+/* Copies a given value if it has the right form. Leaves out empty if none was given. */
 static enum err take_given(const char *name, const struct secret_form *form, char *out,
                            size_t size, struct failure *why)
 {

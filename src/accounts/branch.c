@@ -1,4 +1,4 @@
-/* branch.c - what a name of a preview branch may be, and what a header means by one. */
+/* branch.c - checks names of preview branches, and strips refs/heads/ from them. */
 #include "accounts/branch.h"
 
 #include "accounts/accounts.h"

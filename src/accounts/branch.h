@@ -5,9 +5,9 @@
 
 #include "base/slice.h"
 
-/* What Git allows for a branch, 1 to 255 bytes of UTF-8. */
+/* Returns true for a branch name that Git allows, of 1 to 255 bytes of UTF-8. */
 bool branch_name_is_right(struct slice name);
 
-/* Without a leading refs/heads/ and its like; empty for any other refs/…, which name no
+/* Strips a leading refs/heads/ or the like. Returns "" for any other refs/…, which is not a
  * branch. */
 struct slice branch_name_clean(struct slice ref);

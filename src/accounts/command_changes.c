@@ -1,6 +1,7 @@
-/* command_changes.c - other names for organizations, projects and users, and their end.
+/* command_changes.c - subcommands that rename or delete organizations, projects and users.
  *
- * What takes more than itself along wants to be confirmed: --confirm repeats its name. */
+ * A deletion that also removes other things must be confirmed: --confirm repeats the
+ * name. */
 #include "accounts/command_words.h"
 
 static enum err read_name(struct account_command *command)
@@ -59,7 +60,7 @@ enum err command_rename_project(struct account_command *command, struct draft *d
     return OK;
 }
 
-/* Finds the one user of that address, or that of --org. */
+/* Finds the only user of that address, or the one in --org. */
 static enum err find_user(struct account_command *command, const struct user **found)
 {
     const char *email = command->said.argument, *org = command_option(command, "--org");
@@ -94,7 +95,7 @@ enum err command_rename_user(struct account_command *command, struct draft *draf
     return OK;
 }
 
-/* What is given must be the name; whether it must be given is the command's. */
+/* Checks --confirm if it was given; each command decides whether it must be. */
 static enum err check_confirmation(struct account_command *command, const char *name)
 {
     const char *confirmed = command_option(command, "--confirm");
@@ -106,7 +107,8 @@ static enum err check_confirmation(struct account_command *command, const char *
                    confirmed, name);
 }
 
-/* Tokens hang on one user, also of somebody who is in several organizations: they end with it. */
+/* A token belongs to one user, even if the person has users in several organizations.
+ * Tokens of the deleted user are revoked with it. */
 enum err command_delete_user(struct account_command *command, struct draft *draft)
 {
     const struct user *user = NULL;
@@ -158,7 +160,7 @@ enum err command_delete_project(struct account_command *command, struct draft *d
     return OK;
 }
 
-/* Refuses with the names of at most three projects, so that the text stays one line. */
+/* Rejects with at most three project refs, so that the message stays one line. */
 static enum err refuse_with_projects(struct account_command *command,
                                      const struct organization *organization)
 {
@@ -212,8 +214,9 @@ static void draft_delete_members(struct account_command *command, struct draft *
     }
 }
 
-/* The last organization stays: a start that finds none makes a first one, with
- * new keys. */
+/* The last organization cannot be deleted.
+ *
+ * A start without any would make a first one, with new keys. */
 enum err command_delete_organization(struct account_command *command, struct draft *draft)
 {
     const struct organization *found = NULL;

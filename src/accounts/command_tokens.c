@@ -1,7 +1,7 @@
-/* command_tokens.c - personal access tokens of people, and tokens of workers. */
+/* command_tokens.c - subcommands on personal access tokens and worker tokens. */
 #include "accounts/command_words.h"
 
-/* ---- of people ---- */
+/* ---- personal access tokens ---- */
 
 void command_draw_token(struct account_command *command, struct draft *draft,
                         const char *name)
@@ -28,8 +28,9 @@ enum err command_create_token(struct account_command *command, struct draft *dra
 
 enum { LINK_LIVES_MS = 5 * 60 * 1000 };
 
-/* Prints a link to the dashboard that signs its reader in, once. The code is behind the #, which
- * browsers send to nobody. */
+/* Prints a link to the dashboard that signs its reader in, once.
+ *
+ * The token is in the fragment (after "#"), which browsers do not send to servers. */
 enum err command_create_link(struct account_command *command, struct draft *draft)
 {
     const struct list *all = accounts_users(command->accounts);
@@ -102,7 +103,7 @@ enum err command_revoke_token(struct account_command *command, struct draft *dra
     return OK;
 }
 
-/* ---- of workers ---- */
+/* ---- worker tokens ---- */
 
 static enum err read_environments(struct account_command *command, unsigned *serves)
 {

@@ -1,5 +1,4 @@
-/* command_words.c - what commands on accounts have in common: how they refuse, and the project that
- * is meant when none is named. */
+/* command_words.c - helpers of the subcommands: options, rejections, default project. */
 #include "accounts/command_words.h"
 
 #include "base/text.h"

@@ -1,11 +1,12 @@
-/* command_words.h - the functions of the subcommands on accounts, and how they read their words. */
+/* command_words.h - the subcommands on accounts, and helpers that read their words. */
 #pragma once
 
 #include "accounts/account_command.h"
 
-/* With the reason that the operator reads. ERR_USAGE: a word is wrong, whatever there is. */
+/* Sets the reason for the operator. Returns ERR_USAGE: a word is invalid whatever
+ * exists. */
 enum err command_misuse(struct account_command *command, const char *text);
-/* ERR_INVALID: what there is does not allow it. */
+/* Sets the reason. Returns ERR_INVALID: the existing accounts do not allow it. */
 enum err command_refuse(struct account_command *command, const char *text);
 
 /* The value of "--name"; the last one counts. Returns NULL if it was not given. */
@@ -13,10 +14,10 @@ const char *command_option(const struct account_command *command, const char *na
 
 bool command_is_name(const char *text);
 
-/* The only project, or that of --project, into command->project. */
+/* Sets command->project to the one that --project names, or to the only one. */
 enum err command_find_project(struct account_command *command);
 
-/* Prints the day; "-" when it is not known. */
+/* Prints the day; "-" if unix_ms is 0. */
 void command_print_time(FILE *out, int64_t unix_ms);
 
 /* account_command.c */
@@ -39,7 +40,7 @@ command_fn command_delete_organization;
 command_fn command_delete_project;
 
 /* command_tokens.c */
-/* Draws a new token of command->user, and prints it in a line of its own. */
+/* Makes a new token for command->user, and prints it on a line of its own. */
 void command_draw_token(struct account_command *command, struct draft *draft,
                         const char *name);
 command_fn command_create_link;

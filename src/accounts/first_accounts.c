@@ -1,7 +1,7 @@
-/* first_accounts.c - the documents of an installation that has none yet.
+/* first_accounts.c - the first documents of an empty installation.
  *
  * One organization with one project, its four environments with their keys, and one user
- * with one token: what somebody needs to trigger a first run, and nothing to configure. */
+ * with one token: enough to trigger a first run without configuring anything. */
 #include "accounts/account_draft.h"
 
 size_t accounts_bootstrap(struct accounts *accounts, const struct bootstrap *bootstrap,

@@ -1,10 +1,10 @@
-/* variable_documents.c - variables in the store: one sealed document each.
+/* variable_documents.c - environment variables in the store: one sealed document each.
  *
  *   DOC_VARIABLE  <name>, in its environment  {secret, sealed}
  *   sealed for    variable:<project id>:<environment id>:<version>:<secret|open>:<name>
  *
- * So a document that is copied to another place, brought back from an older version, or
- * whose flag is turned round in the database does not open. */
+ * A document therefore does not open if it was copied to another place, restored from an
+ * older version, or its secret flag was changed in the database. */
 #include "accounts/variables.h"
 
 #include "base/json/json_tree.h"

@@ -51,7 +51,7 @@ bool variable_name_is_reserved(struct slice name)
 
 /* ---- looking up ---- */
 
-/* Where the name is, or would be. */
+/* Returns the index of the name, or where it would be inserted. */
 static size_t place_of(const struct variables *variables, struct slice name)
 {
     size_t low = 0, high = variables ? variables->count : 0;
