@@ -1,8 +1,8 @@
-/* auth.c - from the Authorization header to an identity.
+/* auth.c - turns the Authorization header into an identity.
  *
- * Verifying a token costs a MAC and two JSON parses; finding it again costs its hash. So
- * everybody who was let in is remembered by hash, 10,000 and 16 MiB at most, the oldest
- * leave first. Who was refused is not remembered. */
+ * Verifying a token costs a MAC and two JSON parses; finding a known one costs a hash. So
+ * accepted credentials are cached by hash, up to REMEMBERED_MAX and REMEMBERED_BYTES; the
+ * oldest are dropped first. Rejected credentials are not cached. */
 #include "accounts/auth/auth.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 enum {
     REMEMBERED_MAX = 10000,
     REMEMBERED_BYTES = 16 << 20, /* a token of 16 KiB can have thousands of scopes */
-    ALLOCATION = 32,             /* what a small one takes at most */
+    ALLOCATION = 32,             /* most bytes of a small allocation */
     SWEEP_EACH = 4,
 };
 
@@ -32,10 +32,10 @@ struct auth_build {
 
 struct auth {
     struct accounts *accounts;
-    struct table builds;      /* struct auth_build, by hash */
+    struct table builds;      /* struct auth_build, by hash of the key */
     struct table remembered;  /* struct identity; each entry holds a reference */
-    struct list oldest_first; /* the same */
-    size_t bytes;             /* the cost of them all */
+    struct list oldest_first; /* the same identities */
+    size_t bytes;             /* sum of their costs */
 };
 
 static struct slice identity_key(const void *value)
@@ -147,7 +147,7 @@ struct identity *identity_on_branch(const struct identity *identity, struct acco
 
 const char identity_ended_reason[] = "the credential was revoked";
 
-/* Of a token that was signed for nobody, too. */
+/* Returns true also for a token without a grant. */
 static bool grant_holds(const struct identity *identity, int64_t now_ms)
 {
     const struct secret *grant = identity->granted_by;
@@ -219,7 +219,7 @@ bool identity_may_some(const struct identity *identity, const char *action,
     return false;
 }
 
-/* ---- who is it ---- */
+/* ---- identifying ---- */
 
 static bool is_full(const struct auth *auth)
 {
@@ -264,7 +264,7 @@ static struct identity *recall(struct auth *auth, const unsigned char *hash, int
     return identity_ref(identity);
 }
 
-/* The texts of an array; anything else in it is passed over. */
+/* Copies the strings of an array and skips anything else. */
 static char **copy_texts(const json_t *array, size_t *count)
 {
     size_t i;
@@ -296,8 +296,9 @@ static void take_claims(struct identity *identity, const json_t *claims)
         copy_texts(json_object_get(realtime, "skipColumns"), &identity->skip_count);
 }
 
-/* Verifies a token with any key of the environment that is valid: one that was replaced
- * verifies until its grace period is over. */
+/* Verifies a token with each valid key of the environment.
+ *
+ * A replaced key is valid until its grace period ends. */
 static enum err verify(struct account *account, struct slice token, int64_t now_ms,
                        struct buf *payload, struct secret **signer, struct failure *why)
 {
@@ -313,7 +314,7 @@ static enum err verify(struct account *account, struct slice token, int64_t now_
     return why->code;
 }
 
-/* Finds the personal token that the claim act names, if it names one. */
+/* Finds the personal token that the act claim names, if there is one. */
 static enum err find_grant(struct auth *auth, const json_t *claims, int64_t now_ms,
                            struct identity *identity, struct failure *why)
 {
@@ -331,7 +332,7 @@ static enum err find_grant(struct auth *auth, const json_t *claims, int64_t now_
     return OK;
 }
 
-/* why is for the log; the client learns that it is invalid. */
+/* why is for the log; the client learns only that the token is invalid. */
 static enum err identify_public(struct auth *auth, struct slice token, const char *subject,
                                 int64_t now_ms, struct identity *identity,
                                 struct failure *why)
@@ -375,8 +376,10 @@ static enum err identify_new(struct auth *auth, struct slice text, int64_t now_m
     return OK;
 }
 
-/* It lasts no longer than its environment has a key, and is not remembered: it means nothing
- * the moment that it is dismissed. NULL: it is none of a build. */
+/* Returns NULL if it is not the key of a build.
+ *
+ * The identity is valid only while its environment has a valid key. It is not cached, so
+ * that it is invalid as soon as the key is dismissed. */
 static struct identity *identify_build(struct auth *auth, const unsigned char *hash,
                                        int64_t now_ms)
 {
@@ -406,7 +409,7 @@ static struct slice without_bearer(struct slice header)
     return slice_trim(header);
 }
 
-/* identity: what is known of it; NULL: nothing. */
+/* identity: what is known so far; NULL: nothing. */
 static enum err auth_refuse(const struct identity *identity, const char *client,
                             struct failure *why)
 {
@@ -467,7 +470,7 @@ static void add_texts(struct buf *out, const char *const *texts, size_t count)
     buf_add_char(out, ']');
 }
 
-/* For whom the caller's token was signed: what it makes ends with that one's token, too. */
+/* Adds the caller's grant, so that the new token ends with the same personal token. */
 static void add_grant(struct buf *claims, const struct secret *grant)
 {
     char id[SECRET_ID_LEN + 1];
@@ -475,8 +478,7 @@ static void add_grant(struct buf *claims, const struct secret *grant)
     buf_print(claims, ",\"act\":{\"sub\":\"%s\",\"pat\":\"%s\"}", grant->user->id, id);
 }
 
-/* The scopes stand in the order of the official SDK, which puts what it was given before
- * what it adds. */
+/* The scopes are in the order of the official SDK: given ones before added ones. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t lives_ms, struct buf *out)
 {

@@ -1,17 +1,17 @@
-/* auth.h - who sends a request, and what that identity may do.
+/* auth.h - identifies the sender of a request, and checks what it may do.
  *
  *   "Bearer …" ─► public token (JWT, pub: true) ─► environment, scopes, expiry
  *              ─► tr_pat_…                       ─► user
  *              ─► tr_wgt_…                       ─► workers of a project
- *              ─► the key of a build             ─► deployment, as long as it is built
+ *              ─► key of a build                 ─► deployment, while it is built
  *              ─► anything else                  ─► secret key ─► environment
  *
- * Identities are cached by their hash, those of tokens until they expire. Scopes:
- * action[:type[:id]], only the first two colons separate.
+ * Identities are cached by the hash of their credential, those of tokens until they expire.
+ * Scopes are action[:type[:id]]; only the first two colons separate.
  *
- * A public token may say for whom it was signed: act: {sub: user, pat: id of the personal
- * token that asked for it}. It ends with that one, and when the user is no longer in the
- * organization. */
+ * A public token may name the user it was signed for: act: {sub: user, pat: id of the
+ * personal token that requested it}. It ends together with that personal token, or when the
+ * user leaves the organization. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,83 +29,94 @@ enum credential {
     CREDENTIAL_BUILD_KEY
 };
 
-/* Shared; counted by references on the loop thread. */
+/* Shared; reference-counted on the loop thread. */
 struct identity {
     uint32_t refs;
     enum credential kind;
-    struct account *account; /* NULL for personal and workers' tokens */
-    struct secret *secret;   /* what it hangs on: the key, the token, the signing key; of a
-                                build's key one of its environment */
-    struct user *user;       /* of a personal token */
-    struct secret *granted_by; /* of a public token that was signed for a user (act): the
-                                  personal token that asked for it; else NULL */
-    char build[ID_MAX];        /* of a build's key: the deployment; else "" */
-    bool one_time;             /* otu: the first trigger uses it up */
+    struct account *account;   /* NULL for personal tokens and worker tokens */
+    struct secret *secret;     /* it ends with this: the key, the token or the signing key;
+                                * for a build key, a key of its environment */
+    struct user *user;         /* only of a personal token */
+    struct secret *granted_by; /* only of a public token signed for a user (act): the
+                                * personal token that requested it; else NULL */
+    char build[ID_MAX];        /* only of a build key: the deployment; else "" */
+    bool one_time;             /* otu claim: the first trigger uses it up */
     unsigned char hash[32];    /* SHA-256 of the credential */
     int64_t expires_at;        /* Unix ms; 0: never */
-    char *subject;             /* act.sub, or sub: who refreshes as whom; NULL for keys */
+    /* act.sub, or sub: the user for whom a token is refreshed; NULL for keys */
+    char *subject;
     char **scopes;
     size_t scope_count;
     char **skip_columns; /* realtime.skipColumns */
     size_t skip_count;
-    size_t cost;      /* bytes, since it is remembered */
+    size_t cost;      /* bytes; set when it is cached */
     struct list link; // auth::oldest_first
 };
 
 struct auth;
 
 struct auth *auth_create(struct accounts *accounts);
-/* NULL is fine. Identities that others hold live on. */
+/* Identities that others reference stay valid. Ignores NULL. */
 void auth_destroy(struct auth *auth);
 
-/* header is the value of Authorization, "Bearer " optional; client the address that it came
- * from, for the log. A reference, the caller's. ERR_UNAUTHORIZED with the text that clients
- * expect; the log has more of the reason. */
+/* Identifies the credential and sets *identity to a new reference, owned by the caller.
+ *
+ * header: the value of Authorization, with or without "Bearer ". client: its address, for
+ * the log. Returns ERR_UNAUTHORIZED with the text that clients expect; the log has more
+ * detail. */
 enum err auth_identify(struct auth *auth, struct slice header, const char *client,
                        int64_t now_ms, struct identity **identity, struct failure *why);
 
-/* A key that opens what the build of one deployment calls, and nothing else: known by its
- * hash, until it is dismissed. */
+/* Admits a key, by its hash, for the calls of one deployment's build only.
+ *
+ * It is valid until it is dismissed. */
 void auth_admit_build(struct auth *auth, const unsigned char hash[HASH_LEN],
                       struct account *account, const char *deployment);
-/* Nothing happens when it is not known. */
+/* Does nothing if the key is unknown. */
 void auth_dismiss_build(struct auth *auth, const unsigned char hash[HASH_LEN]);
 
-/* The identity of a secret key of preview on one of its branches: a reference, the caller's. */
+/* Returns the identity of a preview secret key on a branch: a new reference.
+ *
+ * The caller owns the reference. */
 struct identity *identity_on_branch(const struct identity *identity,
                                     struct account *branch);
 
-/* Its credential has neither expired nor been revoked, its branch not been archived. */
+/* Returns true if the credential has not expired and has not ended. */
 bool identity_is_valid(const struct identity *identity, int64_t now_ms);
 
-/* The key or token was revoked or replaced, or the branch archived. */
+/* Returns true if the key or token was revoked or replaced, or the environment archived. */
 bool identity_has_ended(const struct identity *identity, int64_t now_ms);
 
-/* For the log: a connection ends with its credential, which has ended or expired. */
+/* Logs that a connection is closed because its credential has ended or expired. */
 void identity_tell_end(const struct identity *identity, const char *connection,
                        int64_t now_ms);
 
-/* What a socket or an event stream is told when its credential has ended. */
+/* Close reason for sockets and event streams when the credential has ended. */
 extern const char identity_ended_reason[];
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void identity_unref(struct identity *identity);
 struct identity *identity_ref(struct identity *identity);
 
-/* Does one of the scopes grant action on type:id? id absent: on the type as a whole. A
- * secret key may everything in its environment; a personal token nothing here. */
+/* Returns true if a scope grants action on type:id; id absent: on the type as a whole.
+ *
+ * A secret key may do everything in its environment. A personal token may do nothing
+ * here. */
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id);
 
-/* A public token that was signed for a user, whom its signer lets do what the scopes say
- * also where other public tokens end: neither for one use, nor without columns. */
+/* Returns true for a public token of a user, neither one-time nor with skipped columns.
+ *
+ * It was signed for a user (act). Its scopes also count where other public tokens are
+ * rejected. */
 bool identity_is_for_user(const struct identity *identity);
 
-/* Does one of the scopes grant action on anything of the type at all? */
+/* Returns true if a scope grants action on at least one thing of the type. */
 bool identity_may_some(const struct identity *identity, const char *action,
                        const char *type);
 
-/* Appends a public token for the caller's environment with these scopes; the caller hands
- * its realtime claim on. */
+/* Appends a public token for the caller's environment, with these scopes.
+ *
+ * It has the caller's realtime and act claims too. */
 void auth_sign_for(const struct identity *caller, const char *const *scopes, size_t count,
                    int64_t now_ms, int64_t lives_ms, struct buf *out);

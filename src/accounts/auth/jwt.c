@@ -3,12 +3,12 @@
  *   header.payload.signature   each base64url, unpadded and canonical
  *                  └── HMAC-SHA256 of "header.payload" with the environment's secret key
  *
- * Anybody can send a token, so nothing is parsed before its MAC is right: what names the key,
- * the sub of the payload, is found in one walk over text that may be anything.
+ * Anyone can send a token, so nothing is parsed before its MAC was verified. The sub claim,
+ * which names the key, is found by one scan over the payload, which may be any text.
  *
- * The algorithm is ours and not the header's to choose: the MAC is computed as HS256 before
- * the header is read, and a header that says anything else is refused. crit is refused
- * because we understand no extension (RFC 7515 §4.1.11). */
+ * The algorithm is not the header's to choose: the MAC is computed as HS256 before the
+ * header is read, and a header with another alg is rejected. crit is rejected because we
+ * support no extension (RFC 7515 §4.1.11). */
 #include "accounts/auth/jwt.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static const char audience[] = "https://api.trigger.dev";
 
 struct jwt_parts {
     struct slice header, payload, signature;
-    struct slice body; /* header and payload with the dot between them */
+    struct slice body; /* header, dot and payload */
 };
 
 static enum err split(struct slice token, struct jwt_parts *parts)
@@ -51,9 +51,10 @@ static enum err split(struct slice token, struct jwt_parts *parts)
     return OK;
 }
 
-/* Decodes the header or payload of a token. Numbers become doubles, so that a huge one is
- * late and not an error. NULL: not base64url of one JSON object without repeated names.
- * The bytes go to text when it is given. */
+/* Decodes the header or payload of a token, and appends its bytes to text unless NULL.
+ *
+ * Numbers become doubles, so that a huge time is far away and not an error. Returns NULL
+ * unless the part is base64url of one JSON object without duplicate names. */
 static json_t *decode(struct slice part, struct buf *text)
 {
     unsigned char *bytes = mem_alloc(part.len);
@@ -72,12 +73,14 @@ static json_t *decode(struct slice part, struct buf *text)
     return object;
 }
 
-/* The context keeps the key of the last MAC: to set another one, which hashes it twice, costs more
- * than to begin anew with it, and most tokens of a gateway are of one environment. */
+/* A MAC context that keeps the last key.
+ *
+ * Setting a key hashes it twice, which costs more than restarting with the same one; most
+ * tokens of a gateway belong to one environment. */
 struct keyed {
     EVP_MAC_CTX *context;
     char key[KEY_KEPT_MAX];
-    size_t key_len; /* 0: none is set */
+    size_t key_len; /* 0: none */
 };
 
 static bool set_key(struct keyed *keyed, struct slice key)
@@ -134,7 +137,10 @@ static bool json_text_is(const json_t *value, const char *text)
            strcmp(json_string_value(value), text) == 0;
 }
 
-/* Other kinds of tokens name theirs, so that none is taken for another (RFC 8725 §3.11). */
+/* Returns true if typ is absent or JWT.
+ *
+ * Other kinds of tokens have their own typ, so that none is mistaken for another (RFC 8725
+ * §3.11). */
 static bool type_is_ours(const json_t *typ)
 {
     return !typ || (json_is_string(typ) && json_string_length(typ) == 3 &&
@@ -165,7 +171,7 @@ static bool is_for_us(const json_t *aud)
     return false;
 }
 
-/* Whether a time is past. Absent counts as past; anything but a number does not. */
+/* Returns true if the time is past or absent; false if it is not a number. */
 static bool is_past(const json_t *time, double now)
 {
     return !time || (json_is_number(time) &&

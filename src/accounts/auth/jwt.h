@@ -1,4 +1,4 @@
-/* jwt.h - public access tokens: exactly HS256 (RFC 7515, RFC 8725), nothing else.
+/* jwt.h - signs and verifies public access tokens: HS256 only (RFC 7515, RFC 8725).
  *
  * The key is the secret key of the environment, as text. */
 #pragma once
@@ -10,17 +10,20 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/* A longer token is refused unread. */
+/* A longer token is rejected without being read. */
 enum { JWT_TEXT_MAX = 16 << 10 };
 
-/* True when the text has the shape of a JWT whose payload says pub: true: it decides which
- * way a credential is looked at. Also tells the sub claim, which names the key (terminated;
- * "": there is none, or it does not fit). Both are claims of a stranger: the payload need not
- * even be JSON until jwt_verify has seen it. */
+/* Returns true if the text looks like a JWT whose payload has pub: true.
+ *
+ * Also copies the sub claim, which names the key, zero-terminated; "" if it is absent or
+ * does not fit. Neither is verified, and the payload need not even be JSON: call
+ * jwt_verify. */
 bool jwt_is_public_token(struct slice token, char *subject, size_t size);
 
-/* Signature, alg, typ (if there: JWT), iss, aud, exp (if there), nbf and iat (leeway 5 s).
- * Appends the payload's JSON to payload. ERR_UNAUTHORIZED with the reason. */
+/* Verifies signature, alg, typ (if present: JWT), iss, aud, exp (if present), nbf and iat.
+ *
+ * The leeway is 5 s for nbf and iat. Appends the payload's JSON to payload. Returns
+ * ERR_UNAUTHORIZED with the reason. */
 enum err jwt_verify(struct slice token, struct slice key, int64_t now_ms,
                     struct buf *payload, struct failure *why);
 

@@ -1,4 +1,4 @@
-/* logins.c - the table of logins that wait: few, so that a list will do. */
+/* logins.c - the pending logins, in a list: there are few. */
 #include "accounts/auth/logins.h"
 
 #include <openssl/crypto.h>
@@ -35,7 +35,7 @@ void logins_destroy(struct logins *logins)
     free(logins);
 }
 
-/* All live equally long, so that those that are over stand in front. */
+/* All have the same lifetime, so the expired ones come first. */
 static void end_old(struct logins *logins, int64_t now_ms)
 {
     while (!list_empty(&logins->all)) {
@@ -67,8 +67,9 @@ static size_t count_of(const struct logins *logins, const unsigned char *network
     return count;
 }
 
-/* Ends the oldest login that may make way for another: of this network, or of any if it is
- * NULL. Returns false if there is none. */
+/* Ends the oldest login that may make way for another. Returns false if there is none.
+ *
+ * network: only of this network; NULL: of any. */
 static bool end_hidden(struct logins *logins, const unsigned char *network)
 {
     list_each (link, &logins->all) {
@@ -123,7 +124,7 @@ struct login *logins_find(struct logins *logins, struct slice code, int64_t now_
     return found;
 }
 
-/* Without letters that are read as others or make words. */
+/* The alphabet has no letters that look alike, and no vowels that would form words. */
 void login_approve(struct login *login, const struct secret *approver)
 {
     char drawn[12];

@@ -1,7 +1,7 @@
-/* scopes.c - what one scope of a public token grants. */
+/* scopes.c - matches one scope of a public token against a request. */
 #include "accounts/auth/scopes.h"
 
-/* its_id is absent when there is none: any id. */
+/* Sets *its_id to the scope's id; absent: any id. */
 static bool is_about(struct slice scope, const char *action, const char *type,
                      struct slice *its_id)
 {
@@ -16,7 +16,7 @@ static bool is_about(struct slice scope, const char *action, const char *type,
            (slice_is(its_type, type) || slice_is(its_type, "all"));
 }
 
-/* An empty id ("read:runs:") is a mistake of whoever signed it, not a wildcard. */
+/* An empty id ("read:runs:") is a mistake of the signer, not a wildcard. */
 bool scope_grants(struct slice scope, const char *action, const char *type, struct slice id)
 {
     struct slice its_id;

@@ -1,4 +1,4 @@
-/* signed_url.c - an HMAC over method, name and expiry, made and compared. */
+/* signed_url.c - signs and verifies URLs: an HMAC over method, name and expiry. */
 #include "accounts/auth/signed_url.h"
 
 #include <assert.h>
@@ -33,9 +33,9 @@ void url_sign(const struct account *account, const char *method, struct slice na
     sign(account->secret_key, account, method, name, expires_s, out);
 }
 
-/* Whether any key of the environment that is valid has signed the URL: one that was
- * replaced signs for nobody any more, and what it has signed holds until its grace period
- * is over. */
+/* Returns true if any valid key of the environment has signed the URL.
+ *
+ * A replaced key signs nothing new, and its URLs are valid until its grace period ends. */
 static bool is_signed(struct account *account, const char *method, struct slice name,
                       int64_t expires_s, struct slice signature, int64_t now_ms)
 {
