@@ -1,4 +1,4 @@
-/* run_message.c - reads one message member by member. */
+/* run_message.c - reads the message of a dequeued run. */
 #include "supervisor/gateway_client/run_message.h"
 
 #include "base/json/members.h"
@@ -34,7 +34,7 @@ bool message_id_is_right(struct slice id)
     return true;
 }
 
-/* False: no string, or no id. */
+/* Returns false if the member is not a string or not a valid id. */
 static bool read_id(struct slice object, const char *name, char out[MESSAGE_ID_MAX])
 {
     struct bytes *text = members_text(object, name);
@@ -45,7 +45,9 @@ static bool read_id(struct slice object, const char *name, char out[MESSAGE_ID_M
     return right;
 }
 
-/* As the controllers sort it: digits, a point, digits; what plain workers name may be else. */
+/* Reads a version, which is any text without a zero.
+ *
+ * Deployed versions are like "20260131.2"; plain workers may use others. */
 static bool read_version(struct slice worker, char out[MESSAGE_VERSION_MAX])
 {
     struct bytes *text = members_text(worker, "version");
@@ -57,7 +59,7 @@ static bool read_version(struct slice worker, char out[MESSAGE_VERSION_MAX])
     return right;
 }
 
-/* Friendly ids are those that all calls name. */
+/* Prefers the friendly id, which all calls use, to the plain one. */
 static bool read_friendly(struct slice object, char out[MESSAGE_ID_MAX])
 {
     return read_id(object, "friendlyId", out) || read_id(object, "id", out);
@@ -71,7 +73,7 @@ static bool read_machine(struct slice machine, struct run_message *message)
            message->gigabytes <= 65536;
 }
 
-/* "runcast/<ref>:<version>" */
+/* Reads the project ref from an image "runcast/<ref>:<version>". */
 static void read_ref(struct slice text, struct run_message *message)
 {
     struct bytes *image = members_text(text, "image");

@@ -1,8 +1,8 @@
-/* run_message.h - a run that was dequeued, as the gateway's message names it; pure.
+/* run_message.h - parses the gateway's message about a dequeued run; pure.
  *
- * What is in it becomes paths, parts of URLs and the environment of a process: an id is
- * letters, digits, dash and underscore here, and what has none of the parts that a process
- * needs is refused. */
+ * Its parts become paths, parts of URLs and environment variables of a process. So ids must
+ * consist of letters, digits, dashes and underscores here. A message without a part that a
+ * process needs is rejected. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,30 +17,33 @@ enum { MESSAGE_ID_MAX = 96, MESSAGE_VERSION_MAX = 64 };
 struct run_message {
     char run[MESSAGE_ID_MAX];
     char snapshot[MESSAGE_ID_MAX];
-    int64_t attempt; /* the next one */
+    int64_t attempt; /* number of the next attempt */
     double cores, gigabytes;
     char environment[MESSAGE_ID_MAX];
     char organization[MESSAGE_ID_MAX];
     char project[MESSAGE_ID_MAX];
-    char project_ref[MESSAGE_ID_MAX];  /* of the image; "": it names none */
-    char version[MESSAGE_VERSION_MAX]; /* of the worker */
-    char deployment[MESSAGE_ID_MAX]; /* its version's directory; of a plain registration the
-                                           worker's id */
-    bool has_deployment;             /* the version was deployed */
-    char version_hash[MESSAGE_ID_MAX]; /* of the archive; "": unknown */
-    struct bytes *text;                /* the message as it came */
+    char project_ref[MESSAGE_ID_MAX];  /* from the image; "": it has none */
+    char version[MESSAGE_VERSION_MAX]; /* of the background worker */
+    char deployment[MESSAGE_ID_MAX];   /* name of the version's directory; for a plain
+                                        * registration the worker's id */
+    bool has_deployment;               /* the version comes from a deployment */
+    char version_hash[MESSAGE_ID_MAX]; /* SHA-256 of the archive; "": unknown */
+    struct bytes *text;                /* the message as received */
 };
 
-/* The messages of an answer, in order: at begins with 0. False at the end, or when the answer
- * is no array of objects. */
+/* Iterates over the messages in a dequeue response; start with *at = 0.
+ *
+ * Returns false at the end, or if the response is not an array of objects. */
 bool run_message_next(struct slice answer, size_t *at, struct slice *message);
 
-/* ERR_INVALID: something is missing or not well-formed; run and snapshot are filled in if they
- * could be read, so that it can be given back, else "". */
+/* Returns ERR_INVALID if something is missing or malformed.
+ *
+ * run and snapshot are set even then if both could be read, else "", so that the run can be
+ * released. */
 enum err run_message_read(struct slice text, struct run_message *message,
                           struct failure *why);
 
 void run_message_finish(struct run_message *message);
 
-/* Letters, digits, dash and underscore, at least one, and room for a terminating zero. */
+/* Returns true for letters, digits, dashes and underscores that fit into MESSAGE_ID_MAX. */
 bool message_id_is_right(struct slice id);

@@ -1,4 +1,4 @@
-/* upward.c - puts the headers together. */
+/* upward.c - adds the headers of worker calls and sends them by a fetcher. */
 #include "supervisor/gateway_client/upward.h"
 
 #include "base/mem.h"

@@ -1,9 +1,9 @@
-/* upward.h - the calls of a supervise role to its gateway: HTTP with the token of a worker.
+/* upward.h - calls from a supervise role to its gateway: HTTP with a worker token.
  *
- *   upward_begin ─► fetch, with the credential and who asks ─► done, once
+ *   upward_begin ─► fetch, with the credential and the caller's name ─► done, once
  *
- * A gateway that is away, or answers with nothing, has status 0: whoever asks decides whether
- * to ask again. Supervisor and builder share this. */
+ * If the gateway is unreachable or its response is incomplete, the status is 0. The caller
+ * decides whether to retry. Runners and the builder share one struct upward. */
 #pragma once
 
 #include "net/client/fetch.h"
@@ -14,19 +14,21 @@ struct upward_call;
 
 typedef void upward_done_fn(struct upward_call *call);
 
-/* Embedded by whoever asks; zero values mean the defaults. All but the fetch's own is borrowed
- * for the call of upward_begin. */
+/* One call, embedded by the caller. Zero values mean the defaults.
+ *
+ * Everything except the fetch's own members is borrowed only during upward_begin. */
 struct upward_call {
-    struct fetch fetch; /* method, body, download, answer_max and times are the caller's */
-    const char *path;   /* behind /engine/v1/worker-actions: "/dequeue" */
+    struct fetch fetch; /* the caller sets method, body, download, answer_max and times */
+    const char *path;   /* after /engine/v1/worker-actions, such as "/dequeue" */
     struct slice content_type; /* of the body; absent: application/json */
-    struct slice key; /* x-trigger-request-idempotency-key; then it may be sent twice */
+    /* x-trigger-request-idempotency-key; with it, the request may be sent twice */
+    struct slice key;
     struct slice traceparent;
-    struct slice runner; /* the runner that asks */
+    struct slice runner; /* id of the runner that makes the call */
     upward_done_fn *done;
 
-    /* The outcome, for done; the answer is there until done returns. */
-    int status; /* 0: the gateway could not be asked, and fetch.why says why */
+    /* The outcome; the response body is valid until done returns. */
+    int status; /* 0: no response; the reason is in fetch.why */
     struct slice answer;
 };
 
@@ -34,21 +36,21 @@ struct upward_options {
     const struct url *url;
     const struct trust *trust; /* NULL: no https */
     const char *token;
-    const char *instance; /* this supervisor's name */
+    const char *instance; /* name of this supervisor */
 };
 
-/* Copies all but trust, which outlives it. */
+/* Copies everything but trust, which must outlive it. */
 enum err upward_create(struct loop *loop, const struct upward_options *options,
                        struct upward **upward, struct failure *why);
 
-/* Every call ends with status 0; closed is called when all have been told. */
+/* Ends every call with status 0. Calls closed after the last done. */
 void upward_close(struct upward *upward, fetcher_closed_fn *closed, void *owner);
 
-/* Refused as fetch_begin refuses: then done never comes. */
+/* If fetch_begin rejects the call, returns its error and done is never called. */
 enum err upward_begin(struct upward *upward, struct upward_call *call, struct failure *why);
 
-/* A call that ended so may be asked again: the gateway was away, or has no time. */
+/* Returns true if a retry makes sense: no response, 429 or a 5xx status. */
 bool upward_is_worth_another(const struct upward_call *call);
 
-/* "Bearer …", for the socket of notices. */
+/* Returns "Bearer …", for the socket of notices. */
 struct slice upward_credential(const struct upward *upward);
