@@ -1,13 +1,13 @@
-/* admission.c - takes places, and keeps aside the runs that get none yet, in order. */
+/* admission.c - takes places for dequeued runs, and queues the runs that get none yet. */
 #include "supervisor/supervise/admission.h"
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "supervisor/runners/workload.h"
 
-enum { ASIDE_MS = 40 * 1000 /* below the shortest lease that is usual */ };
+enum { ASIDE_MS = 40 * 1000 /* below the shortest usual lease */ };
 
-/* A run for which there is no place yet. */
+/* A run that waits for a place. */
 struct run_aside {
     struct run_message message;
     struct machine_place place;
@@ -51,7 +51,7 @@ static bool take_place(struct admission *admission, struct run_message *message,
     return false;
 }
 
-/* ---- aside ---- */
+/* ---- waiting runs ---- */
 
 static struct run_aside *first_of(const struct admission *admission)
 {
@@ -97,7 +97,7 @@ static void on_time(struct timer *timer)
     admission->on_room(admission->owner);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 struct admission *admission_create(struct runner_shared *shared, struct workload *workload,
                                    void (*on_room)(void *owner), void *owner)

@@ -1,11 +1,11 @@
-/* admission.h - which dequeued run begins, and when: in a place that it takes, or later.
+/* admission.h - decides which dequeued run begins, and when.
  *
  *   admission_take ─► a place? ─► a kept controller, or a new runner
- *                       └─ not now: kept aside, and there is room for nothing else
- *                              └─ not in time: given back to the gateway
+ *                       └─ not now: the run waits, and nothing else is admitted
+ *                              └─ not in time: released to the gateway
  *
- * The gateway is told what there is room for, so that few runs are kept aside: those for which
- * the room went while they were on their way. */
+ * A place is the CPU and memory of one run (places.h). The gateway knows how much is free,
+ * so few runs have to wait: those whose place was taken while they were being dequeued. */
 #pragma once
 
 #include "base/buf.h"
@@ -17,26 +17,27 @@ struct admission;
 struct runner_shared;
 struct workload;
 
-/* on_room: there may be more room than before. workload: whose kept controllers are asked
- * first; all of them outlive it. */
+/* on_room is called when there may be more free places. workload: its kept controllers are
+ * tried first. All arguments must outlive it. */
 struct admission *admission_create(struct runner_shared *shared, struct workload *workload,
                                    void (*on_room)(void *owner), void *owner);
 
-/* Nothing is kept aside. NULL is fine. */
+/* Requires that no run waits. Ignores NULL. */
 void admission_destroy(struct admission *admission);
 
-/* Takes over the message. */
+/* Takes ownership of the message. */
 void admission_take(struct admission *admission, struct run_message *message);
 
-/* There may be a place for what is kept aside. */
+/* Starts waiting runs that get a place now. Call it when a place may be free. */
 void admission_look(struct admission *admission);
 
-/* Gives back what is kept aside, for this reason. */
+/* Releases all waiting runs to the gateway, with this reason. */
 void admission_give_back(struct admission *admission, const char *reason);
 
-/* The machines of which one run more fits, as bits; 0: there is no room. */
+/* Returns the machine presets of which one more run fits, as bits; 0: none. */
 unsigned admission_machines(const struct admission *admission);
 
-/* Appends what is left for one run, an object of JSON. False, and nothing: whatever the run
- * takes. */
+/* Appends the most that one more run may take, as a JSON object.
+ *
+ * Returns false and appends nothing if there is no limit. */
 bool admission_tell_room(const struct admission *admission, struct buf *out);

@@ -1,4 +1,4 @@
-/* dequeuing.c - one call after the other, and pauses that grow while the gateway is away. */
+/* dequeuing.c - sends connect and dequeue calls, with growing pauses after failures. */
 #include "supervisor/supervise/dequeuing.h"
 
 #include "base/mem.h"
@@ -7,10 +7,10 @@
 
 enum {
     HOLD_MS = 5 * 60 * 1000, /* longer than any gateway holds a dequeue */
-    PAUSE_MS = 250,          /* behind the first failure; then twice as long */
+    PAUSE_MS = 250,          /* after the first failure; doubles with each further one */
     PAUSE_MAX_MS = 5 * 1000,
-    EMPTY_MS = 500, /* between empty answers that were not held */
-    RENEW_MS = 100, /* a dequeue is held at least so long, whatever room there is */
+    EMPTY_MS = 500, /* pause after an empty response that was not held this long */
+    RENEW_MS = 100, /* a dequeue must be this old before it is renewed */
     HEARTBEAT_MS = 30 * 1000,
     KEY_LEN = 32,
     ANSWER_MAX = 4 << 20,
@@ -24,16 +24,17 @@ struct dequeuing {
     const struct dequeuing_events *events;
     void *owner;
     struct upward_call call, heartbeat;
-    bool asks, beats; /* the calls are on their way */
-    bool connected, stopped, reached, told;
-    char key[KEY_LEN + 1]; /* of the dequeue; "": the last one was answered */
+    bool asks, beats;                       /* the call, the heartbeat is in flight */
+    bool connected, stopped, reached, told; /* told: reached was reported */
+    /* idempotency key of the dequeue; "": it was answered, draw another */
+    char key[KEY_LEN + 1];
     struct timer timer, heart;
     uint32_t look_kind, heart_kind;
     int64_t pause_ms;
-    int64_t asked_ms; /* monotonic */
-    unsigned told_room;
-    bool holds;  /* the call on its way is a dequeue… */
-    bool renews; /* …and canceled, to be asked anew */
+    int64_t asked_ms;   /* when the dequeue was sent; monotonic */
+    unsigned told_room; /* what events->room returned then */
+    bool holds;         /* the call in flight is a dequeue */
+    bool renews;        /* it was canceled, to be sent again */
 };
 
 static void tell_reach(struct dequeuing *dequeuing, bool reached, const char *why)
@@ -62,7 +63,7 @@ static void pause(struct dequeuing *dequeuing, const char *why)
         dequeuing->pause_ms = PAUSE_MAX_MS;
 }
 
-/* Why an answer is none. */
+/* Returns why a response counts as a failure. */
 static const char *reason_of(const struct upward_call *call)
 {
     if (!call->status)
@@ -105,7 +106,7 @@ static void on_dequeued(struct upward_call *call)
     dequeuing->asks = dequeuing->holds = dequeuing->renews = false;
     if (renews && call->status != 200) {
         dequeuing_look(
-            dequeuing); /* its key stays: behind a proxy the call may still wait */
+            dequeuing); /* keep the key: behind a proxy the first call may still be held */
         return;
     }
     if (call->status != 200) {
@@ -161,7 +162,7 @@ static void connect_now(struct dequeuing *dequeuing)
     buf_finish(&body);
 }
 
-/* The dequeue that is held says of its room what is not so any more. */
+/* Cancels the held dequeue if the free places have changed; on_dequeued sends it again. */
 static void maybe_renew(struct dequeuing *dequeuing)
 {
     int64_t held_ms = loop_now_ms(dequeuing->loop) - dequeuing->asked_ms;
@@ -222,7 +223,7 @@ static void on_heart(struct timer *timer)
     buf_finish(&body);
 }
 
-/* ---- all of it ---- */
+/* ---- interface ---- */
 
 struct dequeuing *dequeuing_create(struct loop *loop, struct upward *upward,
                                    const struct dequeuing_events *events, void *owner)

@@ -1,12 +1,15 @@
-/* dequeuing.h - asks the gateway for runs, one call at a time, as long as there is room.
+/* dequeuing.h - long-polls the gateway for runs while this machine has room for them.
  *
  *   connect ─► dequeue, held by the gateway ─► on_message … ─► dequeue …
  *       ▲            │
- *       └─ a pause ◄─┴─ away, or refused        every 30 s: heartbeat
+ *       └─ back off ◄┴─ unreachable, or rejected       every 30 s: heartbeat
  *
- * A call whose answer was lost is repeated under its key, and answered with the same run. One
- * that is held says what there is room for: when that is not so any more it is dropped, and asked
- * anew, also under its key, by which the gateway knows that nobody waits for the first answer. */
+ * Every dequeue carries an idempotency key. If its response is lost, the dequeue is sent
+ * again with the same key, and the gateway answers with the same run.
+ *
+ * A dequeue also states how much room (CPU and memory) there is. If that changes while the
+ * gateway holds the dequeue, it is canceled and sent again. Because the key is the same,
+ * the gateway knows that the first one was abandoned. */
 #pragma once
 
 #include "base/loop.h"
@@ -14,29 +17,32 @@
 
 struct dequeuing;
 
-/* Functions of the owner. */
+/* Callbacks to the owner. */
 struct dequeuing_events {
-    /* The machines of which one run more fits, as bits; 0: there is no room. */
+    /* Returns the machine presets of which one more run fits, as bits; 0: none. */
     unsigned (*room)(void *owner);
-    /* Appends what is left for one run, an object of JSON. False, and nothing: whatever the
-     * run takes. */
+    /* Appends the most that one more run may take, as a JSON object. Returns false and
+     * appends nothing if there is no limit. */
     bool (*tell_room)(void *owner, struct buf *out);
     void (*on_message)(void *owner, struct slice message);
-    /* The gateway answers, or does so no more. */
+    /* Called when the gateway was reached or became unreachable, not for each call. why:
+     * the reason; NULL if reached. */
     void (*on_reach)(void *owner, bool reached, const char *why);
 };
 
 struct dequeuing *dequeuing_create(struct loop *loop, struct upward *upward,
                                    const struct dequeuing_events *events, void *owner);
 
-/* There may be more or less room now. */
+/* Sends or renews the dequeue if that is due. Call it when the room may have changed. */
 void dequeuing_look(struct dequeuing *dequeuing);
 
-/* Asks no more; what was asked is dropped. A message that comes all the same is told. */
+/* Sends nothing more and cancels the connect or dequeue in flight.
+ *
+ * A run that arrives all the same is still passed to on_message. */
 void dequeuing_stop(struct dequeuing *dequeuing);
 
-/* Every call of it has ended: after dequeuing_stop, in a while. */
+/* Returns true if no call is in flight. Becomes true some time after dequeuing_stop. */
 bool dequeuing_is_idle(const struct dequeuing *dequeuing);
 
-/* It is idle. NULL is fine. */
+/* Requires dequeuing_is_idle. Ignores NULL. */
 void dequeuing_destroy(struct dequeuing *dequeuing);

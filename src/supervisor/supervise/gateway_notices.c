@@ -1,4 +1,4 @@
-/* gateway_notices.c - keeps one socket open. */
+/* gateway_notices.c - keeps one Socket.IO connection to the gateway open. */
 #include "supervisor/supervise/gateway_notices.h"
 
 #include "base/json/scan.h"
@@ -15,12 +15,12 @@ struct gateway_notices {
     struct gateway_notices_options options;
     const struct gateway_notices_events *events;
     void *owner;
-    struct websocket *ws; /* NULL: none */
-    bool inside;          /* the namespace is granted */
+    struct websocket *ws; /* NULL: not open */
+    bool inside;          /* the gateway has granted the namespace */
     int64_t pause_ms;
     struct timer timer;
     uint32_t kind;
-    void (*closed)(void *owner); /* NULL: nobody has closed it */
+    void (*closed)(void *owner); /* NULL: gateway_notices_close was not called */
 };
 
 static void send(struct gateway_notices *notices, struct buf *text)
@@ -61,7 +61,7 @@ static void on_open(struct websocket *ws)
     send(notices, &text);
 }
 
-/* {"run":{"friendlyId":"run_…"}}; an id needs no escapes. */
+/* Reads {"run":{"friendlyId":"run_…"}}. A run id has no escapes. */
 static void take_notice(struct gateway_notices *notices, struct slice body)
 {
     if (scan_type(body) != SCAN_OBJECT)

@@ -1,10 +1,10 @@
-/* gateway_notices.h - the socket on which the gateway names runs that have news.
+/* gateway_notices.h - the socket on which the gateway names runs that have changed.
  *
- *   opened ─► namespace /worker ─► on_open: who is executed here is subscribed ─► on_notice …
+ *   opened ─► namespace /worker ─► on_open: subscribe to the runs here ─► on_notice …
  *      ▲                                    │
  *      └──────────── a pause ◄──────────────┘ closed, for whatever reason
  *
- * Without it everything goes on, in steps of the controllers' polls. */
+ * Without this socket runs still make progress, but only when their controllers poll. */
 #pragma once
 
 #include "net/client/websocket.h"
@@ -12,7 +12,7 @@
 struct gateway_notices;
 
 struct gateway_notices_events {
-    /* gateway_notices_follow for every run that is here. */
+    /* Call gateway_notices_follow for every run on this machine. */
     void (*on_open)(void *owner);
     void (*on_notice)(void *owner, struct slice run);
 };
@@ -23,14 +23,14 @@ struct gateway_notices_options {
     struct slice credential; /* "Bearer …" */
 };
 
-/* url, trust and credential outlive it. */
+/* url, trust and credential must outlive it. */
 struct gateway_notices *
 gateway_notices_create(struct loop *loop, const struct gateway_notices_options *options,
                        const struct gateway_notices_events *events, void *owner);
 
-/* Nothing happens while the socket is not open. */
+/* Does nothing while the socket is not open. */
 void gateway_notices_follow(struct gateway_notices *notices, const char *run);
 void gateway_notices_leave(struct gateway_notices *notices, const char *run);
 
-/* closed is called when it is gone. */
+/* Calls closed after it was freed. */
 void gateway_notices_close(struct gateway_notices *notices, void (*closed)(void *owner));

@@ -1,7 +1,6 @@
-/* supervise.c - knows all parts of the role: makes them, tells each what it has to know of the
- * others, and ends them.
+/* supervise.c - creates, connects and ends the parts of the supervise role.
  *
- *   dequeuing ─ message ─► admission ─► runner ─ its run is over ─► admission, dequeuing
+ *   dequeuing ─ message ─► admission ─► runner ─ run has ended ─► admission, dequeuing
  *                  gateway_notices ─► workload ─► controllers            building */
 #include "supervisor/supervise/supervise.h"
 
@@ -28,7 +27,7 @@
 
 enum {
     MIB = 1 << 20,
-    WAITING_BYTES = 256 << 20, /* what a process that waits was measured to take */
+    WAITING_BYTES = 256 << 20, /* measured memory of a process whose run waits */
     TOKEN_LOOK_MS = 500,
     DRAIN_LOOK_MS = 20,
     KEEP_MS = 60 * 1000,
@@ -53,13 +52,13 @@ struct supervise {
     struct trust *trust;
     struct places places;
     struct runner_shared shared;
-    struct workload *workload;       /* NULL: not yet */
-    struct dequeuing *dequeuing;     /* the same */
-    struct building *building;       /* the same, and where nothing is built */
-    struct version_shared jobs;      /* of building and shared.versions */
-    struct version_sweep *sweep;     /* NULL: not yet */
-    struct gateway_notices *notices; /* the same */
-    struct admission *admission;     /* the same */
+    struct workload *workload;   /* NULL until begin_work */
+    struct dequeuing *dequeuing; /* NULL until begin_work */
+    struct building *building;   /* NULL until begin_work, or if nothing is built here */
+    struct version_shared jobs;  /* shared by building and shared.versions */
+    struct version_sweep *sweep; /* NULL until begin_work */
+    struct gateway_notices *notices; /* NULL until begin_work */
+    struct admission *admission;     /* NULL until begin_work */
     struct timer timer;
     uint32_t token_kind, drain_kind;
     int64_t drain_until; /* monotonic ms */
@@ -71,7 +70,7 @@ struct supervise {
 
 /* ---- runs ---- */
 
-/* There may be room. */
+/* Uses places that may have become free. */
 static void look(void *owner)
 {
     struct supervise *supervise = owner;
@@ -167,7 +166,7 @@ static void on_gone(struct runner *runner)
         gateway_notices_leave(supervise->notices, runner->message.run);
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
 static void on_closed(void *owner)
 {
@@ -270,7 +269,7 @@ void supervise_drain(struct supervise *supervise)
     loop_set_timer(supervise->loop, &supervise->timer, supervise->drain_kind, 0);
 }
 
-/* ---- the start ---- */
+/* ---- starting ---- */
 
 static void find_room(struct supervise *supervise)
 {
@@ -328,7 +327,10 @@ static void name_instance(struct supervise *supervise)
     memcpy(supervise->instance, name, sizeof(name));
 }
 
-/* Whatever asks for it, organizations are told apart as far as a range of users goes. */
+/* Sets up the users that runs execute as.
+ *
+ * Each organization gets a uid of its own while the range lasts, even without tenants
+ * (--execute-tenants). */
 static enum err find_tenants(struct supervise *supervise, struct failure *why)
 {
     const struct supervise_options *options = supervise->options;
@@ -457,9 +459,9 @@ static enum err begin_work(struct supervise *supervise, const char *token,
     return OK;
 }
 
-/* ---- the token ---- */
+/* ---- the worker token ---- */
 
-/* One line. False: it is not there yet. */
+/* Reads the first line of the file. Returns false if there is none yet. */
 static bool read_token(const char *path, char token[TOKEN_MAX])
 {
     FILE *file = fopen(path, "re");

@@ -1,13 +1,14 @@
-/* supervise.h - the supervise role: executes runs of deployed versions, each in a process, and
- * builds the versions.
+/* supervise.h - the supervise role: builds deployed versions, and executes their runs.
  *
- *   gateway ◄── upward, by its calls ── supervise role ── workload API ──► controllers
+ *   gateway ◄── upward.h ── supervise role ── workload API ──► controllers
  *
- * One for a machine and folder. It may live longer than a gateway: while that is away the
- * controllers go on, and what they ask is answered 502.
+ * Each run has a process, with a controller from the SDK that calls the workload API. There
+ * is one supervise role per machine and folder. It may live longer than a gateway: while
+ * the gateway is unreachable the controllers continue, and their calls are answered with
+ * 502.
  *
  *   supervise_start ─► waits for its token ─► dequeues ─ supervise_drain ─► runs finish ─►
- *   on_stopped      and what has not finished in time is killed */
+ *   on_stopped      and runs that have not finished in time are killed */
 #pragma once
 
 #include <stdbool.h>
@@ -21,43 +22,46 @@ struct supervise;
 struct uv_loop_s;
 
 struct supervise_options {
-    const char *url;         /* of the gateway */
-    const char *ca_file;     /* more certificates that are trusted; "": none */
-    const char *token;       /* of a worker; "": it is in token_file */
-    const char *token_file;  /* which the gateway makes at its start; it is waited for */
-    const char *folder;      /* site.h */
-    const char *instance;    /* name of this supervisor; "": that of the machine */
-    const char *programs;    /* host_program */
-    const char *runner_user; /* user_resolve; "": as this process, which unsafe permits */
+    const char *url;        /* of the gateway */
+    const char *ca_file;    /* additional trusted certificates; "": none */
+    const char *token;      /* worker token; "": read it from token_file */
+    const char *token_file; /* written by the gateway at its start; the role waits for it */
+    const char *folder;     /* folder of its own, see site.h */
+    const char *instance;   /* name of this supervisor; "": the host name */
+    const char *programs;   /* see host_program */
+    /* see user_resolve; "": the user of this process, which requires unsafe */
+    const char *runner_user;
     bool unsafe;
-    bool tenants; /* organizations are kept apart: supervise_check says what it takes */
+    /* isolates organizations from each other; supervise_check has the conditions */
+    bool tenants;
     const char *cgroup; /* "auto", "off" or a path */
-    const char *cores;  /* "": those of the machine */
-    int64_t memory;     /* bytes; 0: 75 % of the machine's */
-    unsigned runs;      /* 0: by cores and memory */
-    unsigned waiting;   /* processes; 0: as many as the memory holds */
-    bool strict;        /* machines */
-    unsigned warm;      /* controllers that are kept */
+    const char *cores;  /* "": all of the machine */
+    int64_t memory;     /* bytes; 0: 75 % of the machine's memory */
+    unsigned runs;      /* most runs at once; 0: limited by cores and memory */
+    unsigned waiting;   /* most processes while runs wait; 0: as many as the memory holds */
+    bool strict;   /* CPU is a hard limit, and runs larger than the machine are refused */
+    unsigned warm; /* most kept controllers */
     int64_t drain_ms;
     struct version_settings versions;
-    struct listen_options figures; /* where its metrics are read */
+    struct listen_options figures; /* where its metrics are served */
     char *const *environment;      /* of this process */
 };
 
 struct supervise_events {
-    /* The last call. reason.code OK: drained. */
+    /* Called last. reason.code is OK if it was drained. */
     void (*on_stopped)(void *owner, const struct failure *reason);
     void *owner;
 };
 
-/* What a start would refuse before it looks at anything: ERR_INVALID with what to do. */
+/* Checks the options before a start. Returns ERR_INVALID with what to do instead. */
 enum err supervise_check(const struct supervise_options *options, struct failure *why);
 
-/* options outlive it. A refusal has started nothing. ERR_CONFLICT: another process supervises
- * in that folder. */
+/* Starts the role; options must outlive it. An error means that nothing was started.
+ *
+ * Returns ERR_CONFLICT if another process supervises in that folder. */
 enum err supervise_start(struct uv_loop_s *uv, const struct supervise_options *options,
                          const struct supervise_events *events,
                          struct supervise **supervise, struct failure *why);
 
-/* Takes nothing new and lets runs finish; said again, what executes is killed at once. */
+/* Dequeues nothing more and lets runs finish. A second call kills the runs at once. */
 void supervise_drain(struct supervise *supervise);

@@ -1,4 +1,4 @@
-/* supervise_check.c - refuses in words, with the setting that would be right. */
+/* supervise_check.c - rejects unsafe options of the supervise role, and names safe ones. */
 #include "supervisor/supervise/supervise_check.h"
 
 #include <unistd.h>
@@ -63,7 +63,8 @@ enum err supervise_check(const struct supervise_options *options, struct failure
     return url_read(slice_of(options->url), &url, why);
 }
 
-/* What is below a folder that is covered could not be executed from. */
+/* Returns true for the folder itself too. Programs in a folder that is mounted over could
+ * not be executed. */
 static bool is_below(const char *path, const char *folder)
 {
     size_t len = strlen(folder);
