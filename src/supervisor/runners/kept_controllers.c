@@ -1,4 +1,4 @@
-/* kept_controllers.c - holds polls, and answers one of them with a run. */
+/* kept_controllers.c - holds the polls of idle controllers, and answers one with a run. */
 #include "supervisor/runners/kept_controllers.h"
 
 #include "base/log.h"
@@ -75,7 +75,7 @@ void kept_controllers_drop(struct kept_controllers *kept, struct exchange *x)
         }
 }
 
-/* ---- handing over ---- */
+/* ---- handing over a run ---- */
 
 static void on_not_started(struct timer *timer)
 {
@@ -85,7 +85,7 @@ static void on_not_started(struct timer *timer)
     struct machine_place place;
     if (runner->facts.started || !runner->has_run || !runner->runs)
         return;
-    if (runner->calls) { /* it is about to start */
+    if (runner->calls) { /* its start call may be in flight */
         loop_set_timer(shared->loop, timer, timer->kind, START_MS);
         return;
     }
@@ -103,7 +103,9 @@ static bool is_alike(const struct runner *runner, const struct run_message *mess
            last->cores == message->cores && last->gigabytes == message->gigabytes;
 }
 
-/* One of the same environment but of another version is not asked again for long. */
+/* Ends the kept controllers of other versions of the same environment.
+ *
+ * They are unlikely to be needed again. */
 static void end_outdated(struct kept_controllers *kept, const struct run_message *message)
 {
     size_t at = 0;

@@ -1,4 +1,4 @@
-/* places.c - adds up what runs take. */
+/* places.c - adds up the CPU and memory of runs. */
 #include "supervisor/runners/places.h"
 
 #include "runcast/run.h"
@@ -27,7 +27,7 @@ static bool is_oversized(const struct places *places, const struct machine_place
            (place->cpu > places->options.cpu || place->memory > places->options.memory);
 }
 
-/* Processes beyond the room, which is full of runs that wait. */
+/* Returns true if one more process may start while waiting runs fill the memory. */
 static bool may_exceed(const struct places *places)
 {
     return places->executing + places->waiting < places->options.processes_max;

@@ -1,7 +1,8 @@
-/* runner.c - spawns, follows and reports.
+/* runner.c - starts the process of a run, follows it, and reports its end.
  *
- * A report is repeated with growing pauses while the gateway is away. When that lasts too long
- * it is given up: the gateway then finds out by itself, since no heartbeat comes. */
+ * A report is retried with growing pauses while the gateway is unreachable. After TRIES_MAX
+ * attempts it is given up: the gateway notices by itself, because heartbeats are
+ * missing. */
 #include "supervisor/runners/runner.h"
 
 #include <openssl/crypto.h>
@@ -20,18 +21,20 @@
 enum {
     OUTPUT_MAX = 64 * 1024,
     OPEN_FILES = 16384,
-    PROCESSES = 8192, /* of a user who may have many runners */
-    OOM_SCORE =
-        500, /* when memory ends: behind builds, before supervise role and gateway */
+    PROCESSES = 8192, /* per user, who may have many runners */
+    /* When memory runs out: after builds, before the supervise role and the gateway. */
+    OOM_SCORE = 500,
     CONTROLLER_BYTES = 128 << 20,
     MIB = 1 << 20,
     PAUSE_MS = 500,
     PAUSE_MAX_MS = 10 * 1000,
     TRIES_MAX = 20, /* about three minutes */
     DRAIN_TRIES_MAX = 4,
-    CPU_WEIGHT = 100,     /* of one core */
-    START_MS = 90 * 1000, /* longer than a lease: somebody else has the run by then */
-    LEAVE_MS = 30 * 1000, /* from the last answer to the end of the process */
+    CPU_WEIGHT = 100, /* per core */
+    START_MS =
+        /* Longer than a lease: by then the gateway has given the run to another runner. */
+    90 * 1000,
+    LEAVE_MS = 30 * 1000, /* from the last response to the end of the process */
     ID_RANDOM = 8,
 };
 
@@ -58,7 +61,7 @@ bool runner_token_is(const struct runner *runner, struct slice token)
            CRYPTO_memcmp(token.ptr, runner->token, RUNNER_TOKEN_LEN) == 0;
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
 static void destroy(struct runner *runner)
 {
@@ -185,7 +188,7 @@ static void on_looked(struct upward_call *call)
         complete(runner, &newest);
 }
 
-/* The process is gone, and every call that it made was answered. */
+/* Requires that the process has ended and every call it made was answered. */
 static void report(struct runner *runner)
 {
     runner->reports = true;
@@ -242,7 +245,7 @@ static void on_ended(struct process *process, const struct process_end *end)
 
 static const struct process_events events = { on_output, on_ended };
 
-/* A controller that neither starts nor ends would keep a place for ever. */
+/* Kills a controller that neither starts nor ends: it would keep its place for ever. */
 static void on_late(struct timer *timer)
 {
     struct runner *runner = container_of(timer, struct runner, handed);
@@ -259,7 +262,9 @@ static void expect_news(struct runner *runner, int64_t ms)
     loop_set_timer(loop, &runner->handed, timers_kind(loop_timers(loop), on_late), ms);
 }
 
-/* Organizations that are told apart execute nothing without their limits. */
+/* Makes the control group.
+ *
+ * Isolated organizations execute nothing without one; others do, with a warning. */
 static enum err make_group(struct runner *runner, struct failure *why)
 {
     const struct runner_shared *shared = runner->shared;
@@ -367,7 +372,7 @@ static void on_version(struct version_wish *wish, enum err status)
               NULL);
 }
 
-/* ---- the begin ---- */
+/* ---- beginning ---- */
 
 static void name_runner(struct runner *runner)
 {
@@ -415,7 +420,7 @@ void runner_refuse(struct runner_shared *shared, struct run_message *message,
     give_back(runner, reason);
 }
 
-/* ---- what the controller learns ---- */
+/* ---- responses that the controller gets ---- */
 
 void runner_note_started(struct runner *runner, struct slice answer)
 {
@@ -437,7 +442,7 @@ void runner_note_completed(struct runner *runner, struct slice answer)
     expect_news(runner, LEAVE_MS);
 }
 
-/* The newest of {"snapshots":[…]}; absent: none, or no answer. */
+/* Returns the last of {"snapshots":[…]}; absent if there is none. */
 static struct slice newest_of(struct slice answer)
 {
     struct slice newest = { 0 }, one;
@@ -471,7 +476,7 @@ void runner_note_snapshots(struct runner *runner, struct slice answer)
     bytes_unref(status);
 }
 
-/* ---- its end, from outside ---- */
+/* ---- ending it from outside ---- */
 
 void runner_ask_to_end(struct runner *runner)
 {
@@ -487,7 +492,7 @@ void runner_kill(struct runner *runner)
     process_kill(&runner->process, SIGKILL);
 }
 
-/* ---- another run ---- */
+/* ---- another run for a kept controller ---- */
 
 bool runner_rest(struct runner *runner)
 {

@@ -1,13 +1,13 @@
-/* runner.h - the process of one run, from the message to the report of its end.
+/* runner.h - the process of one run, from its message to the report of its end.
  *
- *   runner_begin ─► version is here ─► spawned ─► its controller starts, goes on, completes
- *        │ not here, no process             │ ended: nothing is left of it
+ *   runner_begin ─► version is here ─► spawned ─► its controller starts, works, completes
+ *        │ not here, no process             │ ended: none of its processes is left
  *        ▼                                  ▼
  *     release                   release, complete or nothing (runner_end.h) ─► on_gone
  *
- * What the controller asks goes to the gateway by the workload API, which tells the runner what
- * was answered (runner_note…). A controller that is kept asks for another run when its own is
- * done: then the runner has none, and runner_rebind gives it one. */
+ * The controller's calls go to the gateway through the workload API (workload.h), which
+ * passes the responses to runner_note_…. A kept controller asks for another run when its
+ * run is done. Until runner_rebind gives it one, the runner has no run. */
 #pragma once
 
 #include "base/table.h"
@@ -27,7 +27,7 @@ enum { RUNNER_ID_MAX = 200, RUNNER_TOKEN_LEN = 43 };
 struct runner;
 struct tail;
 
-/* What all runners of a supervisor share. */
+/* Shared by all runners of a supervise role. */
 struct runner_shared {
     struct loop *loop;
     struct processes *processes;
@@ -37,21 +37,22 @@ struct runner_shared {
     struct version_store *versions;
     const char *instance;
     const char *gateway; /* URL */
-    const char *cgroup;  /* the root of groups; NULL: none */
+    const char *cgroup;  /* root of the control groups; NULL: none */
     struct tenants *tenants;
-    char *const *outer; /* its environment */
+    char *const *outer; /* environment of the supervise role */
     int port;           /* of the workload API */
     bool strict;        /* CPU is a hard limit */
-    bool warm;          /* controllers may be kept */
+    bool warm;          /* controllers may be kept for another run */
     bool draining;
-    struct table runners; /* by id: runner_shared_init */
+    struct table runners; /* by id; set up by runner_shared_init */
     struct runner_figures figures;
 
     void *owner;
-    void (*on_run)(struct runner *runner);  /* its run is here, or another one */
-    void (*on_done)(struct runner *runner); /* its run is over: its place is free */
-    void (*on_room)(void *owner); /* a run waits or goes on: there may be more or less */
-    void (*on_gone)(struct runner *runner); /* it is freed when this returns */
+    void (*on_run)(struct runner *runner);  /* it got its first or another run */
+    void (*on_done)(struct runner *runner); /* its run has ended and its place is free */
+    /* a run began or ceased to wait, so the free places may have changed */
+    void (*on_room)(void *owner);
+    void (*on_gone)(struct runner *runner); /* the runner is freed when this returns */
 };
 
 struct runner {
@@ -59,15 +60,16 @@ struct runner {
     char id[RUNNER_ID_MAX];
     char token[RUNNER_TOKEN_LEN + 1];
     struct run_message message;
-    bool has_run; /* the token opens the run of the message */
+    bool has_run; /* false: no run; the token does not admit calls for message.run */
     struct machine_place place;
     struct runner_facts facts;
-    unsigned arriving; /* calls whose bodies are not here yet */
-    unsigned calls;    /* passed on and not answered: how the run stands is not known */
+    unsigned arriving; /* calls whose bodies have not been received completely */
+    /* calls passed on and not yet answered, which may change the run's state */
+    unsigned calls;
 
     struct version_wish wish;
     struct process process;
-    bool wishes, runs; /* the version is waited for, the process is there */
+    bool wishes, runs; /* it waits for the version; the process exists */
     pid_t pid;
     struct tail *output;
     bool has_scratch;
@@ -78,53 +80,58 @@ struct runner {
     bool reports;
     unsigned tries;
     struct timer timer;
-    char *reason; /* why it is given back; NULL: its process says it */
+    char *reason; /* why the run is released; NULL: the end of the process is the reason */
 
-    struct exchange *waiter; /* held poll for another run; NULL: none. The workload API's */
-    bool idle;               /* kept: its run is done, and it may have another */
-    struct timer handed;     /* until its run must have started, or its process ended */
+    /* held poll for another run; NULL: none; private to the workload API */
+    struct exchange *waiter;
+    bool idle; /* kept: its run is done, and it may get another */
+    /* deadline for the start of its run, or for the end of its process */
+    struct timer handed;
 };
 
-/* The table of runners; the rest is the owner's to fill in. */
+/* Sets up the table of runners. The caller fills in the other members. */
 void runner_shared_init(struct runner_shared *shared);
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 struct runner *runner_find(const struct runner_shared *shared, struct slice id);
 
-/* Takes over the message, whose place was taken. */
+/* Takes ownership of the message; place must be taken. */
 struct runner *runner_begin(struct runner_shared *shared, struct run_message *message,
                             const struct machine_place *place);
 
-/* A run that no process is begun for is given back with this reason; place is not taken. */
+/* Releases a run without starting a process, for this reason; no place is taken for it. */
 void runner_refuse(struct runner_shared *shared, struct run_message *message,
                    const char *reason);
 
-/* What the gateway has answered to a call of the controller, of that kind. */
+/* Note the gateway's response to a call of the controller, by kind of call. */
 void runner_note_started(struct runner *runner, struct slice answer);
 void runner_note_completed(struct runner *runner, struct slice answer);
 void runner_note_snapshots(struct runner *runner, struct slice answer);
 
-/* A call is passed on, or was answered. */
+/* Count the calls that are passed on and not yet answered. */
 void runner_begin_call(struct runner *runner);
 void runner_end_call(struct runner *runner);
 
-/* The controller is asked to end when its run is done; it may not have one. */
+/* Asks the controller, which may have no run, to end when its run is done. */
 void runner_ask_to_end(struct runner *runner);
 
-/* Everything of it is killed now. */
+/* Kills all of its processes now. */
 void runner_kill(struct runner *runner);
 
-/* The run is done, and the controller wants another. False: it has one. */
+/* Marks the runner as idle because its controller asks for another run.
+ *
+ * Returns false if its run is not done. */
 bool runner_rest(struct runner *runner);
 
-/* Gives a resting controller a run; takes over the message, whose place was taken. */
+/* Gives an idle runner a run. Takes ownership of the message; place must be taken. */
 void runner_rebind(struct runner *runner, struct run_message *message,
                    const struct machine_place *place);
 
-/* The run that was handed over and not started, with its place, to be begun anew: the
- * controller ends. */
+/* Takes a run back that was handed over but not started, with its place.
+ *
+ * Kills the controller. The caller begins the run again. */
 void runner_take_back(struct runner *runner, struct run_message *message,
                       struct machine_place *place);
 
-/* True when the token is that of the runner. Takes the same time wherever they differ. */
+/* Compares the token in constant time. */
 bool runner_token_is(const struct runner *runner, struct slice token);

@@ -1,4 +1,4 @@
-/* runner_end.c - the table of ends. */
+/* runner_end.c - maps the end of a process to a report. */
 #include "supervisor/runners/runner_end.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ enum runner_end runner_end_of(const struct runner_facts *facts)
     return facts->open ? RUNNER_END_LOOK : RUNNER_END_NOTHING;
 }
 
-/* The run goes on here: nobody else has begun another attempt. */
+/* Returns true if no other process has begun another attempt. */
 static bool is_ours(const struct runner_facts *facts, struct slice run)
 {
     int64_t attempt = 0;
@@ -64,8 +64,8 @@ enum runner_cause runner_end_cause(const struct runner_facts *facts, bool has_ru
                                             : RUNNER_CAUSE_NOT_STARTED;
 }
 
-/* A SIGKILL alone does not tell whose it was: memory is to blame when the group has counted
- * that, or a shell says so. */
+/* A SIGKILL may come from anyone. It counts as out of memory only if the control group has
+ * counted an OOM kill, or a shell reports exit status 137 and we did not kill it. */
 const char *runner_end_code(const struct runner_facts *facts, const struct process_end *end)
 {
     bool by_shell = end->cause == PROCESS_EXITED && end->status == EXIT_KILLED;
@@ -78,7 +78,7 @@ const char *runner_end_code(const struct runner_facts *facts, const struct proce
     return "TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE";
 }
 
-/* What a process writes may be no UTF-8: such bytes become question marks. */
+/* The output may not be UTF-8: then all bytes from 0x80 on become question marks. */
 static void add_trace(struct buf *out, struct slice trace)
 {
     struct buf clean = { 0 };

@@ -1,10 +1,10 @@
-/* runner_end.h - what to tell the gateway when the process of a run has ended; pure.
+/* runner_end.h - what to report to the gateway when the process of a run has ended; pure.
  *
- *   nothing was started           ─► release: no attempt is spent
+ *   nothing was started           ─► release: no attempt is used up
  *   its attempt was completed     ─► nothing
- *   an attempt was open           ─► look at the newest snapshot: it may have ended elsewhere
+ *   an attempt was open           ─► get the newest snapshot: it may have ended elsewhere
  *        ├─ the run is canceled ─► complete: TASK_RUN_CANCELLED
- *        ├─ it still executes here ─► complete with the code of the end, to be queued anew
+ *        ├─ it still executes here ─► complete with an error code, to be queued again
  *        └─ anything else       ─► nothing */
 #pragma once
 
@@ -16,9 +16,9 @@
 #include "os/process/process.h"
 
 struct runner_facts {
-    bool started;    /* the gateway has answered a start of this process */
-    bool open;       /* that attempt, or one behind it, was not completed */
-    int64_t attempt; /* the number of the newest one */
+    bool started;    /* the gateway has accepted a start by this process */
+    bool open;       /* the newest attempt of this process was not completed */
+    int64_t attempt; /* number of the newest attempt */
     bool killed;     /* by us */
 };
 
@@ -32,7 +32,7 @@ enum runner_verdict {
     RUNNER_VERDICT_FAILED
 };
 
-/* Reads the answer to snapshots/latest. */
+/* Verdict from the response to snapshots/latest. */
 struct runner_newest {
     char snapshot[96];
     enum runner_verdict verdict;
@@ -41,32 +41,34 @@ struct runner_newest {
 struct runner_newest runner_end_judge(const struct runner_facts *facts,
                                       struct slice answer);
 
-/* Why a process has ended, as figures name it. */
+/* Causes of an end, as metrics name them. */
 enum runner_cause {
     RUNNER_CAUSE_DONE, /* it had no run any more */
     RUNNER_CAUSE_EXIT,
     RUNNER_CAUSE_SIGNAL,
     RUNNER_CAUSE_MEMORY,
-    RUNNER_CAUSE_KILLED, /* by this role */
+    RUNNER_CAUSE_KILLED, /* by this supervise role */
     RUNNER_CAUSE_NOT_STARTED,
     RUNNER_CAUSES
 };
 
-/* has_run: it was given one, and that one was not taken back. */
+/* has_run: it has a run that was not taken back. */
 enum runner_cause runner_end_cause(const struct runner_facts *facts, bool has_run,
                                    const struct process_end *end);
 
-/* The code of an internal error. */
+/* Returns the code of the INTERNAL_ERROR to report. */
 const char *runner_end_code(const struct runner_facts *facts,
                             const struct process_end *end);
 
-/* The body that completes the attempt. trace: the last output of the process, any bytes. */
+/* Appends the request that completes the attempt. trace: its last output, any bytes. */
 void runner_end_completion(struct buf *out, const char *run, const char *code,
                            const char *message, struct slice trace);
 
-/* What the answer to a complete says of the attempt: false when the same process goes on, with
- * another try or to confirm a cancel. */
+/* Returns true if the response to a complete call ends the attempt for this process.
+ *
+ * Returns false if the process continues: with another attempt, or to confirm a
+ * cancellation. */
 bool runner_end_is_final(struct slice answer);
 
-/* Why a run is given back, for people: at most 256 bytes, as the gateway takes it. */
+/* Appends the request that releases a run. reason: for people, cut after 256 bytes. */
 void runner_end_release(struct buf *out, const char *reason);

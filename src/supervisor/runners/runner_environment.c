@@ -1,4 +1,4 @@
-/* runner_environment.c - the table of a runner's variables. */
+/* runner_environment.c - fills in the environment variables of a runner. */
 #include "supervisor/runners/runner_environment.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@ enum { HEARTBEAT_S = 20, POLL_S = 5, ADDRESS_MAX = 64 };
 static const char default_path[] =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/* What an operator has set for node itself; and where programs are. */
+/* Variables for node that an operator may have set. */
 static const char *const passed_on[] = { "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS",
                                          "SSL_CERT_FILE" };
 

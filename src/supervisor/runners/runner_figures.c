@@ -1,4 +1,4 @@
-/* runner_figures.c - the text of the figures. */
+/* runner_figures.c - formats the metrics of runners. */
 #include "supervisor/runners/runner_figures.h"
 
 #include "net/address.h"

@@ -1,7 +1,7 @@
-/* runner_figures.h - what a supervise role counts of its runners, as metrics in the text of Prometheus.
+/* runner_figures.h - metrics about runners, in the text format of Prometheus.
  *
- * The role is a process of its own, which may live on another machine and longer than a gateway:
- * so it answers for itself, at a listener for those who run it. */
+ * The role is a process of its own. It may be on another machine than the gateway and
+ * outlive it, so it serves its metrics itself, on a listener for operators. */
 #pragma once
 
 #include <stdint.h>
@@ -10,12 +10,12 @@
 #include "supervisor/runners/runner_end.h"
 
 struct runner_figures {
-    int64_t runners; /* processes that are there */
+    int64_t runners; /* processes that exist now */
     int64_t cold_starts, warm_starts;
     int64_t exits[RUNNER_CAUSES];
 };
 
-/* Whether the listener answers such a request; if not it was answered with why. */
+/* Returns true for a valid request for metrics; otherwise answers it with an error. */
 bool runner_figures_are_asked_for(struct exchange *x);
 
 void runner_figures_answer(const struct runner_figures *figures, struct exchange *x);

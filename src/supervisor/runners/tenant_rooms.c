@@ -1,4 +1,4 @@
-/* tenant_rooms.c - a room is made when an organization is seen first. */
+/* tenant_rooms.c - creates the quota of an organization at its first request. */
 #include "supervisor/runners/tenant_rooms.h"
 
 #include <string.h>

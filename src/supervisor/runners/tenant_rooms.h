@@ -1,10 +1,9 @@
-/* tenant_rooms.h - the memory that the runs of one organization may take on a machine that serves
- * several.
+/* tenant_rooms.h - limits the memory for request bodies per organization and in all.
  *
- *   body of a controller ─► room of its organization ─► outer: room of all
+ *   body from a controller ─► quota of its organization ─► outer: quota of all
  *
- * A room stays until the supervisor ends, as requests point to it: a machine executes for few
- * organizations. */
+ * Quotas (struct room) are freed only at the end, because requests point to them; a machine
+ * executes runs of few organizations. */
 #pragma once
 
 #include "base/room.h"
@@ -12,10 +11,10 @@
 
 struct tenant_rooms {
     struct room all;
-    struct table rooms; /* of struct tenant_room, by organization */
+    struct table rooms; /* struct tenant_room, by organization */
 };
 
-/* limit: bytes of all; an organization has a quarter of it. */
+/* limit: bytes in all; each organization may use a quarter of it. */
 void tenant_rooms_init(struct tenant_rooms *rooms, size_t limit);
 void tenant_rooms_finish(struct tenant_rooms *rooms);
 

@@ -1,9 +1,9 @@
 /* workload.c - the routes of the workload API.
  *
- * A call that is passed on keeps its body as it came, its idempotency key and its trace; the
- * answer goes back as it came. The facts that runner.h needs are read from it in passing. A
- * completion that is too long to pass on becomes one that fails the attempt and says so: its
- * controller sends it once. */
+ * A call is passed on with its body, idempotency key and trace unchanged, and the response
+ * is returned unchanged. The facts that runner.h needs are read from the response. A
+ * completion that is too long to pass on is replaced by one that fails the attempt and
+ * gives this reason, because its controller sends it only once. */
 #include "supervisor/runners/workload.h"
 
 #include "base/log.h"
@@ -16,19 +16,19 @@
 enum {
     SMALL_BODY = 64 * 1024,
     DEBUG_BODY = 1024 * 1024,
-    COMPLETION_BODY = 512 * 1024 * 1024, /* longer than what Node.js can make */
+    COMPLETION_BODY = 512 * 1024 * 1024, /* longer than Node.js can produce */
     COMPLETION_KEEP = 16 * 1024 * 1024,
-    BEGINNING = 1024, /* bytes of one that are shown: fewer than HTTP_BEGINNING */
+    BEGINNING = 1024, /* bytes of it that are shown; below HTTP_BEGINNING */
     ANSWER_MAX = 64 * 1024 * 1024,
-    BODIES_MAX = 256 * 1024 * 1024, /* under way at once, of all organizations */
+    BODIES_MAX = 256 * 1024 * 1024, /* in progress at once, for all organizations */
     PARTS_MAX = 12,
     PASS_MS = 60 * 1000,
     CONNECTIONS = 4096,
-    ARRIVING_MAX = 4,  /* bodies of one runner on their way here */
-    CLIENT_LEFT = 499, /* a status that nobody sees */
-    CALLS_MAX = 16,    /* of one runner, passed on and not answered */
+    ARRIVING_MAX = 4,  /* request bodies of one runner being received at once */
+    CLIENT_LEFT = 499, /* status for a client that has left; it is not sent */
+    CALLS_MAX = 16,    /* per runner: calls passed on and not yet answered */
     BODY_MS = 10 * 1000,
-    BYTES_PER_S = 1024 * 1024, /* the least: nobody is farther away than this machine */
+    BYTES_PER_S = 1024 * 1024, /* minimum rate; clients are on this machine */
 };
 
 struct workload {
@@ -58,7 +58,7 @@ enum workload_call {
 
 struct workload_route {
     enum workload_call call;
-    struct slice run, snapshot; /* absent: the path names none */
+    struct slice run, snapshot; /* absent if the path has none */
 };
 
 /* ---- routes ---- */
@@ -83,7 +83,7 @@ static const struct {
     enum workload_call call;
     enum http_method method;
     size_t count;
-    const char *names[6]; /* behind the run; NULL: the snapshot */
+    const char *names[6]; /* parts after the run id; NULL: the snapshot */
 } run_routes[] = {
     { CALL_START, HTTP_POST_, 4, { "snapshots", NULL, "attempts", "start" } },
     { CALL_COMPLETE, HTTP_POST_, 4, { "snapshots", NULL, "attempts", "complete" } },
@@ -135,9 +135,9 @@ static struct workload_route route_of(const struct exchange *x)
     return route;
 }
 
-/* ---- whose call it is ---- */
+/* ---- the caller ---- */
 
-/* Of whom the request says that it is; NULL: of nobody who is here. */
+/* Returns the runner that the request claims to come from; NULL if there is none. */
 static struct runner *sender_of(const struct workload *workload, const struct exchange *x,
                                 const struct workload_route *route)
 {
@@ -147,7 +147,7 @@ static struct runner *sender_of(const struct workload *workload, const struct ex
     return runner_find(workload->options.shared, id);
 }
 
-/* NULL: nobody's. */
+/* Returns the runner if the token is right and the path names its run, else NULL. */
 static struct runner *runner_of(const struct workload *workload, const struct exchange *x,
                                 const struct workload_route *route)
 {
@@ -172,7 +172,7 @@ static void reply_nothing(struct exchange *x)
     reply_json(x, 404, SLICE("{\"error\":\"Not found\"}"));
 }
 
-/* ---- passing on ---- */
+/* ---- passing calls on ---- */
 
 struct passing {
     struct upward_call call;
@@ -180,7 +180,7 @@ struct passing {
     struct exchange *x;
     enum workload_call what;
     char runner[RUNNER_ID_MAX];
-    char run[MESSAGE_ID_MAX]; /* a runner may have another one when the answer comes */
+    char run[MESSAGE_ID_MAX]; /* a runner may have another run when the response arrives */
 };
 
 static void note(const struct passing *op, struct runner *runner)
@@ -196,7 +196,7 @@ static void note(const struct passing *op, struct runner *runner)
         runner_note_snapshots(runner, answer);
 }
 
-/* Headers by which controllers decide whether to try again go along. */
+/* Also passes on the headers by which controllers decide whether to retry. */
 static void answer(const struct passing *op)
 {
     static const char *const names[] = { "content-type", "x-should-retry", "retry-after" };
@@ -240,7 +240,7 @@ static void add_path(struct buf *path, const struct workload_route *route)
     }
 }
 
-/* The completion that is passed on in the place of one that is too long. */
+/* Makes the completion that replaces one that is too long. */
 static struct bytes *completion_of_size(const struct exchange *x, struct slice run)
 {
     struct buf text = { 0 }, out = { 0 };
@@ -263,7 +263,7 @@ static struct bytes *completion_of_size(const struct exchange *x, struct slice r
     return body;
 }
 
-/* NULL: the call has none. */
+/* Returns NULL for a call without a body. */
 static struct bytes *body_to_pass(const struct exchange *x,
                                   const struct workload_route *route)
 {
@@ -319,14 +319,16 @@ static size_t body_limit(enum workload_call call)
                                  : SMALL_BODY;
 }
 
-/* One run must not take what all of this machine share. */
+/* Keeps one run from using up what all runs on this machine share. */
 static bool has_too_many(const struct runner *runner, const struct exchange *x)
 {
     return runner->calls >= CALLS_MAX ||
            (x->method == HTTP_POST_ && runner->arriving >= ARRIVING_MAX);
 }
 
-/* From its head to the end of its body a request counts for its runner; NULL: nobody's. */
+/* Counts a request for its runner, or for none if NULL.
+ *
+ * It counts from its head to the end of its body. */
 static void begin_arriving(struct workload *workload, struct exchange *x,
                            struct runner *runner)
 {
@@ -335,7 +337,7 @@ static void begin_arriving(struct workload *workload, struct exchange *x,
         runner->arriving++;
 }
 
-/* False: it has arrived before. The runner may be gone by now. */
+/* Returns false if the request was counted off before. Its runner may be gone by now. */
 static bool end_arriving(struct workload *workload, struct exchange *x)
 {
     struct workload_route route = route_of(x);
@@ -347,7 +349,7 @@ static bool end_arriving(struct workload *workload, struct exchange *x)
     return arrives;
 }
 
-/* Nothing is kept of what a stranger sends. */
+/* Rejects unauthorized requests before any of their body is stored. */
 static void on_head(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
@@ -357,7 +359,7 @@ static void on_head(void *owner, struct exchange *x)
     }
     struct workload_route route = route_of(x);
     struct runner *runner = runner_of(workload, x, &route);
-    if (route.call == CALL_CONNECT) { /* it is the same for everybody */
+    if (route.call == CALL_CONNECT) { /* the response is the same for every client */
         begin_arriving(workload, x, NULL);
         return;
     }
@@ -386,7 +388,7 @@ static void drop_body(void *owner, struct exchange *x, struct slice piece)
     (void)piece;
 }
 
-/* How a runner stands may have changed while the body came. */
+/* Checks the runner again: its state may have changed while the body was received. */
 static void on_request(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
@@ -422,7 +424,8 @@ static void on_request(void *owner, struct exchange *x)
     }
 }
 
-/* A body that does not come to its end has nobody who answers it; what was passed on has. */
+/* Nothing else answers a request whose body was cut off. Calls that were passed on are
+ * still answered by on_passed. */
 static void on_gone(void *owner, struct exchange *x)
 {
     struct workload *workload = owner;
@@ -432,7 +435,7 @@ static void on_gone(void *owner, struct exchange *x)
         kept_controllers_drop(workload->kept, x);
 }
 
-/* ---- all of it ---- */
+/* ---- interface ---- */
 
 enum err workload_create(struct loop *loop, const struct workload_options *options,
                          struct workload **out, struct failure *why)

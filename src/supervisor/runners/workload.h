@@ -1,11 +1,11 @@
-/* workload.h - the API that controllers speak: HTTP on loopback, at a port of its own. Beside
- * it, for those who run the role, figures are read (runner_figures.h).
+/* workload.h - the HTTP API for controllers, on a loopback port of its own.
  *
- *   controller ── its runner's id and token ──► its own run? ─► passed on to the gateway
- *                                                 └─ no: 404, whatever else is asked
+ *   controller ── runner id and token ──► its own run? ─► passed on to the gateway
+ *                                                 └─ no: 404, whatever else it requests
  *
- * Every user of the machine can reach the port. A token opens the calls of one run, and all
- * that it does not open answers as what does not exist. */
+ * Every user of the machine can reach the port. A token admits the calls of one run;
+ * everything else is answered as if it did not exist. On a second listener operators read
+ * metrics (runner_figures.h). */
 #pragma once
 
 #include "net/http/server.h"
@@ -15,31 +15,32 @@ struct workload;
 
 struct workload_options {
     struct runner_shared *shared;
-    unsigned kept_max;             /* controllers that are kept for another run; 0: none */
-    int64_t keep_ms;               /* for so long */
-    int64_t poll_ms;               /* of one question of theirs */
-    struct listen_options figures; /* where figures are read; not for controllers */
+    unsigned kept_max;             /* controllers kept for another run; 0: none */
+    int64_t keep_ms;               /* how long a controller is kept */
+    int64_t poll_ms;               /* how long one poll of a kept controller may take */
+    struct listen_options figures; /* listener for metrics; not for controllers */
 };
 
-/* shared outlives it. */
+/* options->shared must outlive it. */
 enum err workload_create(struct loop *loop, const struct workload_options *options,
                          struct workload **workload, struct failure *why);
 
 int workload_port(const struct workload *workload);
 
-/* Its controller is told to look at this run, if it listens. */
+/* Notifies the controller that its run has changed, if it has a socket open. */
 void workload_notify(struct workload *workload, struct slice run);
 
-/* Gives the run to a controller that is kept for such a one, and takes over message and place.
- * False: there is none. */
+/* Hands the run to a matching kept controller, and takes ownership of message and place.
+ *
+ * Returns false and takes nothing if there is none. */
 bool workload_hand_over(struct workload *workload, struct run_message *message,
                         const struct machine_place *place);
 
-/* Controllers that are kept end. */
+/* Ends all kept controllers. */
 void workload_end_kept(struct workload *workload);
 
-/* The runner is about to go. */
+/* Call it before the runner is freed. */
 void workload_forget(struct workload *workload, struct runner *runner);
 
-/* No call is passed on any more. closed is called when it is gone. */
+/* Passes no more calls on. Calls closed after it was freed. */
 void workload_close(struct workload *workload, void (*closed)(void *owner), void *owner);

@@ -1,7 +1,7 @@
-/* workload_sockets.c - one socket for each controller that wants one, or a few.
+/* workload_sockets.c - the Socket.IO connections of controllers.
  *
- * A notice goes to the controllers whose runner has that run now: what a controller says of its
- * run is not believed. */
+ * A notice goes to the controllers whose runner has that run now. What a controller claims
+ * about its run is ignored. */
 #include "supervisor/runners/workload_sockets.h"
 
 #include "base/mem.h"
@@ -12,8 +12,8 @@ enum {
     PING_MS = 25 * 1000,
     PONG_TIMEOUT_MS = 20 * 1000,
     UNSENT_MAX = 64 * 1024,
-    MESSAGE_MAX = 1000000, /* bytes, as controllers are told */
-    SOCKETS_MAX = 4, /* of one runner: a controller has one, and maybe those that broke */
+    MESSAGE_MAX = 1000000, /* bytes; controllers are informed of it */
+    SOCKETS_MAX = 4,       /* per runner: a controller has one, and perhaps broken ones */
 };
 
 static const char space[] = "/workload";
@@ -65,7 +65,7 @@ static void on_packet(struct workload_socket *socket, const struct socket_packet
     case SOCKET_OPEN:
     case SOCKET_REFUSED:
     case SOCKET_PONG:
-    case SOCKET_EVENT: /* run:start and run:stop: the token has said whose run it is */
+    case SOCKET_EVENT: /* run:start and run:stop: the token identifies the run */
     case SOCKET_IGNORED: break;
     }
 }
@@ -158,7 +158,7 @@ void workload_sockets_notify(struct workload_sockets *sockets, struct slice run)
     }
 }
 
-/* Clients of Engine.IO wait for the pings of their server. */
+/* In Engine.IO 4 the server sends the pings, and clients wait for them. */
 static void on_time(struct timer *timer)
 {
     struct workload_sockets *sockets = container_of(timer, struct workload_sockets, timer);

@@ -1,4 +1,4 @@
-/* workload_sockets.h - the sockets on which controllers are told to look at their run.
+/* workload_sockets.h - sockets that notify controllers when their run has changed.
  *
  *   upgrade of a runner ─► open ─► 40/workload, ─► granted ─► run:notify … */
 #pragma once
@@ -10,10 +10,10 @@ struct workload_sockets;
 struct workload_sockets *workload_sockets_create(struct loop *loop,
                                                  struct runner_shared *shared);
 
-/* Every socket has closed. */
+/* Requires that every socket has closed. */
 void workload_sockets_destroy(struct workload_sockets *sockets);
 
-/* The exchange becomes a socket of the runner, or is refused. */
+/* Upgrades the exchange to a socket of the runner, or rejects it. */
 void workload_sockets_accept(struct workload_sockets *sockets, struct exchange *x,
                              const struct runner *runner);
 
