@@ -1,4 +1,4 @@
-/* build_environment.c - the tables of the variables of a build. */
+/* build_environment.c - fills in the environment variables of a build's children. */
 #include "supervisor/versions/build_environment.h"
 
 #include "base/buf.h"
@@ -7,10 +7,10 @@
 static const char default_path[] =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/* Set here: neither operator nor deployment gives them another value. */
+/* Set here; neither the operator nor the deployment can override them. */
 static const char *const fixed[] = { "PATH", "HOME", "TMPDIR", "LANG", "NODE_ENV" };
 
-/* What an operator has set for node itself. */
+/* Variables for node that an operator may have set. */
 static const char *const usual[] = { "NODE_OPTIONS", "NODE_EXTRA_CA_CERTS",
                                      "SSL_CERT_FILE" };
 
@@ -87,7 +87,7 @@ static void add_machine(struct child_environment *environment,
     add_passed(environment, home);
 }
 
-/* A name that no variable can have is left out. */
+/* Returns false for a name that no environment variable can have; it is left out. */
 static bool is_name(struct slice name)
 {
     return name.len && !memchr(name.ptr, '=', name.len) && !memchr(name.ptr, 0, name.len);
@@ -99,7 +99,7 @@ static void add_variables(struct child_environment *environment, struct slice va
     struct buf name = { 0 }, text = { 0 };
     struct slice key, value;
     while (scan_next_member(&members, &key, &value)) {
-        /* The key is between quotes, which the text has. */
+        /* The key is a part of the text between quotes; include them. */
         buf_clear(&name);
         buf_clear(&text);
         bool read = scan_string((struct slice){ key.ptr - 1, key.len + 2 }, &name) &&
@@ -124,7 +124,7 @@ void build_environment_install(struct child_environment *environment,
         add_variables(environment, bytes_slice(job->variables));
 }
 
-/* bun's index looks for bun by this name. */
+/* The index of a bun version looks for bun in this variable. */
 static void add_bun(struct child_environment *environment, const char *program)
 {
     const char *end = strrchr(program, '/');

@@ -1,5 +1,6 @@
-/* build_environment.h - what each child of a build has in its environment: names that are listed
- * here, those that the operator names, and nothing else.
+/* build_environment.h - the complete environment of each child of a build.
+ *
+ * Children get the variables listed here, those that the operator names, and no others:
  *
  *   all        PATH HOME TMPDIR LANG NODE_ENV …        and what the operator passes on
  *   install    + the variables that came with the deployment (buildEnvVars)
@@ -11,12 +12,13 @@
 #include "supervisor/versions/build_job.h"
 
 struct build_home {
-    const char *directory; /* HOME and TMPDIR: scratch, the child's own */
-    const char
-        *program;       /* that executes the version; a path has its folder in PATH first */
-    char *const *outer; /* the environment of this process */
-    const char
-        *passed; /* names that are passed on from it, with commas or spaces between */
+    const char *directory; /* HOME and TMPDIR: the child's scratch folder */
+    /* Program that executes the version. If it is a path, its folder is first in
+     * PATH. */
+    const char *program;
+    char *const *outer; /* environment of this process */
+    /* Names of variables to pass on from outer, separated by commas or spaces. */
+    const char *passed;
 };
 
 void build_environment_install(struct child_environment *environment,

@@ -1,4 +1,4 @@
-/* build_job.c - reads one job member by member. */
+/* build_job.c - parses a build job. */
 #include "supervisor/versions/build_job.h"
 
 #include "base/json/members.h"
@@ -38,7 +38,7 @@ static bool read_id(struct slice object, const char *name, char out[BUILD_ID_MAX
     return right;
 }
 
-/* "20260131.2" */
+/* Reads a version like "20260131.2". */
 static bool read_version(struct slice object, char out[BUILD_VERSION_MAX])
 {
     struct bytes *text = members_text(object, "version");
@@ -61,7 +61,8 @@ static bool read_hash(struct slice object, char out[BUILD_HASH_MAX])
     return right;
 }
 
-/* What becomes a variable of a child: without a zero in it. NULL: there is none, or no such. */
+/* Reads a string that becomes a variable of a child, so it must not contain a zero. Returns
+ * NULL if there is no such string. */
 static struct bytes *read_text(struct slice object, const char *name)
 {
     struct bytes *text = members_text(object, name);

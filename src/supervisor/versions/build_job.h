@@ -1,7 +1,6 @@
-/* build_job.h - what the gateway hands out to be built: a deployment, and all that its build
- * needs to know.
+/* build_job.h - parses a deployment that the gateway hands out to be built.
  *
- * Ids are names of folders and of variables, and are judged as such. */
+ * Ids become names of folders and values of variables, and are checked for that. */
 #pragma once
 
 #include "base/bytes.h"
@@ -16,24 +15,26 @@ enum {
 struct build_job {
     char deployment[BUILD_ID_MAX], version[BUILD_VERSION_MAX];
     char environment[BUILD_ID_MAX], project[BUILD_ID_MAX], project_ref[BUILD_ID_MAX];
-    char organization[BUILD_ID_MAX]; /* "": the gateway does not say it */
+    char organization[BUILD_ID_MAX]; /* "": the gateway does not send it */
     char archive_hash[BUILD_HASH_MAX];
     int64_t archive_bytes;
-    int64_t deadline_ms; /* from when it is handed out */
+    int64_t deadline_ms; /* from when it was handed out */
     int64_t attempt;
     struct bytes *content_hash;
     struct bytes *branch; /* NULL: none */
-    struct bytes *key;    /* a secret: what the index may say of this version with it */
+    struct bytes *key; /* secret: authorizes the index to register this version's tasks */
     struct bytes *api_url;
-    struct bytes *variables; /* secret: a JSON object of texts; NULL: none */
+    struct bytes *variables; /* secret: a JSON object of strings; NULL: none */
 };
 
-/* text: one element of the gateway's answer, valid JSON. ERR_INVALID with the reason; an id that
- * could be read is there all the same, and the job has to be finished. */
+/* Parses one element of the gateway's response, which must be valid JSON.
+ *
+ * Returns ERR_INVALID with the reason. A deployment id that could be read is set even then.
+ * Call build_job_finish in any case. */
 enum err build_job_read(struct slice text, struct build_job *job, struct failure *why);
 
-/* Wipes its secrets. A zeroed one is fine. */
+/* Wipes the secrets. A zeroed job is allowed. */
 void build_job_finish(struct build_job *job);
 
-/* Names of folders: letters, digits, - and _. */
+/* Returns true for a valid folder name: letters, digits, - and _. */
 bool build_id_is_right(struct slice id);

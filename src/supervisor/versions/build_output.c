@@ -1,4 +1,4 @@
-/* build_output.c - a bounded buffer and a tail. */
+/* build_output.c - a bounded buffer for the log, and the last lines of standard error. */
 #include "supervisor/versions/build_output.h"
 
 #include "base/utf8.h"
@@ -48,7 +48,7 @@ struct slice build_output_errors(struct build_output *output)
     return tail_lines(&output->errors, ERROR_LINES, ERROR_BYTES);
 }
 
-/* Bytes of the character at the beginning; 0: it is none, or not whole. */
+/* Returns the length of the first character; 0 if it is invalid or incomplete. */
 static size_t character_at(struct slice text)
 {
     uint8_t low, high;
@@ -78,7 +78,8 @@ void build_output_clean(struct slice text, struct buf *out)
     }
 }
 
-/* A character that the cut would divide stays for the next piece. */
+/* Returns the length of the next piece. A character that would be cut stays for the next
+ * one. */
 static size_t cut(const struct buf *waiting)
 {
     size_t len = OUTPUT_PIECE_MAX;

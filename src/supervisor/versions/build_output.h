@@ -1,20 +1,20 @@
-/* build_output.h - what the children of a build write: all of it on its way to the gateway, and
- * the end of it for the reason of a failure.
+/* build_output.h - output of a build's children, for the gateway and for error messages.
  *
  *   children ─► waiting, until the next heartbeat takes it ─► gateway
  *          └──► the last lines of standard error
  *
- * What is written faster than heartbeats take it is left out, and that is said. */
+ * Output that arrives faster than heartbeats take it is left out; the log then says how
+ * much. */
 #pragma once
 
 #include "base/buf.h"
 #include "os/process/tail.h"
 
-enum { OUTPUT_PIECE_MAX = 60 * 1024 }; /* bytes of the log that one heartbeat carries */
+enum { OUTPUT_PIECE_MAX = 60 * 1024 }; /* bytes of the log per heartbeat */
 
 struct build_output {
     struct buf waiting;
-    uint64_t left_out; /* bytes, since the last that was taken */
+    uint64_t left_out; /* bytes left out since the last piece was taken */
     struct tail errors;
 };
 
@@ -23,17 +23,17 @@ void build_output_finish(struct build_output *output);
 
 void build_output_add(struct build_output *output, struct slice text);
 
-/* What a child wrote to standard error: as build_output_add, and kept for the reason. */
+/* Adds standard error of a child: like build_output_add, and kept for the error message. */
 void build_output_add_error(struct build_output *output, struct slice text);
 
-/* A child begins: what others wrote is not why it fails. */
+/* Call it when a child begins: the lines of earlier children do not explain its failure. */
 void build_output_forget_errors(struct build_output *output);
 
-/* Takes what waits, as far as one heartbeat carries it, in UTF-8; NULL: nothing does. */
+/* Takes the next piece for a heartbeat, in UTF-8. Returns NULL if there is none. */
 struct bytes *build_output_take(struct build_output *output);
 
-/* Appends text in UTF-8: what is none is shown as question marks. */
+/* Appends text as UTF-8; invalid bytes become question marks. */
 void build_output_clean(struct slice text, struct buf *out);
 
-/* The last lines, at most 50 and 4 KiB; borrowed until the next call. */
+/* Returns the last lines, at most 50 and 4 KiB; borrowed until the next call. */
 struct slice build_output_errors(struct build_output *output);

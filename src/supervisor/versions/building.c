@@ -1,9 +1,9 @@
-/* building.c - one deployment at a time, and the calls about it.
+/* building.c - dequeues one deployment at a time, sends heartbeats, and reports the result.
  *
  *   ASKING    builds/dequeue is held by the gateway
  *   WORKING   the job (version_job.h) makes the version
  *   TELLING   the rest of the log, then complete, until the gateway answers
- *   ENDING    a heartbeat is in flight, or a version that nobody will ask for is set aside
+ *   ENDING    a heartbeat is in flight, or an unwanted version is set aside
  *
  * At most two calls are in flight: that of the state or of the job, and a heartbeat. */
 #include "supervisor/versions/building.h"
@@ -16,11 +16,11 @@
 
 enum {
     HOLD_MS = 5 * 60 * 1000, /* longer than any gateway holds a dequeue */
-    PAUSE_MS = 250,          /* behind the first failure; then twice as long */
+    PAUSE_MS = 250,          /* after the first failure; doubles with each further one */
     PAUSE_MAX_MS = 5 * 1000,
-    EMPTY_MS = 500, /* between empty answers that were not held */
+    EMPTY_MS = 500, /* pause after an empty response that was not held this long */
     BEAT_MS = 2 * 1000,
-    TELL_MS = 5 * 60 * 1000, /* so long a result is told to a gateway that is away */
+    TELL_MS = 5 * 60 * 1000, /* retries of a result while the gateway is unreachable */
     JOB_MAX = 4 << 20,       /* bytes */
 };
 
@@ -46,12 +46,12 @@ struct building {
     bool calls;
     struct upward_call heartbeat;
     bool beats;
-    struct bytes *piece; /* of the log, that the gateway does not have yet */
+    struct bytes *piece; /* of the log, not yet acknowledged by the gateway */
 
-    struct version_job job; /* canceled: the deployment is not ours any more */
-    bool mute;              /* the rest of the log is not wanted, or cannot be told */
+    struct version_job job; /* canceled: the deployment is no longer ours */
+    bool mute;              /* the rest of the log is unwanted or cannot be sent */
     struct bytes *result;   /* the body of complete */
-    bool made;              /* it is there, as a folder */
+    bool made;              /* the version is complete, as a folder */
 };
 
 static void look_in(struct building *building, int64_t ms)
@@ -66,7 +66,7 @@ static int64_t next_pause(struct building *building)
     return pause;
 }
 
-/* False: the call was refused here, and done does not come. */
+/* Returns false if the call was rejected here; then done is never called. */
 static bool begin_call(struct building *building, struct upward_call *call)
 {
     struct failure why = { 0 };
@@ -76,7 +76,7 @@ static bool begin_call(struct building *building, struct upward_call *call)
     return false;
 }
 
-/* ---- the end of a job ---- */
+/* ---- ending a job ---- */
 
 static void forget_job(struct building *building)
 {
@@ -209,11 +209,13 @@ static void complete(struct building *building)
         end_job(building);
 }
 
-/* The rest of the log comes first: nobody takes it afterwards. */
+/* Sends the rest of the log, then complete.
+ *
+ * The gateway does not accept log text after complete. */
 static void tell(struct building *building)
 {
     if (building->beats)
-        return; /* on_beaten goes on */
+        return; /* on_beaten continues */
     if (!building->piece && !building->mute)
         building->piece = build_output_take(&building->job.output);
     if (building->piece && !building->mute)
@@ -275,7 +277,7 @@ static void on_made(void *owner, const struct version_outcome *outcome)
     struct building *building = owner;
     building->made = outcome->ok;
     if (building->job.canceled) {
-        /* A version may be there already: the gateway does not have it. */
+        /* A complete version is dropped, because the gateway does not have it. */
         building->state = BUILDING_ENDING;
         if (outcome->ok)
             version_job_drop(&building->job);
@@ -313,7 +315,7 @@ static const struct version_source built_source = {
     .dropped = on_dropped,
 };
 
-/* ---- asking ---- */
+/* ---- dequeuing ---- */
 
 static void take_job(struct building *building, struct slice text)
 {
@@ -396,7 +398,7 @@ static void on_time(struct timer *timer)
         complete(building);
 }
 
-/* ---- all of it ---- */
+/* ---- interface ---- */
 
 struct building *building_create(const struct version_shared *shared, const char *instance)
 {
@@ -426,7 +428,7 @@ void building_stop(struct building *building)
     else if (building->state == BUILDING_WORKING)
         give_up(building, "the supervise role is ending");
     if (waits && building->state != BUILDING_IDLE)
-        end_job(building); /* it waited to try again */
+        end_job(building); /* it was waiting to retry */
 }
 
 bool building_is_idle(const struct building *building)

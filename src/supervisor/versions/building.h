@@ -3,23 +3,24 @@
  *   dequeue, held ─► version_job ─► complete ─► dequeue …
  *                    └── every 2 s: heartbeat, with the log
  *
- * The gateway refuses a heartbeat when the deployment is not ours any more: it was canceled, or
- * its time has passed. Then the children are killed, and nothing is reported. */
+ * The gateway rejects a heartbeat when the deployment is no longer ours: it was canceled,
+ * or its deadline has passed. Then the children are killed, and nothing is reported. */
 #pragma once
 
 #include "supervisor/versions/version_job.h"
 
 struct building;
 
-/* Both are borrowed for as long as it lives. Returns NULL if the settings do not want builds. */
+/* Borrows both for as long as it lives. Returns NULL if the settings disable builds. */
 struct building *building_create(const struct version_shared *shared, const char *instance);
 
-/* Asks no more; what is being built is given up, and the gateway has it built anew.
- * NULL is fine. */
+/* Dequeues nothing more and gives up the current build, which the gateway hands out again.
+ *
+ * Ignores NULL. */
 void building_stop(struct building *building);
 
-/* Nothing of it is left: after building_stop, in a while. NULL is. */
+/* Returns true if no build or call is left, some time after building_stop. NULL is idle. */
 bool building_is_idle(const struct building *building);
 
-/* It is idle. NULL is fine. */
+/* Requires building_is_idle. Ignores NULL. */
 void building_destroy(struct building *building);

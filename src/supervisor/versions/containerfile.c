@@ -1,10 +1,10 @@
-/* containerfile.c - one walk over the lines of the stage "build", by the shapes of containerfile.h. */
+/* containerfile.c - finds the commands among the lines that the CLI writes. */
 #include "supervisor/versions/containerfile.h"
 
 #include "base/mem.h"
 #include "base/text.h"
 
-/* What each kind of bundle has, line by line. */
+/* The lines that the CLI writes for each kind of bundle. */
 struct shape {
     const char *package, *install, *copy;
     bool copies_again;
@@ -20,7 +20,7 @@ static const struct shape shapes[] = {
 
 static const char last_line[] = "RUN mkdir -p node_modules";
 
-/* An instruction: a line, and those that continue it. */
+/* An instruction: a line, and the lines that continue it. */
 struct instruction {
     struct buf text;
     bool whole; /* its last line is not continued */
@@ -39,7 +39,8 @@ static bool is_nothing(struct slice line)
     return !line.len || line.ptr[0] == '#';
 }
 
-/* Comments and empty lines in the middle of an instruction are no part of it. False: the end. */
+/* Reads an instruction without comments and empty lines inside it. Returns false at the
+ * end. */
 static bool next_instruction(struct slice *rest, struct instruction *instruction)
 {
     struct slice line;
@@ -72,7 +73,8 @@ static bool is_build_stage(struct slice line)
            memcmp(line.ptr + line.len - len, name, len) == 0;
 }
 
-/* A command for the shell: neither options of the builder nor a list of arguments. */
+/* Takes a command for the shell. Returns false for options of the builder or lists of
+ * arguments. */
 static bool take_command(struct containerfile *file, struct slice line)
 {
     if (!slice_starts(line, "RUN ") || file->count == CONTAINERFILE_COMMANDS_MAX)
@@ -87,7 +89,7 @@ static bool take_command(struct containerfile *file, struct slice line)
     return true;
 }
 
-/* The lines from "package" to "copy", one behind the other. */
+/* Finds the consecutive lines "package", "install" and "copy" of one shape. */
 static const struct shape *find_shape(struct slice *rest, struct instruction *instruction)
 {
     const struct shape *shape = NULL;
@@ -107,7 +109,7 @@ static const struct shape *find_shape(struct slice *rest, struct instruction *in
     return shape;
 }
 
-/* Behind the copy: commands, the second copy, what the CLI always has at the end. */
+/* Reads what follows the copy: commands, the second copy, and the CLI's last line. */
 static bool read_commands(struct slice *rest, const struct shape *shape,
                           struct instruction *instruction, struct containerfile *file)
 {

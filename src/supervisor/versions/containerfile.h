@@ -1,4 +1,4 @@
-/* containerfile.h - the commands of build extensions, which are nowhere but in the Containerfile.
+/* containerfile.h - reads the commands of build extensions from a bundle's Containerfile.
  *
  *   FROM … AS build
  *   …
@@ -10,7 +10,8 @@
  *   RUN mkdir -p node_modules
  *   FROM …
  *
- * It is written by the CLI and by nobody else: what has another shape is refused, never guessed. */
+ * They are nowhere else. The CLI wrote the file, so a file of another shape is rejected
+ * instead of guessed at. */
 #pragma once
 
 #include "base/buf.h"
@@ -22,11 +23,12 @@ enum {
 };
 
 struct containerfile {
-    char **commands; /* each for sh -c, continued lines joined */
+    char **commands; /* each for sh -c, with continued lines joined */
     size_t count;
 };
 
-/* ERR_INVALID: "unknown CLI version …". To be finished in any case. */
+/* Returns ERR_INVALID with "unknown CLI version …". Call containerfile_finish in any
+ * case. */
 enum err containerfile_read(struct slice text, struct containerfile *file,
                             struct failure *why);
 void containerfile_finish(struct containerfile *file);

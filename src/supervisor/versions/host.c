@@ -1,4 +1,4 @@
-/* host.c - asks the system, once or each time: it costs nothing. */
+/* host.c - facts about this machine, from the compiler and the kernel. */
 #include "supervisor/versions/host.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ uint64_t host_memory(void)
 
 enum { GROUP_MAX = 2048 };
 
-/* "0::/system.slice/x.service" is the line of version 2. */
+/* Finds this process's group of cgroup version 2: the line "0::/system.slice/x.service". */
 static bool own_group(struct buf *out)
 {
     char line[1024];
@@ -99,7 +99,7 @@ enum err host_cgroup(char **path, struct failure *why)
 
 /* ---- programs ---- */
 
-/* "22" of "node-22", "" of "node", else the runtime: "bun", "bun-1.4". */
+/* "22" for "node-22", "" for "node"; other runtimes as they are: "bun", "bun-1.4". */
 static struct slice key_of(struct slice runtime)
 {
     if (slice_is(runtime, "node"))

@@ -1,5 +1,4 @@
-/* host.h - what this machine is: architecture, libc, cores, memory, and its programs that run
- * a version. */
+/* host.h - facts about this machine, such as its architecture, memory and programs. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,7 +7,7 @@
 #include "base/error.h"
 #include "base/slice.h"
 
-/* As node names them: "x64", "arm64"; another one as the system does. */
+/* As node names it: "x64", "arm64"; "unknown" for others. */
 const char *host_architecture(void);
 
 /* "glibc" or "musl". */
@@ -17,14 +16,18 @@ const char *host_libc(void);
 uint64_t host_cores(void);
 uint64_t host_memory(void); /* bytes */
 
-/* The control group that this process was given, for groups of its children below it; the
- * process itself moves aside, into a group "supervise" there. ERR_FORBIDDEN with the reason:
- * there is none, or it is not ours. path is the caller's. */
+/* Finds the control group of this process, and prepares it for groups of its children.
+ *
+ * The process itself moves into a child group "supervise". *path is the caller's to free.
+ * Returns ERR_FORBIDDEN with the reason if there is no group, or it was not delegated to
+ * us. */
 enum err host_cgroup(char **path, struct failure *why);
 
-/* The program that executes a version. programs: "22=/opt/node22/bin/node bun=/opt/bun …",
- * with spaces or commas between; runtime: "node", "node-22", "bun", … as the version names it.
- * "node" stands for the one in PATH, which serves every node. ERR_RULE with the reason: there
- * is none. program is the caller's. */
+/* Finds the program that executes a version.
+ *
+ * programs: "22=/opt/node22/bin/node bun=/opt/bun …", separated by spaces or commas.
+ * runtime: as in the version, "node", "node-22", "bun", …. A runtime of node without an
+ * entry gets "node", the one in PATH. *program is the caller's to free. Returns ERR_RULE
+ * with the reason if there is none. */
 enum err host_program(const char *programs, struct slice runtime, char **program,
                       struct failure *why);

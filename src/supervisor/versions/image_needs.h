@@ -1,19 +1,19 @@
-/* image_needs.h - what a version expects of its image, and whether this machine has it.
+/* image_needs.h - checks what a version expects of its container image.
  *
- * There is no image here. System packages may be on the machine, which its operator says; steps
- * and base images are left out only if the operator says that, too. */
+ * There are no images here. System packages may be installed on the machine; the operator
+ * names them. Base images and image steps are left out only if the operator allows that. */
 #pragma once
 
 #include "supervisor/versions/manifest.h"
 
 struct image_settings {
-    const char *packages; /* names that are installed, with commas or spaces between */
-    bool ignore_image;    /* build without base images and their steps */
+    const char *packages; /* names of installed packages, separated by commas or spaces */
+    bool ignore_image;    /* build without base images and image steps */
 };
 
-/* ERR_RULE with what to do. */
+/* Returns ERR_RULE with what to do. */
 enum err image_needs_check(const struct manifest *manifest,
                            const struct image_settings *settings, struct failure *why);
 
-/* Appends what was left out, as a line of the log; nothing when nothing was. */
+/* Appends a line for the log for each part that was left out. */
 void image_needs_warn(const struct manifest *manifest, struct buf *out);

@@ -1,5 +1,6 @@
-/* manifest.c - reads and rewrites build.json and package.json by spans: all other members keep
- * their bytes. */
+/* manifest.c - reads and rewrites build.json and package.json.
+ *
+ * Members that are not rewritten keep their bytes. */
 #include "supervisor/versions/manifest.h"
 
 #include "base/json/members.h"
@@ -7,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-/* Members that are paths, as §4.1 of the image has them; and whether each has to be there. */
+/* Members of build.json that are paths, and whether each is required. */
 static const struct {
     const char *name;
     bool needed;
@@ -30,7 +31,7 @@ enum {
 
 static const struct slice root = { MANIFEST_ROOT, sizeof(MANIFEST_ROOT) - 1 };
 
-/* What is behind a folder in a path: "" or "/…"; absent: it is another path. */
+/* Returns the part of a path after the folder: "" or "/…"; absent if it is another path. */
 static struct slice behind(struct slice path, struct slice folder)
 {
     bool inside = path.len >= folder.len && folder.len &&
@@ -50,7 +51,7 @@ static bool has_plain_parts(struct slice rest)
     return true;
 }
 
-/* A path below the root, or the root. */
+/* Returns true for the root, or a path below it without "." and "..". */
 static bool is_path(struct slice value)
 {
     struct bytes *text = members_text_of(value);
@@ -97,7 +98,7 @@ static enum err take_text(struct slice object, const char *name, char **out,
     return right ? OK : explain(why, ERR_INVALID, "build.json: %s must be a text", name);
 }
 
-/* Of a path that was checked: "node_modules/x.mjs". */
+/* Takes a checked path without the root: "node_modules/x.mjs". */
 static enum err take_entry(struct slice object, const char *name, char **out,
                            struct failure *why)
 {
@@ -150,7 +151,7 @@ static enum err read_image(struct slice object, struct manifest *manifest,
     return OK;
 }
 
-/* "4.8.3": the first two numbers; false: it is no version. */
+/* Reads the first two numbers of "4.8.3". Returns false if it is not a version. */
 static bool read_release(const char *version, uint64_t *major, uint64_t *minor)
 {
     struct slice rest = slice_of(version), first, second;
@@ -214,9 +215,9 @@ void manifest_finish(struct manifest *manifest)
     *manifest = (struct manifest){ 0 };
 }
 
-/* ---- other folders ---- */
+/* ---- moving to other folders ---- */
 
-/* A value that is a text, moved if it is a path in from; else as it is. */
+/* Appends a string value, moved if it is a path in from. Appends other values unchanged. */
 static void add_moved(struct slice value, struct slice from, const char *to,
                       struct buf *out)
 {
@@ -242,7 +243,7 @@ static bool is_path_member(struct slice key)
     return false;
 }
 
-/* Between two members or elements, or before the first. */
+/* Adds a comma unless this is the first member or element. */
 static void add_comma(struct buf *out)
 {
     char last = out->ptr[out->len - 1];

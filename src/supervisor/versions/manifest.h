@@ -1,7 +1,8 @@
-/* manifest.h - build.json and package.json: what a bundle says of itself, and what it installs.
+/* manifest.h - parses and rewrites a bundle's build.json and package.json.
  *
- * The paths of build.json are those of an image, below /app. A version stands elsewhere: manifest_move writes
- * the same manifest with the paths that are right there, and index_move the index of its tasks. */
+ * The paths in build.json are those of a container image, below /app. A version is in
+ * another folder here: manifest_move rewrites the manifest for it, and index_move the index
+ * of its tasks. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,36 +18,42 @@ enum {
 #define MANIFEST_ROOT "/app"
 
 struct manifest {
-    char *index_controller, *run_controller; /* below the root: "node_modules/…" */
-    char *runtime;                           /* "node-22" */
+    char *index_controller, *run_controller; /* relative to the root: "node_modules/…" */
+    char *runtime;                           /* such as "node-22" */
     char *content_hash;
     char *cli_version;
 
-    /* What an image would have given. */
+    /* Parts that an image would have provided. */
     struct bytes **packages; /* names of system packages */
     size_t package_count;
-    bool has_base;         /* an image of its own */
-    bool has_instructions; /* steps that make one */
+    bool has_base;         /* it has a base image of its own */
+    bool has_instructions; /* it has steps that change its image */
 };
 
-/* ERR_INVALID: it cannot be built, and why. The manifest has to be finished in any case. */
+/* Returns ERR_INVALID with the reason if the version cannot be built.
+ *
+ * Call manifest_finish in any case. */
 enum err manifest_read(struct slice text, struct manifest *manifest, struct failure *why);
 void manifest_finish(struct manifest *manifest);
 
-/* Written by a CLI whose bundles nobody has tried: told with the log, not refused. */
+/* Returns true if bundles of this CLI version were not tested.
+ *
+ * That is logged as a warning, not rejected. */
 bool manifest_is_untried(const struct manifest *manifest);
 
-/* A text that manifest_read accepted, with another folder instead of the root. */
+/* Rewrites a text that manifest_read accepted, with folder instead of the root. */
 void manifest_move(struct slice text, const char *folder, struct buf *out);
 
-/* A valid JSON text in which every text that is a path in one folder (or the folder) names the
- * other instead. */
+/* Rewrites a valid JSON text: strings that are the folder from, or paths in it, get to. */
 void index_move(struct slice text, const char *from, const char *to, struct buf *out);
 
-/* Sets has if package.json names packages to install. ERR_INVALID: it is not a JSON object. */
+/* Sets *has if package.json names packages to install. Returns ERR_INVALID if it is not a
+ * JSON object. */
 enum err package_has_dependencies(struct slice text, bool *has, struct failure *why);
 
-/* Appends package.json without "workspaces". The CLI keeps that member, whose folders are not in a
- * bundle, and bun installs nothing then ("Workspace not found"). Returns false if the text has no
- * such member, and appends nothing. */
+/* Appends package.json without "workspaces".
+ *
+ * The CLI keeps that member, but its folders are not in a bundle, and then bun installs
+ * nothing ("Workspace not found"). Returns false and appends nothing if there is no such
+ * member. */
 bool package_without_workspaces(struct slice text, struct buf *out);

@@ -1,7 +1,8 @@
-/* site.c - lock, list of children, scratch folders.
+/* site.c - the lock, the list of children, and the scratch folders.
  *
- * The lock is one of fcntl: the kernel names its holder, and lets go of it when the holder
- * dies. So no other file of the process may open the lock file. */
+ * The lock is an fcntl lock: the kernel knows its holder, and releases it when the holder
+ * dies. The process must not open the lock file elsewhere: closing it would release the
+ * lock. */
 #include "supervisor/versions/site.h"
 
 #include <dirent.h>
@@ -26,7 +27,7 @@ static const char gone_prefix[] = ".gone-";
 
 struct site_child {
     pid_t pid;
-    uint64_t started; /* as /proc says it: a number that comes again has another one */
+    uint64_t started; /* start time from /proc, which differs if the pid was reused */
 };
 
 struct site {
@@ -74,7 +75,7 @@ static enum err take_lock(struct site *site, struct failure *why)
 
 /* ---- children ---- */
 
-/* Clock ticks since the machine started; 0: there is no such process. */
+/* Returns the start time in clock ticks since boot; 0 if there is no such process. */
 static uint64_t start_of(pid_t pid)
 {
     char path[64], text[STAT_MAX + 1];
@@ -87,7 +88,7 @@ static uint64_t start_of(pid_t pid)
     if (len <= 0)
         return 0;
     text[len] = '\0';
-    const char *end = strrchr(text, ')'); /* a name may have spaces */
+    const char *end = strrchr(text, ')'); /* a name may contain spaces */
     struct slice rest = end ? slice_of(end + 1) : (struct slice){ 0 }, field;
     for (int i = 2; i <= START_TIME_FIELD && slice_split(&rest, ' ', &field); i++)
         if (i == START_TIME_FIELD)
@@ -95,7 +96,7 @@ static uint64_t start_of(pid_t pid)
     return started;
 }
 
-/* Written beside and renamed: half a list is never read. */
+/* Writes a temporary file and renames it, so that half a list is never read. */
 static void write_children(struct site *site)
 {
     static const char beside[] = "supervise.pids.new";
@@ -167,11 +168,13 @@ static void kill_orphans(struct site *site)
 
 /* ---- scratch ---- */
 
-/* In a name that no runner has, so that another one may have that of the folder at once. */
+/* Removes a folder in the background, under another name.
+ *
+ * Its own name is free for another runner at once. */
 struct removal {
     struct work work;
     struct site *site;
-    char gone[sizeof(gone_prefix) + GONE_LEN]; /* below runners */
+    char gone[sizeof(gone_prefix) + GONE_LEN]; /* name in the folder runners */
     bool finished;
     struct list link; // site::removals
 };
@@ -190,7 +193,8 @@ static void remove_off_loop(struct work *work)
         close(runners);
 }
 
-/* Files that are left when the role stops are removed at the next start. */
+/* Continues the removal. Files that are left when the role stops are removed at the next
+ * start. */
 static void on_removed(struct work *work)
 {
     struct removal *op = container_of(work, struct removal, work);
@@ -248,7 +252,7 @@ enum err site_make_scratch(struct site *site, const char *runner, struct process
     return why->code;
 }
 
-/* ---- all of it ---- */
+/* ---- the folder ---- */
 
 static enum err make_folder(const char *path, mode_t mode, struct failure *why)
 {
@@ -258,7 +262,7 @@ static enum err make_folder(const char *path, mode_t mode, struct failure *why)
     return OK;
 }
 
-/* Who can write there can replace what is executed. */
+/* Rejects a folder in which others can write: they could replace what is executed. */
 static enum err judge_folder(const struct site *site, struct failure *why)
 {
     struct stat found;
@@ -272,7 +276,7 @@ static enum err judge_folder(const struct site *site, struct failure *why)
     return OK;
 }
 
-/* Versions are told their own paths, which are whole ones. */
+/* Versions get their own paths, which must be absolute and without links. */
 static enum err name_folders(struct site *site, const char *path, struct failure *why)
 {
     char *whole = realpath(path, NULL);

@@ -1,4 +1,4 @@
-/* tenants.c - two tables over the lines of a file that only grows. */
+/* tenants.c - two tables of the lines of an append-only file. */
 #include "supervisor/versions/tenants.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { FILE_MAX = 16 << 20, ORGANIZATION_MAX = 96 };
 
 static const char users_name[] = "supervise.users";
 
-/* One line. */
+/* One line of the file. */
 struct tenant {
     uid_t uid;
     char organization[ORGANIZATION_MAX];
@@ -29,8 +29,8 @@ struct tenant {
 struct tenants {
     struct user_range users;
     bool others, apart;
-    int folder, file; /* descriptors; -1: there is no range */
-    off_t bytes;      /* of whole lines in the file */
+    int folder, file; /* descriptors; -1: no range */
+    off_t bytes;      /* length of all complete lines in the file */
     struct list all;  // tenant::link
     struct table by_organization, by_uid;
     uint64_t next; /* the first uid that may be free */
@@ -52,7 +52,7 @@ static bool is_in_range(const struct tenants *tenants, uint64_t uid)
     return uid >= tenants->users.first && uid <= tenants->users.last;
 }
 
-/* The last line of an organization counts: an earlier uid is not in the range any more. */
+/* The last line of an organization counts: its earlier uid is no longer in the range. */
 static void add(struct tenants *tenants, uid_t uid, struct slice organization)
 {
     struct tenant *tenant = mem_new(struct tenant);
@@ -79,7 +79,7 @@ static bool read_line(struct tenants *tenants, struct slice line)
     return true;
 }
 
-/* What a line lost its end of was never acted on. */
+/* Ignores an incomplete last line: it was not synced, so its uid was never used. */
 static enum err read_lines(struct tenants *tenants, const char *folder, struct slice text,
                            struct failure *why)
 {
@@ -139,7 +139,7 @@ static enum err note(struct tenants *tenants, uid_t uid, struct slice organizati
     return written ? OK : ERR_STORE;
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 enum err tenants_open(const char *folder, const struct user_range *users, bool apart,
                       struct tenants **out, struct failure *why)

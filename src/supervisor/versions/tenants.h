@@ -1,11 +1,11 @@
-/* tenants.h - the user of each organization: as whom all that it executes on this machine runs.
+/* tenants.h - maps each organization to the user as whom it executes on this machine.
  *
  *   tenants_find ─► known ─► its user
  *                └─ new ──► the next uid of the range ─► a line, synced ─► its user
  *
- * Only a range of uids tells organizations apart; a single user serves all of them. The lines
- * are in supervise.users, "70003 org_abc": a uid that one organization had is never given to
- * another, also when that one is long deleted, because files may have stayed. */
+ * A range of uids gives each organization its own; a single user serves all of them. The
+ * lines are in supervise.users, such as "70003 org_abc". A uid is never given to a second
+ * organization, even after the first one was deleted, because files of it may remain. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,22 +16,26 @@
 
 struct tenants;
 
-/* users: copied; NULL: everything runs as this process. folder: that of the supervise role.
- * apart: organizations share nothing that can be kept from them (tenants_are_apart).
- * ERR_INVALID with the reason: what is noted cannot be read. */
+/* Opens the file of users in folder, that of the supervise role.
+ *
+ * users: copied; NULL: everything runs as this process. apart: isolate organizations from
+ * each other (tenants_are_apart). Returns ERR_INVALID with the reason if the file cannot be
+ * read. */
 enum err tenants_open(const char *folder, const struct user_range *users, bool apart,
                       struct tenants **tenants, struct failure *why);
 
-/* NULL is fine. */
+/* Ignores NULL. */
 void tenants_close(struct tenants *tenants);
 
-/* The user of that organization, for ever. ERR_RULE: the range has none left; ERR_STORE: it
- * cannot be noted; ERR_INVALID: there is a range, and no organization is named. */
+/* Finds or assigns the user of an organization; it never changes while it is in the range.
+ *
+ * Returns ERR_RULE if no uid is left, ERR_STORE if the line cannot be written, or
+ * ERR_INVALID if there is a range and the organization is missing. */
 enum err tenants_find(struct tenants *tenants, struct slice organization,
                       struct process_user *user, struct failure *why);
 
-/* Whether children need namespaces, with folders for temporary files of their own. */
+/* Returns true if children need namespaces and temporary folders of their own. */
 bool tenants_are_apart(const struct tenants *tenants);
 
-/* False: they run as this process. */
+/* Returns true if children run as other users than this process. */
 bool tenants_are_others(const struct tenants *tenants);

@@ -1,7 +1,7 @@
-/* tree.c - walks folders by descriptors, from one to what is in it.
+/* tree.c - walks a folder by descriptors, and gives everything in it to this process.
  *
- * How deep folders are nested was decided by whoever wrote them. So a walk goes TREE_DEPTH_MAX
- * down and no further: a version that is nested deeper is refused. */
+ * Strangers decide how deep the folders are nested, so a version with more than
+ * TREE_DEPTH_MAX levels is rejected. */
 #include "supervisor/versions/tree.h"
 
 #include <dirent.h>
@@ -38,7 +38,7 @@ static enum err not_sealed(struct sealing *sealing, const char *name)
                    strerror(errno));
 }
 
-/* Every entry passes here, before it is touched. */
+/* Called for every entry before it is changed. */
 static enum err count_entry(struct sealing *sealing, const struct stat *found)
 {
     uint64_t size = S_ISREG(found->st_mode) ? (uint64_t)found->st_size : 0;
@@ -60,14 +60,16 @@ static enum err count_entry(struct sealing *sealing, const struct stat *found)
     return OK;
 }
 
-/* The owner first: from then on nobody else changes the mode. */
+/* Changes the owner first: after that, no other user can change the mode. */
 static bool own(int opened, const struct sealing *sealing, mode_t mode)
 {
     return fchown(opened, sealing->uid, sealing->gid) == 0 && fchmod(opened, mode) == 0;
 }
 
-/* Where the kernel lets everybody link to everything (fs.protected_hardlinks), a build can have
- * a file of somebody else's, which would become readable to all. */
+/* Returns true if the file may belong to another user and be linked from elsewhere.
+ *
+ * If the kernel lets users link to files of others (see fs.protected_hardlinks), a build
+ * can link to such a file, which sealing would make readable to all. */
 static bool is_foreign(const struct sealing *sealing, const struct stat *found)
 {
     return found->st_nlink > 1 && found->st_uid != sealing->builder;
@@ -128,7 +130,8 @@ static enum err seal_entry(struct sealing *sealing, int folder, const char *name
     return failed ? not_sealed(sealing, name) : OK;
 }
 
-/* Takes over the descriptor. The folder itself comes first: then nobody adds to it. */
+/* Takes ownership of the descriptor. Seals the folder before its entries, so that no user
+ * adds to it meanwhile. */
 static enum err seal_folder(struct sealing *sealing, int folder, unsigned depth)
 {
     enum err refused = OK;

@@ -1,7 +1,8 @@
-/* tree.h - the folder of a version, in which a stranger's programs have written: what is in it is
- * never followed. A sealed one belongs to this process, and nobody else can write in it.
+/* tree.h - seals the folder of a version, in which untrusted programs have written.
  *
- * Sealing blocks: for a thread of the pool, whose job (work.h) is looked at after each entry. */
+ * Links in it are never followed. A sealed folder belongs to this process, and no other
+ * user can write in it. Sealing blocks: call it on a thread of the pool. It checks after
+ * each entry whether its job (work.h) was stopped. */
 #pragma once
 
 #include <stdint.h>
@@ -10,15 +11,17 @@
 #include "base/error.h"
 #include "base/work.h"
 
-/* Limits of a version in its place: number of files, folders and links, and bytes of all
- * files. */
+/* Limits of a built version: number of files, folders and links, and bytes of all files. */
 struct tree_limits {
     uint64_t entries_max, bytes_max;
 };
 
-/* Regular files become 0644 or 0755, folders 0755, links stay; what is none of these is removed.
- * All of it is synced, with everything else on that disk: once, and not file by file. bytes: of all
- * files. ERR_INVALID: a file that has another name elsewhere too, and is not the builder's, keeps
- * its owner and mode: it may be one of the machine's. ERR_TOO_LARGE: a limit; ERR_CANCELED. */
+/* Seals everything in the folder and syncs it.
+ *
+ * Regular files become 0644 or 0755, folders 0755; links stay; other entries are removed.
+ * The whole disk is synced once, not file by file. *bytes: size of all files. Returns
+ * ERR_INVALID for a file with several names whose owner is not the builder; it keeps owner
+ * and mode, because it may be a file of the machine. Returns ERR_TOO_LARGE or
+ * ERR_CANCELED. */
 enum err tree_seal(int folder, uid_t builder, const struct tree_limits *limits,
                    const struct work *work, uint64_t *bytes, struct failure *why);

@@ -1,4 +1,4 @@
-/* unpack_answer.c - records, each with its length in front. */
+/* unpack_answer.c - writes and reads records, each preceded by its length. */
 #include "supervisor/versions/unpack_answer.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ struct unpack_record {
     struct slice word, content;
 };
 
-/* Returns false if there is no whole record. */
+/* Returns false if there is no complete record. */
 static bool take_record(struct slice *rest, struct unpack_record *record)
 {
     const char *end = rest->len ? memchr(rest->ptr, '\n', rest->len) : NULL;

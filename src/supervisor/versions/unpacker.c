@@ -1,4 +1,4 @@
-/* unpacker.c - confines itself, reads the archive, answers. */
+/* unpacker.c - confines itself, reads the archive, and answers. */
 #include "supervisor/versions/unpacker.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "supervisor/versions/unpack_answer.h"
 
 enum {
-    NAME_MEMORY = BUNDLE_NAME_MAX + 256, /* bytes of one name, with its place in a table */
+    NAME_MEMORY = BUNDLE_NAME_MAX + 256, /* bytes per name, with its slot in a table */
     NUMBERS = 4
 };
 
@@ -62,8 +62,9 @@ static bool has_archive(void)
 
 /* ---- confinement ---- */
 
-/* The limit counts from what the program and its libraries take now, which differs by machine. A
- * sanitizer's allocator hangs without memory, so it has no limit. */
+/* Limits the memory to what the program uses now plus bytes: the base differs by machine.
+ *
+ * A sanitizer's allocator hangs without memory, so it has no limit. */
 static enum err limit_memory(uint64_t bytes, struct failure *why)
 {
     uint64_t pages = 0;
@@ -88,7 +89,7 @@ static enum err confine(const struct unpack_order *order, struct failure *why)
     const struct sandbox_options options = { .paths = &folder, .path_count = 1 };
     struct sandbox sandbox;
     enum err refused = limit_memory(order->memory, why);
-    prctl(PR_SET_DUMPABLE, 0); /* runs of the same user do not trace it */
+    prctl(PR_SET_DUMPABLE, 0); /* runs of the same user cannot trace it */
     return refused ? refused : sandbox_begin(&options, &sandbox, why);
 }
 
@@ -139,8 +140,8 @@ static enum err follow(const struct unpack_order *order, struct failure *why)
                                        : unpack_first(bundle, folder, why);
 }
 
-/* Nothing is closed or freed: the process ends. It ends without the leak check of a sanitizer,
- * which would have to trace this process. */
+/* Closes and frees nothing, because the process ends. It skips the leak check of a
+ * sanitizer, which would have to trace this process. */
 int unpacker_run(const char *text)
 {
     struct unpack_order order;

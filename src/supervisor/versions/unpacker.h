@@ -4,12 +4,12 @@
  *        ▲                                                    │
  *        └──────────── answer (unpack_answer.h) ──────────────┘
  *
- * Strangers made the archive, so no process reads it that has something to lose. The unpacker is a
- * child of the build like npm: it has the build's user, control group and namespaces, ends with
- * the build, and starts no program. It gets the archive at standard input, opened to be read,
- * and the folder to unpack into as its working directory. Before it reads the first byte of the
- * archive it gives up everything else: it may change that folder alone (sandbox.h), and
- * allocate as much memory as the order says. */
+ * Strangers made the archive, so only a process that has nothing to lose may read it. The
+ * unpacker is a child of the build, like npm: it has the build's user, control group and
+ * namespaces, ends with the build, and starts no program. It gets the archive on standard
+ * input, opened for reading, and the folder to unpack into as its working directory. Before
+ * it reads the first byte it gives up everything else: it may change only that folder
+ * (sandbox.h), and allocate only as much memory as the order allows. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,27 +17,29 @@
 #include "base/slice.h"
 #include "os/archive/bundle.h"
 
-/* The first argument, before everything that main.c reads. It is in no help. */
+/* The first argument, which main.c checks before all others. No help text has it. */
 #define UNPACKER_ROLE "--unpack"
 
-/* The program of process_options: in the launcher it names our binary, too. */
+/* The program of process_options; in the launcher, too, it names our binary. */
 #define UNPACKER_PROGRAM "/proc/self/exe"
 
 enum unpack_extent {
-    UNPACK_FIRST, /* judges all of it, answers with the files of the build, and unpacks those that
-                     come before the packages are installed */
-    UNPACK_ALL, /* unpacks everything */
+    UNPACK_FIRST, /* check all of it, answer with the build files, and unpack those needed
+                   * before packages are installed */
+    UNPACK_ALL,   /* unpack everything */
 };
 
 struct unpack_order {
     enum unpack_extent extent;
     struct bundle_limits limits;
-    uint64_t memory; /* bytes that it may allocate */
+    uint64_t memory; /* bytes it may allocate */
 };
 
 enum { UNPACK_ORDER_MAX = 128, UNPACK_MEMORY_BASE = 64 << 20 };
 
-/* As much memory as archives within the limits need: the base, and the names of their files. */
+/* Returns the memory that archives within the limits need.
+ *
+ * That is the base, and the names of files. */
 uint64_t unpack_memory(const struct bundle_limits *limits);
 
 /* Writes the argument after UNPACKER_ROLE. */
@@ -48,6 +50,7 @@ static inline bool unpacker_is_asked_for(int argc, char **argv)
     return argc == 3 && slice_is(slice_of(argv[1]), UNPACKER_ROLE);
 }
 
-/* Does not return if there are an order and an archive: it exits with 0 after the whole answer.
- * Otherwise returns an exit status. */
+/* Executes the order and exits, with status 0 after the whole answer was written.
+ *
+ * Returns an exit status only if the order is invalid or standard input is not a file. */
 int unpacker_run(const char *order);

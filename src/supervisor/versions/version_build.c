@@ -1,21 +1,21 @@
-/* version_build.c - the steps of a build, each of which ends in on_step.
+/* version_build.c - the steps of a build, one after the other.
  *
- *   OPEN      the archive is opened, folder and control group made          pool
- *   HASH      its bytes are those that were uploaded                        pool
- *   READ      judged; answers with its texts; package.json unpacked         unpacker
- *   JUDGE     the texts: manifest, commands, dependencies                   pool
- *   ASK       the program that will execute it says its version             child
+ *   OPEN      open the archive, make the folder and the control group       pool
+ *   HASH      check that the archive is the one that was uploaded           pool
+ *   READ      check the archive, read its texts, unpack package.json        unpacker
+ *   JUDGE     parse the texts: manifest, commands, dependencies             pool
+ *   ASK       get the version of the program that will execute it           child
  *   INSTALL   npm, if there are dependencies                                child
- *   UNPACK    everything: npm deletes what it does not know                 unpacker
+ *   UNPACK    everything: npm deletes files it does not know                unpacker
  *   COMMANDS  one after the other                                           children
  *   RENEW     everything again, if there were commands                      unpacker
- *   PLACE     the manifest with its paths                                   pool
- *   INDEX     registers the tasks with the gateway, writes index.json       child
- *   SEAL      index.json read, folder sealed and renamed                    pool
- *   CLEAN     what is not in its place is removed                           pool
+ *   PLACE     write the manifest with its paths                             pool
+ *   INDEX     register the tasks with the gateway, write index.json         child
+ *   SEAL      read index.json, seal and rename the folder                   pool
+ *   CLEAN     remove what is not in its place                               pool
  *
- * A step that fails is followed by CLEAN, and so is one that was canceled. This process hashes the
- * archive and hands it on; only the unpacker (unpacker.h), a child like the others, reads it. */
+ * A step that fails or was canceled is followed by CLEAN. This process hashes the archive
+ * and passes it on; only the unpacker (unpacker.h), a child like the others, reads it. */
 #include "supervisor/versions/version_build.h"
 
 #include <signal.h>
@@ -38,14 +38,15 @@ enum {
     MESSAGE_MAX = 512,
     MIB = 1 << 20,
     INDEX_MEMORY_MAX = 8192, /* MiB */
-    BUILD_OOM_SCORE = 700,   /* when memory ends: builds, then runs, then the rest */
+    /* When memory runs out: builds first, then runs, then the rest. */
+    BUILD_OOM_SCORE = 700,
     OPEN_FILES = 16384,
-    PROCESSES = 8192, /* of a user, whose runs count, too */
+    PROCESSES = 8192, /* per user; its runs count, too */
     GROUP_PROCESSES = 1024,
-    CPU_WEIGHT = 100, /* as one core */
+    CPU_WEIGHT = 100, /* of one core */
     NODE_LEAST = 20,
-    TIMES_BUILT =
-        10, /* a version by its archive, in files and bytes: packages were added */
+    /* The limits are those of the archive, times this: packages are added. */
+    TIMES_BUILT = 10,
 };
 
 enum build_part {
@@ -64,7 +65,7 @@ enum build_part {
     CLEAN
 };
 
-/* The files of an archive that say how its version is built. A zeroed one is empty. */
+/* The archive's files that say how the version is built. A zeroed struct is empty. */
 struct build_texts {
     struct buf manifest_text; /* build.json */
     struct buf package_text;  /* package.json; empty: the archive has none */
@@ -74,7 +75,7 @@ struct build_texts {
 };
 
 struct program_version {
-    char text[32]; /* "v22.11.0", as the program prints it; "": it was not asked */
+    char text[32]; /* as printed, such as "v22.11.0"; "": not asked */
 };
 
 struct version_build {
@@ -89,20 +90,20 @@ struct version_build {
 
     struct work work;
     struct failure why; /* of the step in the pool */
-    enum err status;    /* the same */
+    enum err status;    /* of the step in the pool */
 
     struct bundle *bundle; /* from HASH on */
     struct version_folder folder;
-    char group[CGROUP_PATH_MAX]; /* of the children; "": none */
-    struct unpack_answer answer; /* of the step that unpacks */
+    char group[CGROUP_PATH_MAX]; /* control group of the children; "": none */
+    struct unpack_answer answer; /* of the unpacking step */
     struct build_texts texts;    /* from JUDGE on */
     char *program;
     struct program_version program_version;
 
     struct process process;
-    bool runs; /* the process is there */
+    bool runs; /* the process exists */
     struct child_environment environment;
-    size_t command; /* the next one of COMMANDS */
+    size_t command; /* index of the next one */
     pid_t pid;      /* of the process */
 
     struct buf index;
@@ -128,7 +129,7 @@ __attribute__((format(printf, 2, 3))) static void fail_build(struct version_buil
     va_end(args);
 }
 
-/* A step was refused, by the pool or by the unpacker. */
+/* Fails the build after the pool or the unpacker has rejected a step. */
 static void fail_step(struct version_build *build, enum err refused,
                       const struct failure *why)
 {
@@ -170,9 +171,10 @@ static enum err read_package(struct build_texts *texts, struct slice file,
                                     &texts->has_dependencies, why);
 }
 
-/* files: by enum unpack_file, as in struct unpack_answer; they are copied. Faults are reported in the
- * order of the files. ERR_INVALID: the version cannot be built, and why. The texts have to be
- * finished in any case. */
+/* files: by enum unpack_file, as in struct unpack_answer; copied.
+ *
+ * Errors are reported in the order of the files. Returns ERR_INVALID with the reason if the
+ * version cannot be built. Call finish_texts in any case. */
 static enum err read_texts(struct build_texts *texts, const struct slice *files,
                            struct failure *why)
 {
@@ -190,7 +192,9 @@ static void finish_texts(struct build_texts *texts)
     containerfile_finish(&texts->containerfile);
 }
 
-/* Returns true if bun executes the version and installs its packages; otherwise node and npm do. */
+/* Returns true if bun executes the version and installs its packages.
+ *
+ * Otherwise node and npm do. */
 static bool texts_name_bun(const struct build_texts *texts)
 {
     return slice_starts(slice_of(texts->manifest.runtime), "bun");
@@ -198,11 +202,11 @@ static bool texts_name_bun(const struct build_texts *texts)
 
 /* ---- the version of node ---- */
 
-/* The CLI names a Node for every project, "node-24" unless its owner sets another one, and most
- * versions work as well with another one. So a build refuses only a Node too old for the
- * controllers, and a difference is a hint where something failed. */
+/* The CLI names a Node for every project, "node-24" unless its owner sets another one. Most
+ * versions work as well with another Node. So a build rejects only a Node that is too old
+ * for the controllers; a difference is only a hint when something else failed. */
 
-/* More of the output of the program that was asked for its version. */
+/* Appends output of the program that was asked for its version. */
 static void program_version_add(struct program_version *version, struct slice text)
 {
     size_t len = strlen(version->text), room = sizeof(version->text) - 1 - len;
@@ -210,20 +214,21 @@ static void program_version_add(struct program_version *version, struct slice te
              (int)(text.len < room ? text.len : room), text.ptr);
 }
 
-/* 0: the version names no Node. */
+/* Returns 0 if the version names no Node. */
 static long named_major(const char *runtime)
 {
     return strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
 }
 
-/* 0: it was not asked, or prints no version. */
+/* Returns 0 if the program was not asked or printed no version. */
 static long said_major(const struct program_version *version)
 {
     return version->text[0] == 'v' ? strtol(version->text + 1, NULL, 10) : 0;
 }
 
-/* ERR_RULE with the reason: too old. runtime: as the version names it, "node-24"; program: the path
- * of the program that was asked. */
+/* Returns ERR_RULE with the reason if the program is too old.
+ *
+ * runtime: as in the version, "node-24"; program: path of the program that was asked. */
 static enum err program_version_check(struct program_version *version, const char *runtime,
                                       const char *program, struct failure *why)
 {
@@ -237,8 +242,8 @@ static enum err program_version_check(struct program_version *version, const cha
                    NODE_LEAST, program, version->text, named ? named : NODE_LEAST + 2);
 }
 
-/* Writes what to add to the error of a child, "; …". Returns false if the program is the
- * named one. */
+/* Writes a hint for the error of a child, "; …". Returns false if the program is the one
+ * that the version names. */
 static bool program_version_hint(const struct program_version *version, const char *runtime,
                                  char *out, size_t size)
 {
@@ -255,7 +260,7 @@ static bool program_version_hint(const struct program_version *version, const ch
 
 /* ---- steps in the pool ---- */
 
-/* What limits were asked for are there, or nothing is executed. */
+/* Without its limits nothing is executed. */
 static enum err make_group(struct version_build *build, struct failure *why)
 {
     const struct version_build_options *options = build->options;
@@ -292,7 +297,7 @@ static enum err check_hash(struct version_build *build, struct failure *why)
     return explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
 }
 
-/* For the step that installs: afterwards everything is unpacked. */
+/* For bun's installation only: UNPACK restores the original. */
 static enum err write_package_for_bun(struct version_build *build, struct failure *why)
 {
     const struct build_texts *texts = &build->texts;
@@ -344,15 +349,16 @@ static enum err seal(struct version_build *build, struct failure *why)
     return refused;
 }
 
-/* The next call of version_folder_remove_old removes a large folder: the builder would keep other
- * builds waiting. */
+/* Leaves a large folder to the next call of version_folder_remove_old.
+ *
+ * Removing it would block other builds. */
 static enum err clean(struct version_build *build, struct failure *why)
 {
     version_folder_finish(&build->folder);
     version_folder_remove_old(build->options->versions, &build->work);
     bundle_close(build->bundle);
     if (build->group[0])
-        cgroup_remove(build->group, why); /* one that stays is empty, and used again */
+        cgroup_remove(build->group, why); /* a group that stays is empty, and reused */
     return OK;
 }
 
@@ -417,7 +423,7 @@ static void name_step(const struct version_build *build, char *name, size_t size
                      slice_of(build->texts.containerfile.commands[build->command - 1]))));
 }
 
-/* Adds a possible reason after the error of a child. */
+/* Adds a possible reason to the error of a child. */
 static void add_hint(struct version_build *build, struct slice lines)
 {
     size_t len = strlen(build->message);
@@ -453,7 +459,7 @@ static void fail_child(struct version_build *build, const char *reason)
         add_hint(build, lines);
 }
 
-/* The answer of READ is kept for JUDGE. */
+/* Keeps the files of READ for JUDGE. */
 static void take_answer(struct version_build *build)
 {
     struct failure why = { 0 };
@@ -484,7 +490,7 @@ static void on_ended(struct process *process, const struct process_end *end)
 
 static const struct process_events child_events = { on_output, on_ended };
 
-/* False: it was refused, and the build has failed. */
+/* Returns false if the child could not be started; then the build has failed. */
 static bool spawn(struct version_build *build, const char *const *arguments)
 {
     struct failure why = { 0 };
@@ -516,7 +522,7 @@ static bool spawn(struct version_build *build, const char *const *arguments)
     return build->runs;
 }
 
-/* It gets nothing in its environment. */
+/* The environment is empty. */
 static bool unpack(struct version_build *build, enum unpack_extent extent)
 {
     const struct bundle_limits *limits = build->options->limits;
@@ -590,7 +596,7 @@ static bool index_tasks(struct version_build *build)
     return begun;
 }
 
-/* ---- the chain ---- */
+/* ---- the sequence ---- */
 
 static void version_build_finish(struct version_build *build)
 {
@@ -635,7 +641,7 @@ static void on_worked(struct work *work)
     next_step(build);
 }
 
-/* False: there is nothing to do in this step. */
+/* Returns false if there is nothing to do in this step. */
 static bool run_step(struct version_build *build)
 {
     switch (build->step) {
@@ -674,7 +680,7 @@ static void next_step(struct version_build *build)
     if (ends)
         begin_step(build, CLEAN);
     else if (build->step == COMMANDS)
-        begin_step(build, COMMANDS); /* the next command, if there is one */
+        begin_step(build, COMMANDS); /* the next command, if any */
     else
         begin_step(build, build->step + 1);
 }

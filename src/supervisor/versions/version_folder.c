@@ -1,5 +1,7 @@
-/* version_folder.c - every file of ours is written as a new one: what a program of the build has
- * put there under its name is removed, whatever it is. */
+/* version_folder.c - makes, fills and seals the folder of one version.
+ *
+ * Each file of ours is created new: whatever the build's programs have put under its name
+ * is removed first. */
 #include "supervisor/versions/version_folder.h"
 
 #include <dirent.h>
@@ -40,8 +42,7 @@ static bool ends_with(const char *name, const char *end)
     return len > end_len && strcmp(name + len - end_len, end) == 0;
 }
 
-/* Takes a name out of a folder: removes a file, and moves a folder to another name among the
- * versions. */
+/* Removes a file; moves a folder to a name that version_folder_remove_old removes. */
 static void set_aside(int versions, int above, const char *name)
 {
     char random[ASIDE_LEN + 1] = "";
@@ -50,7 +51,7 @@ static void set_aside(int versions, int above, const char *name)
     int folder = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (folder < 0)
         return;
-    fchmod(folder, 0700); /* without write permission a rename of it fails too */
+    fchmod(folder, 0700); /* without write permission its rename would fail, too */
     close(folder);
     text_random(random, ASIDE_LEN, "abcdefghijklmnopqrstuvwxyz");
     char *moved = joined(random, "", old);
@@ -114,7 +115,7 @@ static bool write_all(int file, struct slice text)
     return true;
 }
 
-/* Readable by the user of the build, too: the index reads its manifest. */
+/* The file is readable by the build's user, because the index reads its manifest. */
 static enum err write_file(struct version_folder *folder, const char *name,
                            struct slice text, struct failure *why)
 {
@@ -145,7 +146,7 @@ enum err version_folder_write_package(struct version_folder *folder, struct slic
     return write_file(folder, "package.json", text, why);
 }
 
-/* A regular file of at most so many bytes. */
+/* Reads a regular file of at most max bytes. */
 static enum err read_file(int folder, const char *name, size_t max, struct buf *out)
 {
     struct stat found;
@@ -220,7 +221,7 @@ enum err version_folder_give(const char *path, struct process_user user,
     return refused;
 }
 
-/* A damaged version in its place is set aside. */
+/* Puts the folder in its place, and sets a damaged version there aside. */
 static enum err put_in_place(struct version_folder *folder, struct failure *why)
 {
     set_aside(folder->versions, folder->versions, folder->name);
@@ -253,8 +254,9 @@ static enum err write_ours(struct version_folder *folder, struct slice manifest,
     return refused;
 }
 
-/* Our files come when the folder is sealed: before, whoever executes as the builder's user could
- * put others in their place. */
+/* Our files are written after sealing.
+ *
+ * Before, a process with the builder's user could replace them. */
 enum err version_folder_seal(struct version_folder *folder, struct slice manifest,
                              struct slice index, const struct version_facts *facts,
                              const struct tree_limits *limits, const struct work *work,

@@ -11,7 +11,7 @@
 #include "supervisor/versions/host.h"
 #include "supervisor/versions/version_folder.h"
 
-/* ---- what jobs share ---- */
+/* ---- shared by all jobs ---- */
 
 static enum err find_program(void *owner, struct slice runtime, char **program,
                              struct failure *why)
@@ -51,7 +51,7 @@ void version_shared_init(struct version_shared *shared)
     };
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
 static void close_file(struct version_job *job)
 {
@@ -201,7 +201,7 @@ static void on_downloaded(struct upward_call *call)
     }
 }
 
-/* The log has the reason that the message leaves out. */
+/* Logs the reason, which the message leaves out. */
 static void fail_request(struct version_job *job, const struct failure *why)
 {
     const char *message = job->source->unasked;
@@ -238,7 +238,7 @@ static void download(struct version_job *job)
         fail_request(job, &why);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 void version_job_init(struct version_job *job, const struct version_shared *shared,
                       const struct version_source *source, void *owner)

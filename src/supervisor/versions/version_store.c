@@ -1,5 +1,4 @@
-/* version_store.c - reads what a version says of itself, once, and fetches those that are missing,
- * one at a time. */
+/* version_store.c - loads each version once, and fetches missing ones one at a time. */
 #include "supervisor/versions/version_store.h"
 
 #include <errno.h>
@@ -16,19 +15,19 @@
 
 enum {
     FILE_MAX = 16 << 20,
-    AGAIN_MS = 30 * 1000, /* a version that could not be fetched is not tried before */
+    AGAIN_MS = 30 * 1000, /* pause after a version could not be fetched */
     PAUSE_MS = 1000,
-    PATIENCE_MS = 45 * 1000, /* below the shortest lease that is usual */
-    MAKE_MS = 8 * 60 * 1000, /* as long as a build has by default */
-    ARCHIVE_BYTES = 1 << 30, /* the gateway has judged it already */
+    PATIENCE_MS = 45 * 1000, /* below the shortest usual lease */
+    MAKE_MS = 8 * 60 * 1000, /* default time limit of a build */
+    ARCHIVE_BYTES = 1 << 30, /* the gateway has checked the size already */
 };
 
-/* A version that is not here. It stays for a while after it failed. */
+/* A version that is not on this machine. It stays here for a while after it failed. */
 struct missing_version {
-    struct run_message message; /* of the first run that wants it; text NULL */
+    struct run_message message; /* of the first run that needs it; text is NULL */
     struct list wishes;         // version_wish::link
     bool failed;
-    int64_t again_ms; /* monotonic, when it has failed */
+    int64_t again_ms; /* if failed: when it may be tried again; monotonic */
     struct failure why;
     struct list link; // version_store::missing
 };
@@ -36,10 +35,10 @@ struct missing_version {
 struct version_store {
     struct loop *loop;
     char *path, *programs;
-    struct table versions;  /* of struct ready_version */
-    struct version_job job; /* initialized by version_store_use; shared NULL: not yet */
-    struct missing_version *fetched; /* by the job; NULL: none */
-    int64_t until_ms;                /* monotonic: until then the gateway is asked again */
+    struct table versions;  /* struct ready_version, by id */
+    struct version_job job; /* initialized by version_store_use; shared is NULL before */
+    struct missing_version *fetched; /* what the job fetches; NULL: none */
+    int64_t until_ms;                /* until then failed requests are retried; monotonic */
     bool stopped;
     struct list missing; // missing_version::link; in the order in which they came
 };
@@ -85,7 +84,7 @@ void version_store_destroy(struct version_store *store)
     free(store);
 }
 
-/* ERR_NOT_FOUND: there is none. An object of JSON, else ERR_INVALID. */
+/* Reads a JSON object. Returns ERR_NOT_FOUND if there is no file, or ERR_INVALID. */
 static enum err read_object(const char *directory, const char *name, struct buf *out,
                             struct failure *why)
 {
@@ -121,7 +120,7 @@ static enum err take_text(struct slice object, const char *name, char **out,
                  : explain(why, ERR_INVALID, "build.json of this version has no %s", name);
 }
 
-/* Absolute, and below the version's own folder. */
+/* Returns true for an absolute path below the version's folder. */
 static bool is_inside(const char *path, const char *directory)
 {
     size_t len = strlen(directory);
@@ -166,7 +165,7 @@ static enum err compare(struct slice object, const char *name, const char *here,
     return refused;
 }
 
-/* A version without it was put here by hand. */
+/* Checks runcast.json. Without this file the version was installed by hand. */
 static enum err read_origin(const struct ready_version *version,
                             const struct run_message *message, struct failure *why)
 {
@@ -213,7 +212,7 @@ static enum err load(struct version_store *store, const struct run_message *mess
     return OK;
 }
 
-/* A folder may be gone since it was read. */
+/* Also checks that the folder still exists, because it may have been removed. */
 static enum err find(struct version_store *store, const struct run_message *message,
                      const struct ready_version **out, struct failure *why)
 {
@@ -235,7 +234,7 @@ static void tell(struct version_store *store, struct version_wish *wish)
     loop_defer(store->loop, &wish->later);
 }
 
-/* ---- what is not here ---- */
+/* ---- missing versions ---- */
 
 static struct missing_version *find_missing(const struct version_store *store,
                                             const char *id)
@@ -248,7 +247,7 @@ static struct missing_version *find_missing(const struct version_store *store,
     return NULL;
 }
 
-/* A copy that is too long is cut. */
+/* Copies a text, cut if it is too long. */
 static void copy_text(char *out, size_t size, const char *text)
 {
     snprintf(out, size, "%.*s", (int)size - 1, text);
@@ -314,7 +313,7 @@ static void on_fetched(void *owner, const struct version_outcome *outcome)
     fetch_next(store);
 }
 
-/* The gateway is asked again for as long as a lease may last; then the run is given back. */
+/* Retries for as long as a lease may last; after that the run is released. */
 static int64_t pause_fetch(void *owner)
 {
     const struct version_store *store = owner;
@@ -344,7 +343,7 @@ static struct missing_version *note_missing(struct version_store *store,
     return missing;
 }
 
-/* False: it was tried a moment ago, and the wish has the reason. */
+/* Returns false if it failed a moment ago; the reason is in the wish. */
 static bool await(struct version_store *store, const struct run_message *message,
                   struct version_wish *wish)
 {
@@ -365,7 +364,7 @@ static bool await(struct version_store *store, const struct run_message *message
     return true;
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 void version_store_use(struct version_store *store, const struct version_shared *shared)
 {

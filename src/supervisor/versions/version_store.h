@@ -1,15 +1,15 @@
-/* version_store.h - the versions that this machine has, each in a folder of its own.
+/* version_store.h - the versions on this machine, each in a folder of its own.
  *
- *   versions/ID/build.json      what the bundle says of itself, its paths rewritten to here
- *              /runcast.json    what the builder says of it: architecture, libc, hash
+ *   versions/ID/build.json      manifest of the bundle, with paths of this folder
+ *              /runcast.json    facts from the builder: architecture, libc, hash
  *              /…               node_modules, controllers, tasks
  *
- * A folder is there whole or not at all, and nothing in it changes. One that is not there, or is
- * damaged, is fetched from the gateway (version_job.h), once for all who want it:
+ * A folder is complete or absent, and nothing in it changes. A missing or damaged version
+ * is fetched from the gateway (version_job.h), once for all who wait for it:
  *
  *   provide ─► here? ─► done
- *                └─ no ─► in line ─► fetched ─► done, for all who wait
- *                             └─ it failed: done with the reason, and again in a while */
+ *                └─ no ─► in line ─► fetched ─► done, for each who waits
+ *                             └─ failed: done with the reason; later tried again */
 #pragma once
 
 #include "base/loop.h"
@@ -22,37 +22,38 @@ struct version_shared;
 struct ready_version {
     char id[MESSAGE_ID_MAX];
     char *directory;
-    char *entry;   /* of the run controller */
-    char *program; /* that executes it */
+    char *entry;   /* path of the run controller */
+    char *program; /* executes the version */
     char *content_hash;
 };
 
-/* One wants a version: embedded by who does. */
+/* A request for a version; embedded by the caller. */
 struct version_wish {
     void (*done)(struct version_wish *wish, enum err status);
-    const struct ready_version *version; /* when status is OK */
-    struct failure why;                  /* else */
+    const struct ready_version *version; /* set if the status is OK */
+    struct failure why;                  /* set otherwise */
     struct deferred later;
     enum err status;
     struct list link; // of those who wait for the same version
 };
 
-/* programs: as host_program takes them; path: the folder of all. Copied. */
+/* programs: see host_program; path: folder with all versions. Both are copied. */
 struct version_store *version_store_create(struct loop *loop, const char *path,
                                            const char *programs);
 void version_store_destroy(struct version_store *store);
 
-/* Lets the store fetch versions that are not here; before this call it has only those that are.
+/* Lets the store fetch missing versions; before this call it has only those in its folder.
+ *
  * shared is borrowed for as long as the store lives. */
 void version_store_use(struct version_store *store, const struct version_shared *shared);
 
-/* Whoever waits is told soon that it ends. */
+/* Stops fetching. Requests in line get ERR_RULE soon. */
 void version_store_stop(struct version_store *store);
 bool version_store_is_idle(const struct version_store *store);
 
-/* done comes later, once: with the version, or why it cannot be executed here. */
+/* Calls done later, once: with the version, or why it cannot be executed here. */
 void version_store_provide(struct version_store *store, const struct run_message *message,
                            struct version_wish *wish);
 
-/* done does not come any more. Harmless when it came. */
+/* Cancels the request: done is not called any more. Allowed after done, too. */
 void version_store_forget(struct version_wish *wish);

@@ -1,4 +1,4 @@
-/* version_sweep.c - asks for one version after the other. */
+/* version_sweep.c - asks the gateway about one version after the other. */
 #include "supervisor/versions/version_sweep.h"
 
 #include <dirent.h>
@@ -26,15 +26,16 @@ struct version_sweep {
     struct version_sweep_options options;
     enum sweep_state state;
     bool stopped;
-    bool again; /* a version was made or set aside in the middle of a round */
+    bool again; /* a version was made or set aside during this round */
     bool cleared;
     struct timer timer;
     uint32_t kind;
     struct work work;
     struct upward_call call;
-    struct buf names; /* of the round: each ends with a zero */
-    size_t at;        /* where the next one begins */
-    const char *name; /* that is asked for, or removed */
+    /* names of the versions of this round, each with a terminating zero */
+    struct buf names;
+    size_t at;        /* offset of the next name */
+    const char *name; /* name of the version being asked about or removed */
 };
 
 static void rest(struct version_sweep *sweep)
@@ -63,7 +64,7 @@ static void begin_work(struct version_sweep *sweep, void (*run)(struct work *),
 
 /* ---- removing ---- */
 
-/* Its files go in the next round. */
+/* Sets the version aside; its files are removed in the next round. */
 static void remove_work(struct work *work)
 {
     const struct version_sweep *sweep = container_of(work, struct version_sweep, work);
@@ -81,7 +82,7 @@ static void on_removed(struct work *work)
 
 /* ---- asking ---- */
 
-/* By its header the gateway is told from what stands between, which may have no page, too. */
+/* The header shows that the 404 is from the gateway and not from a proxy. */
 static bool is_not_kept(const struct upward_call *call)
 {
     return call->status == 404 &&
@@ -97,7 +98,7 @@ static void on_asked(struct upward_call *call)
     } else if (call->status) {
         go_on(sweep);
     } else {
-        rest(sweep); /* the gateway is away */
+        rest(sweep); /* the gateway is unreachable */
     }
 }
 
@@ -132,7 +133,7 @@ static void go_on(struct version_sweep *sweep)
 
 /* ---- listing ---- */
 
-/* Whole ones that were made of a deployment: not what somebody has put there. */
+/* Returns true for a complete version of a deployment, not for one installed by hand. */
 static bool is_version(struct slice name)
 {
     return slice_starts(name, "deployment_") && build_id_is_right(name);
@@ -188,7 +189,7 @@ static void on_time(struct timer *timer)
     begin_work(sweep, clear_work, on_cleared, WORK_REMOVAL);
 }
 
-/* ---- from outside ---- */
+/* ---- interface ---- */
 
 struct version_sweep *version_sweep_create(const struct version_sweep_options *options)
 {

@@ -1,11 +1,12 @@
-/* version_sweep.h - removes the versions from this machine that the gateway keeps no more.
+/* version_sweep.h - removes versions from this machine that the gateway no longer stores.
  *
- *   a version was made, or some minutes ─► names listed ─► of each: does the gateway keep it?
- *           ▲                              (pool)             └─ no ─► removed (pool) ─┐
- *           └─────────────────── all were asked for ◄─────────────────────────────────┘
+ *   a version was made, or some minutes ─► list names ─► each: does the gateway have it?
+ *           ▲                              (pool)             └─ no ─► remove (pool) ─┐
+ *           └────────────────────── all were checked ◄───────────────────────────────┘
  *
- * Only the gateway knows which ones runs and rollbacks may need. A version with a process here
- * stays until the next round. One that went too early is no loss: it is made anew. */
+ * Only the gateway knows which versions runs and rollbacks may need. A version with a
+ * process here stays until the next round. A version that was removed too early is made
+ * again. */
 #pragma once
 
 #include "base/loop.h"
@@ -18,19 +19,21 @@ struct version_sweep_options {
     struct loop *loop;
     struct upward *upward;
     const struct site *site;
-    bool (*is_used)(void *owner, struct slice deployment); /* a process here is of it */
+    /* returns true if a process here executes it */
+    bool (*is_used)(void *owner, struct slice deployment);
     void *owner;
 };
 
 struct version_sweep *version_sweep_create(const struct version_sweep_options *options);
 
-/* A version was made: older ones may go. */
+/* Starts a round soon. Call it after a version was made, because older ones may be
+ * unneeded. */
 void version_sweep_soon(struct version_sweep *sweep);
 
 void version_sweep_stop(struct version_sweep *sweep);
 
-/* After version_sweep_stop: nothing of it is under way. */
+/* Returns true, some time after version_sweep_stop, once no work or call is in progress. */
 bool version_sweep_is_idle(const struct version_sweep *sweep);
 
-/* It is idle. NULL is fine. */
+/* Requires version_sweep_is_idle. Ignores NULL. */
 void version_sweep_destroy(struct version_sweep *sweep);
