@@ -1,24 +1,26 @@
-/* commit_line.c - who is written together, and who has to wait.
+/* commit_line.c - chooses the commits that are written in one transaction (a group).
  *
- *   small  A: c c c c c    as many as a group holds, and of each project its share
+ *   small  A: c c c c c    as many as fit in a group; each project gets its share
  *          B: c
- *   large  A: C C          one by itself; then it is the small ones' turn again
+ *   large  A: C C          one by itself; then the small ones have their turn
  *          B: C
  *
- * Whoever is in a group waits for all of it, and nothing else is written meanwhile. So a
- * small commit waits at most for the group that is being written, for one large commit and
- * for its own group, however much other projects have in line, and however many they are, as
- * long as one commit of each fits in a group. Projects take turns with large commits, too.
+ * A commit waits for its whole group, and nothing else is written meanwhile. So a small
+ * commit waits at most for the group being written, one large commit and its own group. It
+ * does not matter how many commits other projects have in line, nor how many projects there
+ * are, as long as one commit of each fits in a group. Projects take turns with large
+ * commits, too.
  *
- * Commits change their order here, those of one environment too where one is large: nobody
- * begins a commit that needs another before that one is done. */
+ * This can reorder commits, even those of one environment if one of them is large. That is
+ * safe because a commit that depends on another one is only begun after that one is
+ * done. */
 #include "store/commit_line.h"
 
 enum {
-    LARGE = 64,          /* from this weight on a commit is written by itself */
-    GROUP_WEIGHT = 1024, /* a group closes behind the commit that reaches it */
-    SHARE_WEIGHT = 256,  /* of one project at most; less when many wait */
-    CHANGE_BYTES = 8192, /* that cost as much as one more change */
+    LARGE = 64,          /* a commit of at least this weight is written by itself */
+    GROUP_WEIGHT = 1024, /* a group is closed after the commit that reaches it */
+    SHARE_WEIGHT = 256,  /* at most per project; less when many projects wait */
+    CHANGE_BYTES = 8192, /* count as much as one more change */
 };
 
 void commit_line_init(struct commit_line *line)
@@ -54,7 +56,7 @@ static size_t written_bytes(const struct change *change)
     return bytes;
 }
 
-/* The weight of a commit, in changes: how long the transaction lasts because of it. */
+/* Returns the weight of a commit in changes: how much it prolongs the transaction. */
 static size_t weigh(const struct store_commit *req)
 {
     size_t bytes = 0;
@@ -76,7 +78,7 @@ static size_t share_of_each(size_t projects)
     return share > SHARE_WEIGHT ? SHARE_WEIGHT : share + !share;
 }
 
-/* Takes small commits: each project has one turn. */
+/* Takes small commits; each project has one turn. */
 static void take_small(struct commit_turns *small, struct list *group)
 {
     size_t share = share_of_each(commit_turns_count(small)), weight = 0, taken = 1;
@@ -88,7 +90,7 @@ static void take_small(struct commit_turns *small, struct list *group)
 static void take_large(struct commit_turns *large, struct list *group)
 {
     commit_turns_begin_round(large);
-    commit_turns_take_share(large, 1, group); /* the first one, whatever it weighs */
+    commit_turns_take_share(large, 1, group); /* the first one, whatever its weight */
 }
 
 void commit_line_take(struct commit_line *line, struct list *group)

@@ -1,24 +1,24 @@
-/* commit_line.h - the commits that wait to be written, and which of them are next. */
+/* commit_line.h - the commits that wait to be written, and the order in which they are. */
 #pragma once
 
 #include "store/commit_turns.h"
 
 struct commit_line {
     struct commit_turns small, large;
-    bool large_was_last; /* of the groups */
+    bool large_was_last; /* the last group was a large commit */
 };
 
 void commit_line_init(struct commit_line *line);
 
-/* Nobody waits any more. */
+/* Requires that no commit waits. */
 void commit_line_finish(struct commit_line *line);
 
 bool commit_line_empty(const struct commit_line *line);
 void commit_line_add(struct commit_line *line, const struct store *store,
                      struct store_commit *req);
 
-/* Moves those of the next transaction to group: at least one if any waits. */
+/* Moves the commits of the next transaction to group: at least one if any waits. */
 void commit_line_take(struct commit_line *line, struct list *group);
 
-/* Moves all of them to `to`. */
+/* Moves all waiting commits to `to`. */
 void commit_line_empty_into(struct commit_line *line, struct list *to);

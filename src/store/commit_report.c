@@ -1,4 +1,4 @@
-/* commit_report.c - a turn reports commits while it has time, one of each environment in rotation. */
+/* commit_report.c - reports commits, environments in turns, for a limited time per turn. */
 #include "store/commit_report.h"
 
 #include <uv.h>
@@ -7,7 +7,8 @@
 #include "base/metrics.h"
 
 enum {
-    REPORT_NS = 2000000, /* of a turn; at least one commit is applied, or a part of it */
+    /* Time per turn. At least one commit, or a part of it, is applied. */
+    REPORT_NS = 2000000,
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,

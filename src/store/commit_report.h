@@ -1,10 +1,10 @@
-/* commit_report.h - reports commits to their callers, a portion in each turn of the loop.
+/* commit_report.h - reports finished commits to their callers, a portion per turn.
  *
- * Applying a change costs what its subscribers decide, often more than committing it. So
+ * Applying a change costs whatever its subscribers do, often more than committing it. So
  * projects take turns, commit by commit: a project with costly changes delays its own
- * callers, and the others by one slice of a turn. Commits of one environment are reported
- * in the order in which they were committed. A commit of several environments waits for all
- * commits before it, and those after it wait for it.
+ * callers, and the others by one slice of a turn of the loop. Commits of one environment
+ * are reported in the order in which they were committed. A commit of several environments
+ * waits for all commits before it, and those after it wait for it.
  *
  * Loop thread only. */
 #pragma once
@@ -13,31 +13,31 @@
 #include "store/positions.h"
 
 struct commit_report {
-    struct store *store;         /* whose failing and full follow what is told */
-    struct positions *positions; /* follow what is reported */
-    struct commit_turns
-        turns;  /* the first commit of each environment may be half applied */
+    struct store *store; /* its failing and full flags are set by commit_report_state */
+    struct positions *positions; /* updated as commits are reported */
+    /* The first commit of each environment may be partly applied. */
+    struct commit_turns turns;
     bool spans; /* the only commit in turns is of several environments */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
                         struct positions *positions);
 
-/* Everything was reported. */
+/* Requires that everything was reported. */
 void commit_report_finish(struct commit_report *report);
 
-/* Takes commits from done, in its order, up to one that has to wait. */
+/* Takes commits from done, in order, up to the first that has to wait. */
 void commit_report_take(struct commit_report *report, struct list *done);
 
-/* Tells callers until the turn's time is over; false: something is left for the next turn. */
+/* Reports commits until the time of the turn is up. Returns false if some are left. */
 bool commit_report_run(struct commit_report *report);
 
-/* What an environment stores has changed by so much. */
+/* Notes that the stored bytes of an environment have changed by this much. */
 void commit_report_growth(struct commit_report *report, uint32_t env, int64_t bytes);
 
-/* How the store is; what has changed is logged with the reason, which the caller keeps. */
+/* Sets the state of the store, and logs a change with the reason, which is borrowed. */
 void commit_report_state(struct commit_report *report, bool failing, bool full,
                          const char *reason);
 
-/* What commits take the time by: monotonic µs. */
+/* The clock for times of commits: monotonic µs. */
 int64_t commit_report_now_us(void);

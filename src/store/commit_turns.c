@@ -1,19 +1,18 @@
-/* commit_turns.c - a queue for each environment that has commits, a line of these for each project,
- * and the line of projects. */
+/* commit_turns.c - a queue per environment with commits, in a queue per project. */
 #include "store/commit_turns.h"
 
 #include <assert.h>
 
-/* The commits of one project; there while it has any. */
+/* The commits of one project. Exists only while there are any. */
 struct share_commits {
     uint64_t share;
-    unsigned round;      /* the last one in which it had a turn */
+    unsigned round;      /* the last round in which it had a turn */
     struct list waiting; // env_commits::link; the next one first
     struct list served;  // env_commits::link; no turn before the next round
     struct list link;    // commit_turns::waiting, served
 };
 
-/* The commits of one environment; there while it has any. */
+/* The commits of one environment. Exists only while there are any. */
 struct env_commits {
     uint32_t env;
     struct share_commits *share;
@@ -100,7 +99,7 @@ void commit_turns_begin_round(struct commit_turns *turns)
     turns->round++;
 }
 
-/* The project whose turn it is, with the environments that wait in this round; NULL: none. */
+/* Returns the project whose turn it is, prepared for this round; NULL if there is none. */
 static struct share_commits *front(struct commit_turns *turns)
 {
     if (list_empty(&turns->waiting))
@@ -123,7 +122,7 @@ static struct list *take_commit(struct share_commits *share)
     return list_take(&front_queue(share)->commits);
 }
 
-/* The environment in front goes to the end of a line, or is gone if it has no more commits. */
+/* Moves the first environment to the end of a line; frees it if it has no commits. */
 static void end_queue(struct commit_turns *turns, struct share_commits *share,
                       struct list *line)
 {

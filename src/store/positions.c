@@ -1,4 +1,4 @@
-/* positions.c - where each environment stands: a sorted array. */
+/* positions.c - the positions of environments, in a sorted array. */
 #include "store/positions.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@ void positions_finish(struct positions *positions)
     *positions = (struct positions){ 0 };
 }
 
-/* The place of the environment, or the one where it belongs. */
+/* Returns the index of the environment, or where it would be inserted. */
 static size_t place_of(const struct positions *positions, uint32_t env)
 {
     size_t low = 0, high = positions->count;

@@ -1,22 +1,25 @@
-/* positions.h - where each environment stands; the loop thread's copy. */
+/* positions.h - the loop thread's copy of the position of each environment.
+ *
+ * A position (struct store_position) has the sequence number of the last change, how far
+ * retention has come, and the stored bytes. */
 #pragma once
 
 #include "runcast/store.h"
 
 struct positions {
-    struct store_position *entries; /* by env */
+    struct store_position *entries; /* sorted by env */
     size_t count, capacity;
 };
 
 void positions_finish(struct positions *positions);
 
-/* Zeros for an environment never written to. */
+/* Returns zeros for an environment that was never written to. */
 struct store_position positions_get(const struct positions *positions, uint32_t env);
 
-/* Replaces what is known, except that seq never goes back. */
+/* Replaces the position; seq never decreases. */
 void positions_put(struct positions *positions, struct store_position position);
 
-/* What the changes of a commit moved. */
+/* Advances the positions by the changes of a commit. */
 void positions_note(struct positions *positions, const struct store_commit *req);
 
 void positions_grow(struct positions *positions, uint32_t env, int64_t bytes);

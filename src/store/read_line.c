@@ -1,12 +1,12 @@
-/* read_line.c - queues of reads in queues of environments in a queue of owners. */
+/* read_line.c - queues of reads per environment, in queues of environments per owner. */
 #include "store/read_line.h"
 
 #include <assert.h>
 
 #include "base/mem.h"
 
-/* An owner, which has environments, or an environment, which has reads; there while it has
- * any. */
+/* An owner, which has environments, or an environment, which has reads. Exists only while
+ * it has any. */
 struct read_party {
     uint64_t number;
     struct read_parties environments;
@@ -14,10 +14,12 @@ struct read_party {
     struct list link;    // read_parties::waiting
 };
 
-/* ---- what a read is ---- */
+/* ---- kinds of reads ---- */
 
-/* The filter is led by an index of its own, which has few runs of each value, or those that
- * come first are the page: a run may have very many children. What is not narrow is slow. */
+/* Returns true if an index finds few runs, or finds the page first.
+ *
+ * A run may have very many children: a filter for all of them is narrow because the first
+ * ones are the page. Lists that are not narrow count as slow. */
 static bool is_narrow(const struct run_filter *f)
 {
     bool every_child = !f->statuses && !f->machines && f->is_test < 0 && !f->created_from &&
@@ -27,7 +29,7 @@ static bool is_narrow(const struct run_filter *f)
     return f->packet.ptr || (f->parent.len && every_child);
 }
 
-/* A count looks at every run that it counts. */
+/* A count reads every run that it counts. */
 static bool is_slow(const struct store_read *read)
 {
     if (read->kind == READ_LIST)
@@ -55,7 +57,7 @@ void read_waiter_init(struct read_waiter *waiter, const struct store *store,
     list_init(&waiter->link);
 }
 
-/* ---- who is next ---- */
+/* ---- turns ---- */
 
 static struct slice slice_of_number(const uint64_t *number)
 {
@@ -118,7 +120,7 @@ static struct read_party *next_party(struct read_parties *parties)
     return container_of(list_take(&parties->waiting), struct read_party, link);
 }
 
-/* Who has more goes behind the others. */
+/* A party with more reads goes to the back of the queue. */
 static void end_turn(struct read_parties *parties, struct read_party *party, bool more)
 {
     if (more) {

@@ -1,14 +1,14 @@
-/* read_line.h - the reads that wait for a connection, and which of them is next.
+/* read_line.h - the reads that wait for a connection, and the order of serving them.
  *
- *   quick  project A ─ env 1: r r r r    found by its name, or a page of an index
+ *   quick  project A ─ env 1: r r r r    found by name, or a page of an index
  *                    ─ env 2: r
  *          project B ─ env 3: r
- *   slow   project A ─ env 1: r r r r    searched for, for as long as two seconds
+ *   slow   project A ─ env 1: r r r r    searches, which may take up to two seconds
  *
- * Owners (projects) take turns, and so do the environments of each: a read waits for one of
- * each of the others, however many they have in line. The slow ones may have all connections
- * but one: where there are two a quick read never waits for a slow one. Both kinds take
- * turns, too. */
+ * Owners (projects) take turns, and so do the environments of each: a read waits for one
+ * read of each other owner, however many those have in line. Slow reads may use all
+ * connections but one, so with two or more connections a quick read never waits for slow
+ * ones. Both kinds take turns, too. */
 #pragma once
 
 #include "base/list.h"
@@ -19,36 +19,39 @@ struct read_waiter {
     uint64_t owner; /* of the environment */
     uint64_t env;
     bool slow;
-    bool bounded;     /* stopped when it takes too long; false: a start needs all of it */
+    /* stopped when it takes too long; false: a start needs the complete result */
+    bool bounded;
     struct list link; // read_party::waiters
 };
 
-/* Those that take turns, by their number: owners, or the environments of one. */
+/* The parties that take turns, by number: owners, or the environments of one. */
 struct read_parties {
-    struct table by_number; /* of struct read_party: of those with reads */
+    struct table by_number; /* struct read_party; only those with reads */
     struct list waiting;    // read_party::link; the next one first
 };
 
 struct read_line {
-    struct read_parties quick, slow; /* owners */
-    bool slow_was_last;              /* of those that were taken */
+    struct read_parties quick, slow; /* by owner */
+    bool slow_was_last;              /* the last read taken was slow */
 };
 
-/* Fills in all of the waiter for the read. The store says who owns its environment. */
+/* Fills in the waiter for the read. store->share_of gives the owner of its environment. */
 void read_waiter_init(struct read_waiter *waiter, const struct store *store,
                       const struct store_read *read);
 
 void read_line_init(struct read_line *waiting);
 
-/* Nobody waits any more. */
+/* Requires that no read waits. */
 void read_line_finish(struct read_line *waiting);
 
 void read_line_add(struct read_line *waiting, struct read_waiter *waiter);
 
-/* The next one, which waits no longer. NULL: nobody waits, or only slow ones that may not be
- * begun. */
+/* Removes and returns the next read; NULL if none waits that may begin.
+ *
+ * slow_may: slow ones may begin. */
 struct read_waiter *read_line_take(struct read_line *waiting, bool slow_may);
 
-/* Returns true if another slow read may begin: all connections but one may be searching, and
- * an only one may, too. */
+/* Returns true if another slow read may begin.
+ *
+ * Slow reads may use all connections but one; a single connection may serve them, too. */
 bool read_line_slow_may(size_t searching, size_t connections);

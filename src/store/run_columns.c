@@ -1,5 +1,4 @@
-/* run_columns.c - the one table of a run's columns, from which drivers make their SQL, bind
- * and read. */
+/* run_columns.c - the table of a run's columns, for making SQL, binding and reading. */
 #include "store/run_columns.h"
 
 #include "base/escape.h"

@@ -1,8 +1,7 @@
-/* run_columns.h - a run as a row: the columns that every database has of it, and what is kept
- * as a text or a number that is several things at once.
+/* run_columns.h - the columns of a run's row in every database, and how fields are encoded.
  *
- * A row also has env, id and tags. The packets have tables of their own, for they are written
- * only when they change. */
+ * A row also has env, id and tags. The packets (payload, metadata, output) have tables of
+ * their own, because they are written only when they change. */
 #pragma once
 
 #include "base/buf.h"
@@ -20,57 +19,63 @@ enum column_type {
     COLUMN_FLAGS
 };
 
-/* Whether a change of the run can change it: what never does is left out of updates. */
+/* Whether a change of the run can change the column. Fixed ones are left out of updates. */
 enum column_life { COLUMN_CHANGES, COLUMN_FIXED };
 
 struct run_column {
     const char *name;
     enum column_type type;
     enum column_life life;
-    size_t offset; /* as run_field takes it */
+    size_t offset; /* for run_field */
 };
 
 enum { RUN_COLUMN_COUNT = 49 };
 
 extern const struct run_column run_columns[RUN_COLUMN_COUNT];
 
-/* Where a value that was read belongs. A run has no rare part for what is not set: NULL then. */
+/* Returns where a value that was read is stored.
+ *
+ * is_set: the value is not empty. Returns NULL for an empty value of the rare part, which a
+ * run has only if something in it is set. */
 void *run_column_place(const struct run_column *column, struct run *run, bool is_set);
 
-/* The text of a column of that type. */
+/* Returns the text of a COLUMN_TEXT column. */
 static inline struct slice run_column_text(const struct run_column *column,
                                            const struct run *run)
 {
     return bytes_slice(*(struct bytes *const *)run_field(run, column->offset));
 }
 
-/* Which texts of a run are asked for: all, or those that an update writes. */
+/* Which texts of a run to include: all, or those that an update writes. */
 enum column_texts { COLUMN_TEXTS_ALL, COLUMN_TEXTS_CHANGING };
 
 bool run_column_is_asked(const struct run_column *column, enum column_texts which);
 
-/* How many bytes these texts of a run have. Tags and packets are not among them. */
+/* Returns the bytes of these texts of a run, without tags and packets. */
 int64_t run_columns_size(const struct run *run, enum column_texts which);
 
-/* SQL of both databases: the columns of a run r with those of its packets that are wanted, from
- * run_metadata m, run_payload p and run_output o; and their joins. */
+/* Append SQL for both databases: the columns of a run r, and the joins for its packets.
+ *
+ * parts chooses the packets, from run_metadata m, run_payload p and run_output o. */
 void run_columns_add(struct buf *sql, enum store_parts parts);
 void run_columns_add_joins(struct buf *sql, enum store_parts parts);
 
-/* The column of flags: 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key. */
+/* The flags column: 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key. */
 int run_flags(const struct run *run);
 void run_set_flags(struct run *run, int flags);
 
-/* Tags as the text of their column: "3:one,3:two,". */
+/* Appends tags as in their column: "3:one,3:two,". */
 void run_tags_add(struct buf *out, const struct tag_list *tags);
 
-/* Cuts the first tag off that text; false at its end. */
+/* Cuts the first tag off such a text. Returns false at its end. */
 bool run_tags_next(struct slice *text, struct slice *tag);
 
-/* The list that the text is of. May be called on any thread. */
+/* Parses such a text. May be called on any thread. */
 struct tag_list *run_tags_read(struct slice text);
 
-/* A packet as it was read. Who shows a long value has to know whether it is JSON, and how long
- * it is when it is escaped: both take a look at all of it, which costs the loop nothing where
- * rows are read on another thread. */
+/* Makes a packet from bytes that were read.
+ *
+ * For a long value it also finds out whether it is JSON and how long it is when escaped.
+ * Both read the whole value, which costs the loop nothing if rows are read on another
+ * thread. */
 struct bytes *run_packet_create(struct slice value);
