@@ -1,25 +1,25 @@
-/* leading.c - one process of several on the same database leads; the others stand by.
+/* leading.c - elects one of several processes on the same database; the others stand by.
  *
- *    beat: nobody leads, or who leads is dead
- *  STANDBY ───────────────► TAKING ──all is ours──► LOADING ──loaded──► LEADING
- *     ▲                        │                       │                   │
- *     └──another was first, ───┤                       └─────────┬─────────┘
- *        or nobody knows       └─ our row is gone ─┐             │ the beat says that another one
- *                                                  ▼             │ leads; a commit was refused;
- *                                                LOST ◄──────────┘ our row is gone
+ *    beat: no leader, or it is dead
+ * STANDBY ──────────────► TAKING ──lead taken──► LOADING ──loaded──► LEADING
+ *     ▲                       │                      │                   │
+ *     └──another was first, ──┤                      └────────┬──────────┘
+ *        or the call failed   └─ our row is gone ─┐           │ a beat: another one leads;
+ *                                                 ▼           │ a commit was rejected;
+ *                                               LOST ◄────────┘ our row is gone
  *
- * A beat goes out each second, in every state, and never a second one before the first is answered:
- * one statement a second is all that a gateway costs that has nothing to do. It says who lives
- * (observation.h) and who leads.
+ * A beat is sent each second, in every state, but never before the previous one was
+ * answered. An idle gateway costs the database only this one statement per second. The
+ * response has the living gateways (observation.h) and the leader.
  *
- * Self-doubt is no state: whoever leads and hears nothing of the database goes on trying, and goes
- * on leading when it hears that nothing has changed. It only answers nobody meanwhile.
+ * Doubt is not a state: a leader without a response from the database keeps trying, and
+ * continues to lead when it learns that nothing has changed. Meanwhile it rejects requests.
  *
- * LOST is the end: what this process has in memory may be old, so it is thrown away as a whole, and
- * the gateway begins anew.
+ * LOST is final: the memory of this process may be outdated. So all of it is discarded, and
+ * the gateway starts again.
  *
- * LEFT is the end of a drain: LEADING ──hand over──► LEFT. The row of this process is removed, so
- * that a gateway that stands by takes the lead at once, and no beat follows.
+ * LEFT ends a drain: LEADING ──hand over──► LEFT. The row of this process is removed, so
+ * that a standby takes the lead at once, and no more beats are sent.
  *
  * The leader also removes the rows of gateways that have been dead for an hour. */
 #include "store/lead/leading.h"
@@ -34,9 +34,10 @@
 enum state { STANDBY, TAKING, LOADING, LEADING, LEFT, LOST };
 
 enum {
-    CLOCK_TOLD_MS = 1000, /* so far off the database's clock is said */
-    CLOCK_LEADS_MS =
-        30000, /* so far off does not begin to lead: deadlines would be nonsense */
+    CLOCK_TOLD_MS = 1000, /* a larger difference from the database's clock is logged */
+    /* With a larger difference a gateway does not begin to lead: deadlines would be
+     * nonsense. */
+    CLOCK_LEADS_MS = 30000,
     FORGET_MS = 60 * 60 * 1000,
     FORGET_AT_ONCE = 32,
 };
@@ -48,35 +49,36 @@ struct leading {
     struct observation observation;
     enum state state;
     bool stopped, draining;
-    bool moved; /* a commit has found that somebody else leads; the next beat says who */
-    struct timer timer; /* of the next beat */
+    bool moved; /* a commit found that another gateway leads; the next beat finds out who */
+    struct timer timer; /* for the next beat */
     uint32_t beat_kind;
     struct store_beat beat;
-    uint64_t
-        me; /* our number, as the last answer said; beat.me is 0 until its answer comes */
+    /* Our number, from the last response; beat.me is 0 until its response arrives. */
+    uint64_t me;
     bool beating;
-    bool beat_again;          /* when the one in flight is answered */
-    bool asks_successor;      /* the answer that leading_drain asked for is still to come */
-    struct timer doubt_timer; /* of a leader, until it doubts */
+    bool beat_again;          /* once the one in flight is answered */
+    bool asks_successor;      /* the response that leading_drain requested is pending */
+    struct timer doubt_timer; /* while leading: when doubt begins */
     uint32_t doubt_kind;
-    bool in_doubt;                /* on_doubt was called, and on_certain was not */
-    int64_t beat_sent_ms, off_ms; /* how far our wall clock is ahead of the database's */
+    bool in_doubt; /* on_doubt was called, and on_certain was not called since */
+    /* off_ms: how far our wall clock is ahead of the database's */
+    int64_t beat_sent_ms, off_ms;
     bool clock_told, silence_told, standby_told;
-    uint64_t
-        last_leader; /* as the last beat in STANDBY said; 0: none led, or there was none */
+    /* Leader in the last response in STANDBY; 0: no leader, or no response yet. */
+    uint64_t last_leader;
     struct store_lead lead;
-    struct store_gateway dead; /* the leader before us, for lead */
+    struct store_gateway dead; /* the previous leader, for lead */
     struct store_leave leave;
     void (*on_left)(void *owner);
     struct store_forget forget;
-    struct store_gateway forgotten[FORGET_AT_ONCE]; /* of forget */
+    struct store_gateway forgotten[FORGET_AT_ONCE]; /* for forget */
     bool forgetting;
     const char *lost; /* the reason */
     bool lost_for_good;
-    struct deferred turn; /* tells the owner */
+    struct deferred turn; /* calls the owner */
 };
 
-/* ---- the end ---- */
+/* ---- losing the lead ---- */
 
 static void lose(struct leading *leading, const char *reason, bool for_good)
 {
@@ -112,7 +114,7 @@ static bool has_namesake(const struct leading *leading)
     return false;
 }
 
-/* Our own row is gone, and the answer says who else there is. */
+/* Our own row is gone; the response has the other gateways. */
 static void lose_row(struct leading *leading)
 {
     if (has_namesake(leading))
@@ -124,7 +126,7 @@ static void lose_row(struct leading *leading)
         lose(leading, "this gateway was taken for dead", false);
 }
 
-/* ---- taking ---- */
+/* ---- taking the lead ---- */
 
 static void on_taken(struct store_lead *lead, enum store_status status)
 {
@@ -151,14 +153,14 @@ static void take(struct leading *leading, uint64_t leader)
     leading->store->ops->lead(leading->store, &leading->lead);
 }
 
-/* ---- what a beat says, by the state ---- */
+/* ---- responses to beats, by state ---- */
 
 static bool clock_allows(const struct leading *leading)
 {
     return llabs(leading->off_ms) <= CLOCK_LEADS_MS;
 }
 
-/* The beat that finds the leader dead comes when it is, and not up to a second later. */
+/* Sends the next beat exactly when the leader counts as dead, not up to a second later. */
 static void beat_sooner(struct leading *leading, int64_t in_ms)
 {
     int64_t due_in_ms =
@@ -272,7 +274,7 @@ static void end_doubt(struct leading *leading)
 
 /* ---- beating ---- */
 
-/* Read at the middle of the way there and back. */
+/* Assumes that the database's clock was read halfway between request and response. */
 static void compare_clocks(struct leading *leading, int64_t now_ms)
 {
     int64_t way = (now_ms - leading->beat_sent_ms) / 2;
@@ -346,7 +348,7 @@ static void beat(struct leading *leading)
     leading->store->ops->beat(leading->store, &leading->beat);
 }
 
-/* A beat in flight may be older than what this one is to find out: then it follows that one. */
+/* Sends another beat after one in flight, whose response may be too old. */
 static void beat_at_once(struct leading *leading)
 {
     leading->beat_again = leading->beating;
@@ -360,7 +362,8 @@ static void on_beat_due(struct timer *timer)
     beat(leading);
 }
 
-/* Whatever the beat says, it is over: it is asked whether to begin anew. */
+/* A commit was rejected, so the lead is lost whatever the beat returns. The beat only finds
+ * out whether the gateway may start again. */
 static void on_moved(void *owner)
 {
     struct leading *leading = owner;
@@ -371,7 +374,7 @@ static void on_moved(void *owner)
     beat(leading);
 }
 
-/* The lead may be free. */
+/* Called when a gateway has left: the lead may be free. */
 static void on_left(void *owner)
 {
     struct leading *leading = owner;
@@ -379,7 +382,7 @@ static void on_left(void *owner)
         beat_at_once(leading);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 struct leading *leading_create(struct loop *loop, struct store *store,
                                const struct leading_options *options)

@@ -1,6 +1,7 @@
-/* leading.h - whether this process leads: it alone writes, answers, and has the runs in memory.
+/* leading.h - decides whether this process leads: it alone writes and answers.
  *
- * With a database of one process (SQLite) it always does, from the next turn on. */
+ * Only the leader has the runs in memory. With a database for one process (SQLite) this
+ * process always leads, from the next turn of the loop on. */
 #pragma once
 
 #include "base/loop.h"
@@ -9,61 +10,72 @@
 struct leading;
 
 struct leading_options {
-    const char *name; /* of this gateway, which no other one has; borrowed */
-    int64_t beat_ms;  /* between my beats */
-    int64_t dead_ms;  /* a gateway that has not beaten for so long is dead */
-    int64_t
-        forget_ms; /* its rows are removed when it has been dead for this long; 0: an hour */
-    /* Another gateway leads, or the database has not said yet who does: it may take a while. Called
-     * once, if at all, and not where it takes the lead with its first beat. */
+    const char *name; /* of this gateway, unique; borrowed */
+    int64_t beat_ms;  /* interval between beats */
+    int64_t dead_ms;  /* a gateway is dead after this time without a beat */
+    /* After this time the rows of a dead gateway are removed; 0: an hour. */
+    int64_t forget_ms;
+    /* Another gateway leads, or the database has not answered yet.
+     *
+     * Called at most once, and not if this gateway takes the lead with its first beat. */
     void (*on_standby)(void *owner);
-    /* While this gateway stands by, another one took the lead: calls that wait here for a leader
-     * wait in vain. */
+    /* While this gateway stands by, another one took the lead. Requests that wait here for
+     * a leader wait in vain. */
     void (*on_other_leads)(void *owner);
-    /* Everything is ours: load it. Once. */
+    /* Called once, when this gateway got the lead and must load everything. */
     void (*on_taken)(void *owner);
-    /* It is no longer: nothing that is in memory counts. The last call. for_good: another process
-     * has begun under our name; to begin anew would take the lead from it, and so on. */
+    /* The lead is lost, and nothing in memory is valid any more. The last call.
+     *
+     * for_good: another process has started with our name. A restart would take the lead
+     * from it, and the other way round. */
     void (*on_lost)(void *owner, const char *reason, bool for_good);
-    /* It leads and is loaded, and begins to doubt: the database has not confirmed the lead for too
-     * long, or a commit was refused. leading_why_not has the reason. Called at most once before
-     * on_certain. */
+    /* A loaded leader begins to doubt that it still leads.
+     *
+     * The database has not confirmed the lead for too long, or a commit was rejected.
+     * leading_why_not has the reason. Called at most once before on_certain. */
     void (*on_doubt)(void *owner);
-    /* The doubt has ended: nothing has changed. */
+    /* The doubt has ended: this gateway still leads. */
     void (*on_certain)(void *owner);
     void *owner;
 };
 
-/* Everything borrowed until leading_destroy. Beats at once, and stands by; store->on_moved becomes
- * its own. */
+/* Sends the first beat, and stands by until it gets the lead.
+ *
+ * Everything is borrowed until leading_destroy. Sets store->on_moved and store->on_left. */
 struct leading *leading_create(struct loop *loop, struct store *store,
                                const struct leading_options *options);
 
-/* Behind the store's end, by which requests that are under way are done. NULL is fine. */
+/* Call it after the store was closed, which ends all requests in progress. Ignores NULL. */
 void leading_destroy(struct leading *leading);
 
-/* Beats no more and calls nobody; what was begun comes to its end with the store. */
+/* Sends no more beats and calls no more callbacks. Requests in flight end with the
+ * store. */
 void leading_stop(struct leading *leading);
 
-/* The process is about to end and takes nothing any more. A leader beats at once: gateways that have
- * joined since its last beat are known to it only when that is answered. */
+/* The process is draining and accepts nothing new.
+ *
+ * A leader sends a beat at once, whose response has the gateways that joined since its last
+ * beat. */
 void leading_drain(struct leading *leading);
 
-/* True until the beat of leading_drain is answered or has failed. */
+/* Returns true until the beat of leading_drain was answered or has failed. */
 bool leading_asks_successor(const struct leading *leading);
 
-/* Another gateway stands by, as far as the last answer says, and can take the lead at once. */
+/* Returns true if, by the last response, another gateway can take the lead at once. */
 bool leading_has_successor(const struct leading *leading);
 
-/* Gives the lead up while this process drains: nothing is written by it from now on, and memory may
- * be old. on_left is called once, on the loop, when the database has answered, or has not for a few
- * seconds. It has a successor, and no other callback comes afterwards. */
+/* Hands the lead over while this process drains; requires leading_has_successor.
+ *
+ * From now on this process writes nothing, and its memory may be outdated. on_left is
+ * called once, on the loop, when the database has answered or failed to for a few seconds.
+ * No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
-/* Everything is in memory: from now on it leads. */
+/* Everything is in memory: from now on this gateway leads. */
 void leading_loaded(struct leading *leading);
 
-/* Why nothing is answered: "standby", "starting", "no_beat" (the database has not confirmed for
- * too long that we lead); NULL: it leads. Right also in the first moment after this process
- * stood still. */
+/* Returns why requests are rejected; NULL if this gateway leads.
+ *
+ * "standby", "starting", or "no_beat": the database has not confirmed the lead for too
+ * long. Correct even right after this process was suspended. */
 const char *leading_why_not(const struct leading *leading);

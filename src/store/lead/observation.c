@@ -1,17 +1,18 @@
-/* observation.c - which gateways live, without comparing anybody's clock with another's.
+/* observation.c - finds out which gateways live, without comparing clocks of machines.
  *
  *   a leader     ──●─────●─────●──── × stopped, cut off, killed
- *                 sent                     doubts itself 4 s after it sent the last beat that
- *                                          was answered, and answers nobody any more
- *   another one  ────○─────○─────○─────────────────────────● dead: 5 s after I saw it change,
- *                                                           while my own beats were answered
+ *                 sent                     doubts 4 s after it sent the last beat that was
+ *                                          answered, and rejects requests from then on
+ *   another one  ────○─────○─────○───────────────────────● dead: 5 s after I saw it change,
+ *                                                          while my own beats were answered
  *
- * It is seen after it was sent, and 5 s are longer than 4 s also where clocks run wrong by a
- * tenth: the first has stopped to answer before the second begins. That is for reads from memory
- * alone. What is written is safe whatever clocks do, by the terms in the database.
+ * A beat is seen after it was sent, and 5 s are longer than 4 s even if clocks run wrong by
+ * a tenth. So the first gateway has stopped answering before the second one begins. This
+ * matters only for reads from memory. Writes are safe whatever the clocks do, by the terms
+ * in the database.
  *
- * Who cannot reach the database learns nothing about others. So when an answer to my own beats
- * was missing, everybody has all the time again. */
+ * A gateway that cannot reach the database learns nothing about the others. So after a
+ * missing response to my own beats, every gateway gets the full time again. */
 #include "store/lead/observation.h"
 
 #include "base/mem.h"
