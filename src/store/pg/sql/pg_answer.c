@@ -1,5 +1,6 @@
-/* pg_answer.c - rows come as it suits the database: a page is put in order, and cut by its bytes,
- * here. */
+/* pg_answer.c - decodes results of reads, sorts pages and cuts them by size.
+ *
+ * The database returns rows in any order. */
 #include "store/pg/sql/pg_answer.h"
 
 #include <stdlib.h>
@@ -36,7 +37,7 @@ static enum store_status answer_piece(struct store_read *read, const PGresult *a
     return is_other ? STORE_LOST : STORE_OK;
 }
 
-/* What a page brings: runs until they exceed the bytes, and whether there are more. */
+/* A page: runs until they exceed the byte limit, and whether there are more. */
 struct pg_found {
     struct run *runs;
     size_t count;
@@ -63,7 +64,7 @@ static int newest_rev_first(const void *run, const void *other)
     return oldest_rev_first(other, run);
 }
 
-/* How many runs there are until they exceed the bytes; the others are finished. */
+/* Returns how many runs to keep until they exceed the limit, and frees the others. */
 static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
 {
     size_t kept = 0, bytes = 0;
@@ -74,7 +75,7 @@ static size_t cut_page(struct run *runs, size_t count, size_t byte_limit)
     return kept;
 }
 
-/* The rows of a page come as it suits the database. */
+/* Decodes, sorts and cuts a page. */
 static struct pg_found read_page(const PGresult *answer, enum store_parts parts,
                                  size_t byte_limit, run_order_fn *order)
 {

@@ -1,6 +1,6 @@
-/* pg_answer.h - what the server answers to a read becomes what was asked for.
+/* pg_answer.h - decodes the result of a read (pg_query.h) into its request.
  *
- * The statements are those of pg_query.h. On a worker thread: nobody else has the request then. */
+ * Runs on a worker thread, while no other thread uses the request. */
 #pragma once
 
 #include <libpq-fe.h>

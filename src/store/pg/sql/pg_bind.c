@@ -1,5 +1,4 @@
-/* pg_bind.c - puts numbers and bytes one behind the other, and lengths and counts before them
- * once they are known. */
+/* pg_bind.c - appends numbers and bytes, and fills in lengths and counts afterwards. */
 #include "store/pg/sql/pg_bind.h"
 
 #include <assert.h>
@@ -110,8 +109,8 @@ void pg_row_begin(struct pg_array *array)
     array->in_row = true;
     array->fields = 0;
     array->count++;
-    pg_add_int4(&array->buf, 0); /* the length and */
-    pg_add_int4(&array->buf, 0); /* the number of fields are not known yet */
+    pg_add_int4(&array->buf, 0); /* length, filled in by pg_row_end */
+    pg_add_int4(&array->buf, 0); /* number of fields, filled in by pg_row_end */
 }
 
 void pg_row_end(struct pg_array *array)
@@ -122,7 +121,7 @@ void pg_row_end(struct pg_array *array)
     array->in_row = false;
 }
 
-/* What stands before each value: of a field its type, and in any case the length. */
+/* Adds the header of a value: the type if it is a field, and the length. */
 static void begin_value(struct pg_array *array, enum pg_type type, int32_t len)
 {
     if (array->in_row) {

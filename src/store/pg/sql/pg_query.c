@@ -1,13 +1,13 @@
-/* pg_query.c - filters and walks as one statement.
+/* pg_query.c - builds reads as SQL; filters and walks are one statement each.
  *
- *   WITH page AS (the ids, one more than asked for, in the order of the answer)
+ *   WITH page AS (ids, one more than requested, in the order of the result)
  *   sized: with the bytes of their packets
- *   kept: their places in it, how many there are, and the bytes before each
+ *   kept: their position in the page, their total, and the bytes before each
  *   SELECT seq, total, run and packets … of those that fit, in any order
  *
- * Of several tags or tasks each has a page of its own, and the page is made of those. What is
- * not decided by an index is checked run by run; a filter that matches too little is ended by
- * the server's clock. */
+ * If several tags or tasks are given, each has a page of its own, from which the page is
+ * made. Conditions that no index decides are checked run by run. The server's time limit
+ * ends a search with a filter that matches too little. */
 #include "store/pg/sql/pg_query.h"
 
 #include <limits.h>
@@ -19,8 +19,8 @@
 
 enum {
     FINAL_STATUSES = ~0u << RUN_CANCELED,
-    ID_TIME_END = 4 + 9,            /* "run_" and the characters that carry the time */
-    CREATED_SLACK_MS = 3600 * 1000, /* between an id's time and created_at */
+    ID_TIME_END = 4 + 9,            /* "run_" and the characters with the time */
+    CREATED_SLACK_MS = 3600 * 1000, /* most that an id's time and created_at differ */
 };
 
 #define SEQ_OF_ENV                                                                         \
@@ -40,7 +40,7 @@ static void add(struct pg_query *query, const char *sql)
     buf_add_text(&query->sql, sql);
 }
 
-/* "$3", of the parameter that was added last. */
+/* Adds "$3", the number of the parameter added last. */
 static void add_last(struct pg_query *query)
 {
     buf_print(&query->sql, "$%zu", query->params.count);
@@ -73,7 +73,7 @@ static void add_given(struct pg_query *query, const char *sql, struct slice byte
         add_bytes(query, sql, bytes);
 }
 
-/* sql "… IN", then the list; nothing for none. */
+/* Adds sql "… IN" and the list; nothing if it is empty. */
 static void add_any(struct pg_query *query, const char *sql, const struct slice *texts,
                     size_t count)
 {
@@ -102,15 +102,17 @@ static void add_bits(struct pg_query *query, const char *sql, unsigned bits)
 
 /* ---- filters ---- */
 
-/* An id as old as that time, before or behind all others of its millisecond. */
+/* Makes an id of that time.
+ *
+ * fill makes it sort before or after all others of its millisecond. */
 static void id_at(int64_t unix_ms, char fill, char id[ID_MAX])
 {
     text_make_id("run", unix_ms > 0 ? unix_ms : 0, id);
     memset(id + ID_TIME_END, fill, strlen(id + ID_TIME_END));
 }
 
-/* For the index of the tags as well, where a tag is asked for: of a condition on one of two equal
- * columns the planner knows nothing about the other. */
+/* by_tag: bounds the index of tags, too. The planner does not conclude that from the
+ * equality of both columns. */
 static void add_id_bound(struct pg_query *query, bool by_tag, const char *relation,
                          const char *id)
 {
@@ -122,8 +124,7 @@ static void add_id_bound(struct pg_query *query, bool by_tag, const char *relati
     add_last(query);
 }
 
-/* Ids carry the time they were made: the bounds keep a search from running on into times
- * that cannot match. */
+/* Ids contain their time: the bounds keep a search out of times that cannot match. */
 static void add_id_bounds(struct pg_query *query, const struct run_filter *filter,
                           bool by_tag)
 {
@@ -163,7 +164,7 @@ static void add_every_tag(struct pg_query *query, const struct run_filter *f)
     }
 }
 
-/* All but tags and tasks of which any will do. by_tag: the tag is joined as d. */
+/* Adds all conditions except any-of tags and tasks. by_tag: the tag is joined as d. */
 static void add_conditions(struct pg_query *query, const struct run_filter *f, bool by_tag)
 {
     if (f->nothing)
@@ -195,8 +196,7 @@ static void add_conditions(struct pg_query *query, const struct run_filter *f, b
 
 /* ---- pages ---- */
 
-/* How the runs of a page are ordered: by which column, and in which direction they are taken
- * and answered. */
+/* The order of a page: its column, and the directions of taking and returning runs. */
 struct pg_page {
     const char *key;   /* id or rev */
     const char *taken; /* ASC or DESC */
@@ -213,7 +213,7 @@ static void add_page_end(struct pg_query *query, const struct pg_page *page,
     add_number(query, " LIMIT ", (int64_t)page->limit + 1);
 }
 
-/* The bytes of each run's packets, apart from the packets: windows copy what they are given. */
+/* Adds the size of each run's packets without the packets: windows copy their input. */
 static void add_sizes(struct pg_query *query, enum store_parts parts)
 {
     static const char *const tables[][2] = {
@@ -237,9 +237,11 @@ static int64_t as_signed(uint64_t number)
     return number > INT64_MAX ? INT64_MAX : (int64_t)number;
 }
 
-/* Behind "WITH page AS (…)". Sizes are those in the database, which are less than what the
- * caller counts in memory: it cuts the page itself. It also puts the runs in order: here they
- * would be copied, with all that they carry, to be sorted. */
+/* Follows "WITH page AS (…)".
+ *
+ * The sizes in the database are smaller than those in memory, by which the caller cuts the
+ * page. The caller also sorts the runs: here sorting would copy them with all their
+ * packets. */
 static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
 {
     bool bounded = page->byte_limit;
@@ -259,8 +261,9 @@ static void add_runs_of_page(struct pg_query *query, const struct pg_page *page)
         add(query, ", 0 AS bytes FROM page g");
     add(query, ") SELECT s.seq, k.total, ");
     pg_rows_add_run(&query->sql, page->parts);
-    /* OFFSET keeps the planner, which without statistics knows no better, from looking at all
-     * runs of the environment for each of the page. */
+    /* OFFSET keeps a planner without statistics from a scan for each run.
+     *
+     * It would scan all runs of the environment for each run of the page. */
     add(query, " FROM " SEQ_OF_ENV " LEFT JOIN (kept k CROSS JOIN LATERAL"
                " (SELECT * FROM run r WHERE r.env = $1 AND r.id = k.id OFFSET 0) r");
     run_columns_add_joins(&query->sql, page->parts);
@@ -274,7 +277,7 @@ static void begin_page(struct pg_query *query, uint32_t env)
     add(query, "WITH page AS MATERIALIZED (");
 }
 
-/* The page of one value of tags or tasks, or of all runs. */
+/* Adds the page of one tag or task, or of all runs. */
 static void add_listed(struct pg_query *query, const struct store_list *req,
                        const struct pg_page *page, const struct slice *tag,
                        const struct slice *task)
@@ -357,10 +360,12 @@ static void add_walk(struct pg_query *query, const struct store_read *read)
     add_runs_of_page(query, &page);
 }
 
-/* The plan is the one that needs no statistics: along the index, and for each run to its packets,
- * which is also what a COPY can begin with at once. No limit of time ends it, but the server ends
- * it when its client, stopped perhaps, has taken nothing for half a minute: what it holds would
- * keep the next one that leads from changing a table. */
+/* The plan needs no statistics: it follows the index and looks up the packets of each run,
+ * so that a COPY can begin at once.
+ *
+ * There is no time limit. But the server ends the COPY if its client, perhaps suspended,
+ * has read nothing for half a minute: its locks would keep the next leader from changing a
+ * table. */
 void pg_query_copy_walk(struct pg_query *query, const char *schema,
                         const struct store_walk *req, uint64_t after)
 {
@@ -447,7 +452,7 @@ static int32_t as_length(size_t number)
     return number >= INT32_MAX / 2 ? INT32_MAX / 2 : (int32_t)number;
 }
 
-/* Counted from 1. */
+/* Offsets in SQL begin with 1. */
 static void add_piece(struct pg_query *query, const struct store_read *read)
 {
     const struct store_piece *req = container_of(read, struct store_piece, read);

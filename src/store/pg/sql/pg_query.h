@@ -1,34 +1,36 @@
-/* pg_query.h - reads as statements: each is one, so that all it finds is of one moment, and says
- * beside it where the environment stood then.
+/* pg_query.h - reads as SQL statements with parameters.
  *
- * Values never become part of the text: each is a parameter, but for the numbers of a COPY. */
+ * Each read is one statement, so that all of its result is of one moment. The result
+ * includes the environment's position at that moment. Values are parameters and never part
+ * of the text, except for the numbers in a COPY. */
 #pragma once
 
 #include "runcast/store.h"
 #include "store/pg/sql/pg_bind.h"
 
-/* The zero value is empty. Texts are borrowed until it was sent. */
+/* A zeroed struct is empty. Strings are borrowed until it was sent. */
 struct pg_query {
     struct buf sql;
     struct pg_params params;
-    char from[ID_MAX], to[ID_MAX]; /* what ids are between; borrowed by params */
-    struct pg_array envs;          /* the same */
+    char from[ID_MAX], to[ID_MAX]; /* bounds of ids; borrowed by params */
+    struct pg_array envs;          /* borrowed by params, too */
 };
 
 void pg_query_finish(struct pg_query *query);
 
-/* The statement of a read. Rows:
+/* Builds the statement of a read. Its rows:
  *
- *   run       env, then what run_columns_add says; the first environment that has it comes first
- *   document  env, version, name, body; of a scan's page the total, too
+ *   run       env, then run_columns_add; the first environment that has the run comes first
+ *   document  env, version, name, body; for a page of a scan also the total
  *   piece     seq, length, piece
- *   list      seq, total (of the page before bytes cut it), then what run_columns_add says; of an
- *             empty page one row with the seq alone
+ *   list      seq, total (of the page before bytes cut it), then run_columns_add; an empty
+ *             page is one row with only the seq
  *   walk      the same
- *   count     seq, status, count; of no run one with the seq alone */
+ *   count     seq, status, count; without runs one row with only the seq */
 void pg_query_read(struct pg_query *query, const struct store_read *read);
 
-/* A COPY of what a start walks: the whole rest of it, whatever the limits, behind after. Rows of
- * rev, then what run_columns_add says. Its values are numbers, and stand in the text. */
+/* Builds the COPY for the walk of a start, with all runs after after, without a limit.
+ *
+ * Rows are rev, then run_columns_add. Its values are numbers, and part of the text. */
 void pg_query_copy_walk(struct pg_query *query, const char *schema,
                         const struct store_walk *req, uint64_t after);

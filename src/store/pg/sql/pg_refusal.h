@@ -1,13 +1,13 @@
-/* pg_refusal.h - what the driver does about an error of the server, by its SQLSTATE. */
+/* pg_refusal.h - maps an error of the server to a remedy, by its SQLSTATE. */
 #pragma once
 
 enum pg_remedy {
-    PG_REPEAT,     /* on another connection, the same again: nobody is told anything */
+    PG_REPEAT,     /* retry on another connection; no caller is informed */
     PG_NO_SPACE,   /* the disk is full */
-    PG_ONE_BY_ONE, /* a value that the database does not take: whose it is is found out */
-    PG_STOPPED,    /* it took too long, and was ended */
-    PG_REFUSED     /* something that the operator has to put right */
+    PG_ONE_BY_ONE, /* a value that the database rejects: send the requests one by one */
+    PG_STOPPED,    /* it was canceled because it took too long */
+    PG_REFUSED     /* the operator has to fix something */
 };
 
-/* NULL: it did not say. */
+/* sqlstate may be NULL: unknown. */
 enum pg_remedy pg_remedy_of(const char *sqlstate);

@@ -1,4 +1,4 @@
-/* pg_rows.c - rows come in binary; which type a column has says the table of run_columns.h. */
+/* pg_rows.c - decodes binary rows; run_columns.h has the types of the columns. */
 #include "store/pg/sql/pg_rows.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "store/pg/sql/pg_bind.h"
 #include "store/run_columns.h"
 
-/* One column: libpq takes longer for a value of its own than the server for reading it. */
+/* Adds one column: each separate value costs libpq more time than the server. */
 void pg_rows_add_run(struct buf *sql, enum store_parts parts)
 {
     buf_add_text(sql, "ROW(");
@@ -45,14 +45,14 @@ static struct bytes *copy(const PGresult *answer, int row, int column)
 
 /* ---- runs ---- */
 
-/* A composite value, or a row of COPY, whose fields do not say their type. */
+/* A composite value, or a row of COPY, whose fields have no types. */
 struct record {
-    struct slice rest; /* the fields that have not been taken */
+    struct slice rest; /* the fields not taken yet */
     bool typed;
 };
 
-/* The next field: its type, its length and so many bytes; -1: NULL. Absent also where the record
- * has no more. */
+/* Takes the next field: type, length (-1: NULL) and bytes. Absent for NULL, or at the
+ * end. */
 static struct slice take_field(struct record *record)
 {
     int32_t type, len;
@@ -129,8 +129,10 @@ void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_pa
         read_record(&record, parts, run);
 }
 
-/* Before the first row stand a signature, flags, and how long the rest of this header is; before
- * each row the number of its fields, -1 where there are no more rows. */
+/* Skips what precedes the fields.
+ *
+ * Before the first row: signature, flags, and a header with its length. Before each row:
+ * the number of its fields; -1 after the last row. */
 static struct record open_copied(struct slice row)
 {
     static const char signature[] = "PGCOPY\n\377\r\n";

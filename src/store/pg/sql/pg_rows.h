@@ -1,4 +1,4 @@
-/* pg_rows.h - answers of reads as runs and documents. Functions may be called on any thread. */
+/* pg_rows.h - decodes rows of results into runs and documents; for any thread. */
 #pragma once
 
 #include <libpq-fe.h>
@@ -6,20 +6,22 @@
 #include "base/buf.h"
 #include "runcast/store.h"
 
-/* Appends the columns of run_columns_add as one. */
+/* Appends the columns of run_columns_add as a single composite column. */
 void pg_rows_add_run(struct buf *sql, enum store_parts parts);
 
-/* Of that one column; run holds nothing before. */
+/* Decodes that column. run is overwritten. */
 void pg_rows_read_run(const PGresult *answer, int row, int column, enum store_parts parts,
                       struct run *run);
 
-/* Of the columns with all packets, which a row of COPY in binary has behind a rev of its own. */
+/* Decodes a binary COPY row.
+ *
+ * It is a rev, then the columns of run_columns_add with all packets. */
 void pg_rows_read_copied(struct slice row, struct run *run);
 
-/* That rev. False: it is no row, but where COPY ends. */
+/* Reads that rev. Returns false for the end marker or a malformed row. */
 bool pg_rows_read_copied_rev(struct slice row, uint64_t *rev);
 
-/* Of a row of env, version, name, body. */
+/* Decodes a row of env, version, name, body. */
 struct document pg_rows_read_document(const PGresult *answer, int row,
                                       enum document_kind kind);
 
