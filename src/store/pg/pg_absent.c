@@ -1,4 +1,4 @@
-/* pg_absent.c - what takes the driver's place in a program that was built without libpq. */
+/* pg_absent.c - stands in for the PostgreSQL driver in a program built without libpq. */
 #include "store/pg/pg_copy.h"
 #include "store/pg/pg_reach.h"
 #include "store/pg/pg_store.h"

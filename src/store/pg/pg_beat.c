@@ -1,12 +1,14 @@
-/* pg_beat.c - beat_v100, lead_v100 and leave_v100 on a connection of their own, so that no commit and no
- * read is before them.
+/* pg_beat.c - calls beat_v100, lead_v100 and leave_v100 on a connection of their own.
  *
- * A process that leaves notifies the others on a channel named like the schema, to which each of them
- * listens on this connection, before its first beat: that beat finds what was notified earlier. A
- * notification is a hint, which a pooler may swallow: then the next beat finds the lead free.
+ * So no commit and no read delays them.
  *
- * What is asked for fails after two seconds without an answer: who asks knows by it that the database
- * is away, and asks again. */
+ * A process that leaves notifies the others on a channel named like the schema. Each of
+ * them listens to it on this connection, before its first beat, so that this beat finds
+ * what was notified earlier. A notification is a hint, which a pooler may swallow; then the
+ * next beat finds the lead free.
+ *
+ * A request fails after two seconds without a response. The caller then knows that the
+ * database is unreachable, and retries. */
 #include "store/pg/pg_beat.h"
 
 #include <stdio.h>
@@ -16,13 +18,13 @@
 
 enum {
     BEAT_DEADLINE_MS = 2000,
-    TAKE_DEADLINE_MS = 5000, /* lead_v100 waits 3 s for those who write */
+    TAKE_DEADLINE_MS = 5000, /* lead_v100 waits 3 s for other writers */
     LEAVE_DEADLINE_MS = 1000,
-    BACK_OFF_MAX_MS =
-        1000, /* after a restart of the server everybody beats before somebody is dead */
+    /* After a restart of the server every gateway beats before one counts as dead. */
+    BACK_OFF_MAX_MS = 1000,
 };
 
-/* The columns of beat_v100. */
+/* Columns of the result of beat_v100. */
 enum { CLOCK, LEADER, ID, BEAT, DRAINING, NAME };
 
 static struct pg_beats *beats_of(struct pg_link *link)
@@ -30,7 +32,7 @@ static struct pg_beats *beats_of(struct pg_link *link)
     return container_of(link, struct pg_beats, link);
 }
 
-/* ---- what is done ---- */
+/* ---- finishing requests ---- */
 
 static void finish_beat(struct pg_beats *beats, enum store_status status)
 {
@@ -81,7 +83,7 @@ static void finish_all(struct pg_beats *beats, enum store_status status)
     finish_leave(beats, status);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
 static int64_t number_at(const PGresult *answer, int row, int column)
 {
@@ -103,7 +105,7 @@ static void take_gateway(struct store_gateway *gateway, const PGresult *answer, 
              PQgetvalue(answer, row, NAME));
 }
 
-/* Of a process whose row is gone there is no beat. */
+/* Fails with STORE_MOVED if the row of this process is gone. */
 static void take_beat(struct pg_beats *beats, const PGresult *answer)
 {
     struct store_beat *req = beats->beat;
@@ -153,7 +155,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 
 /* ---- sending ---- */
 
-/* Frees the statement. */
+/* Sends and frees the statement. */
 static void send_statement(struct pg_beats *beats, enum pg_beat_step step, struct buf *sql,
                            const struct pg_params *params)
 {
@@ -246,7 +248,7 @@ static void send_forget(struct pg_beats *beats)
     pg_array_finish(&dead_beats);
 }
 
-/* Taking the lead comes first: clients wait for it. */
+/* Sends the next request. Taking the lead comes first, because clients wait for it. */
 static void go_on(struct pg_beats *beats)
 {
     if (beats->link.state != PG_IDLE || beats->step != PG_BEAT_REST)
@@ -271,7 +273,7 @@ static void on_patience_over(uv_timer_t *timer)
         close_all(beats);
 }
 
-/* Sends, or waits for a connection. */
+/* Sends the request now, or waits for a connection. */
 static void ask(struct pg_beats *beats)
 {
     go_on(beats);
@@ -327,7 +329,7 @@ static void on_notified(struct pg_link *link)
         store->on_left(store->moved_owner);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 static void maybe_stopped(struct pg_beats *beats)
 {

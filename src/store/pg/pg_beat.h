@@ -1,4 +1,4 @@
-/* pg_beat.h - the connection by which this process says that it lives, and takes the lead. */
+/* pg_beat.h - the connection on which this process sends beats, and takes the lead. */
 #pragma once
 
 #include "store/pg/pg_lead.h"
@@ -14,31 +14,34 @@ enum pg_beat_step {
 };
 
 struct pg_beats {
-    struct store *store; /* whose on_left is called */
+    struct store *store; /* its on_left is called */
     struct pg_lead *lead;
     struct pg_link link;
-    struct store_beat *beat; /* asked for, or under way; NULL: none */
-    struct store_lead *take; /* the same */
+    struct store_beat *beat; /* waiting or in flight; NULL: none */
+    struct store_lead *take; /* waiting or in flight; NULL: none */
     struct store_forget *forget;
     struct store_leave *leave;
-    bool listens;           /* this connection does */
+    bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
-    uv_timer_t patience; /* of what is asked for while there is no connection; of an end */
+    /* Limits the wait for a connection during a request, and the end of pg_beats_stop. */
+    uv_timer_t patience;
     bool leaving;
-    unsigned open; /* of link and patience, what is not closed yet */
+    unsigned open; /* how many of link and patience are not closed yet */
     void (*stopped_fn)(struct pg_beats *beats);
 };
 
-/* The caller has set store and lead. */
+/* The caller must have set store and lead. */
 void pg_beats_start(struct pg_beats *beats, uv_loop_t *loop,
                     const struct pg_options *options);
 
-/* One of each at a time. */
+/* Only one request of each kind at a time. */
 void pg_beats_beat(struct pg_beats *beats, struct store_beat *req);
 void pg_beats_take(struct pg_beats *beats, struct store_lead *req);
 void pg_beats_forget(struct pg_beats *beats, struct store_forget *req);
 void pg_beats_leave(struct pg_beats *beats, struct store_leave *req);
 
-/* What is asked for is done first. The database is told that this process has ended, so that nobody
- * waits for it to be dead, if it can be told at once. */
+/* Finishes the current requests first, then calls stopped.
+ *
+ * Tells the database that this process has ended, if that is possible at once, so that no
+ * other gateway waits until it counts as dead. */
 void pg_beats_stop(struct pg_beats *beats, void (*stopped)(struct pg_beats *beats));

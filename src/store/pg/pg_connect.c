@@ -1,5 +1,6 @@
-/* pg_connect.c - connects with libpq's own time limits, and asks once what every connection has
- * to know: the numbers of our types, and which timeline the server is on. */
+/* pg_connect.c - connects with our time limits, and gets what every connection must know.
+ *
+ * These are the numbers (OIDs) of our types, and the server's timeline. */
 #include "store/pg/pg_connect.h"
 
 #include <ctype.h>
@@ -37,7 +38,7 @@ static enum err explain_conn(struct failure *why, const char *what, const char *
     return explain(why, ERR_STORE, "%s: %s", what, reason);
 }
 
-/* What to do about what libpq says of a server that is not proved to be the right one. */
+/* Returns advice for an error from libpq about a server whose identity is not verified. */
 static const char *advice_for(const char *message)
 {
     static const struct {
@@ -126,7 +127,7 @@ static void ignore_notice(void *arg, const PGresult *result)
     (void)result;
 }
 
-/* What comes first can be said otherwise by what the operator gives. */
+/* The values before dbname are defaults. The connection string can override them. */
 PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
                    struct failure *why)
 {

@@ -1,4 +1,4 @@
-/* pg_connect.h - a connection by blocking calls: at a start, and on a worker thread. */
+/* pg_connect.h - opens a connection by blocking calls, for a start or a worker thread. */
 #pragma once
 
 #include <libpq-fe.h>
@@ -6,29 +6,31 @@
 #include "store/pg/pg_group.h"
 #include "store/pg/pg_store.h"
 
-/* What a server says of itself when it is met. */
+/* Facts about the server, which every connection gets. */
 struct pg_hello {
-    struct pg_types types; /* zeros as long as there is no schema */
+    struct pg_types types; /* zeros while there is no schema */
     char timeline[9];
 };
 
-/* NULL with the reason. Names are looked up, TLS and passwords are spoken: all of that blocks,
- * for a few seconds at most for each host. */
+/* Returns NULL with the reason on failure.
+ *
+ * Blocks for a few seconds at most per host: it resolves names, and does TLS and
+ * authentication. */
 PGconn *pg_connect(const struct pg_options *options, struct pg_hello *hello,
                    struct failure *why);
 
-/* Asks the server once more. ERR_STORE with the reason. */
+/* Asks the server again. Returns ERR_STORE with the reason. */
 enum err pg_hello(PGconn *conn, const struct pg_options *options, struct pg_hello *hello,
                   struct failure *why);
 
-/* Runs a statement, with its values as texts, if it has any. NULL with the reason. */
+/* Runs a statement with its values, if any, as texts. Returns NULL with the reason. */
 PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *values,
                  struct failure *why);
 
-/* The first value of the first row; fallback when there is none, or it fails. */
+/* Returns the first value of the first row; fallback if there is none or it fails. */
 int64_t pg_run_number(PGconn *conn, const char *sql, int64_t fallback);
 
-/* What the server or libpq says, as one line. */
+/* Copies an error message of the server or libpq as one line. */
 void pg_reason(char out[256], const char *message);
 
 const char *pg_schema_name(const struct pg_options *options);

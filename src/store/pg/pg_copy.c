@@ -1,9 +1,9 @@
-/* pg_copy.c - table by table, SELECT on the one side and COPY in binary on the other.
+/* pg_copy.c - copies table by table: SELECT from SQLite, and COPY in binary to PostgreSQL.
  *
- *   BEGIN ─► tables made ─► empty? ─► each table copied ─► files, in pieces ─► epoch ─► COMMIT
+ *   BEGIN ─► make tables ─► empty? ─► copy tables ─► files, in pieces ─► epoch ─► COMMIT
  *
- * Tables and columns have the same names in both databases: which columns there are, and of what
- * types, the target says, and the source must have just these. */
+ * Tables and columns have the same names in both databases. The target decides which
+ * columns there are and their types, and the source must have exactly these. */
 #include "store/pg/pg_copy.h"
 
 #include <netinet/in.h>
@@ -19,19 +19,19 @@
 #include "store/sqlite/sqlite_rows.h"
 
 enum {
-    SEND_BYTES = 256 * 1024, /* so much is gathered before it is sent */
+    SEND_BYTES = 256 * 1024, /* rows are sent when this much has been gathered */
     BUSY_SERVER_MS = 60 * 1000,
 };
 
-/* What stands before the rows of a COPY: the signature, no flags, no more header. */
+/* Header of a binary COPY: the signature, no flags, no extension. */
 static const char copy_header[19] = "PGCOPY\n\377\r\n\0";
 
 struct copied_table {
     const char *name;
-    const char *source; /* what is selected from */
+    const char *source; /* the FROM clause of its SELECT */
 };
 
-/* PostgreSQL has two columns more: a gateway that leads writes another term into its row. */
+/* PostgreSQL has two more columns, realm and term. The next leader writes another term. */
 static const struct copied_table tables[] = {
     { "environment", "(SELECT *, 0 AS realm, 0 AS term FROM environment ORDER BY env)" },
     { "task_number", "task_number" },
@@ -52,9 +52,9 @@ struct copying {
     struct pg_copy_files *files;
     const volatile sig_atomic_t *stopped;
     struct failure *why;
-    const struct copied_table *table; /* the one under way; */
-    PGresult *columns;  /* an answer without rows, for their names and types; */
-    sqlite3_stmt *stmt; /* reads its rows */
+    const struct copied_table *table; /* the current one */
+    PGresult *columns;  /* a result without rows, for the names and types of its columns */
+    sqlite3_stmt *stmt; /* selects its rows */
     struct buf rows;    /* not sent yet */
     int64_t bytes;
 };
@@ -165,14 +165,14 @@ static enum err add_row(struct copying *copying)
 
 /* ---- a table ---- */
 
-/* "a", "b": names of columns, which are ours. */
+/* Adds "a", "b": column names, which need no escaping because they are ours. */
 static void add_names(const PGresult *columns, struct buf *out)
 {
     for (int i = 0; i < PQnfields(columns); i++)
         buf_print(out, "%s\"%s\"", i ? ", " : "", PQfname(columns, i));
 }
 
-/* How many columns SQLite's table has; -1: it cannot be read. */
+/* Returns the number of columns of SQLite's table; -1 if it cannot be read. */
 static int count_columns(struct copying *copying, sqlite3 *from)
 {
     struct buf sql = { 0 };
@@ -185,7 +185,7 @@ static int count_columns(struct copying *copying, sqlite3 *from)
     return count;
 }
 
-/* Learns the columns, and begins to read them. */
+/* Gets the columns, and prepares the SELECT. */
 static enum err open_table(struct copying *copying)
 {
     sqlite3 *from = sqlite_look_db(copying->look)->handle;
@@ -212,7 +212,8 @@ static enum err open_table(struct copying *copying)
                    copying->table->name);
 }
 
-/* The server has taken the rows, or says why it has not. reason: it is to forget them. */
+/* Ends a COPY, and waits for the server's result. reason: makes the server discard the
+ * rows. */
 static enum err end_rows(struct copying *copying, const char *reason)
 {
     bool ended = PQputCopyEnd(copying->conn, reason) == 1;
@@ -243,13 +244,13 @@ static enum err send_all(struct copying *copying, int64_t *count)
     }
     if (!err && code != SQLITE_DONE)
         err = sqlite_look_explain(copying->look, copying->why);
-    pg_add_int2(&copying->rows, -1); /* the end */
+    pg_add_int2(&copying->rows, -1); /* the end marker */
     return err ? err : send_rows(copying);
 }
 
 typedef enum err send_fn(struct copying *copying, int64_t *count);
 
-/* Begins a COPY, sends its rows, and ends it. */
+/* Runs a COPY: begins it, sends its rows, and ends it. */
 static enum err copy_by(struct copying *copying, const char *sql, send_fn *send_rows_of,
                         int64_t *count)
 {
@@ -275,7 +276,7 @@ static enum err copy_rows(struct copying *copying, int64_t *count)
     return err;
 }
 
-/* With what is known of it afterwards, the first queries find their way. */
+/* Collects statistics, so that the first queries get good plans. */
 static enum err analyze(struct copying *copying)
 {
     char sql[64];
@@ -307,7 +308,7 @@ static void add_int4(struct copying *copying, int32_t number)
     pg_add_int4(&copying->rows, number);
 }
 
-/* A row of deployed_file. */
+/* Sends one row of deployed_file. */
 static enum err send_piece(struct copying *copying, const struct store_file_name *name,
                            int64_t size, uint32_t which)
 {
@@ -343,7 +344,7 @@ static enum err send_files(struct copying *copying, int64_t *count)
             return err;
         ++*count;
     }
-    pg_add_int2(&copying->rows, -1); /* the end */
+    pg_add_int2(&copying->rows, -1); /* the end marker */
     return err == ERR_NOT_FOUND ? send_rows(copying) : err;
 }
 
@@ -362,7 +363,7 @@ static bool is_true(const PGresult *answer, int column)
     return *PQgetvalue(answer, 0, column) == 't';
 }
 
-/* While we have the lock no gateway joins. */
+/* Takes a lock, while which no gateway can join. */
 static enum err check_empty(struct copying *copying, const char *schema)
 {
     struct failure *why = copying->why;
@@ -392,7 +393,7 @@ static enum err check_empty(struct copying *copying, const char *schema)
     return OK;
 }
 
-/* A server's own limits are for statements that somebody waits for. */
+/* Lifts the server's own time limits, which are for statements that clients wait for. */
 static enum err lift_limits(struct copying *copying, const char *durability)
 {
     char sql[256];
@@ -404,8 +405,8 @@ static enum err lift_limits(struct copying *copying, const char *durability)
     return run(copying, sql);
 }
 
-/* A server that is busy with what came before may not read for longer than one that is asked for
- * something short. Of a UNIX socket it means nothing. */
+/* Gives a busy server more time to read than requests usually get. No effect on a UNIX
+ * socket. */
 static void be_patient(PGconn *conn)
 {
     int ms = BUSY_SERVER_MS;
@@ -435,7 +436,7 @@ static enum err commit(struct copying *copying)
                    "again; where it says that there are data already, the copy is whole");
 }
 
-/* In the transaction that pg_schema_begin has begun. */
+/* Runs in the transaction begun by pg_schema_begin. */
 static enum err copy_all(struct copying *copying, const struct pg_options *options,
                          struct pg_copied *copied)
 {

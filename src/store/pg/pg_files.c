@@ -1,11 +1,12 @@
-/* pg_files.c - requests of files, one after the other.
+/* pg_files.c - sends requests for files of deployments, one after the other.
  *
  *   waiting: first ─► link ─► put_piece_v100, remove_file_v100, or a read ─► done
  *              ▲        │ lost
  *              └────────┘
  *
- * All of them may be said twice. So one whose answer is lost is sent again, until the database has
- * said nothing for five seconds: then everything that waits fails. */
+ * All requests can be repeated. So a request whose response is lost is sent again, until
+ * there was no response from the database for five seconds: then all waiting requests
+ * fail. */
 #include "store/pg/pg_files.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@
 
 enum {
     PATIENCE_MS = 5000,
-    LONG_MS = 30000, /* of what goes over many pieces */
+    LONG_MS = 30000, /* for requests about many pieces */
     BACK_OFF_MAX_MS = 1000,
 };
 
@@ -34,7 +35,7 @@ static struct store_file *first_of(const struct pg_files *files)
 
 static void maybe_closing(struct pg_files *files);
 
-/* ---- what is done ---- */
+/* ---- finishing requests ---- */
 
 static void pg_files_finish_request(struct pg_files *files, struct store_file *req,
                                     enum store_status status)
@@ -57,9 +58,9 @@ static void finish_all(struct pg_files *files, enum store_status status)
                                 status);
 }
 
-/* ---- answers ---- */
+/* ---- responses ---- */
 
-/* What a function says: a letter. */
+/* Reads the result of a function, which is a letter. */
 static enum store_status take_word(const PGresult *answer)
 {
     if (!PQntuples(answer))
@@ -107,7 +108,9 @@ static enum store_status take(struct store_file *req, const PGresult *answer)
 
 static void go_on(struct pg_files *files);
 
-/* False: it is sent again. What the server says beside its sentence may have a part of the row. */
+/* Returns false if the request is sent again.
+ *
+ * Logs only the primary message: other fields may contain a part of the row. */
 static bool take_error(struct pg_files *files, const PGresult *answer,
                        enum store_status *status)
 {
@@ -145,7 +148,7 @@ static void on_answer(struct pg_link *link, PGresult *answer)
 
 /* ---- sending ---- */
 
-/* Whatever writes begins with these. */
+/* Adds the parameters that every write begins with. */
 static void add_lead(const struct pg_files *files, struct pg_params *params)
 {
     const char *durability = files->link.options->durability;
@@ -195,7 +198,7 @@ static void build_get(const struct pg_files *files, const struct store_file *req
               schema, schema);
 }
 
-/* Environments are compared as the database has them: with a sign. */
+/* Environments are compared as signed numbers, as in the database. */
 static void build_list(const struct pg_files *files, const struct store_file *req,
                        struct buf *sql, struct pg_params *params)
 {
@@ -254,7 +257,8 @@ static void go_on(struct pg_files *files)
         send_first(files, first_of(files));
 }
 
-/* What is under way may be done yet: nobody waits for it, and it may be said again. */
+/* A request in flight may still be carried out. No caller waits for it, and it can be
+ * repeated. */
 static void on_patience_over(uv_timer_t *timer)
 {
     struct pg_files *files = container_of(timer, struct pg_files, patience);
@@ -272,7 +276,7 @@ static void on_ready(struct pg_link *link)
     go_on(files_of(link));
 }
 
-/* The next connection goes on. */
+/* The next connection sends the request again. */
 static void on_lost(struct pg_link *link, bool was_busy)
 {
     (void)link;
@@ -304,7 +308,7 @@ static void maybe_closing(struct pg_files *files)
     pg_link_close(&files->link);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 static void pg_files_begin(struct pg_files *files)
 {

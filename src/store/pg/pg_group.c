@@ -1,5 +1,4 @@
-/* pg_group.c - encodes a commit claim by claim and change by change, and reads the answer in the
- * same order. */
+/* pg_group.c - encodes commits, by claim and by change, and decodes the answer. */
 #include "store/pg/pg_group.h"
 
 #include <stdio.h>
@@ -8,24 +7,24 @@
 #include "store/run_columns.h"
 
 enum {
-    PUTS_PAYLOAD = 1, /* as commit_run_v100 has them */
+    PUTS_PAYLOAD = 1, /* bits of commit_run_v100 */
     PUTS_METADATA = 2,
     PUTS_OUTPUT = 4,
-    IMPOSSIBLE = -1, /* a version that nothing has */
+    IMPOSSIBLE = -1, /* a version that no row has */
 };
 
-/* A task of an environment, whose new runs are numbered. */
+/* A task of an environment, for numbering its new runs. */
 struct task {
-    uint32_t index;  /* in the arrays, from 1 */
-    uint64_t number; /* where its counter stands */
+    uint32_t index;  /* in task_envs and task_names, from 1 */
+    uint64_t number; /* its counter, from the answer */
     size_t key_len;
-    char key[]; /* env, and the name */
+    char key[]; /* env and name */
 };
 
-/* What the commit has written, or claimed, before. */
+/* A run, document or claim that the commit has already written. */
 struct seen {
-    uint32_t version; /* behind it; 0: it was removed */
-    int32_t claim;    /* its last claim on this key, counted in all of them from 1 */
+    uint32_t version; /* after that; 0: it was removed */
+    int32_t claim;    /* number of the last claim on this key in the group, from 1 */
     size_t key_len;
     char key[];
 };
@@ -122,7 +121,7 @@ static struct pg_head *head_of(const struct pg_group *group, uint32_t env)
     return bsearch(&wanted, group->heads, group->head_count, sizeof(wanted), by_env);
 }
 
-/* Counted from 1. */
+/* From 1. */
 static int32_t head_index(const struct pg_group *group, uint32_t env)
 {
     return (int32_t)(head_of(group, env) - group->heads) + 1;
@@ -140,7 +139,7 @@ static void encode_heads(struct pg_group *group, pg_term_fn *term_of, const void
 
 /* ---- keys ---- */
 
-/* The number, and the text behind it. */
+/* Makes a key: kind, number, env and text. */
 static struct slice key_of(struct pg_group *group, char kind, uint32_t number, uint32_t env,
                            struct slice text)
 {
@@ -174,7 +173,7 @@ static bool is_numbered(const struct change *change)
     return change->kind == CHANGE_RUN && change->expected == 0 && change->run.task;
 }
 
-/* Whether the key was there before; if not, it is from now on. */
+/* Finds or adds the key. Sets *before if it was there already. */
 static struct seen *note_seen(struct pg_group *group, struct slice key, bool *before)
 {
     struct seen *seen = table_find(&group->seen, key);
@@ -218,7 +217,9 @@ static void encode_claim(struct pg_group *group, const struct claim *claim, bool
 
 /* ---- changes ---- */
 
-/* Which version has to be there, and whether the commit has made it itself. */
+/* The version that must be in the database.
+ *
+ * again: this commit has already written it itself. */
 struct basis {
     int64_t expected;
     bool again;
@@ -230,7 +231,7 @@ static struct basis basis_of(struct pg_group *group, const struct change *change
     struct basis basis = { .expected = change->expected };
     bool is_run = change->kind == CHANGE_RUN, removed = !is_run && !change->document.body;
     if (removed && !change->expected)
-        basis.expected = IMPOSSIBLE; /* what is not there cannot be removed */
+        basis.expected = IMPOSSIBLE; /* a missing document cannot be removed */
     if (alone)
         return basis;
     struct slice name =
@@ -262,7 +263,7 @@ static void encode_document(struct pg_group *group, const struct change *change,
     pg_row_end(to);
 }
 
-/* A new run's absent packets need no row. */
+/* Returns bits of the packets to write. A new run needs no rows for absent packets. */
 static int32_t packets_put(const struct change *change)
 {
     const struct run *run = &change->run;
@@ -279,10 +280,10 @@ static int32_t packets_put(const struct change *change)
     return puts;
 }
 
-/* The packets by the bit that writes each. */
+/* The columns of the packets, and the bit that writes each. */
 static const struct pg_packet {
     int32_t put;
-    size_t offset; /* as run_field takes it */
+    size_t offset; /* for run_field */
 } packets[] = {
     { PUTS_PAYLOAD, offsetof(struct run, payload) },
     { PUTS_PAYLOAD, rare_offset(payload_type) },
@@ -300,7 +301,7 @@ static struct slice packet_of(const struct run *run, const struct pg_packet *pac
     return bytes_slice(*(struct bytes *const *)run_field(run, packet->offset));
 }
 
-/* What the row and its packets count from now on, as commit_run_v100 wants it. */
+/* Returns the stored bytes of the row and the packets written, for commit_run_v100. */
 static int64_t counted_bytes(const struct change *change, int32_t puts)
 {
     const struct run *run = &change->run;
@@ -313,7 +314,7 @@ static int64_t counted_bytes(const struct change *change, int32_t puts)
     return sum;
 }
 
-/* Numbered by the function, not by us. */
+/* Returns true for columns that the database function sets. */
 static bool is_counted(const struct run_column *column)
 {
     return column->offset == offsetof(struct run, number) ||
@@ -357,7 +358,9 @@ static void encode_columns(struct pg_array *to, const struct change *change, int
                                                : (struct slice){ 0 });
 }
 
-/* The packet that has to be there already; absent: none, or the commit brings it along. */
+/* Returns the packet document that must exist already.
+ *
+ * Absent if none must, or the commit writes it. */
 static struct slice packet_needed(struct pg_group *group, const struct change *change)
 {
     struct slice name = bytes_slice(change->run.payload);

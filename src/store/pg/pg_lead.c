@@ -1,4 +1,4 @@
-/* pg_lead.c - calls join_v100 and lead_v100, and keeps what they say. */
+/* pg_lead.c - calls join_v100 and lead_v100, and keeps their results. */
 #include "store/pg/pg_lead.h"
 
 #include <stdio.h>
@@ -36,7 +36,7 @@ static void set_term(struct pg_lead *lead, uint32_t env, uint64_t term)
     ((struct pg_term *)*place)->term = term;
 }
 
-/* As text: {"one","two"}; ids are hexadecimal digits. */
+/* Adds an array as text: {"one","two"}. Ids are hexadecimal digits. */
 static void add_key_ids(struct buf *out, const struct pg_options *options)
 {
     buf_add_char(out, '{');
@@ -46,8 +46,9 @@ static void add_key_ids(struct buf *out, const struct pg_options *options)
     buf_add_char(out, '\0');
 }
 
-/* Who leads, and has none of our keys: its name and its first key. False: nobody, or the database
- * does not say so. */
+/* Finds a leader with none of our encryption keys: its name, first key and beat.
+ *
+ * Returns false if there is none, or the query fails. */
 static bool find_stranger(PGconn *conn, const struct pg_options *options,
                           const char *key_ids, char name[64], char key[64], char beat[24])
 {
@@ -70,8 +71,9 @@ static bool find_stranger(PGconn *conn, const struct pg_options *options,
     return found;
 }
 
-/* Who could not open what there is must not wait for the lead, nor take it by its name. One that
- * does not beat any more may have had an older key. */
+/* A gateway with another encryption key must neither stand by nor take over by its name.
+ *
+ * A leader that no longer beats does not count: it may have had an older key. */
 static enum err check_keys(PGconn *conn, const struct pg_options *options,
                            const char *key_ids, struct failure *why)
 {
@@ -149,7 +151,7 @@ void pg_lead_call_finish(struct pg_lead_call *call)
     pg_array_finish(&call->dead_beats);
 }
 
-/* Of a row in binary; 0 for NULL. */
+/* Reads a binary number of a row; 0 for NULL. */
 static int64_t number_at(const PGresult *answer, int row, int column)
 {
     struct slice value = { PQgetvalue(answer, row, column),
@@ -162,7 +164,7 @@ static int64_t number_at(const PGresult *answer, int row, int column)
     return number;
 }
 
-/* A counter that we know already has moved on since: then it is left alone. */
+/* Keeps our position of an environment that we lead already: it has advanced since. */
 static void take_environment(struct pg_lead *lead, const PGresult *answer, int row)
 {
     struct store_position position = {

@@ -1,5 +1,4 @@
-/* pg_link.c - libpq without blocking: its socket is polled, what it has to say is read when it
- * has all of it. */
+/* pg_link.c - drives libpq without blocking: polls its socket, reads complete results. */
 #include "store/pg/pg_link.h"
 
 #include <assert.h>
@@ -15,7 +14,7 @@ enum {
     DOUBLINGS_MAX = 6,
 };
 
-/* libpq closes its socket when it likes: so a descriptor of our own is polled. */
+/* Polls a descriptor of our own, because libpq may close its socket at any time. */
 struct pg_socket {
     uv_poll_t poll;
     struct pg_link *link;
@@ -82,7 +81,9 @@ static void begin_opening(struct pg_link *link)
 
 static void on_timer(uv_timer_t *timer);
 
-/* Half of it at least, so that gateways that were cut off together do not come together. */
+/* Waits for at least half of the back-off, and a random part of the other half.
+ *
+ * So gateways that were cut off together do not reconnect together. */
 static void wait_and_open(struct pg_link *link)
 {
     unsigned doublings = link->tries < DOUBLINGS_MAX ? link->tries : DOUBLINGS_MAX;
@@ -166,7 +167,7 @@ static void on_timer(uv_timer_t *timer)
         lose(link, "no answer in time");
 }
 
-/* What is left to be written is written when the socket takes it. */
+/* The rest is written when the socket is writable. */
 static void flush(struct pg_link *link)
 {
     int left = PQflush(link->conn);
@@ -192,7 +193,7 @@ static void answer(struct pg_link *link)
     link->on_answer(link, result);
 }
 
-/* Of several results the last one counts, or the first that is an error. */
+/* Keeps the last of several results, or the first that is an error. */
 static void keep(struct pg_link *link, PGresult *result)
 {
     if (PQresultStatus(link->answer) == PGRES_FATAL_ERROR && link->answer) {
@@ -208,7 +209,7 @@ static bool is_piped(const struct pg_link *link)
     return link->reads && !link->copies;
 }
 
-/* Takes in what has come of the answer. */
+/* Reads the results that have arrived. */
 static void collect(struct pg_link *link)
 {
     while (link->state == PG_BUSY && !link->in_rows && !PQisBusy(link->conn)) {
@@ -238,8 +239,7 @@ static void collect(struct pg_link *link)
     }
 }
 
-/* Of what has come, rows are the owner's, who may have enough of them; what stands before and
- * behind them is not. */
+/* Rows of a COPY go to the owner, who may pause; results before and after them do not. */
 static void give(struct pg_link *link)
 {
     collect(link);
@@ -275,7 +275,7 @@ static void on_poll(uv_poll_t *poll, int status, int what)
         if (PQconsumeInput(link->conn))
             lose(link, "the socket failed");
         else
-            lose_by_libpq(link); /* it knows more than that */
+            lose_by_libpq(link); /* libpq knows the reason */
         return;
     }
     if (what & UV_WRITABLE)
@@ -283,7 +283,7 @@ static void on_poll(uv_poll_t *poll, int status, int what)
     if (what & UV_READABLE && (link->state == PG_IDLE || link->state == PG_BUSY)) {
         link->heard_ms = uv_now(link->loop);
         if (uv_is_active((uv_handle_t *)&link->timer))
-            uv_timer_again(&link->timer); /* an answer of many bytes may take its time */
+            uv_timer_again(&link->timer); /* a long answer may take its time */
         fill(link);
     }
 }
@@ -310,8 +310,9 @@ static bool send_params(struct pg_link *link, const char *sql,
     return sent;
 }
 
-/* Reads find their tables, and have their limit, for this segment alone: that leaves nothing
- * behind in a connection that a pooler gives to somebody else next. */
+/* Sets limits and tables for this transaction alone.
+ *
+ * Nothing stays in a connection that a pooler gives to another client next. */
 static bool send_limits(struct pg_link *link, const struct pg_statement *statement)
 {
     struct pg_params params = { 0 };
@@ -339,7 +340,7 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
     bool sent = (!link->reads || send_limits(link, statement)) &&
                 send_params(link, statement->sql, statement->params) &&
                 (!link->reads || PQpipelineSync(link->conn) == 1);
-    /* What libpq refuses to send is found when the deadline is over at once. */
+    /* If libpq refuses to send, an expired deadline reports it at once. */
     if (statement->deadline_ms || !sent)
         uv_timer_start(&link->timer, on_timer, sent ? statement->deadline_ms : 0,
                        statement->deadline_ms);
@@ -349,8 +350,8 @@ void pg_link_send(struct pg_link *link, const struct pg_statement *statement)
 
 /* ---- COPY ---- */
 
-/* No function of libpq takes values for a COPY, and in a pipeline there is none. Limits and COPY
- * are one message, so one transaction. */
+/* libpq has no function with values for a COPY, and no COPY in a pipeline. Limits and COPY
+ * are one message, and so one transaction. */
 void pg_link_copy(struct pg_link *link, const char *sql)
 {
     assert(link->state == PG_IDLE && link->reads);
@@ -367,7 +368,7 @@ struct slice pg_link_take_row(struct pg_link *link)
 {
     char *row = NULL;
     int len = link->in_rows ? PQgetCopyData(link->conn, &row, 1) : 0;
-    link->in_rows &= len >= 0; /* what follows says whether that was all */
+    link->in_rows &= len >= 0; /* the result that follows tells whether it is complete */
     return (struct slice){ row, len > 0 ? (size_t)len : 0 };
 }
 
@@ -382,7 +383,7 @@ void pg_link_resume(struct pg_link *link)
     give(link);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 void pg_link_begin(struct pg_link *link)
 {

@@ -1,4 +1,4 @@
-/* pg_reach.c - reads an address as libpq does. */
+/* pg_reach.c - parses a connection string like libpq does. */
 #include "store/pg/pg_reach.h"
 
 #include <libpq-fe.h>
@@ -20,7 +20,7 @@ static void add_port(struct pg_reach *reach, struct slice text)
             (uint16_t)(port && port <= UINT16_MAX ? port : PORT_OF_POSTGRES);
 }
 
-/* One for each host, or one for all; of one that is left out it is the usual one. */
+/* One port per host, or one for all hosts. A missing one is the default port. */
 static void add_ports(struct pg_reach *reach, const char *list)
 {
     struct slice rest = slice_of(list ? list : ""), port;
@@ -36,7 +36,7 @@ static void add_file(struct pg_reach *reach, const char *path)
         reach->files[reach->file_count++] = mem_text(slice_of(path));
 }
 
-/* Where libpq looks when nothing is said. */
+/* libpq's default file for a root certificate. */
 static void add_usual_files(struct pg_reach *reach)
 {
     const char *home = getenv("HOME");
@@ -55,7 +55,7 @@ static const PQconninfoOption *find(const PQconninfoOption *all, const char *key
     return NULL;
 }
 
-/* What the address says, else what libpq's variables do. */
+/* Returns the value from the connection string, or else from libpq's variables. */
 static const char *value_of(const PQconninfoOption *given, const PQconninfoOption *usual,
                             const char *keyword)
 {
@@ -63,7 +63,7 @@ static const char *value_of(const PQconninfoOption *given, const PQconninfoOptio
     return said && said->val ? said->val : other ? other->val : NULL;
 }
 
-/* A UNIX socket, or an address of this machine by which nobody else is reached. */
+/* Returns true for a UNIX socket or a loopback address. */
 static bool is_here(struct slice host)
 {
     return !host.len || *host.ptr == '/' || *host.ptr == '@' ||

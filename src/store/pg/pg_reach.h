@@ -1,4 +1,4 @@
-/* pg_reach.h - what a process reaches beyond itself that opens a database, for who confines it. */
+/* pg_reach.h - which ports and files a process needs for a database, to confine it. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,14 +10,15 @@
 enum { PG_PORTS_MAX = 16, PG_FILES_MAX = 8 };
 
 struct pg_reach {
-    uint16_t ports[PG_PORTS_MAX]; /* that are connected to */
+    uint16_t ports[PG_PORTS_MAX]; /* to connect to */
     size_t port_count;
-    char *files[PG_FILES_MAX]; /* certificates, keys, passwords; some may not be there */
+    char *files[PG_FILES_MAX]; /* certificates, keys, passwords; some may not exist */
     size_t file_count;
-    bool unproved; /* a server elsewhere, which need not prove that it is the right one */
+    bool unproved; /* the server is on another machine and need not prove its identity */
 };
 
-/* By the address alone, and libpq's variables: nothing is connected to. ERR_INVALID: libpq does
- * not take the address; the reason shows no password. */
+/* Derives it from the connection string and libpq's variables, without connecting.
+ *
+ * Returns ERR_INVALID if libpq rejects the string; the reason contains no password. */
 enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failure *why);
 void pg_reach_finish(struct pg_reach *reach);

@@ -1,4 +1,4 @@
-/* pg_read.c - reads.
+/* pg_read.c - reads, on a few connections, decoded on worker threads.
  *
  *   loop thread                                      worker thread
  *   begin ─► waiting ─► idle link ─► statement
@@ -6,14 +6,16 @@
  *                └───────────────┘      └──────────► decode_work: rows into runs
  *   done ◄───────────────────────────────────────── after_decode
  *
- * The server ends a search that takes longer than two seconds, what waits for a lock as long, and
- * what is found by its key, which may be large, after ten; only what a start reads, which cannot
- * do without, may take longer. A read whose connection is lost, or silent for five seconds, is
- * begun again, for ten seconds. One that waits fails when nothing has come on any connection for
- * five seconds, of a start for thirty: in a line that moves it waits for its turn.
+ * The server stops a search after two seconds, a wait for a lock after two, and a read by
+ * key, which may be large, after ten. Only reads of a start may take longer, because it
+ * cannot do without them. If a connection is lost or silent for five seconds, its read is
+ * repeated, for up to ten seconds. A waiting read fails when nothing has arrived on any
+ * connection for five seconds, or thirty for a start: in a line that moves it just waits
+ * for its turn.
  *
- * The runs that a start walks come by COPY. Between two pages it stands still, and its connection
- * serves nobody else: the next page of the walk goes on with it, anything else gives it up. */
+ * The runs that a start walks come by COPY. Between two pages the COPY is paused and its
+ * connection serves no other read. The next page of the walk resumes it; another
+ * walk of a start drops it. */
 #include "store/pg/pg_read.h"
 
 #include <assert.h>
@@ -34,14 +36,14 @@ enum {
     DEADLINE_MS = 5000,
     PATIENCE_MS = 5000,
     START_PATIENCE_MS = 30000,
-    LOOK_MS = 1000, /* between two looks at who has waited too long */
+    LOOK_MS = 1000, /* interval of checks for reads that have waited too long */
 };
 
-/* A page of the runs that a start walks; zero is empty. */
+/* A page of the runs that a start walks. A zeroed struct is empty. */
 struct start_page {
-    struct buf rows; /* one behind the other, each after its length */
+    struct buf rows; /* one after the other, each preceded by its length */
     size_t count;
-    uint64_t last; /* the rev of its last row */
+    uint64_t last; /* rev of its last row */
 };
 
 struct pg_read {
@@ -52,9 +54,9 @@ struct pg_read {
     struct read_waiter waiter;
     struct list link; // pg_readers::reads
     PGresult *answer;
-    struct start_page page; /* of a walk by COPY */
+    struct start_page page; /* for a walk by COPY */
     uint64_t begun_ms;
-    uint64_t served_ms; /* when it had a connection first; 0: it has had none */
+    uint64_t served_ms; /* when it first had a connection; 0: never */
 };
 
 static uint64_t now_ms(void)
@@ -67,13 +69,14 @@ static struct store_walk *walk_of(const struct pg_read *read)
     return container_of(read->req, struct store_walk, read);
 }
 
-/* ---- pages of a start ---- */
+/* ---- pages of a start's walk ---- */
 
-/* Each page as a statement of its own would cost the server four times as much: so one COPY sends
- * all runs, and stands still between two pages (pg_link.h). Rows wait for a worker: the loop looks
- * at nothing in them but where the walk has come to, from where a COPY that was cut off is begun
- * again. They are copied out of the memory that libpq gives each, so that this is freed where it
- * was allocated, which costs the allocator least. */
+/* A statement per page would cost the server four times as much. So one COPY sends all
+ * runs, and is paused between two pages (pg_link.h).
+ *
+ * Rows wait for a worker. The loop reads only the rev of each, from which a broken COPY is
+ * begun again. Rows are copied out of the memory that libpq allocates for each, so that it
+ * is freed where it was allocated, which costs the allocator least. */
 
 static bool page_is_full(const struct start_page *page, const struct store_walk *req)
 {
@@ -81,7 +84,7 @@ static bool page_is_full(const struct start_page *page, const struct store_walk 
            (req->byte_limit && page->rows.len > req->byte_limit);
 }
 
-/* What cannot be read, or does not come after what came before, is missing in the count. */
+/* Skips a row that is malformed or out of order: it is then missing from the count. */
 static void page_keep(struct start_page *page, struct slice row)
 {
     uint64_t rev;
@@ -93,7 +96,7 @@ static void page_keep(struct start_page *page, struct slice row)
     page->count++;
 }
 
-/* Takes rows that have come until the page is full, as req says it. Returns true when it is. */
+/* Takes rows that have arrived until the page is full. Returns true once it is. */
 static bool page_take(struct start_page *page, struct pg_link *link,
                       const struct store_walk *req)
 {
@@ -114,7 +117,7 @@ static struct slice take_row(struct slice *rows)
     return row;
 }
 
-/* Makes runs of the rows; on a worker thread. */
+/* Decodes the rows into runs, on a worker thread. */
 static void page_read(struct start_page *page, struct store_walk *req)
 {
     struct slice rows = buf_slice(&page->rows);
@@ -129,7 +132,7 @@ static void page_finish(struct start_page *page)
     *page = (struct start_page){ 0 };
 }
 
-/* ---- worker threads: answers into what was asked for ---- */
+/* ---- worker threads: decoding ---- */
 
 static bool is_copied(const struct pg_read *read)
 {
@@ -137,7 +140,7 @@ static bool is_copied(const struct pg_read *read)
            walk_of(read)->kind == WALK_UNFINISHED;
 }
 
-/* Whether there are more says the answer, which comes when all rows were taken. */
+/* The result of the COPY arrives after its last row: without it there are more rows. */
 static enum store_status copied_work(struct pg_read *read)
 {
     struct store_walk *req = walk_of(read);
@@ -156,11 +159,11 @@ static void decode_work(struct work *work)
     read->answer = NULL;
 }
 
-/* ---- answers ---- */
+/* ---- finishing reads ---- */
 
 static void maybe_closing(struct pg_readers *readers);
 
-/* Fresh memory for each page would cost as much as what is read into it. */
+/* Keeps the memory for the next page: new memory would cost as much as reading into it. */
 static void keep_memory(struct pg_read *read)
 {
     struct buf *kept = &read->readers->copied_rows;
@@ -188,14 +191,14 @@ static void after_decode(struct work *work)
     pg_read_finish(container_of(work, struct pg_read, work));
 }
 
-/* Nothing was found. */
+/* Finishes a read without a result. */
 static void finish_without(struct pg_read *read, enum store_status status)
 {
     read->status = status;
     pg_read_finish(read);
 }
 
-/* ---- who is next ---- */
+/* ---- serving reads ---- */
 
 static void serve(struct pg_reader *reader, struct pg_read *read)
 {
@@ -210,8 +213,8 @@ static void wait_in_line(struct pg_read *read)
     read_line_add(&read->readers->waiting, &read->waiter);
 }
 
-/* Whoever has lost its connection. What has a start to end waits as patiently as if it had just
- * come. */
+/* Puts a read whose connection was lost back into line. The time limit of an unbounded read
+ * starts again. */
 static void wait_again(struct pg_read *read)
 {
     if (!read->waiter.bounded)
@@ -219,7 +222,7 @@ static void wait_again(struct pg_read *read)
     wait_in_line(read);
 }
 
-/* Of a COPY that was cut off the page has its rows, and is filled up behind them. */
+/* After a broken COPY the page keeps its rows, and more are added. */
 static void start_copy(struct pg_reader *reader, const struct pg_read *read)
 {
     struct pg_query query = { 0 };
@@ -280,7 +283,7 @@ static void start_waiting(struct pg_readers *readers)
         uv_timer_start(&readers->patience, on_patience, LOOK_MS, 0);
 }
 
-/* When bytes came last, on whatever connection. */
+/* When bytes last arrived, on any connection. */
 static uint64_t heard_ms(const struct pg_readers *readers)
 {
     uint64_t newest_ms = 0;
@@ -297,7 +300,10 @@ static bool is_late(const struct pg_read *read, uint64_t now)
     return now >= (read->begun_ms > heard ? read->begun_ms : heard) + patience_ms;
 }
 
-/* A line gives only who is next: so all leave it, and those that may wait on stand in it again. */
+/* Fails reads that have waited too long.
+ *
+ * A line only returns the next read. So all are taken out, and those that may wait longer
+ * are added again. */
 static void on_patience(uv_timer_t *timer)
 {
     struct pg_readers *readers = container_of(timer, struct pg_readers, patience);
@@ -322,7 +328,7 @@ static void on_patience(uv_timer_t *timer)
         finish_without(container_of(late.next, struct pg_read, link), STORE_FAILED);
 }
 
-/* The reader serves nobody any more. */
+/* Ends the reader's work on its read, and returns it. */
 static struct pg_read *take_read(struct pg_reader *reader)
 {
     struct pg_read *read = reader->read;
@@ -337,13 +343,13 @@ static struct pg_reader *reader_of(struct pg_link *link)
     return container_of(link, struct pg_reader, link);
 }
 
-/* A database that takes whoever comes and answers nobody is not asked for ever. */
+/* Limits the retries with a database that accepts connections but never answers. */
 static bool may_be_repeated(const struct pg_read *read)
 {
     return !read->waiter.bounded || now_ms() < read->served_ms + STOP_MS;
 }
 
-/* What was stopped although no limit of ours was over, somebody else has stopped. */
+/* A read without limits that was canceled is repeated: another session has canceled it. */
 static bool is_repeated(const struct pg_read *read, enum pg_remedy remedy)
 {
     return (remedy == PG_REPEAT && may_be_repeated(read)) ||
@@ -378,7 +384,7 @@ static void decode(struct pg_read *read)
     work_begin(read->readers->loop, &read->work, WORK_DECODE);
 }
 
-/* Else runs would be missing, and nobody would know. */
+/* Compares the number of rows; otherwise runs could be missing unnoticed. */
 static bool has_all(const struct pg_reader *reader, PGresult *answer)
 {
     return strtoull(PQcmdTuples(answer), NULL, 10) == reader->copied;
@@ -439,10 +445,12 @@ static void on_lost(struct pg_link *link, bool was_busy)
         finish_without(read, STORE_FAILED);
 }
 
-/* ---- what is asked for ---- */
+/* ---- beginning reads ---- */
 
-/* The COPY that stands still goes on with this read, if it is for the next page; if not, nobody
- * will ask for the rest of it. */
+/* Resumes the paused COPY if this read is for the next page.
+ *
+ * A walk for anything else drops it, because its rest will not be requested. Other reads
+ * leave it paused. */
 static bool goes_on(struct pg_readers *readers, struct pg_read *read)
 {
     struct pg_reader *reader = readers->copying;
@@ -478,7 +486,7 @@ void pg_readers_begin(struct pg_readers *readers, struct store_read *req)
     start_waiting(readers);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 static void maybe_stopped(struct pg_readers *readers)
 {

@@ -1,4 +1,4 @@
-/* pg_read.h - reads: connections that read, and who waits for one (read_line.h). */
+/* pg_read.h - the connections for reads, and the reads that wait for one (read_line.h). */
 #pragma once
 
 #include "store/pg/pg_link.h"
@@ -11,34 +11,35 @@ struct pg_read;
 struct pg_reader {
     struct pg_readers *all;
     struct pg_link link;
-    struct pg_read *read; /* that it serves */
-    uint64_t copied;      /* rows that its COPY has brought so far */
+    struct pg_read *read; /* being served; NULL: none */
+    uint64_t copied;      /* rows that its COPY has returned so far */
 };
 
 struct pg_readers {
     uv_loop_t *loop;
-    const struct store *store; /* says whose an environment is */
+    const struct store *store; /* its share_of gives the owner of an environment */
     const struct pg_options *options;
     struct pg_reader readers[PG_READERS_MAX];
     size_t count;
-    struct pg_reader *copying; /* NULL, or whose COPY stands still between two pages: */
-    uint32_t copied_env;       /* of this environment, */
-    uint64_t copied_to;        /* up to this rev */
-    struct buf copied_rows;    /* of no page: memory for the next one's */
+    /* the one whose COPY is paused between two pages; NULL: none */
+    struct pg_reader *copying;
+    uint32_t copied_env;    /* environment of that COPY */
+    uint64_t copied_to;     /* rev of its last row */
+    struct buf copied_rows; /* memory for the next page, not in use */
     struct read_line waiting;
     struct list reads; // pg_read::link; all that have no answer yet
-    size_t slow;       /* of those that are served, the ones that are searched for */
+    size_t slow;       /* how many of the reads being served are slow */
     uv_timer_t patience;
     size_t links, handles; /* not closed yet */
     bool closing;
     void (*stopped_fn)(struct pg_readers *readers);
 };
 
-/* The caller has set store and options. */
+/* The caller must have set store and options. */
 void pg_readers_start(struct pg_readers *readers, uv_loop_t *loop);
 
 void pg_readers_begin(struct pg_readers *readers, struct store_read *req);
 
-/* When no read is left the connections are closed, and stopped is called, later. */
+/* Closes the connections once no read is left, then calls stopped, later. */
 void pg_readers_stop(struct pg_readers *readers,
                      void (*stopped)(struct pg_readers *readers));

@@ -1,8 +1,8 @@
-/* pg_schema.c - makes the tables and functions, and upgrades them: by steps that only add, all in one
- * transaction, under a lock that another gateway's start waits for.
+/* pg_schema.c - creates and upgrades the tables and functions, in one transaction.
  *
- * A database says two numbers: `schema`, how far it was brought, which a program that knows
- * fewer steps may exceed; and `least`, the oldest program that may run on it. */
+ * Steps only add. A lock makes other gateways that start wait. A database stores two
+ * versions: `schema`, which it was brought to and which may be newer than this program; and
+ * `least`, the oldest program version that may run on it. */
 #include "store/pg/pg_schema.h"
 
 #include <inttypes.h>
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Embedded from schema/ by the build. */
+/* Generated from schema/ by the build. */
 extern const char postgres_tables_sql[];
 extern const char postgres_functions_sql[];
 
-/* Development versions had lower numbers. Nothing opens their databases any more. */
+/* Development versions had lower numbers; their databases cannot be opened any more. */
 enum { FIRST_SCHEMA = 100 };
 
 /* SQL of each version after the first, in order; NULL ends it. */
@@ -41,7 +41,7 @@ static bool run(PGconn *conn, const char *sql, struct failure *why)
     return result;
 }
 
-/* The schema's name stands between the two texts. */
+/* Runs before + schema + behind. */
 static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
                           const char *schema, const char *behind)
 {
@@ -50,7 +50,7 @@ static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
     return run(conn, sql, why);
 }
 
-/* Who owns a schema that is there need not have the right to make one. */
+/* The owner of an existing schema need not have the right to create one. */
 static bool make_schema(PGconn *conn, const char *schema, struct failure *why)
 {
     char sql[160];
@@ -105,7 +105,7 @@ enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failur
     return OK;
 }
 
-/* Inside the transaction, with the lock. */
+/* Runs inside the transaction, with the lock held. */
 static enum err bring_forward(PGconn *conn, struct failure *why)
 {
     bool is_there = pg_run_number(conn, "SELECT count(to_regclass('meta'))", 0);
@@ -114,8 +114,10 @@ static enum err bring_forward(PGconn *conn, struct failure *why)
     return pg_schema_upgrade(conn, steps, why);
 }
 
-/* What the database was when it was seen last, by that name in meta; where it is another now, and
- * that is another history, the epoch begins anew. */
+/* Stores value under name in meta.
+ *
+ * If another value was stored before and is_history is true, the database has another
+ * history and gets a new epoch. */
 static bool note(PGconn *conn, const char *name, const char *value, bool is_history,
                  struct failure *why)
 {
@@ -134,15 +136,16 @@ static bool note(PGconn *conn, const char *name, const char *value, bool is_hist
     return result;
 }
 
-/* A timeline that was not seen before begins where another primary took over. */
+/* A new timeline begins where another primary was promoted. */
 static bool note_timeline(PGconn *conn, const struct pg_hello *hello, bool lossless,
                           struct failure *why)
 {
     return note(conn, "timeline", hello->timeline, !lossless, why);
 }
 
-/* What names the server, where it says so, and the tables, which get other numbers when a dump is
- * put back. */
+/* Identifies the server, if it permits that, and the tables.
+ *
+ * The OIDs of the tables change when a dump is restored. */
 static bool take_identity(PGconn *conn, char identity[64], struct failure *why)
 {
     PGresult *result = pg_run(conn,
@@ -163,8 +166,8 @@ static bool take_identity(PGconn *conn, char identity[64], struct failure *why)
     return true;
 }
 
-/* A dump that was put back has less than was acknowledged after it was made, and other changes
- * follow at positions that clients know: another history. */
+/* A restored dump lacks writes that were acknowledged after it was made. Other changes then
+ * get positions that clients know already, so it is another history. */
 static bool note_identity(PGconn *conn, struct failure *why)
 {
     char identity[64];

@@ -1,20 +1,26 @@
-/* pg_schema.h - makes the tables and functions of a database, and upgrades them. */
+/* pg_schema.h - creates the tables and functions of a database, and upgrades them. */
 #pragma once
 
 #include "store/pg/pg_connect.h"
 
-/* Makes what is not there, and compares the server's timeline with the one that was seen last:
- * another one is another history, unless options->lossless, and gets another epoch. ERR_STORE
- * with the reason, also when the database is for newer programs alone. */
+/* Creates what is missing, and compares the server with the one seen last.
+ *
+ * If its timeline has changed (unless options->lossless), or a dump was restored, it is
+ * another history, and the database gets a new epoch. Returns ERR_STORE with the reason,
+ * also if the database requires newer programs. */
 enum err pg_schema_prepare(PGconn *conn, const struct pg_options *options,
                            const struct pg_hello *hello, char epoch[17],
                            struct failure *why);
 
-/* The same in a transaction that the caller ends: of one that is rolled back nothing stays, and
- * no other process prepares the schema before. After a failure it is over. */
+/* Like pg_schema_prepare, in a transaction that the caller ends.
+ *
+ * A rollback undoes all of it, and no other process prepares the schema before the end.
+ * After a failure the transaction has ended. */
 enum err pg_schema_begin(PGconn *conn, const struct pg_options *options,
                          const struct pg_hello *hello, char epoch[17], struct failure *why);
 
-/* Takes the steps (SQL of each version after 100, in order; NULL ends them) that the database
- * lacks. The caller holds the lock, in a transaction with the schema on the search path. */
+/* Executes the steps that the database lacks.
+ *
+ * later: SQL of each version after 100, in order, ending with NULL. The caller holds the
+ * lock, in a transaction with the schema on the search path. */
 enum err pg_schema_upgrade(PGconn *conn, const char *const *later, struct failure *why);

@@ -1,13 +1,13 @@
 /* pg_store.c - the driver for PostgreSQL.
  *
- *   commit, purge ──► pg_writer     a few connections; an environment has one of them
+ *   commit, purge ──► pg_writer     a few connections, one per environment
  *   read          ──► pg_read       a few others
  *   beat, lead    ──► pg_beat       one of its own
- *   file          ──► pg_files      the same, once there is one
- *   position      ──► positions     of what is led
+ *   file          ──► pg_files      one of its own, opened when needed
+ *   position      ──► positions     of the environments it leads
  *
- * A process joins under a name, and leads before it writes: the term that it was given then
- * stands with each group, and the database refuses those of a term that is over. */
+ * A process joins under a name, and must lead before it writes. Each group carries the term
+ * that the process got with the lead, and the database rejects groups of earlier terms. */
 #include "store/pg/pg_store.h"
 
 #include "base/mem.h"
@@ -102,7 +102,7 @@ static void on_beats_stopped(struct pg_beats *beats)
     free_store(pg);
 }
 
-/* Last, for it tells that nothing is under way any more. */
+/* Beats stop last: they tell other gateways that nothing is in progress any more. */
 static void on_writers_stopped(struct pg_writers *writers)
 {
     struct pg_store *pg = container_of(writers, struct pg_store, writers);
@@ -144,7 +144,8 @@ static const struct store_ops pg_ops = {
 
 /* ---- opening ---- */
 
-/* With the connection that the store begins with. The types are there when the schema is. */
+/* Uses the connection that the store begins with. pg_hello must come after the schema was
+ * created, because it needs its types. */
 static enum err pg_store_begin(struct pg_store *pg, PGconn *conn, struct pg_hello *hello,
                                struct failure *why)
 {

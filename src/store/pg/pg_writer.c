@@ -1,25 +1,26 @@
-/* pg_writer.c - while a group is on its way the next one gathers, as in SQLite's driver.
+/* pg_writer.c - sends groups of commits: while one is in flight, the next one gathers.
  *
- *   pg_writers   which of the few has an environment; what they have done is reported there
+ *   pg_writers   assigns environments to writers, and reports what they have done
  *       │  ▲
- *       ▼  │     each goes on when it has something to do, or all rest
- *   pg_writer    one of them, and its connection:
+ *       ▼  │     each continues when it has something to do, or all rest
+ *   pg_writer    a writer with a connection:
  *
  *   commits ─► line ─► group ── commit_v100(writer, number, …) ──► answer ─► done
  *                        ▲                                 │
  *                        └── connection lost: the same ────┘
  *                            group, the same number
  *
- * A group that was sent is repeated until it is answered: the function remembers what it has
- * answered to which number, so it does nothing twice, and nobody has to guess.
+ * A group that was sent is repeated until it is answered. The function remembers its answer
+ * to each number. So it writes nothing twice, and the outcome is always known.
  *
- * A group that is refused (a full disk, a value that does not fit) was not written. If it was
- * sent before on a connection that was lost, it may still be on its way there: then its number
- * is burnt first, by an empty group. Once that is written the other one never is; or it was,
- * and the answer to the number is the answer to it.
+ * A group that is rejected (disk full, a value that does not fit) was not written. But if
+ * it was sent before on a connection that was lost, that statement may still be executed.
+ * So its number is burnt first: an empty group is written under it. Either that succeeds,
+ * and the group never will be written; or the group was written before, and the answer to
+ * the number is its answer.
  *
- * Nothing for two seconds (patience_ms): what was not sent yet fails, and whoever comes. What was sent waits
- * on. */
+ * After two seconds without a response (patience_ms) all requests that were not sent yet
+ * fail, and so do new ones. Requests that were sent stay pending. */
 #include "store/pg/pg_writer.h"
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ enum {
     PATIENCE_MS = 2000,
     DEADLINE_MS = 5000,
     SWEEP_EVERY_MS = 1000,
-    SLOW_MS = 100, /* to write a group: a line of the log at debug */
+    SLOW_MS = 100, /* a group that takes longer is logged at debug */
 };
 
 static const uint64_t second_ns = 1000000000;
@@ -54,9 +55,9 @@ bool pg_writer_has_work(const struct pg_writer *writer)
            !commit_line_empty(&writer->line) || !list_empty(&writer->purges);
 }
 
-/* ---- what is done ---- */
+/* ---- finishing requests ---- */
 
-/* What waits, and was never sent. */
+/* Finishes requests that wait and were never sent. */
 static void finish_waiting(struct pg_writer *writer, enum store_status status)
 {
     struct list waiting;
@@ -78,7 +79,7 @@ static void finish_step(struct pg_writer *writer, enum store_status status)
     uv_timer_stop(&writer->patience);
 }
 
-/* The commits of the group wait again, to be sent one by one. */
+/* Puts the commits of the group back, to be sent one by one. */
 static void part_group(struct pg_writer *writer)
 {
     struct list rest;
@@ -89,7 +90,7 @@ static void part_group(struct pg_writer *writer)
     finish_step(writer, STORE_FAILED);
 }
 
-/* Nothing of it is waited for any more. */
+/* Finishes everything with this status. */
 void pg_writer_give_up(struct pg_writer *writer, enum store_status status)
 {
     if (writer->step != PG_REST && writer->link.state == PG_BUSY)
@@ -98,7 +99,7 @@ void pg_writer_give_up(struct pg_writer *writer, enum store_status status)
     finish_waiting(writer, status);
 }
 
-/* ---- how it is ---- */
+/* ---- state of the store ---- */
 
 static void start_failing(struct pg_writer *writer, const char *trouble)
 {
@@ -107,8 +108,10 @@ static void start_failing(struct pg_writer *writer, const char *trouble)
     pg_writers_follow(writer->all);
 }
 
-/* The database has answered. All writers share its disk, so a write of this one shows that there is
- * space for the others, which may have nothing to write for a long time. */
+/* Called when the database has answered.
+ *
+ * All writers share its disk. So a write by this one shows that there is space for the
+ * others, which may have nothing to write for a long time. */
 static void stop_failing(struct pg_writer *writer)
 {
     bool wrote = writer->step == PG_GROUP || writer->step == PG_PURGE;
@@ -168,7 +171,9 @@ static void put_header(struct pg_writer *writer)
     pg_param_text(&writer->params, durability ? durability : "on");
 }
 
-/* Once a second the newest of the commits' times is that of a look for expired claims. */
+/* Once a second, returns the newest of the commits' times, else 0.
+ *
+ * Claims that have expired by then are looked for. */
 static int64_t sweep_time(struct pg_writer *writer)
 {
     int64_t now_ms = 0;
@@ -211,7 +216,7 @@ static void put_purge(struct pg_writer *writer)
     pg_param_int8(&writer->params, wall_ms());
 }
 
-/* Sends what is under way: for the first time, or again. */
+/* Sends the current step, for the first time or again. */
 static void send_step(struct pg_writer *writer)
 {
     switch (writer->step) {
@@ -223,7 +228,7 @@ static void send_step(struct pg_writer *writer)
     }
 }
 
-/* ---- what is next ---- */
+/* ---- the next step ---- */
 
 static void forget_lead_call(struct pg_writer *writer)
 {
@@ -232,7 +237,7 @@ static void forget_lead_call(struct pg_writer *writer)
     writer->lead_called = false;
 }
 
-/* The environments of what is under way that we do not lead yet, at most so many. */
+/* Collects at most most environments of the current step that we do not lead yet. */
 static size_t unled(const struct pg_writer *writer, uint32_t *envs, size_t most)
 {
     const struct pg_lead *lead = writer->all->lead;
@@ -256,7 +261,7 @@ static void put_step(struct pg_writer *writer)
         put_group(writer);
 }
 
-/* Environments of which there is no row yet get one first. */
+/* Begins with PG_LEAD if there are environments without a row. */
 static void begin_step(struct pg_writer *writer)
 {
     uint32_t envs[256];
@@ -271,7 +276,8 @@ static void begin_step(struct pg_writer *writer)
     send_step(writer);
 }
 
-/* Takes what is sent next, if it may be; commits of several writers keep them all waiting. */
+/* Takes the next group or purge. A commit of several writers waits until all of them
+ * rest. */
 static bool take_next(struct pg_writer *writer)
 {
     struct pg_writers *writers = writer->all;
@@ -323,7 +329,7 @@ static void note_group(struct pg_writer *writer)
                                  writer->encoded.heads[i].grown);
 }
 
-/* Each commit has its own status by now. */
+/* Each commit already has its own status. */
 static void finish_group(struct pg_writer *writer)
 {
     note_group(writer);
@@ -366,7 +372,7 @@ static bool read_purge(struct pg_writer *writer, struct slice answer)
     return true;
 }
 
-/* The answer to the purge, or to the number that it has. */
+/* Reads the answer to the purge, or to its number. */
 static enum pg_outcome take_purge(struct pg_writer *writer, struct slice answer)
 {
     if (read_purge(writer, answer)) {
@@ -417,12 +423,13 @@ static void take_lead(struct pg_writer *writer, const PGresult *answer)
         pg_writers_lose(writer->all, "another process leads");
         return;
     }
-    put_step(writer); /* once more: the terms were not known before */
+    put_step(writer); /* again, now that the terms are known */
     send_step(writer);
 }
 
-/* Nothing of it was written. It gets the verdict, or goes one by one; but first its number is
- * burnt, if it may still be on its way elsewhere. */
+/* Nothing of the step was written. Gives it the verdict, or sends its commits one by one.
+ *
+ * If the step may still be executed on a lost connection, first burns its number. */
 static void refuse_step(struct pg_writer *writer, enum store_status verdict,
                         bool one_by_one)
 {
@@ -435,7 +442,7 @@ static void refuse_step(struct pg_writer *writer, enum store_status verdict,
             finish_step(writer, verdict);
         return;
     }
-    /* The answer may be that of the group, which stays encoded for it. */
+    /* The answer may be that of the group, which therefore stays encoded. */
     writer->step = PG_BURN;
     put_header(writer);
     pg_param_int8(&writer->params, 0);
@@ -506,8 +513,8 @@ static bool is_another_history(const struct pg_writer *writer, const char *timel
            strcmp(writer->link.hello.timeline, timeline);
 }
 
-/* A primary that took over may not have all that the old one had acknowledged: who starts anew
- * gives the database another epoch. */
+/* A promoted server may lack writes that the old primary had acknowledged. A restart of
+ * this process then gives the database a new epoch. */
 static void on_ready(struct pg_link *link)
 {
     struct pg_writer *writer = writer_of(link);
@@ -527,7 +534,7 @@ static void on_lost(struct pg_link *link, bool was_busy)
     pg_writer_go_on(writer);
 }
 
-/* ---- beginning and end ---- */
+/* ---- beginning and ending ---- */
 
 static void on_link_closed(struct pg_link *link)
 {

@@ -1,5 +1,6 @@
-/* pg_writers.c - the few connections that write: who has which environment, how they end, and
- * what becomes of what they have done. Drawn in pg_writer.c. */
+/* pg_writers.c - assigns commits to the writers, and reports and ends them.
+ *
+ * See the drawing in pg_writer.c. */
 #include "store/pg/pg_writer.h"
 
 #include <assert.h>
@@ -8,21 +9,21 @@
 
 enum {
     FAREWELL_MS = 5000,
-    LOOK_MS = 1000, /* whether the database has gone since */
+    LOOK_MS = 1000, /* interval of checks whether the database has become unreachable */
 };
 
 static const uint64_t second_ns = 1000000000;
 
 static void maybe_closing(struct pg_writers *writers);
 
-/* ---- what is done ---- */
+/* ---- finishing requests ---- */
 
 static void wake(struct pg_writers *writers)
 {
     uv_async_send(&writers->finished);
 }
 
-/* One environment or all: who asks leads nothing any more. */
+/* A rejection for one environment counts for all: this process leads nothing any more. */
 static void tell_moved(struct pg_writers *writers)
 {
     struct store *store = writers->report.store;
@@ -67,7 +68,7 @@ void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
             writers, container_of(list_take(purges), struct store_purge, link), status);
 }
 
-/* ---- how the store is ---- */
+/* ---- state of the store ---- */
 
 void pg_writers_follow(struct pg_writers *writers)
 {
@@ -83,7 +84,9 @@ void pg_writers_follow(struct pg_writers *writers)
     commit_report_state(&writers->report, failing, full, trouble);
 }
 
-/* Somebody else leads: what waits was not written, what was sent may have been. */
+/* Another process leads. Waiting requests were not written.
+ *
+ * Requests in flight may have been. */
 void pg_writers_lose(struct pg_writers *writers, const char *reason)
 {
     if (!writers->gone)
@@ -98,7 +101,7 @@ void pg_writers_lose(struct pg_writers *writers, const char *reason)
     tell_moved(writers);
 }
 
-/* ---- what is next ---- */
+/* ---- the next step ---- */
 
 bool pg_writers_rest(const struct pg_writers *writers)
 {
@@ -115,7 +118,7 @@ void pg_writers_go_on(struct pg_writers *writers)
     maybe_closing(writers);
 }
 
-/* ---- the end ---- */
+/* ---- ending ---- */
 
 void pg_writers_closed(struct pg_writers *writers)
 {
@@ -167,7 +170,7 @@ static void maybe_closing(struct pg_writers *writers)
         close_all(writers);
 }
 
-/* Nobody can tell what becomes of what was sent. */
+/* Gives up: whether requests in flight were written is unknown. */
 static void on_farewell(uv_timer_t *timer)
 {
     struct pg_writers *writers = container_of(timer, struct pg_writers, farewell);
@@ -243,16 +246,16 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
     uv_timer_init(loop, &writers->farewell);
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_hello own = *hello;
-        struct failure none; /* who gets no connection now tries again on the loop */
+        struct failure none; /* without a connection now, the writer retries on the loop */
         pg_writer_begin(writers, i, i ? pg_connect(writers->options, &own, &none) : conn,
                         &own);
     }
     return OK;
 }
 
-/* ---- what is asked for ---- */
+/* ---- beginning requests ---- */
 
-/* While full, or while the database refuses, one commit a second tries. */
+/* While the store is full or rejects writes, one commit per second is tried. */
 static enum store_status refusal(struct pg_writer *writer)
 {
     uint64_t now = uv_hrtime();
@@ -273,7 +276,7 @@ static struct pg_writer *writer_of_env(struct pg_writers *writers, uint32_t env)
     return &writers->writers[env % writers->count];
 }
 
-/* The only writer of all its environments; NULL: there are several. */
+/* Returns the writer of all its environments; NULL if there are several. */
 static struct pg_writer *writer_of_commit(struct pg_writers *writers,
                                           const struct store_commit *req)
 {
