@@ -1,4 +1,4 @@
-/* gentle_sync.c - half of the time is for others. */
+/* gentle_sync.c - syncs a part, then pauses for as long as that took. */
 #include "store/sqlite/snapshot/gentle_sync.h"
 
 #include <stdint.h>
@@ -21,7 +21,7 @@ static void rest(int64_t ns)
     if (ns > REST_MAX_MS * ms_ns)
         ns = REST_MAX_MS * ms_ns;
     struct timespec while_others_sync = { .tv_nsec = ns };
-    nanosleep(&while_others_sync, NULL); /* a signal ends it early, which is right */
+    nanosleep(&while_others_sync, NULL); /* a signal may end it early */
 }
 
 bool gentle_sync_wrote(struct gentle_sync *sync, int fd, size_t bytes)

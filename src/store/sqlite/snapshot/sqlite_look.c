@@ -1,7 +1,7 @@
-/* sqlite_look.c - one read transaction on a connection that reads only.
+/* sqlite_look.c - one read transaction on a read-only connection.
  *
- * A copy is made page by page while that transaction is open: without it SQLite would begin the
- * copy anew with every commit of the gateway, and never come to its end. */
+ * A copy is made page by page while that transaction is open. Without it SQLite would
+ * restart the copy with every commit of the gateway, and never finish. */
 #include "store/sqlite/snapshot/sqlite_look.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "store/sqlite/sqlite_rows.h"
 
 enum {
-    COPY_PAGES = 64,   /* between two looks at whether it was stopped */
-    FINDINGS_MAX = 20, /* of one kind */
+    COPY_PAGES = 64,   /* between two checks of *stopped */
+    FINDINGS_MAX = 20, /* of each kind */
 };
 
 struct sqlite_look {
@@ -115,8 +115,8 @@ enum err sqlite_look_documents(struct sqlite_look *look, enum document_kind kind
 
 /* ---- copying ---- */
 
-/* An empty file, and a connection that writes nothing beside it: a copy that is cut off is
- * removed, and never read. */
+/* Creates an empty file, and opens a connection without a journal. An incomplete copy is
+ * removed and never read. */
 static enum err make_target(const char *path, int *fd, sqlite3 **to, struct failure *why)
 {
     *to = NULL;
@@ -133,7 +133,7 @@ static enum err make_target(const char *path, int *fd, sqlite3 **to, struct fail
     return explain(why, ERR_STORE, "cannot write %s: %s", path, sqlite3_errmsg(*to));
 }
 
-/* Copies page after page. SQLITE_DONE: all are there. */
+/* Copies the pages. Returns SQLITE_DONE when all are copied. */
 static int copy_pages(sqlite3_backup *backup, int fd, const volatile sig_atomic_t *stopped)
 {
     struct gentle_sync sync = { 0 };
@@ -157,7 +157,7 @@ enum err sqlite_look_copy(struct sqlite_look *look, const char *path,
         err ? NULL : sqlite3_backup_init(to, "main", look->db.handle, "main");
     if (backup) {
         code = copy_pages(backup, fd, stopped);
-        int ended = sqlite3_backup_finish(backup); /* what went wrong, if anything */
+        int ended = sqlite3_backup_finish(backup); /* returns the error, if any */
         code = ended != SQLITE_OK ? ended : code;
     }
     if (!err && *stopped)
@@ -218,8 +218,8 @@ static enum err check_pages(struct sqlite_look *look, sqlite_found_fn *found, vo
     return code == SQLITE_DONE ? OK : sqlite_look_explain(look, why);
 }
 
-/* What belongs to a run that is not there. The schema has no foreign keys: what the writer
- * removes it removes together. */
+/* Looks for rows of runs that do not exist. The schema has no foreign keys: the writer
+ * removes such rows together with their run. */
 static enum err check_rows(struct sqlite_look *look, sqlite_found_fn *found, void *owner,
                            struct failure *why)
 {

@@ -1,4 +1,4 @@
-/* sqlite_stats.c - asks for sizes and counts, each with one statement. */
+/* sqlite_stats.c - queries for sizes and counts, one statement each. */
 #include "store/sqlite/snapshot/sqlite_stats.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "store/sqlite/sqlite_db.h"
 
-/* False: there is no row left, or code says what went wrong. */
+/* Returns false at the end or on an error; *code tells which. */
 static bool next(sqlite3_stmt *stmt, int *code)
 {
     *code = stmt ? sqlite3_step(stmt) : SQLITE_ERROR;
@@ -71,7 +71,7 @@ enum err sqlite_stats_tables(struct sqlite_look *look,
         prepare(look, "SELECT m.tbl_name, sum(s.pgsize) FROM sqlite_schema AS m"
                       " JOIN dbstat AS s ON s.name = m.name AND s.aggregate = TRUE"
                       " GROUP BY m.tbl_name ORDER BY 2 DESC, 1");
-    if (!stmt) /* dbstat is not compiled in everywhere */
+    if (!stmt) /* not every SQLite has dbstat */
         stmt = prepare(look, "SELECT name, -1 FROM sqlite_schema WHERE type = 'table'"
                              " ORDER BY name");
     while (next(stmt, &code)) {
