@@ -1,11 +1,12 @@
-/* sqlite_apply.c - what requests do to the tables.
+/* sqlite_apply.c - applies requests to the tables.
  *
  *   claims    all are tried, so that each taken one is reported with its owner
  *   changes   stop at the first that lost
  *
- * Errors are of two kinds. What only this request can have caused (a value too large for
- * the database) fails it alone. Everything else - no space, I/O, damage - goes into trouble and
- * ends the transaction: SQLite may have rolled it back already. */
+ * There are two kinds of errors. An error that only this request can have caused (a value
+ * too large for the database) fails only this request. Every other error (no space, I/O,
+ * damage) is stored in trouble and ends the transaction: SQLite may have rolled it back
+ * already. */
 #include "store/sqlite/sqlite_apply.h"
 
 #include <stdio.h>
@@ -16,19 +17,19 @@
 
 enum {
     COUNTERS_KEPT = 20000,
-    CLAIMS_SWEPT = 64, /* per transaction, and those that were taken meanwhile */
+    CLAIMS_SWEPT = 64, /* per transaction, in addition to as many as were taken since */
     CLAIMS_SWEPT_MAX = 512,
     SWEEP_EVERY_MS = 1000,
 };
 
-/* Counts the runs of an environment (no task) or of a task in it. */
+/* A counter of an environment (no task) or of the runs of a task in it. */
 struct counter {
     uint64_t last;
     struct list link; // sqlite_apply::changed
     uint32_t env;
     bool of_task;
     size_t key_len;
-    char key[]; /* env; ':' and the task */
+    char key[]; /* env; for a task then ':' and the task */
 };
 
 static struct slice counter_key(const void *value)
@@ -162,7 +163,7 @@ static uint64_t count_up(struct sqlite_apply *apply, struct counter *counter)
     return ++counter->last;
 }
 
-/* A task that has not counted before gets a row. */
+/* Returns the next run number of the task. The first one adds a row. */
 static uint32_t next_number(struct sqlite_apply *apply, const struct change *change)
 {
     const struct bytes *task = change->run.task;
@@ -177,7 +178,7 @@ static bool is_numbered(const struct change *change)
     return change->kind == CHANGE_RUN && change->expected == 0 && change->run.task;
 }
 
-/* The change takes its place in the environment's order, a new run its number. */
+/* Gives the change its place in the environment's order, and a new run its number. */
 static void count_change(struct sqlite_apply *apply, struct change *change)
 {
     change_number(change, count_up(apply, find_counter(apply, change->env, NULL)));
@@ -245,7 +246,7 @@ static enum store_status release_claim(struct sqlite_apply *apply,
     return status;
 }
 
-/* Says who owns the claim. */
+/* Sets the owner of the taken claim. */
 static enum store_status name_owner(struct sqlite_apply *apply, struct claim *claim)
 {
     sqlite3_stmt *stmt = claim_statement(apply, SQL_CLAIM_OWNER, claim);
@@ -327,7 +328,7 @@ enum store_status sqlite_apply_tags(struct sqlite_apply *apply, const struct cha
     return status;
 }
 
-/* The text of the column of tags; absent without tags. */
+/* Returns the text of the tags column; absent without tags. */
 static struct slice tags_text(struct sqlite_apply *apply, const struct run *run)
 {
     buf_clear(&apply->text);
@@ -384,7 +385,7 @@ static enum store_status put_packet(struct sqlite_apply *apply, const struct cha
     return sqlite_apply_finish_statement(apply, stmt);
 }
 
-/* A new run's absent packets need no row. */
+/* A new run needs no rows for absent packets. */
 static enum store_status put_packets(struct sqlite_apply *apply,
                                      const struct change *change)
 {
@@ -403,7 +404,9 @@ static enum store_status put_packets(struct sqlite_apply *apply,
     return status;
 }
 
-/* Whoever reads the run fetches the packet: a run without it would break each reader. */
+/* Checks that the packet document exists.
+ *
+ * Readers fetch it, so a run without it would break them. */
 static enum store_status find_packet(struct sqlite_apply *apply,
                                      const struct change *change)
 {
@@ -418,7 +421,7 @@ static enum store_status find_packet(struct sqlite_apply *apply,
     return outcome(apply, code == SQLITE_ROW ? SQLITE_OK : code);
 }
 
-/* Counts how much longer the row of the run and its tags get. */
+/* Adds how much the row of the run and its tags grow. */
 static enum store_status grow_run(struct sqlite_apply *apply, const struct change *change,
                                   struct slice tags)
 {
@@ -551,7 +554,7 @@ void sqlite_apply_sweep(struct sqlite_apply *apply, int64_t now_ms)
              -stored_claim_bytes((size_t)sqlite3_column_int64(stmt, 1)));
     sqlite3_reset(stmt);
     outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
-    /* A full portion means that more wait. */
+    /* If as many as possible were removed, more are left. */
     apply->taken = 0;
     if (swept < most)
         apply->swept_at = now_ms;

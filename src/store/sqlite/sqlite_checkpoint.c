@@ -1,22 +1,24 @@
-/* sqlite_checkpoint.c - a connection that only copies.
+/* sqlite_checkpoint.c - runs checkpoints on a connection of its own.
  *
  *   writer: … commit, commit, begin, commit, commit, take, copy the rest, commit …
  *   here:                       └─ copy, sync ───────┘
  *
- * Copying tens of megabytes and syncing them takes tens of milliseconds, more on a busy disk.
- * SQLite lets commits go on meanwhile; they would all wait if the writer did it itself. What
- * they write meanwhile is little, and the writer copies that: then the log starts again.
+ * Copying tens of megabytes and syncing them takes tens of milliseconds, more on a busy
+ * disk. SQLite permits commits meanwhile; if the writer did it, they would all have to
+ * wait. They write little in that time, and the writer copies that: then the log starts
+ * again.
  *
- * The connection is there only while it copies: a database that failed is opened again by
- * its writer, who need not think of another one. */
+ * The connection is open only during a copy: after a failure the writer reopens the
+ * database and need not take care of another connection. */
 #include "store/sqlite/sqlite_checkpoint.h"
 
 static int copy(const struct sqlite_options *options)
 {
     struct sqlite_db db;
     struct failure why;
+    /* perhaps no descriptor is left; the writer copies when it must */
     if (sqlite_db_open(&db, options, SQLITE_WRITER, &why))
-        return SQLITE_BUSY; /* no descriptor left, maybe: the writer copies when it must */
+        return SQLITE_BUSY;
     int code =
         sqlite3_wal_checkpoint_v2(db.handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     sqlite_db_close(&db);

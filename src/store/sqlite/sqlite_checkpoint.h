@@ -10,22 +10,23 @@ struct sqlite_checkpoint {
     uv_thread_t thread;
     uv_mutex_t lock;
     uv_cond_t changed;
-    /* The lock guards: */
-    bool wanted;   /* begun, and not through */
-    bool through;  /* and nobody has taken its result */
-    bool stopping; /* when nothing is wanted any more */
-    int code;      /* the result; SQLITE_BUSY: it was not possible, which is no harm */
+    /* Guarded by the lock: */
+    bool wanted;   /* a checkpoint was begun and has not ended */
+    bool through;  /* it has ended, and its result was not taken yet */
+    bool stopping; /* end when nothing is wanted any more */
+    int code;      /* the result; SQLITE_BUSY: not possible now, which is harmless */
 };
 
-/* False when there is no thread to be had; nothing is to be stopped then. */
+/* Starts the thread. Returns false if that fails; then do not call
+ * sqlite_checkpoint_stop. */
 bool sqlite_checkpoint_start(struct sqlite_checkpoint *checkpoint,
                              const struct sqlite_options *options);
 
-/* What was begun is through when this returns. */
+/* Finishes a checkpoint that was begun, then ends the thread. */
 void sqlite_checkpoint_stop(struct sqlite_checkpoint *checkpoint);
 
-/* Begins a checkpoint; harmless while one is under way. */
+/* Begins a checkpoint. Does nothing while one is in progress. */
 void sqlite_checkpoint_begin(struct sqlite_checkpoint *checkpoint);
 
-/* True, once, when the checkpoint that was begun is through. wait: returns when it is. */
+/* Returns true once for each checkpoint that has ended. wait: first waits for its end. */
 bool sqlite_checkpoint_take(struct sqlite_checkpoint *checkpoint, bool wait, int *code);

@@ -1,4 +1,4 @@
-/* sqlite_copy.c - the copy is written under another name and gets its own when it is whole.
+/* sqlite_copy.c - writes the copy under a temporary name, then renames it.
  *
  *   runcast.db ─► runcast.db.schema-6.part ─► synced ─► runcast.db.schema-6 */
 #include "store/sqlite/sqlite_copy.h"

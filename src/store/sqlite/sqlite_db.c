@@ -1,8 +1,9 @@
-/* sqlite_db.c - a connection to the database file.
+/* sqlite_db.c - opens connections to the database file.
  *
- * Every connection runs in WAL mode with synchronous=FULL: a commit returns when its log
- * has been synced. Checkpoints are the writer's business, so nothing happens by itself. The
- * file is not mapped: an I/O error in a mapping would be a SIGBUS instead of a code. */
+ * Every connection uses WAL mode with synchronous=FULL: a commit returns after its log was
+ * synced. There are no automatic checkpoints; the writer takes care of them. The file is
+ * not mapped into memory: an I/O error in a mapping would be a SIGBUS instead of an error
+ * code. */
 #include "store/sqlite/sqlite_db.h"
 
 #include <errno.h>
@@ -20,9 +21,9 @@
 #include "store/sqlite/sqlite_rows.h"
 
 enum {
-    APPLICATION_ID = 1919115635, /* in the file's header; "rcas" */
-    PROGRESS_STEPS = 10000,      /* between two looks at the clock, well below 1 ms */
-    WAL_KEPT_BYTES = 64 << 20,   /* the log shrinks to this when it starts again */
+    APPLICATION_ID = 1919115635, /* in the file's header: "rcas" */
+    PROGRESS_STEPS = 10000,      /* between two checks of the deadline; well below 1 ms */
+    WAL_KEPT_BYTES = 64 << 20,   /* size to which the log shrinks when it starts again */
 };
 
 /* ---- results ---- */
@@ -35,7 +36,7 @@ enum store_status sqlite_status(int code)
     case SQLITE_ROW: return STORE_OK;
     case SQLITE_INTERRUPT: return STORE_SLOW;
     case SQLITE_FULL:
-    case SQLITE_IOERR_SHMSIZE: return STORE_NO_SPACE; /* the index of the log */
+    case SQLITE_IOERR_SHMSIZE: return STORE_NO_SPACE; /* the index of the log cannot grow */
     default: return STORE_FAILED;
     }
 }
@@ -108,7 +109,7 @@ bool sqlite_db_take_epoch(struct sqlite_db *db, enum sqlite_statement which, cha
     bool fits = text.len > 0 && text.len < 17;
     if (fits)
         snprintf(epoch, 17, "%.*s", SLICE_ARG(text));
-    bool whole = sqlite3_step(stmt) == SQLITE_DONE; /* what it writes is written now */
+    bool whole = sqlite3_step(stmt) == SQLITE_DONE; /* executes its write now */
     return sqlite3_reset(stmt) == SQLITE_OK && whole && fits;
 }
 
@@ -125,8 +126,10 @@ bool sqlite_db_is_sound(struct sqlite_db *db)
 
 /* ---- opening ---- */
 
-/* SQLite would follow a link. A copy that was put back may be one that everybody can read;
- * SQLite gives its log the rights of the database. */
+/* Rejects a symbolic link, which SQLite would follow, and removes access by others.
+ *
+ * A restored copy may be readable by every user, and SQLite gives its log the same
+ * permissions. */
 static enum err check_file(const char *path, struct failure *why)
 {
     struct stat found;
@@ -141,7 +144,7 @@ static enum err check_file(const char *path, struct failure *why)
     return OK;
 }
 
-/* Makes an empty file that only we can read, and its entry in the directory durable. */
+/* Creates an empty file that only we can read, and syncs its directory. */
 static enum err create_file(const char *path, struct failure *why)
 {
     int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
@@ -175,9 +178,11 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
     return SQLITE_OK;
 }
 
-/* A file may be what somebody else has made of it: a backup that was changed, a data directory
- * whose owner is not who looks. Ours has no triggers and no views, and none is carried out or
- * asked; of the tables that are code those that our own statements name stay. */
+/* Disables code in the file: another party may have changed it (a modified backup, a data
+ * directory of another owner).
+ *
+ * Our schema has no triggers and no views, and none is executed or queried. Of the virtual
+ * tables only those that our own statements use remain. */
 static bool refuse_code(sqlite3 *handle)
 {
     static const char *ours[] = { "dbstat", "json_each", NULL };
@@ -193,7 +198,7 @@ static bool configure(struct sqlite_db *db, const struct sqlite_options *options
 {
     size_t cache = options->cache_bytes ? options->cache_bytes : (size_t)16 << 20;
     if (role == SQLITE_READER)
-        cache /= 4; /* the kernel has the same pages */
+        cache /= 4; /* the kernel caches the same pages */
     struct buf sql = { 0 };
     buf_print(&sql,
               "PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
@@ -231,9 +236,11 @@ static uint32_t read_number(const unsigned char *at)
     return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
 }
 
-/* Refuses a database of a development version by the header of its file (section 1.3 of SQLite's
- * file format), because SQLite would make files beside it. The process must not have the
- * database open: closing a descriptor of the file would drop SQLite's locks. */
+/* Rejects a database of a development version by the header of its file.
+ *
+ * It reads the header (section 1.3 of SQLite's file format) itself, because SQLite would
+ * create files next to it. The process must not have the database open: closing a
+ * descriptor of the file would drop SQLite's locks. */
 static enum err refuse_development(const char *path, struct failure *why)
 {
     enum { VERSION_AT = 60, APPLICATION_AT = 68, HEADER_BYTES = 72 };
@@ -241,7 +248,7 @@ static enum err refuse_development(const char *path, struct failure *why)
     unsigned char header[HEADER_BYTES];
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
-        return OK; /* whoever opens it says why */
+        return OK; /* opening it will report the reason */
     bool is_ours = pread(fd, header, HEADER_BYTES, 0) == HEADER_BYTES &&
                    !memcmp(header, magic, sizeof(magic)) &&
                    read_number(header + APPLICATION_AT) == APPLICATION_ID;
@@ -251,7 +258,7 @@ static enum err refuse_development(const char *path, struct failure *why)
                : OK;
 }
 
-/* Refuses a database that this program must not open, before anything is written into it. */
+/* Rejects a database that this program cannot open, before writing into it. */
 static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct failure *why)
 {
     int64_t version = sqlite_db_number(db, "PRAGMA user_version", -1);
@@ -282,7 +289,8 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     *db = (struct sqlite_db){ 0 };
     if (create_file(options->path, why))
         return why->code;
-    /* Without statistics no allocation takes a lock; too late, and harmless, but once. */
+    /* Without statistics allocations take no lock. Works only once, and does no harm
+     * later. */
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE;
     const char *vfs = role == SQLITE_WRITER ? sqlite_log_vfs() : NULL;
@@ -296,7 +304,7 @@ enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *optio
     return err;
 }
 
-/* The path as a URI, in which some characters mean something else. */
+/* Adds the path as a URI, with escapes. */
 static void add_uri(struct buf *uri, const char *path, bool still)
 {
     buf_add_text(uri, *path == '/' ? "file://" : "file:");

@@ -12,57 +12,63 @@
 struct sqlite_db {
     sqlite3 *handle;
     sqlite3_stmt *stmts[SQL_STATEMENT_COUNT]; /* NULL: not prepared yet */
-    uint64_t deadline_ns;                     /* of the read that runs; 0: none */
+    uint64_t deadline_ns;                     /* of the running read; 0: none */
     unsigned wal_pages;                       /* in the log after the last commit */
 };
 
 enum sqlite_role { SQLITE_WRITER, SQLITE_READER };
 
 enum {
-    /* Versions of the schema (sqlite_schema.h). Development versions had lower numbers; nothing
-     * opens their databases any more. */
+    /* Schema versions (sqlite_schema.h). Development versions had lower numbers; their
+     * databases cannot be opened any more. */
     SQLITE_FIRST_SCHEMA = 100,
     SQLITE_NEWEST_SCHEMA = 100,
     SQLITE_PAGE_BYTES = 8192, /* of a new database */
-    SQLITE_BUSY_MS = 2000,    /* for a shell that has the database open beside us */
+    SQLITE_BUSY_MS = 2000,    /* for a shell that also has the database open */
 };
 
-/* ERR_STORE with the reason. db holds nothing before, and nothing after a failure. It must
- * stay where it is: SQLite's hooks point at it. */
+/* Opens a connection. Returns ERR_STORE with the reason.
+ *
+ * db is overwritten, and empty after a failure. It must not move while it is open, because
+ * SQLite's hooks point to it. */
 enum err sqlite_db_open(struct sqlite_db *db, const struct sqlite_options *options,
                         enum sqlite_role role, struct failure *why);
 
-/* Opens a database to be read alone: nothing is made, brought forward or changed, though SQLite
- * may leave an empty log beside it. still: nobody writes into it meanwhile, and what is beside it
- * is not looked at; it may lie where nothing can be written. db as above. */
+/* Opens a database for reading only.
+ *
+ * Nothing is created, upgraded or changed, except that SQLite may leave an empty log next
+ * to it. still: no process writes into it meanwhile, and files next to it are ignored; it
+ * may be on a read-only file system. db as above. */
 enum err sqlite_db_look(struct sqlite_db *db, const char *path, bool still,
                         struct failure *why);
 
-/* Finalizes its statements; harmless when it is not open. */
+/* Finalizes its statements and closes it. Does nothing if it is not open. */
 void sqlite_db_close(struct sqlite_db *db);
 
-/* The statement, reset and without parameters; NULL when it cannot be prepared. */
+/* Returns the statement, reset and without parameters; NULL if it cannot be prepared. */
 sqlite3_stmt *sqlite_db_stmt(struct sqlite_db *db, enum sqlite_statement which);
 
-/* Runs a statement that returns no rows: SQLITE_OK, or the extended error. */
+/* Runs a statement without result rows. Returns SQLITE_OK or the extended error. */
 int sqlite_db_finish(struct sqlite_db *db, sqlite3_stmt *stmt);
 int sqlite_db_run(struct sqlite_db *db, enum sqlite_statement which);
 
-/* Takes the epoch that the statement's only row says: of SQL_EPOCH or SQL_RENEW_EPOCH. */
+/* Reads the epoch from the only row of SQL_EPOCH or SQL_RENEW_EPOCH. Returns false on
+ * failure. */
 bool sqlite_db_take_epoch(struct sqlite_db *db, enum sqlite_statement which,
                           char epoch[17]);
 
-/* Runs statements that take no parameters; false with SQLite's error in the handle. */
+/* Runs statements without parameters. Returns false on failure; the handle has the
+ * error. */
 bool sqlite_db_execute(struct sqlite_db *db, const char *sql);
 
-/* ERR_STORE with SQLite's error of the handle, which may be NULL, as a reason. */
+/* Returns ERR_STORE with the handle's error as the reason. handle may be NULL. */
 enum err sqlite_db_explain(struct failure *why, const char *path, sqlite3 *handle);
 
-/* The first column of the first row; fallback when there is none. */
+/* Returns the first column of the first row; fallback if there is none. */
 int64_t sqlite_db_number(struct sqlite_db *db, const char *sql, int64_t fallback);
 
-/* True when PRAGMA quick_check finds nothing. */
+/* Returns true if PRAGMA quick_check finds nothing. */
 bool sqlite_db_is_sound(struct sqlite_db *db);
 
-/* What an (extended) result code means to a caller. */
+/* Maps a result code (extended) to a status. */
 enum store_status sqlite_status(int code);

@@ -1,27 +1,28 @@
-/* sqlite_find.c - filters and walks as queries.
+/* sqlite_find.c - builds filters and walks as queries for run ids.
  *
- * Every query is led by one index in the order of the answer, so that a page costs a page:
+ * Every query is driven by one index in the order of the result, so that the cost of a page
+ * depends on its size only:
  *
  *   batch, parent,    their index
  *   bulk action
- *   packet            the few runs that name it, by the indexes of packets
- *   tags, tasks       one query per value, merged: each delivers a page, the newest win
- *   unfinished only   the index of unfinished runs, when they are few
- *   else              the runs themselves, newest first
+ *   packet            the few runs that refer to it, by the indexes of packets
+ *   tags, tasks       a query per value, merged: each returns a page, the newest win
+ *   unfinished only   the index of unfinished runs, if they are few
+ *   otherwise         the runs themselves, newest first
  *
- * A count takes the same index, and every run of it instead of a page.
+ * A count uses the same index, but reads all of its runs instead of a page.
  *
- * What the leading index does not decide is checked run by run; a filter that matches too
- * little ends by the clock. */
+ * Conditions that this index does not decide are checked run by run. The time limit ends a
+ * search with a filter that matches too little. */
 #include "store/sqlite/sqlite_find.h"
 
 #include "base/mem.h"
 
 enum {
-    FEW = 5000, /* so many are rather sorted than searched for in a longer order */
+    FEW = 5000, /* up to this number, sorting is cheaper than searching a longer order */
     FINAL_STATUSES = ~0u << RUN_CANCELED,
-    ID_TIME_END = 4 + 9,            /* "run_" and the characters that carry the time */
-    CREATED_SLACK_MS = 3600 * 1000, /* between an id's time and created_at */
+    ID_TIME_END = 4 + 9,            /* "run_" and the characters with the time */
+    CREATED_SLACK_MS = 3600 * 1000, /* most that an id's time and created_at differ */
 };
 
 /* ---- lists ---- */
@@ -53,15 +54,16 @@ static const struct {
                           "r.id" },
 };
 
-/* An id as old as that time, before or behind all others of its millisecond. */
+/* Makes an id of that time.
+ *
+ * fill makes it sort before or after all others of its millisecond. */
 static void id_at(int64_t unix_ms, char fill, char id[ID_MAX])
 {
     text_make_id("run", unix_ms > 0 ? unix_ms : 0, id);
     memset(id + ID_TIME_END, fill, strlen(id + ID_TIME_END));
 }
 
-/* Ids carry the time they were made: the bounds keep a search from running on into times
- * that cannot match. */
+/* Ids contain their time: the bounds keep a search out of times that cannot match. */
 static void add_id_bounds(struct sqlite_query *query, const struct run_filter *filter,
                           const char *column, char from[ID_MAX], char to[ID_MAX])
 {
@@ -100,7 +102,7 @@ static void add_text(struct sqlite_query *query, const char *sql, struct slice t
         sqlite_query_text(query, sql, text);
 }
 
-/* Adds the condition on tags: any of them, unless they lead; or each of them. */
+/* Adds the condition on tags: any of them, unless a tag is the lead; or each of them. */
 static void add_tags(struct sqlite_query *query, const struct run_filter *f, enum lead lead)
 {
     static const char exists[] = " AND EXISTS (SELECT 1 FROM run_tag t WHERE t.env = r.env"
@@ -116,7 +118,7 @@ static void add_tags(struct sqlite_query *query, const struct run_filter *f, enu
     sqlite_query_add(query, ")");
 }
 
-/* The ids come from the indexes of packets; the runs are looked up by them. */
+/* Finds ids by the indexes of packets, and looks up their runs. */
 static void add_packet(struct sqlite_query *query, uint32_t env, struct slice name)
 {
     if (!name.ptr)
@@ -160,7 +162,7 @@ static void add_conditions(struct sqlite_query *query, const struct run_filter *
     add_tags(query, f, lead);
 }
 
-/* One page led by one value of the index. */
+/* Finds the page of one value of the leading index. */
 static enum store_status find_page(struct sqlite_db *db, const struct store_list *req,
                                    enum lead lead, struct slice value,
                                    struct sqlite_ids *ids)
@@ -233,8 +235,7 @@ static int by_id(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-/* Cuts the page to its size: several leading values deliver a page each, and the same run
- * twice; those nearest to the cursor are the page. */
+/* Cuts the merged pages to one page, without duplicates, nearest to the cursor. */
 static void cut_page(struct store_list *req, struct sqlite_ids *ids)
 {
     bool upwards = *req->before;
@@ -282,8 +283,9 @@ enum store_status sqlite_find_listed(struct sqlite_db *db, struct store_list *re
 
 /* ---- counts ---- */
 
-/* Each run must come once: of several tags or tasks one query finds all, where a list merges
- * a page of each. */
+/* Counts each run once.
+ *
+ * One query finds the runs of all tags or tasks; a list merges a page of each. */
 static void add_count_source(struct sqlite_query *query, const struct store_count *req,
                              enum lead lead)
 {
@@ -325,7 +327,8 @@ enum store_status sqlite_find_counts(struct sqlite_db *db, struct store_count *r
 
 /* ---- walks ---- */
 
-/* A tag of many runs is found along the order of changes, one of few runs is sorted. */
+/* Sets *large if the tag has many runs. These are found in the order of changes; few runs
+ * are sorted. */
 static enum store_status is_large_tag(struct sqlite_db *db, const struct store_walk *req,
                                       bool *large)
 {

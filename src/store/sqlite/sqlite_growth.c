@@ -1,5 +1,4 @@
-/* sqlite_growth.c - growth is noted row by row, and added up for each environment once, at the
- * end of a transaction. */
+/* sqlite_growth.c - notes growth row by row, and adds it up at the end of a transaction. */
 #include "store/sqlite/sqlite_growth.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* sqlite_growth.h - how many bytes more, or less, environments store after a transaction. */
+/* sqlite_growth.h - how much the stored bytes of environments change in a transaction. */
 #pragma once
 
 #include <stddef.h>
@@ -10,7 +10,7 @@ struct sqlite_growth {
 };
 
 struct sqlite_growths {
-    struct sqlite_growth *entries; /* an environment may be in several */
+    struct sqlite_growth *entries; /* several entries may be of the same environment */
     size_t count, capacity;
 };
 
@@ -18,8 +18,8 @@ void sqlite_growths_finish(struct sqlite_growths *growths);
 
 void sqlite_growths_add(struct sqlite_growths *growths, uint32_t env, int64_t bytes);
 
-/* Leaves one entry for each environment. */
+/* Merges the entries of each environment. */
 void sqlite_growths_merge(struct sqlite_growths *growths);
 
-/* Appends the entries of another, which has none afterwards. */
+/* Appends the entries of from, and empties it. */
 void sqlite_growths_take(struct sqlite_growths *to, struct sqlite_growths *from);

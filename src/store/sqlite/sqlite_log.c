@@ -1,22 +1,23 @@
-/* sqlite_log.c - a file system of SQLite that gathers what is written into a log.
+/* sqlite_log.c - a SQLite file system (VFS) that combines the writes into a log.
  *
- * SQLite writes a commit into its log page by page, and each page twice: 24 bytes of header, then
- * its content. Most of what such a write costs is the way into the kernel, which a group of thirty
- * triggers took fifty times. Here the pieces wait beside the file, and are written as one:
+ * SQLite writes a commit into its log page by page, and each page by two writes: 24 bytes
+ * of header, then its content. Most of the cost is in the system calls; a group of thirty
+ * triggers made fifty. Here the pieces are buffered, and written by one call:
  *
  *   write, write, … write          sync
  *     └── bytes[at … at + len) ──> one write, then the sync
  *
- * What waits is an image of a part of the file, so a page that is written again lies over the first
- * one. Everything but a write has it written before: a read, a sync, the size.
+ * The buffer is an image of a part of the file, so a page that is written again replaces
+ * its first version. Every operation but a write flushes the buffer first: a read, a sync,
+ * the size.
  *
- * What a sync or a write could not write is forgotten: SQLite has then rolled the transaction back,
- * and what it refused must neither be found by a recovery nor keep smaller commits from a full disk.
- * A read may fail for it alone, in a transaction that goes on: there it stays.
+ * If a sync or a write cannot flush the buffer, the buffer is discarded. SQLite then rolls
+ * the transaction back. Data that it gave up must neither be found by a recovery, nor keep
+ * smaller commits from a full disk. A read may fail in a transaction that continues: then
+ * the buffer stays.
  *
- * SQLite's own file system opens the file, does the work, and is asked for everything else. This
- * one only takes another table of functions for the file that is a log, and has its memory behind
- * that of SQLite's. */
+ * SQLite's own file system opens the file and does all the work. This one only installs
+ * another table of methods for a log file, and has its data after that of SQLite's file. */
 #include "store/sqlite/sqlite_log.h"
 
 #include <sqlite3.h>
@@ -25,14 +26,14 @@
 #include <uv.h>
 
 enum {
-    GATHERED_BYTES = (128 << 10) - 1, /* most that SQLite's file system writes in one go */
+    GATHERED_BYTES = (128 << 10) - 1, /* largest single write of SQLite's file system */
 };
 
 struct log_file {
-    sqlite3_io_methods methods;     /* SQLite's, with those of this file in them */
-    const sqlite3_io_methods *disk; /* SQLite's */
-    char *bytes;                    /* what waits; NULL before the first write */
-    sqlite3_int64 at;               /* where in the file that begins */
+    sqlite3_io_methods methods;     /* SQLite's, except for the methods of this file */
+    const sqlite3_io_methods *disk; /* SQLite's own */
+    char *bytes;                    /* the buffer; NULL before the first write */
+    sqlite3_int64 at;               /* offset of the buffer in the file */
     size_t len;
 };
 
@@ -56,7 +57,7 @@ static int write_gathered(sqlite3_file *file)
     return code;
 }
 
-/* In a call behind whose failure SQLite rolls the transaction back. */
+/* For calls after whose failure SQLite rolls the transaction back. */
 static int write_or_forget(sqlite3_file *file)
 {
     int code = write_gathered(file);
@@ -64,7 +65,7 @@ static int write_or_forget(sqlite3_file *file)
     return code;
 }
 
-/* Whether a write goes on with what waits, or lies over it. */
+/* Returns true if the write continues or overlaps the buffer, and fits. */
 static bool joins(const struct log_file *log, size_t len, sqlite3_int64 at)
 {
     return at >= log->at && at <= log->at + (sqlite3_int64)log->len &&

@@ -1,8 +1,10 @@
-/* sqlite_log.h - how the writer's write-ahead log reaches the file: in one piece a commit. */
+/* sqlite_log.h - combines the writes of a commit into the write-ahead log into one. */
 #pragma once
 
-/* The name of a file system for sqlite3_open_v2: the default one, but what is written into a log
- * is kept until something needs it in the file. Only for connections with synchronous=FULL, whose
- * log is synced before others are told of a commit. NULL: the default one, there is none of ours.
- * For any thread. */
+/* Returns the name of a VFS for sqlite3_open_v2; NULL (the default VFS) if it is
+ * unavailable.
+ *
+ * It is the default VFS, except that writes into a log are buffered until something needs
+ * them in the file. Only for connections with synchronous=FULL, whose log is synced before
+ * other connections learn of a commit. For any thread. */
 const char *sqlite_log_vfs(void);

@@ -1,5 +1,6 @@
-/* sqlite_purge.c - retention: final runs with all that is theirs, old documents, and what
- * else an environment has that is over. */
+/* sqlite_purge.c - retention: removes final runs and old documents.
+ *
+ * It also removes the rest of an environment that has ended. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -12,7 +13,7 @@ struct picked {
     struct bytes *tags;
 };
 
-/* Finds the runs to go; floor becomes the time of the first that stays. */
+/* Finds the runs to remove, and sets *floor to the time of the first one that stays. */
 static enum store_status pick_runs(struct sqlite_apply *apply, struct store_purge *req,
                                    struct picked *picked, uint64_t *purged, int64_t *floor)
 {
@@ -36,8 +37,7 @@ static enum store_status pick_runs(struct sqlite_apply *apply, struct store_purg
     return sqlite_apply_outcome(apply, code == SQLITE_DONE ? SQLITE_OK : code);
 }
 
-/* Runs a statement that removes rows of the environment and returns what each counted
- * beside its fixed part. */
+/* Runs a statement that removes rows and returns what each counted in addition to fixed. */
 static enum store_status remove_rows(struct sqlite_apply *apply, struct store_purge *req,
                                      sqlite3_stmt *stmt, int64_t fixed, unsigned *removed)
 {

@@ -1,4 +1,4 @@
-/* sqlite_query.c - a SELECT put together from conditions, with its values beside it. */
+/* sqlite_query.c - builds a SELECT from conditions, and keeps its values apart. */
 #include "store/sqlite/sqlite_query.h"
 
 #include <stdio.h>

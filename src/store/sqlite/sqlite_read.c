@@ -1,12 +1,13 @@
-/* sqlite_read.c - reads.
+/* sqlite_read.c - reads, on a few connections and libuv's worker threads.
  *
  *   loop thread              worker thread
- *   begin ─► idle connection ─► read_work: query, copy rows into fresh bytes
+ *   begin ─► idle connection ─► read_work: query, copy rows into new memory
  *   done  ◄─ connection idle ◄─ after_read
  *
- * A read without an idle connection waits on the loop thread (read_line.h), so no worker
- * ever waits. The clock ends what takes longer than two seconds; only what a start reads,
- * which cannot do without, may take longer. Functions that end in _work run on worker threads. */
+ * A read without an idle connection waits on the loop thread (read_line.h), so that no
+ * worker has to wait. A read is stopped after two seconds; only reads of a start may take
+ * longer, because it cannot do without them. Functions whose names end with _work run on
+ * worker threads. */
 #include "store/sqlite/sqlite_read.h"
 
 #include <assert.h>
@@ -196,7 +197,7 @@ static enum store_status walk_work(struct sqlite_db *db, struct store_read *read
     return status;
 }
 
-/* Above every name: the highest character there is. */
+/* Sorts after every name: the highest character. */
 #define HIGHEST "\xF4\x8F\xBF\xBF"
 
 static sqlite3_stmt *bind_scan(struct sqlite_db *db, const struct store_scan *req)
@@ -261,7 +262,7 @@ static void read_work(struct work *work)
     struct read *read = container_of(work, struct read, work);
     struct sqlite_db *db = &read->reader->db;
     db->deadline_ns = read->waiter.bounded ? uv_hrtime() + read_limit_ns : 0;
-    sqlite_db_run(db, SQL_BEGIN_READ); /* one state of the database for the whole read */
+    sqlite_db_run(db, SQL_BEGIN_READ); /* one snapshot of the database for the whole read */
     read->status = works[read->req->kind](db, read->req);
     if (read->status)
         store_read_finish(read->req);
@@ -304,7 +305,8 @@ static void after_read(struct work *work)
     struct read *read = container_of(work, struct read, work);
     struct sqlite_readers *readers = read->readers;
     readers->slow -= read->waiter.slow;
-    list_append(readers->idle.next, &read->reader->link); /* first: its cache is warm */
+    /* first, because its cache is warm */
+    list_append(readers->idle.next, &read->reader->link);
     start_waiting(readers);
     metric_add(M_STORE_READS, 1);
     read->req->done(read->req, read->status);

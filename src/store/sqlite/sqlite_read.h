@@ -1,4 +1,4 @@
-/* sqlite_read.h - reads, on libuv's worker threads, each with a connection of its own. */
+/* sqlite_read.h - reads, on libuv's worker threads, each with its own connection. */
 #pragma once
 
 #include <uv.h>
@@ -13,16 +13,16 @@ struct sqlite_reader {
     struct list link; // sqlite_readers::idle
 };
 
-/* The loop thread's. */
+/* Used on the loop thread. */
 struct sqlite_readers {
     uv_loop_t *loop;
-    const struct store *store; /* says whose an environment is */
+    const struct store *store; /* its share_of gives the owner of an environment */
     struct sqlite_reader readers[SQLITE_READERS_MAX];
-    size_t count;             /* of them */
-    struct list idle;         /* connections that nobody uses */
-    struct read_line waiting; /* reads for which there is none */
-    size_t begun;             /* reads without an answer */
-    size_t slow;              /* of them, those that are searched for now */
+    size_t count;             /* of readers */
+    struct list idle;         /* connections not in use */
+    struct read_line waiting; /* reads that wait for a connection */
+    size_t begun;             /* reads begun and not finished */
+    size_t slow;              /* how many of the running reads are slow */
     void (*stopped_fn)(struct sqlite_readers *readers);
 };
 
@@ -32,10 +32,9 @@ enum err sqlite_readers_open(struct sqlite_readers *readers, const struct store 
 
 void sqlite_readers_begin(struct sqlite_readers *readers, struct store_read *req);
 
-/* When no read is left the connections are closed and stopped is called; that may be at
- * once. */
+/* Closes the connections once no read is left, then calls stopped, perhaps at once. */
 void sqlite_readers_stop(struct sqlite_readers *readers,
                          void (*stopped)(struct sqlite_readers *readers));
 
-/* Closes connections that no read uses; for an open that failed. */
+/* Closes connections that no read uses, for an open that failed. */
 void sqlite_readers_finish(struct sqlite_readers *readers);

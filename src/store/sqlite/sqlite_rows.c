@@ -1,9 +1,9 @@
-/* sqlite_rows.c - runs as rows.
+/* sqlite_rows.c - makes SQL for rows of runs, and binds and reads them.
  *
- * A row starts with env, id and tags (a select leaves env out, it is asked for); then come
- * the columns of run_columns.h, in their order; a select adds the packets from their own
- * tables. What never changes after the insert is left out of updates, so that SQLite
- * leaves its indexes alone. */
+ * A row begins with env, id and tags (a select omits env, which is its parameter), followed
+ * by the columns of run_columns.h in their order. A select adds the packets from their own
+ * tables. Columns that never change are left out of updates, so that SQLite does not touch
+ * their indexes. */
 #include "store/sqlite/sqlite_rows.h"
 
 enum { KEY_COLUMNS = 3 /* env, id, tags */ };
@@ -42,8 +42,7 @@ void sqlite_rows_add_select(struct buf *sql, enum store_parts parts)
     buf_add_text(sql, " WHERE r.env = ?1 AND r.id = ?2");
 }
 
-/* Adds the size of a row. Of a text length() counts characters, and of one with a NUL
- * those before it. */
+/* Adds the size of a row's texts. length(text) would count characters and stop at a NUL. */
 void sqlite_rows_add_size(struct buf *sql)
 {
     const char *before = "length(CAST(";
@@ -82,7 +81,7 @@ void sqlite_bind_blob(sqlite3_stmt *stmt, int parameter, const struct bytes *byt
         sqlite3_bind_null(stmt, parameter);
 }
 
-/* SQLite gives NULL for a blob of no bytes: it is empty, not absent. */
+/* SQLite returns NULL for a blob of length 0, which is empty, not absent. */
 struct slice sqlite_column(sqlite3_stmt *stmt, int column)
 {
     if (sqlite3_column_type(stmt, column) == SQLITE_NULL)

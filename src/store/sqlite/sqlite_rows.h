@@ -1,38 +1,40 @@
-/* sqlite_rows.h - runs as rows: the columns of run_columns.h make the SQL, are bound and read. */
+/* sqlite_rows.h - makes SQL for rows of runs, and binds and reads them. */
 #pragma once
 
 #include <sqlite3.h>
 
 #include "store/run_columns.h"
 
-/* Append the statements, whose parameters the functions below bind. */
+/* Append statements; the functions below bind their parameters. */
 void sqlite_rows_add_insert(struct buf *sql);
 void sqlite_rows_add_update(struct buf *sql);
 void sqlite_rows_add_select(struct buf *sql, enum store_parts parts); /* ?1 env, ?2 id */
 
-/* Appends an expression: how many bytes the texts of a row have. Then: the columns of those
- * that an update writes. Tags and packets are not among them. */
+/* Append SQL, without tags and packets.
+ *
+ * The first appends an expression for the bytes of a row's texts. The second appends the
+ * text columns that an update writes. */
 void sqlite_rows_add_size(struct buf *sql);
 void sqlite_rows_add_changing(struct buf *sql);
 
-/* Binds a new run, tags included; the bytes are borrowed until the statement is reset. */
+/* Binds a new run and its tags. The bytes are borrowed until the statement is reset. */
 void sqlite_rows_bind_insert(sqlite3_stmt *stmt, const struct change *change,
                              struct slice tags);
 
-/* Binds what may change of a run, its key and the expected version. */
+/* Binds the columns of a run that may change, its key and the expected version. */
 void sqlite_rows_bind_update(sqlite3_stmt *stmt, const struct change *change);
 
-/* The row of a select; run holds nothing before. */
+/* Reads the row of a select. run is overwritten. */
 void sqlite_rows_read(sqlite3_stmt *stmt, struct run *run, enum store_parts parts);
 
 /* ---- values ---- */
 
-/* NULL for the absent value. */
+/* Bind NULL for an absent value. */
 void sqlite_bind_text(sqlite3_stmt *stmt, int parameter, struct slice text);
 void sqlite_bind_blob(sqlite3_stmt *stmt, int parameter, const struct bytes *bytes);
 
-/* Borrowed until the statement moves. */
+/* Borrowed until the statement is stepped or reset. */
 struct slice sqlite_column(sqlite3_stmt *stmt, int column);
 
-/* A copy, one reference, the caller's. */
+/* Returns a copy with one reference, owned by the caller. */
 struct bytes *sqlite_column_copy(sqlite3_stmt *stmt, int column);

@@ -1,4 +1,4 @@
-/* sqlite_schema.c - brings the tables of a database to the version of this program. */
+/* sqlite_schema.c - upgrades the tables of a database to the version of this program. */
 #include "store/sqlite/sqlite_schema.h"
 
 #include <assert.h>
@@ -6,7 +6,7 @@
 
 #include "store/sqlite/sqlite_copy.h"
 
-/* Embedded from schema/sqlite.sql by the build. */
+/* Generated from schema/sqlite.sql by the build. */
 extern const char sqlite_tables_sql[];
 
 static const char *const steps[] = { NULL };
@@ -16,7 +16,7 @@ static_assert(SQLITE_FIRST_SCHEMA + sizeof(steps) / sizeof(steps[0]) - 1 ==
 
 const struct sqlite_schema sqlite_schema = { sqlite_tables_sql, steps };
 
-/* Of the database that the schema makes. */
+/* Returns the version of a database after all steps. */
 static int64_t newest(const struct sqlite_schema *schema)
 {
     int64_t version = SQLITE_FIRST_SCHEMA;
@@ -25,11 +25,11 @@ static int64_t newest(const struct sqlite_schema *schema)
     return version;
 }
 
-/* While steps are left, meta says so: the next start goes on with them. */
+/* A row in meta while steps are left, so that the next start continues with them. */
 #define STEPS_LEFT "INSERT OR REPLACE INTO meta VALUES ('steps_left', '1')"
 #define NO_STEPS_LEFT "DELETE FROM meta WHERE name = 'steps_left'"
 
-/* A step may write the whole database: its log goes before the log of the next one comes. */
+/* A step may write the whole database, so its log is truncated before the next step. */
 static bool take_step(struct sqlite_db *db, const char *step, int64_t version, bool is_last)
 {
     struct buf sql = { 0 };
@@ -43,8 +43,8 @@ static bool take_step(struct sqlite_db *db, const char *step, int64_t version, b
     return taken;
 }
 
-/* The copy is of the database before the first step, not of what a killed upgrade left. A new
- * database has none. */
+/* The copy is of the database before the first step, not after a killed upgrade. A new
+ * database needs none. */
 static bool wants_copy(struct sqlite_db *db, const struct sqlite_schema *schema,
                        int64_t version)
 {

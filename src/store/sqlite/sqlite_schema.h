@@ -6,14 +6,16 @@
 #include "store/sqlite/sqlite_db.h"
 
 struct sqlite_schema {
-    const char *tables; /* SQL that makes version SQLITE_FIRST_SCHEMA out of nothing */
-    const char *const *steps; /* SQL of each later version, in order; NULL ends them */
+    /* SQL that makes version SQLITE_FIRST_SCHEMA of an empty database */
+    const char *tables;
+    const char *const *steps; /* SQL of each later version, in order; ends with NULL */
 };
 
 /* The schema of this program. */
 extern const struct sqlite_schema sqlite_schema;
 
-/* Makes the tables, or upgrades those of an older version after keeping a copy of the file beside
- * it. A killed upgrade goes on where it stopped. ERR_STORE with the reason. */
+/* Creates the tables, or upgrades an older version after copying the file.
+ *
+ * A killed upgrade is continued by the next call. Returns ERR_STORE with the reason. */
 enum err sqlite_schema_upgrade(struct sqlite_db *db, const struct sqlite_schema *schema,
                                const char *path, struct failure *why);

@@ -1,4 +1,4 @@
-/* sqlite_sizes.c - asks how many bytes a row counts before it is written over. */
+/* sqlite_sizes.c - finds out how many bytes a row counts before it is overwritten. */
 #include "store/sqlite/sqlite_sizes.h"
 
 #include "store/sqlite/sqlite_rows.h"
@@ -17,11 +17,11 @@ int sqlite_add_sizes(struct sqlite_db *db, sqlite3_stmt *stmt, int64_t *bytes,
     return code == SQLITE_DONE ? SQLITE_OK : code;
 }
 
-/* more = now - what the statement finds */
+/* Sets *more to now minus the size that the statement finds. */
 static int compare(struct sqlite_db *db, sqlite3_stmt *stmt, int64_t now, int64_t *more)
 {
     int64_t before = 0;
-    unsigned rows = 0; /* nobody asks: at most one */
+    unsigned rows = 0; /* unused; at most one */
     int code = sqlite_add_sizes(db, stmt, &before, &rows);
     *more = now - before;
     return code;
@@ -57,12 +57,12 @@ int sqlite_grow_packet(struct sqlite_db *db, const struct change *change,
         *more = sum(run->output, rare->output_type, run->error);
     }
     if (!change->expected)
-        return SQLITE_OK; /* a new run: there is none */
+        return SQLITE_OK; /* a new run has no packets yet */
     return compare(db, ask_run(db, size, change), *more, more);
 }
 
-/* The size of a run's row is asked at each write of it: SQLite would make one text of all
- * to measure it. */
+/* Called for each write of a run's row. Adds up the columns itself: an expression would
+ * make SQLite concatenate all texts to measure them. */
 int sqlite_grow_run(struct sqlite_db *db, const struct change *change, int64_t *more)
 {
     sqlite3_stmt *stmt = ask_run(db, SQL_SIZE_RUN, change);

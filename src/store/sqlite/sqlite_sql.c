@@ -1,14 +1,14 @@
 /* sqlite_sql.c - the texts of the prepared statements.
  *
- * Those that name every column of a run are made from the table in sqlite_rows.c. */
+ * sqlite_rows.c makes the statements with every column of a run. */
 #include "store/sqlite/sqlite_sql.h"
 
 #include "store/sqlite/sqlite_rows.h"
 
-/* The bytes of a text; length() counts characters. */
+/* Bytes of a text; length() alone counts characters. */
 #define BYTES(text) "length(CAST(" text " AS BLOB))"
 
-/* Removes old documents of kind ?1 in environment ?2 that nothing needs. */
+/* Removes unneeded old documents of kind ?1 in environment ?2. */
 #define PURGE_DOCUMENTS(and_unused)                                                        \
     "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name IN (SELECT name"           \
     " FROM document AS d WHERE kind = ?1 AND env = ?2 AND written_at < ?3" and_unused      \
@@ -18,7 +18,7 @@
 #define REMOVE(table, bytes)                                                               \
     "DELETE FROM " table " WHERE env = ?1 AND id = ?2 RETURNING " bytes
 
-/* The bytes of a payload that are counted as stored (sqlite_sizes.h). */
+/* Bytes of a payload that count as stored (sqlite_sizes.h). */
 #define PAYLOAD_BYTES "ifnull(length(body), 0) + " BYTES("ifnull(type, '')")
 #define METADATA_BYTES "ifnull(length(body), 0) + ifnull(length(seed), 0)"
 #define OUTPUT_BYTES PAYLOAD_BYTES " + ifnull(length(error), 0)"
@@ -63,7 +63,8 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
         "DELETE FROM document WHERE kind = ?1 AND env = ?2 AND name = ?3 AND version = ?7",
     [SQL_LOAD_DOCUMENT] = "SELECT env, version, name, body FROM document"
                           " WHERE kind = ?1 AND env = ?2 AND name = ?3",
-    /* Counted from 1; from the end, when ?4 is negative. Of no bytes substr makes NULL. */
+    /* From 1; from the end if ?4 is negative. substr returns NULL for a blob of length
+     * 0. */
     [SQL_LOAD_PIECE] =
         "SELECT seq, length(body),"
         " CASE WHEN ?6 IN (0, seq) THEN ifnull(substr(body, ?4, ?5), x'') END"
@@ -82,7 +83,7 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_TAKE_CLAIM] =
         "INSERT INTO claim (env, kind, key, owner, expires_at) VALUES (?1, ?2, ?3, ?4, ?5)"
         " ON CONFLICT (env, kind, key) DO NOTHING",
-    /* Only what is expired, ours already, or of the named owner changes hands. */
+    /* Changes the owner of a claim that has expired, is ours, or is of the named owner. */
     [SQL_TAKE_OVER_CLAIM] =
         "UPDATE claim SET owner = ?4, expires_at = ?5 WHERE env = ?1 AND kind = ?2"
         " AND key = ?3"
@@ -114,7 +115,7 @@ static const char *const texts[SQL_STATEMENT_COUNT] = {
     [SQL_PURGE_OUTPUT] = REMOVE("run_output", OUTPUT_BYTES),
     [SQL_PURGE_TRACE] = "DELETE FROM document WHERE env = ?1 AND name = ?2 AND kind = ?3"
                         " RETURNING length(body) + 2 * " BYTES("name"),
-    /* 0 is the character after the slash. */
+    /* "0" is the character after "/". */
     [SQL_PURGE_PIECES] = "DELETE FROM document WHERE env = ?1 AND name > ?2 || '/'"
                          " AND name < ?2 || '0' AND kind = ?3"
                          " RETURNING length(body) + 2 * " BYTES("name"),

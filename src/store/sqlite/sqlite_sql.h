@@ -1,4 +1,4 @@
-/* sqlite_sql.h - the statements that are prepared once per connection, by name. */
+/* sqlite_sql.h - the statements that are prepared once per connection. */
 #pragma once
 
 #include "base/buf.h"
@@ -16,7 +16,7 @@ enum sqlite_statement {
     SQL_UPDATE_RUN,
     SQL_LOAD_RUN,
     SQL_LOAD_METADATA, /* a run without payload and output */
-    SQL_LOAD_FACTS,    /* and without metadata */
+    SQL_LOAD_FACTS,    /* also without metadata */
     SQL_GET_TAGS,
     SQL_PUT_TAGS,
     SQL_INSERT_TAG,
@@ -24,7 +24,7 @@ enum sqlite_statement {
     SQL_PUT_PAYLOAD,
     SQL_PUT_METADATA,
     SQL_PUT_OUTPUT,
-    SQL_SIZE_RUN, /* its texts that an update writes, a column each */
+    SQL_SIZE_RUN, /* its texts that an update writes, one per column */
     SQL_SIZE_PAYLOAD,
     SQL_SIZE_METADATA,
     SQL_SIZE_OUTPUT,

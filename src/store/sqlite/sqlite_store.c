@@ -1,10 +1,10 @@
-/* sqlite_store.c - the embedded driver: one file, one process.
+/* sqlite_store.c - the driver for the embedded database: one file, one process.
  *
  *   commit, purge ──► sqlite_writer   one thread, one connection, one fsync per group
  *   read          ──► sqlite_read     worker threads, a few connections
  *   position      ──► positions
  *
- * A lock file next to the database keeps a second process out. */
+ * A lock file next to the database keeps other processes out. */
 #include "store/sqlite/sqlite_store.h"
 
 #include <unistd.h>
@@ -52,7 +52,7 @@ static struct store_position position(struct store *store, uint32_t env)
     return positions_get(&sqlite_of(store)->positions, env);
 }
 
-/* ---- closing: the readers first, so that the writer's connection is the last one and
+/* ---- closing: first the readers, so that the writer's connection is the last one and
  * leaves a database without a log ---- */
 
 static void free_store(struct sqlite_store *sqlite)

@@ -1,22 +1,23 @@
 /* sqlite_writer.c - group commit.
  *
  *   loop thread                      writer thread
- *   commit ──► line ───── wake ────► take who is next (commit_line.h)
+ *   commit ──► line ───── wake ────► take the next commits (commit_line.h)
  *                                    BEGIN; each request; COMMIT
  *   done()  ◄── done ◄── finished ── one fsync for all of them
  *
- * While one transaction is on its way to the disk the next group gathers, so the group
- * grows with the load and a lonely commit does not wait. A request that breaks a rule fails
- * alone. A savepoint for each would copy every page that it touches, a third of what a trigger
- * costs here; nearly all requests that fail have written nothing yet. When one has, the
- * transaction is rolled back and those before it are applied once more; then there are savepoints
- * for a while, so that somebody who breaks rules on purpose costs the others no more than these.
+ * While one transaction is being synced the next group gathers. So groups grow with the
+ * load, and a single commit does not wait. A request that fails does not affect the others.
+ * A savepoint for each request would copy every page that it changes, which is a third of
+ * the cost of a trigger here; and nearly all requests that fail have written nothing yet.
+ * If one has, the transaction is rolled back and the requests before it are applied again.
+ * After that there are savepoints for a while, so that a client that provokes this costs
+ * the others no more than savepoints do.
  *
- * A failed COMMIT or fsync leaves open what is on the disk: nobody is told "yes", and
- * nothing more is written until the database has been opened again, checked, written to
- * and synced, with a back-off in between. A full disk needs no such check: one request a
- * second tries again, the others are refused at once. Checkpoints run beside the
- * groups, by size (sqlite_checkpoint.h). */
+ * After a failed COMMIT or fsync it is unknown what is on the disk. No request succeeds,
+ * and nothing is written until the database was reopened, checked, written to and synced,
+ * with a back-off in between. A full disk needs no such check: one request per second is
+ * tried, the others are rejected at once. Checkpoints run in parallel with the groups, by
+ * size (sqlite_checkpoint.h). */
 #include "store/sqlite/sqlite_writer.h"
 
 #include <assert.h>
@@ -26,14 +27,15 @@
 #include "base/metrics.h"
 
 enum {
-    CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log, between two of them */
+    CHECKPOINT_PAGES = (32 << 20) / SQLITE_PAGE_BYTES, /* of log between two checkpoints */
     WAITED_FOR_PAGES = (48 << 20) / SQLITE_PAGE_BYTES,
-    RESTART_PAGES = (64 << 20) / SQLITE_PAGE_BYTES, /* readers have to let it start again */
+    RESTART_PAGES =
+        (64 << 20) / SQLITE_PAGE_BYTES, /* from here on, readers must let it restart */
     RESTART_WAIT_MS = 250,
-    SLOW_MS = 100, /* to write a group: a line of the log at debug */
+    SLOW_MS = 100, /* a group that takes longer is logged at debug */
     BACK_OFF_FIRST_S = 1,
     BACK_OFF_MAX_S = 30,
-    GROUPS_APART = 256, /* that have savepoints, from one that was begun anew on */
+    GROUPS_APART = 256, /* groups with savepoints after a rollback */
 };
 
 static const uint64_t second_ns = 1000000000;
@@ -54,7 +56,7 @@ static int sqlite_writer_begin(struct sqlite_writer *writer)
     return sqlite_db_run(&writer->db, SQL_BEGIN);
 }
 
-/* Writes what is left of the transaction, and syncs the disk. */
+/* Writes the rest of the transaction and syncs it. */
 static int commit(struct sqlite_writer *writer)
 {
     int64_t begun_us = commit_report_now_us();
@@ -64,7 +66,7 @@ static int commit(struct sqlite_writer *writer)
     return code;
 }
 
-/* Ends the transaction. Not STORE_OK: nothing of it may be believed. */
+/* Ends the transaction. Unless it returns STORE_OK, nothing of it may be trusted. */
 static enum store_status end(struct sqlite_writer *writer, int code)
 {
     if (code == SQLITE_OK)
@@ -86,8 +88,10 @@ static void keep_apart(struct sqlite_writer *writer, unsigned groups)
     writer->apply.keeps_apart = groups > 0;
 }
 
-/* What the last request has left goes with all that came before it; of that what was done is done
- * again. Who failed has left nothing, and knows why. */
+/* Rolls the transaction back, because the last request has failed after writing something.
+ *
+ * Applies again the requests before it that had succeeded. Failed ones have written nothing
+ * and keep their status. */
 static int begin_anew(struct sqlite_writer *writer, struct list *group, struct list *last)
 {
     int code = sqlite_db_run(&writer->db, SQL_ROLLBACK);
@@ -153,9 +157,11 @@ static enum store_status judge(struct sqlite_writer *writer, int code)
     return STORE_FAILED;
 }
 
-/* A reader may keep the log from starting again. When all of it is copied new readers use the
- * database alone, so the wait for those of before ends. As long as somebody reads what the
- * database was before, as a backup does, it is not, and commits do not wait for that. */
+/* Copies the rest of the log; readers may keep the log from starting again.
+ *
+ * Once all of it is copied new readers use only the database, so that the wait for earlier
+ * readers ends. While a process reads an older state, as a backup does, the log cannot be
+ * copied completely, and commits do not wait for that. */
 static int copy_rest(struct sqlite_writer *writer)
 {
     bool large = writer->db.wal_pages > RESTART_PAGES;
@@ -173,9 +179,10 @@ static int copy_rest(struct sqlite_writer *writer)
     return code;
 }
 
-/* Lets the log be copied into the database while commits go on, and copies itself what they
- * have added. A log that grows faster than it is copied is waited for; one to which nothing
- * was added has started again when the next commit comes, and needs no more. */
+/* Begins checkpoints while commits continue, and copies what was added meanwhile.
+ *
+ * Waits for a checkpoint if the log grows faster than it is copied. A log to which nothing
+ * was added starts again with the next commit and needs no more. */
 static enum store_status checkpoint(struct sqlite_writer *writer)
 {
     int code;
@@ -196,7 +203,7 @@ static enum store_status checkpoint(struct sqlite_writer *writer)
 
 /* ---- writer thread: after a failure ---- */
 
-/* Opens the file again and believes it only when it is sound and takes a synced write. */
+/* Opens the file again. Trusts it only if it is sound and accepts a synced write. */
 static bool reopen(struct sqlite_writer *writer)
 {
     struct failure why;
@@ -224,7 +231,7 @@ static void fail_all(struct list *to, struct list *from, struct list *purges_to,
     list_move_all(purges_to, purges_from);
 }
 
-/* Called and left with the lock held. From here on requests fail where they are begun. */
+/* Called and left with the lock held. From here on new requests are rejected. */
 static void start_failing(struct sqlite_writer *writer)
 {
     struct list waiting;
@@ -235,7 +242,7 @@ static void start_failing(struct sqlite_writer *writer)
     uv_async_send(&writer->finished);
 }
 
-/* Called and left with the lock held, which is free while waiting and opening. */
+/* Called and left with the lock held, which is released while waiting and opening. */
 static void wait_and_reopen(struct sqlite_writer *writer)
 {
     uint64_t wait_s = BACK_OFF_FIRST_S;
@@ -420,7 +427,7 @@ static void on_stopped(struct sqlite_writer *writer)
     uv_close((uv_handle_t *)&writer->finished, on_closed);
 }
 
-/* Gives the requests back to their callers, a portion per turn. */
+/* Reports requests to their callers, a portion per turn. */
 static void on_finished(uv_async_t *async)
 {
     struct sqlite_writer *writer = container_of(async, struct sqlite_writer, finished);
@@ -472,7 +479,7 @@ enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
         goto fail_checkpoint;
     if (uv_cond_init(&writer->wake))
         goto fail_lock;
-    uv_mutex_lock(&writer->lock); /* the thread waits until all is there */
+    uv_mutex_lock(&writer->lock); /* the thread waits until everything is initialized */
     if (uv_thread_create(&writer->thread, writer_main, writer))
         goto fail_wake;
     if (uv_async_init(loop, &writer->finished, on_finished))
@@ -496,7 +503,7 @@ fail:
     return explain(why, ERR_STORE, "cannot start the thread that writes the database");
 }
 
-/* Called with the lock held. While full, one request a second may try. */
+/* Called with the lock held. While the disk is full, one request per second is tried. */
 static enum store_status refusal(struct sqlite_writer *writer)
 {
     uint64_t now = uv_hrtime();
@@ -525,7 +532,7 @@ void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *stor
     }
     bool waits = !req->status;
     uv_mutex_unlock(&writer->lock);
-    if (waits) /* now, else the thread wakes only to wait for the lock */
+    if (waits) /* only now: woken earlier, the thread would wait for the lock */
         uv_cond_signal(&writer->wake);
 }
 

@@ -1,4 +1,4 @@
-/* sqlite_writer.h - the thread that writes: group commit, and what follows a failure. */
+/* sqlite_writer.h - the thread that writes: group commit, and recovery after a failure. */
 #pragma once
 
 #include <uv.h>
@@ -11,7 +11,7 @@
 #include "store/sqlite/sqlite_db.h"
 
 struct sqlite_writer {
-    /* The loop thread's. */
+    /* Used on the loop thread. */
     struct commit_report report;
     uv_thread_t thread;
     uv_async_t finished;
@@ -19,40 +19,43 @@ struct sqlite_writer {
 
     uv_mutex_t lock;
     uv_cond_t wake;
-    /* The lock guards: */
-    struct commit_line line;         /* of commits */
+    /* Guarded by the lock: */
+    struct commit_line line;         /* waiting commits */
     struct list done;                /* store_commit::link */
     struct list purges, purges_done; /* store_purge::link */
     bool stopping, stopped;
     bool failing;      /* nothing is written until the database was checked */
     bool full;         /* the last transaction found no space */
-    uint64_t next_try; /* uv_hrtime: while full, who comes earlier fails at once */
-    unsigned groups;   /* synced and not yet reported */
-    struct buckets group_sizes, sync_times; /* of those, as H_GROUP and H_SYNC */
-    struct sqlite_growths grown;            /* the same */
-    char trouble[160];                      /* what SQLite said last */
+    uint64_t next_try; /* uv_hrtime; while full, earlier requests fail at once */
+    unsigned groups;   /* synced and not reported yet */
+    struct buckets group_sizes, sync_times; /* of these groups, for H_GROUP and H_SYNC */
+    struct sqlite_growths grown;            /* of these groups */
+    char trouble[160];                      /* last error of SQLite */
 
-    /* The writer thread's, once it runs. */
+    /* Used by the writer thread once it runs. */
     const struct sqlite_options *options;
-    struct sqlite_db db; /* opened by whoever starts the writer */
+    struct sqlite_db db; /* opened by the caller of sqlite_writer_start */
     struct sqlite_apply apply;
-    unsigned apart_left; /* groups whose requests are kept apart */
+    unsigned apart_left; /* groups that still get savepoints */
     struct sqlite_checkpoint checkpoint;
-    unsigned checkpointed_pages; /* where the log stood after the last attempt */
-    int64_t synced_us;           /* when the last transaction was on the disk, and how */
-    int64_t sync_took_us;        /* long its end took */
+    unsigned checkpointed_pages; /* size of the log after the last checkpoint */
+    int64_t synced_us;           /* when the last transaction was on the disk */
+    int64_t sync_took_us;        /* how long its COMMIT took */
 };
 
-/* The caller has set report and options and opened db, and closes db if this
- * fails. */
+/* The caller must have set report and options and opened db.
+ *
+ * If this fails, the caller closes db. */
 enum err sqlite_writer_start(struct sqlite_writer *writer, uv_loop_t *loop,
                              struct failure *why);
 
-/* store->share_of decides whose turn the commit is (commit_line.h). */
+/* store->share_of gives the project of the commit.
+ *
+ * The project decides the turn (commit_line.h). */
 void sqlite_writer_commit(struct sqlite_writer *writer, const struct store *store,
                           struct store_commit *req);
 void sqlite_writer_purge(struct sqlite_writer *writer, struct store_purge *req);
 
-/* Everything begun is done and reported first; the connection is closed then. */
+/* Finishes and reports all requests first, then closes the connection. */
 void sqlite_writer_stop(struct sqlite_writer *writer,
                         void (*stopped)(struct sqlite_writer *writer));
