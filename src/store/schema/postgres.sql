@@ -1,11 +1,12 @@
--- A PostgreSQL database, version 100. A later version adds a step to pg_schema.c and leaves this
--- file alone: steps only add, because older gateways keep running beside it. Lower numbers belong
--- to development versions, which nothing opens any more.
+-- Schema version 100 of a PostgreSQL database. A later version adds a step to pg_schema.c and does
+-- not change this file. Steps only add, because older gateways continue to run on the database.
+-- Lower numbers were development versions; their databases cannot be opened any more.
 --
--- What clients have written, ids too, is bytea: text has no zero bytes and knows one encoding
--- only, and bytea compares as SQLite does, byte by byte. What may be long is found by its
--- sha256, for an index has no room for it. Numbers in status and execution are those of enum
--- run_status, where 7 is the first final one, and of enum run_execution, where 7 is FINISHED.
+-- Values written by clients, including ids, are bytea: text cannot contain zero bytes and has only
+-- one encoding, and bytea compares byte by byte like SQLite. Values that may be long are indexed
+-- by their sha256, because they do not fit into an index. Numbers in status and execution are
+-- those of enum run_status, where 7 is the first final one, and of enum run_execution, where 7 is
+-- FINISHED.
 
 CREATE TABLE meta (
     name text PRIMARY KEY,
@@ -19,9 +20,9 @@ INSERT INTO meta VALUES
     ('timeline', ''), -- of the server, when it was seen last
     ('identity', ''); -- of the server and its tables; a restored dump has another one
 
--- ---- who leads ----
+-- ---- gateways and the lead ----
 
--- A gateway's process: a restart is another row.
+-- A gateway process. Each restart is another row.
 CREATE TABLE gateway (
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name text NOT NULL UNIQUE,
@@ -35,7 +36,7 @@ CREATE TABLE gateway (
     cpu_permille int NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
--- What is led as one: a project with its environments; 0 is the installation.
+-- A unit of leadership: a project with its environments; 0 is the installation.
 CREATE TABLE realm (
     realm int PRIMARY KEY,
     leader bigint,
@@ -46,9 +47,9 @@ CREATE TABLE realm (
 
 CREATE SEQUENCE realm_change;
 
--- The counters of an environment, the term of who may write in it, and the lock that whoever
--- writes holds, in one row: seq of its last change, the highest rev that retention removed,
--- the time before which every final run is gone, the bytes that its rows count.
+-- The counters of an environment, and the term of the leader that may write in it: seq of its
+-- last change, the highest rev that retention removed, the time before which every final run is
+-- gone, and the bytes that its rows count. Writers of the environment lock this row.
 CREATE TABLE environment (
     env int PRIMARY KEY,
     realm int NOT NULL,
@@ -61,7 +62,7 @@ CREATE TABLE environment (
 
 CREATE INDEX environment_realm ON environment (realm);
 
--- A connection that writes: the number of its last group, and what that was answered.
+-- A connection that writes: the number of its last group, and the answer to it.
 CREATE TABLE writer (
     id bigint PRIMARY KEY,
     gateway bigint NOT NULL,
@@ -73,7 +74,7 @@ CREATE INDEX writer_gateway ON writer (gateway);
 
 -- ---- runs ----
 
--- Where run.number stands.
+-- The last run.number of each task.
 CREATE TABLE task_number (
     env int NOT NULL,
     task bytea NOT NULL,
@@ -146,9 +147,9 @@ CREATE INDEX run_unfinished ON run (env, rev) WHERE status < 7 OR execution <> 7
 CREATE INDEX run_final ON run (env, updated_at) WHERE status >= 7;
 CREATE INDEX run_token ON run (env) WHERE status < 7 AND position('"MANUAL"'::bytea IN waits) > 0;
 
--- Without statistics all indexes that begin with the environment look alike, and the planner takes
--- the youngest of them. That has to be the key, or each commit searches all runs of its
--- environment until the first ANALYZE. So it comes last here, and in document.
+-- Without statistics all indexes that begin with the environment look alike, and the planner uses
+-- the one created last. That must be the primary key, or each commit searches all runs of its
+-- environment until the first ANALYZE. So the key is added last, here and in document.
 ALTER TABLE run ADD PRIMARY KEY (env, id);
 
 CREATE TABLE run_tag (
@@ -158,7 +159,7 @@ CREATE TABLE run_tag (
     PRIMARY KEY (env, tag, id)
 );
 
--- The packets, byte for byte; written when they change.
+-- The packets, byte for byte, written only when they change.
 CREATE TABLE run_payload (
     env int NOT NULL,
     id bytea NOT NULL,
@@ -188,7 +189,7 @@ CREATE TABLE run_output (
 
 CREATE INDEX output_packet ON run_output (env, sha256(body)) WHERE type = 'application/store';
 
--- ---- the rest ----
+-- ---- documents, claims and files ----
 
 -- Everything that is not a run; kind is a number of enum document_kind.
 CREATE TABLE document (
@@ -202,13 +203,13 @@ CREATE TABLE document (
     body bytea NOT NULL
 );
 
--- Long ones are read piece by piece, which takes pieces that can be found.
+-- Long bodies are read in pieces, which must be found without decompressing.
 ALTER TABLE document ALTER COLUMN body SET STORAGE EXTERNAL;
 
 CREATE INDEX document_age ON document (kind, env, written_at);
 ALTER TABLE document ADD PRIMARY KEY (kind, env, name);
 
--- Unique keys and whose they are; from expires_at on (0: never) they are nobody's.
+-- Unique keys and their owners. A claim has no owner any more from expires_at on (0: never).
 CREATE TABLE claim (
     env int NOT NULL,
     kind smallint NOT NULL,
@@ -220,8 +221,8 @@ CREATE TABLE claim (
 CREATE UNIQUE INDEX claim_key ON claim (env, kind, sha256(key));
 CREATE INDEX claim_expiry ON claim (env, expires_at) WHERE expires_at > 0;
 
--- A file, cut into pieces that are read and written one by one. It is there when its piece 0 is,
--- which comes last. Of size, which is that of the whole file, follows how long each piece is.
+-- A file, cut into pieces that are read and written one by one. Piece 0 is written last: the file
+-- exists once it does. size is that of the whole file, and determines the length of each piece.
 CREATE TABLE deployed_file (
     env int NOT NULL,
     piece int NOT NULL,
@@ -232,7 +233,7 @@ CREATE TABLE deployed_file (
     CHECK (piece >= 0 AND octet_length(body) = least(262144, size - piece::bigint * 262144))
 );
 
--- Archives are compressed already, and nobody reads a part of a piece.
+-- Archives are compressed already, and no piece is read in part.
 ALTER TABLE deployed_file ALTER COLUMN body SET STORAGE EXTERNAL;
 
 -- For people: what a shell shows of a run.
@@ -244,7 +245,7 @@ SELECT env, encode(id, 'escape') AS id, encode(task, 'escape') AS task, number, 
     to_timestamp(nullif(finished_at, 0) / 1000.0) AS finished
 FROM run;
 
--- Where the server was built with it.
+-- Only if the server was built with lz4.
 DO $$
 BEGIN
     ALTER TABLE run_payload ALTER COLUMN body SET COMPRESSION lz4;

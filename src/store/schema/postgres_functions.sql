@@ -1,16 +1,18 @@
--- What gateways call. Each function and type carries the version of the schema that added it. None is
--- ever replaced: a changed one gets a new number, and older gateways keep calling theirs.
+-- The functions that gateways call. The name of each function and type ends with the version of the
+-- schema that added it. None is ever replaced: a changed one gets a new number, and older gateways
+-- continue to call theirs.
 --
--- A gateway takes a new connection when a write gets no answer for 5 s. A wait for a lock has to end
--- before that (lock_timeout), or each repetition leaves a session behind, until the server takes no more.
+-- A gateway opens a new connection when a write gets no answer for 5 s. A wait for a lock must end
+-- before that (lock_timeout). Otherwise each retry leaves a session behind, until the server accepts
+-- no more.
 --
--- The sums of bytes are those of runcast/store.h: 1536 for a run (STORED_RUN), 128 for each
--- other row (STORED_ROW), beside what clients have put into it.
+-- Stored bytes are counted as in runcast/store.h: 1536 for a run (STORED_RUN), 128 for each other
+-- row (STORED_ROW), plus what clients have put into it.
 
 -- ---- joining and leading ----
 
--- A process begins: earlier ones of its name are over, and so are groups that they still have
--- under way. Returns its number; its writers are 16 times that, and on.
+-- Called when a process begins. Removes earlier processes of the same name, so that groups of
+-- theirs in flight are rejected. Returns its number; its writers are numbered from 16 times that.
 CREATE FUNCTION join_v100(my_name text, my_url text, my_version text, my_functions int,
     my_keys text[], writers int)
 RETURNS bigint LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
@@ -26,10 +28,10 @@ BEGIN
     RETURN me;
 END $$;
 
--- Takes realms that nobody leads, that are ours already (the term stays), whose leader is
--- gone, or is dead: its beat is still the one that was seen. Makes the rows of realms and
--- environments that are not there. Whoever leads an environment then waits in vain for its
--- row, or finds another term in it. What is returned of a realm that stays another's: nothing.
+-- Takes the lead of realms that have no leader, that we lead already (the term stays), or whose
+-- leader is gone or dead. A leader is dead if its beat is still the one in dead_beats. Creates
+-- missing rows of realms and environments. The earlier leader then fails to lock an environment's
+-- row, or finds another term in it. Returns no rows for a realm that another gateway leads.
 CREATE FUNCTION lead_v100(me bigint, my_realms int[], envs int[], env_realms int[],
     dead bigint[], dead_beats bigint[])
 RETURNS TABLE (led_realm int, led_term bigint, led_env int, led_seq bigint, led_purged bigint,
@@ -71,9 +73,9 @@ BEGIN
     WHERE r.realm = ANY (ours) ORDER BY r.realm, e.env;
 END $$;
 
--- "I live": counts the beats of a gateway, and says who else there is and who leads. A beat that a
--- crash of the server loses is no harm, so nobody waits for the disk. Of a gateway whose row is
--- gone nothing is counted, and its number is not among those that are returned.
+-- Counts a beat of a gateway, and returns all gateways and the leader. A beat may be lost in a crash
+-- of the server, so it does not wait for the disk. If the gateway's row is gone, nothing is counted
+-- and its number is not among those that are returned.
 CREATE FUNCTION beat_v100(me bigint, my_draining int)
 RETURNS TABLE (seen_clock bigint, seen_leader bigint, seen_id bigint, seen_beat bigint,
     seen_draining boolean, seen_name text)
@@ -87,7 +89,8 @@ BEGIN
     FROM gateway g;
 END $$;
 
--- A process ends and has nothing under way: nobody need wait until it is dead.
+-- Called when a process ends and has nothing in flight, so that no other process has to wait until
+-- it counts as dead.
 CREATE FUNCTION leave_v100(me bigint) RETURNS void
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -97,25 +100,25 @@ END $$;
 
 -- ---- commits ----
 
--- A commit of the group: how many of the claims are its own, and a byte for each of its changes,
--- 0: the next of the runs, 1: the next of the documents.
+-- A commit of the group: the number of its claims, and a byte for each of its changes; 0: the next
+-- run, 1: the next document.
 CREATE TYPE commit_request_v100 AS (now_ms bigint, claims int, changes bytea);
 
--- head: its environment, counted in envs from 1. earlier: the claim of the same request on the
--- same key before it, counted in claims from 1; 0: none.
+-- head: index of its environment in envs, from 1. earlier: index in claims, from 1, of the previous
+-- claim of the same request on the same key; 0: none.
 CREATE TYPE commit_claim_v100 AS (head int, kind smallint, expires_at bigint, release boolean,
     earlier int, owner bytea, instead_of bytea, key bytea);
 
--- again: the same request has written it before, so nobody need ask for its version.
--- bytes: what it counts from now on. No body: it is removed.
+-- again: the same request has already written it, so its version need not be checked.
+-- bytes: its stored bytes from now on. body NULL: the document is removed.
 CREATE TYPE commit_document_v100 AS (head int, kind smallint, expected bigint, again boolean,
     bytes bigint, stale_at bigint, name bytea, body bytea);
 
--- Of an update, what never changes is absent. puts: packets that are written, 1 payload,
--- 2 metadata, 4 output. marks: enum change_marks. packet: the packet that has to be there.
--- bytes: what the row's texts and these packets count from now on, of a new run with all
--- that is counted of it; of an update without tags and what never changes. task_at: whose
--- counter numbers the new run, counted in tasks from 1; 0: none.
+-- In an update, columns that never change are NULL. puts: packets that are written, 1 payload,
+-- 2 metadata, 4 output. marks: enum change_marks. packet: the packet document that must exist.
+-- bytes: stored bytes from now on. For a new run this is everything that counts; for an update
+-- only these packets and the row's texts, without tags and columns that never change. task_at: index
+-- in tasks, from 1, of the counter that numbers the new run; 0: none.
 CREATE TYPE commit_run_v100 AS (head int, id bytea, expected bigint, again boolean, marks int,
     puts int, bytes bigint, task_at int, packet bytea, tags bytea, tag_names bytea[],
     snapshot bigint, whole_rev bigint, metadata_rev bigint, output_rev bigint,
@@ -132,7 +135,7 @@ CREATE TYPE commit_run_v100 AS (head int, id bytea, expected bigint, again boole
     payload bytea, payload_type bytea, metadata bytea, metadata_seed bytea, output bytea,
     output_type bytea, error bytea);
 
--- Cuts tags apart: "3:one,3:two,".
+-- Splits tags as in their column: "3:one,3:two,".
 CREATE FUNCTION tags_v100(tags bytea) RETURNS SETOF bytea
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -148,10 +151,10 @@ BEGIN
     END LOOP;
 END $$;
 
--- Locks the writer's row and says what it answered before: NULL, the group is new. 'g': the
--- writer is gone; 'o': another group has this number, or a later one; or groups before it,
--- which were answered, are not here. Then a copy of some time ago was put back: what follows is
--- another history, in which positions of clients say something else.
+-- Locks the writer's row, and returns the earlier answer to this number; NULL: the group is new.
+-- 'g': the writer is gone. 'o': a later group was written already, or groups before this one, which
+-- were answered, are missing. In that last case an older copy of the database was restored. This
+-- is another history, in which clients' positions have other meanings, so the epoch is renewed.
 CREATE FUNCTION begin_group_v100(writer_id bigint, number bigint, durability text) RETURNS bytea
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -171,10 +174,10 @@ BEGIN
     END;
 END $$;
 
--- Writes new runs with their tags and packets, all by one statement for each table. Of the runs
--- those from the place first on that have a seq. has: the packets that some of them have, as
--- commit_run_v100 says it in puts; and 8: some have tags. Each statement lays all runs of the group
--- down once more, for which there is to be memory: they are in memory already.
+-- Inserts new runs with their tags and packets, by one statement per table: those from index first
+-- on that have a seq. has: the packets that some of them have, as in puts of commit_run_v100; 8:
+-- some have tags. Each statement materializes all runs of the group, so work_mem is raised: they
+-- are in memory already.
 CREATE FUNCTION insert_runs_v100(envs int[], runs commit_run_v100[], seqs bigint[], numbers bigint[],
     first bigint, has int)
 RETURNS void LANGUAGE plpgsql SET search_path FROM CURRENT SET work_mem = '256MB' AS $$
@@ -225,19 +228,19 @@ BEGIN
     END IF;
 END $$;
 
--- A group of commits, each all or nothing, under a number that is used once: a repeated group
--- is told what it was told before. envs rise. Checks come before writes, in locks that others'
--- writes wait for, so nothing is ever taken back.
+-- Writes a group of commits, each completely or not at all, under a number that is used once: a
+-- repeated group gets the earlier answer. envs must be ascending. Checks come before writes, under
+-- locks that other writers wait for, so nothing is ever undone.
 --
--- Answers in binary: 'a', the counts of requests, environments and tasks; the seq before and
--- the growth in bytes of each environment; the number before of each task; then a byte for each
--- request: 'o' written, 'm' moved, 'l' lost, 'p' a packet is missing, 't' taken, which is
--- followed by each of its claims: the length of the owner's id and the id, -1: it is free.
+-- Returns a binary answer: 'a', the numbers of requests, environments and tasks; for each
+-- environment its seq before and its growth in bytes; for each task its number before; then a byte
+-- per request: 'o' written, 'm' moved, 'l' lost, 'p' packet missing, 't' taken. 't' is followed by
+-- each of its claims: the length of the owner's id and the id; -1: it is free.
 --
--- New runs are written together: after all other requests of the group, or before one of them changes
--- a run that is not written yet. In a group of several requests nothing checks whether a new run
--- exists already, for ids are random: the index refuses the whole group, and the gateway sends its
--- requests one by one.
+-- New runs are inserted together: after all other requests of the group, or before one of these
+-- changes a run that was not inserted yet. In a group of several requests it is not checked whether
+-- a new run exists already, because ids are random: the index rejects the whole group, and the
+-- gateway sends its requests one by one.
 CREATE FUNCTION commit_v100(writer_id bigint, number bigint, durability text, sweep_ms bigint,
     envs int[], terms bigint[], task_envs int[], tasks bytea[], requests commit_request_v100[],
     claims commit_claim_v100[], runs commit_run_v100[], documents commit_document_v100[])
@@ -594,8 +597,8 @@ END $$;
 
 -- ---- retention ----
 
--- Removes the documents of those names; with traces (kind 15) their pieces, too, whose bytes count.
--- 0 is the character after the slash.
+-- Removes the documents with these names; of traces (kind 15) also the pieces, whose bytes count.
+-- "0" is the character after "/".
 CREATE FUNCTION remove_documents_v100(my_env int, my_kind int, names bytea[], OUT count int,
     OUT bytes bigint)
 LANGUAGE sql SET search_path FROM CURRENT AS $$
@@ -611,8 +614,8 @@ LANGUAGE sql SET search_path FROM CURRENT AS $$
             + (SELECT coalesce(sum(size), 0)::bigint FROM pieces);
 $$;
 
--- What store_purge asks for. Answers in binary: 'p', the number of runs, 1 when more documents
--- may be left (or claims, or counters), then seq, purged, floor and the growth; 'm': moved.
+-- Carries out a store_purge. Returns a binary answer: 'p', the number of runs, 1 if more documents
+-- (or claims, or counters) may be left, then seq, purged, floor and the growth; 'm': moved.
 CREATE FUNCTION purge_v100(writer_id bigint, number bigint, durability text, my_env int,
     my_term bigint, before bigint, documents_before bigint, at_most int, whole boolean,
     now_ms bigint)
@@ -747,8 +750,8 @@ END $$;
 
 -- ---- files ----
 
--- Whether the realm is led in that term. Until the caller's transaction has ended nobody else
--- takes the lead.
+-- Returns true if the realm is led in that term. No other process can then take the lead before the
+-- caller's transaction ends.
 CREATE FUNCTION leads_v100(my_realm int, my_term bigint) RETURNS boolean
 LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
@@ -756,9 +759,9 @@ BEGIN
     RETURN FOUND;
 END $$;
 
--- Writes a piece, whether it was there before or not: so whoever got no answer says it again.
--- 'o' written; 'm' moved: somebody else leads; 'l' lost: piece 0 came and not all of the others
--- are there. What another file of the name had more is gone with piece 0.
+-- Inserts or replaces a piece, so that a call whose answer was lost can be repeated. Returns 'o':
+-- written; 'm' (moved): another process leads; 'l' (lost): this is piece 0, and not all other pieces
+-- exist. Piece 0 also removes extra pieces of an earlier file of that name.
 CREATE FUNCTION put_piece_v100(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea, my_piece int, my_size bigint, my_body bytea)
 RETURNS text LANGUAGE plpgsql
@@ -785,7 +788,7 @@ BEGIN
     RETURN 'o';
 END $$;
 
--- Removes a file, or what there is of it; 'o' or 'm' as above.
+-- Removes a file, even an incomplete one. Returns 'o' or 'm' as above.
 CREATE FUNCTION remove_file_v100(durability text, my_realm int, my_term bigint, my_env int,
     my_name bytea)
 RETURNS text LANGUAGE plpgsql

@@ -1,10 +1,11 @@
--- The embedded database, version 100. A later version adds a step to sqlite_schema.c and leaves
--- this file alone. Lower numbers belong to development versions, which nothing opens any more.
+-- Schema version 100 of the embedded database. A later version adds a step to sqlite_schema.c and
+-- does not change this file. Lower numbers were development versions; their databases cannot be
+-- opened any more.
 --
 -- Numbers in status and execution are those of enum run_status, where 7 is the first final
 -- one, and of enum run_execution, where 7 is FINISHED. Ids sort by the time they were
--- made, so the newest runs are neighbours in every index, and the order of
--- lists is id, descending.
+-- created. So the newest runs are neighbors in every index, and lists are ordered by id,
+-- descending.
 PRAGMA application_id = 1919115635; -- "rcas"
 
 CREATE TABLE meta (
@@ -24,7 +25,7 @@ CREATE TABLE environment (
     stored INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
--- Where run.number stands.
+-- The last run.number of each task.
 CREATE TABLE task_number (
     env INTEGER NOT NULL,
     task TEXT NOT NULL,
@@ -104,9 +105,9 @@ CREATE TABLE run_tag (
     PRIMARY KEY (env, tag, id)
 ) STRICT, WITHOUT ROWID;
 
--- The packets, byte for byte; written when they change. These tables, and document, have rowids and
--- the body as their last column: in a table WITHOUT ROWID each comparison of a search reads the
--- whole row, so that finding one body of 15 KB would read a dozen others.
+-- The packets, byte for byte, written only when they change. These tables, and document, have
+-- rowids and the body as their last column. In a table WITHOUT ROWID each comparison of a search
+-- reads the whole row, so that finding one body of 15 KB would read a dozen others.
 CREATE TABLE run_payload (
     env INTEGER NOT NULL,
     id TEXT NOT NULL,
@@ -136,8 +137,8 @@ CREATE TABLE run_output (
 
 CREATE INDEX output_packet ON run_output (env, body) WHERE type = 'application/store';
 
--- Everything that is not a run; kind is a number of enum document_kind. Retention asks how old a
--- document is, and since when a waitpoint is stale.
+-- Everything that is not a run; kind is a number of enum document_kind. Retention uses the age of
+-- a document (written_at), and when a waitpoint became stale (stale_at).
 CREATE TABLE document (
     kind INTEGER NOT NULL,
     env INTEGER NOT NULL,
@@ -152,7 +153,7 @@ CREATE TABLE document (
 
 CREATE INDEX document_age ON document (kind, env, written_at);
 
--- Unique keys and whose they are; from expires_at on (0: never) they are nobody's.
+-- Unique keys and their owners. A claim has no owner any more from expires_at on (0: never).
 CREATE TABLE claim (
     env INTEGER NOT NULL,
     kind INTEGER NOT NULL,
