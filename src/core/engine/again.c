@@ -1,5 +1,7 @@
-/* again.c - one list and one timer: all that failed waits for the same second. Commands that
- * nobody waits for are begun again so, until the store has taken them. */
+/* again.c - one list and one timer for all retries; and commands that no caller waits for.
+ *
+ * All operations in the list are retried together. A command without a caller is retried
+ * until the store has taken it. */
 #include "core/engine/again.h"
 
 #include "base/mem.h"
@@ -43,7 +45,7 @@ void again_later(struct engine *engine, struct again *again,
                        STORE_AGAIN_MS);
 }
 
-/* ---- commands that nobody waits for ---- */
+/* ---- commands that no caller waits for ---- */
 
 struct alone {
     struct again again; /* first */

@@ -1,16 +1,17 @@
-/* again.h - operations that must happen and that nobody asks for twice: when the store has
- * failed, they are begun again a second later.
+/* again.h - retries operations that failed because of the store and that no caller repeats.
  *
  *     failed ─► again_later ─► STORE_AGAIN_MS ─► fn: begins it again
  *
- * What still waits when the engine ends is found from the states of runs after the start. */
+ * Operations that still wait when the engine ends are dropped. After the next start, the
+ * sweep derives them from the states of the runs. */
 #pragma once
 
 #include "base/list.h"
 
 struct engine;
 
-/* First member of an allocation of its own, which is fn's again; freed if fn never comes. */
+/* First member of a heap allocation. fn owns the allocation again; again_finish frees it if
+ * fn was never called. */
 struct again {
     struct engine *engine;
     void (*fn)(struct again *again);

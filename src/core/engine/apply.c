@@ -1,21 +1,20 @@
 /* apply.c - the one way a change becomes visible.
  *
  *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer ──► what
- *              must follow: children of an ended run end, workers get what is ready
+ *              must follow: children of an ended run end, workers get ready runs
  *
- * What must follow is begun as commands, and the commit of a command comes here: the one
- * circle among the files of the engine.
+ * What must follow is begun as commands, and the commits of commands are applied here: the
+ * one circle among the files of the engine.
  *
  *   apply ── it has ended: cancel its children ───► run_commands ─┐
  *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► again ─► flight
- *     │   ── who waits for it goes on ────────────► waits ────────┘               │
+ *     │   ── runs that wait for it resume ────────► waits ────────┘               │
  *     └────────────── the store has taken the commit of the command ◄─────────────┘
  *
- * It ends: a command is begun only where the state asks for it, and its commit is that state
- * left behind. No call comes back within a call: flight decides at the end of the turn.
+ * The circle ends: a command begins only where the state demands it, and its commit leaves
+ * that state. No call comes back within a call: flight.c decides at the end of the turn.
  *
- * Our own commits come here when the store has acknowledged them, in the order of their
- * numbers; with a database shared by several gateways its feed would come here too. */
+ * Changes come here once the store has acknowledged them, in the order of their numbers. */
 #include <assert.h>
 
 #include "base/metrics.h"
@@ -28,8 +27,8 @@
 
 enum { CHILDREN_AT_ONCE = 500 };
 
-/* Children that are not final are canceled with their parent, once that is confirmed. The
- * sweep finds so many that they would not fit a turn. */
+/* Cancels unfinished children of a canceled run, once its cancel is confirmed. More than
+ * CHILDREN_AT_ONCE would not fit into a turn; the sweep cancels those. */
 static void end_children(struct engine *engine, struct tracked *run)
 {
     const struct children *children = environment_children(run->env, slice_of(run->run.id));
@@ -43,9 +42,9 @@ static void end_children(struct engine *engine, struct tracked *run)
         run_cancel_alone(engine, run->env, slice_of(children->runs[i]->run.id));
 }
 
-/* Whether the worker of the run has to be told that there is a new snapshot. Of a start, a
- * complete and a lease it learns from the answer; whatever else makes a snapshot, it did not
- * ask for. */
+/* Returns true if the worker of the run must be notified of the new snapshot. The response
+ * to its own start, complete or dequeue names the snapshot; any other change it did not
+ * request. */
 static bool is_news(const struct tracked *known, const struct run *next)
 {
     if (!known || known->run.snapshot == next->snapshot)
@@ -53,14 +52,13 @@ static bool is_news(const struct tracked *known, const struct run *next)
     switch (next->execution) {
     case EXECUTION_PENDING_EXECUTING: return false;
     case EXECUTION_WITH_WAITPOINTS:
-    case EXECUTION_PENDING_CANCEL: return true; /* whatever came with it */
+    case EXECUTION_PENDING_CANCEL: return true; /* whichever request came with it */
     default: return known->run.worker_request == next->worker_request;
     }
 }
 
-/* The worker of a run that goes on has the full time again until something must be heard
- * of it. A pause does not count for that, but a CLI that polls has to be heard of during
- * one, too. */
+/* Restarts the heartbeat timeout of the run, after a pause only when that ends. A CLI that
+ * polls must keep polling during a pause, too. */
 static void begin_silence(const struct engine *engine, struct tracked *run)
 {
     int64_t now = loop_now_ms(engine->loop), from = now;
@@ -82,8 +80,8 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
         engine_notice(engine, run);
     begin_silence(engine, run);
     engine_place(engine, run);
-    engine_follow_version(engine,
-                          run); /* another one may be current since it was decided */
+    engine_follow_version(
+        engine, run); /* the current version may have changed since the decision */
     waits_note(engine, run);
     if (run_is_final(&run->run)) {
         waits_end(engine, env, slice_of(run->run.id));
@@ -92,9 +90,9 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     if (run_is_settled(&run->run) && run->run.status == RUN_CANCELED)
         end_children(engine, run);
     else if (engine_is_retired(env))
-        engine_follow_branch(engine, run); /* it came, or went on, behind the sweep */
+        engine_follow_branch(engine, run); /* it was created, or resumed, after the sweep */
     else if (run->run.version == 1)
-        engine_follow_parent(engine, run); /* it may have come too late */
+        engine_follow_parent(engine, run); /* its parent may have ended before */
     engine_evict(engine, env);
 }
 
@@ -104,7 +102,7 @@ void engine_apply(struct engine *engine, struct change *changes, size_t count)
         struct change *change = &changes[i];
         struct environment *env = engine_environment(engine, change->env);
         if (!env) {
-            change_finish(change); /* of the installation: nobody watches it */
+            change_finish(change); /* of the installation: nothing watches it */
             continue;
         }
         assert(change->seq == env->applied + 1);

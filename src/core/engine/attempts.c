@@ -1,4 +1,4 @@
-/* attempts.c - what a worker tells about a run: started, alive, completed, session over.
+/* attempts.c - decides on a worker's reports about a run: started, alive, completed.
  *
  *   leased ── start ──► executing ── complete: ok ──────────────► COMPLETED
  *                        ▲  ▲  └──── complete: failed ─┬─────────► final, by its error
@@ -6,12 +6,12 @@
  *                        │  └── the worker starts it ◄─┤ retry in less than 30 s
  *                        └── offered again when due ◄──┘ retry later, or by the server
  *
- *   canceling ── complete, whatever it says ──► CANCELED
- *   leased … canceling ── session over ───────► INTERRUPTED, or CANCELED
+ *   canceling ── complete, with any result ──► CANCELED
+ *   leased … canceling ── session ended ─────► INTERRUPTED, or CANCELED
  *
- * Start, heartbeat and complete name the newest snapshot; that single rule stands for lease
- * tokens. Where the worker could not say whether to retry, the settings that its version
- * registered do. What a run waits for is in waits.c. */
+ * Start, heartbeat and complete name the newest snapshot; this rule replaces lease tokens.
+ * If the worker could not say whether to retry, the settings that its version registered
+ * decide. waits.c decides on the things that a run waits for. */
 #include "core/engine/attempts.h"
 
 #include "base/json/scan.h"
@@ -28,7 +28,7 @@
 enum {
     RETRY_SOON_MS = 30 * 1000,
     USAGE_MAX = INT32_MAX,
-    ENDING_SMALL = 4096, /* bytes of an output or error that a full project takes, too */
+    ENDING_SMALL = 4096, /* outputs and errors up to this size are always stored */
 };
 
 static enum decision attempt_refuse(struct command *command, enum err code,
@@ -40,7 +40,7 @@ static enum decision attempt_refuse(struct command *command, enum err code,
 
 /* ---- start ---- */
 
-/* False: a run in this state cannot be started. */
+/* Returns false if a run in this state cannot be started. */
 static bool begin_attempt(const struct command *command, struct run *next, int64_t time)
 {
     if (run_advance(next, EVENT_STARTED, time))
@@ -101,10 +101,10 @@ bool attempt_heartbeat(struct engine *engine, struct environment *env, struct sl
     run->alive_until = now + engine->options.heartbeat_ms;
     if (run->heard_until)
         run->heard_until = now + SESSION_LOST_MS;
-    return true; /* the timer finds out when it fires: no heap work per heartbeat */
+    return true; /* the timer checks this when it fires: no heap work per heartbeat */
 }
 
-/* ---- a CLI that looks ---- */
+/* ---- a CLI that polls ---- */
 
 void attempt_look(struct engine *engine, struct environment *env, struct slice run_id)
 {
@@ -119,7 +119,7 @@ void attempt_look(struct engine *engine, struct environment *env, struct slice r
 
 /* ---- complete ---- */
 
-/* Errors of a worker that could not say whether to retry. */
+/* Returns true for errors of a worker that could not say whether to retry. */
 static bool server_may_retry(struct slice error)
 {
     static const char *const codes[] = { "\"TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE\"",
@@ -152,8 +152,8 @@ static const struct worker_task *task_of(const struct command *command,
     return worker_task(worker, bytes_slice(run->task));
 }
 
-/* A run that found too little memory is tried again only if its task names a machine with
- * more. */
+/* Finds the retry of a run that ran out of memory: only if its task names a bigger
+ * machine. */
 static bool find_bigger_machine(const struct worker_task *task, struct run *next,
                                 int64_t time, int64_t *at)
 {
@@ -164,7 +164,7 @@ static bool find_bigger_machine(const struct worker_task *task, struct run *next
     return true;
 }
 
-/* Is another attempt due, and when? */
+/* Returns true if another attempt is due, and when. by_worker: the worker asked for it. */
 static bool find_retry(const struct complete_attempt *op, struct run *next, int64_t time,
                        int64_t *at, bool *by_worker)
 {
@@ -193,9 +193,10 @@ static void give_back_room(struct complete_attempt *op)
     op->held = 0;
 }
 
-/* Whether the output or error that a run ends with is kept while its project stores as
- * much as it may: only a small one, since any number of runs may have begun and complete
- * meanwhile. What is on its way to the store counts, as they may all complete at once. */
+/* Returns true if the output or error that a run ends with is stored, and reserves its
+ * bytes. In a project at its quota, only a small one is stored, as any number of runs may
+ * execute and complete meanwhile. Bytes being written count, as the runs may all complete
+ * at once. */
 static bool may_keep(struct complete_attempt *op, struct slice ending)
 {
     if (ending.len > ENDING_SMALL && engine_is_at_quota(op->command.env))
@@ -205,7 +206,7 @@ static bool may_keep(struct complete_attempt *op, struct slice ending)
     return true;
 }
 
-/* The error that stands in the place of an output or error which is not kept. */
+/* Returns the error that replaces an output or error which is not stored. */
 static struct bytes *error_of_quota(const struct complete_attempt *op, const char *what,
                                     struct slice ending)
 {
@@ -257,7 +258,7 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
     return DECISION_COMMIT;
 }
 
-/* An earlier attempt may have left a type of its output in the run. */
+/* Sets the type of the output; an earlier attempt may have left one in the run. */
 static void set_output_type(struct run *next, struct slice type)
 {
     bool is_json = !type.len || slice_is(type, "application/json");
@@ -268,8 +269,8 @@ static void set_output_type(struct run *next, struct slice type)
     rare->output_type = is_json ? NULL : bytes_create_shared(type);
 }
 
-/* A run whose output is not kept has failed: who waits for the output must not take its
- * absence for an output, and another attempt would have no more room. */
+/* Fails a run whose output is not stored: a reader must not take the missing output for an
+ * empty one, and another attempt would not find more quota. */
 static enum decision fail_for_quota(struct complete_attempt *op, struct run *next,
                                     int64_t time, unsigned *marks)
 {
@@ -298,8 +299,8 @@ static enum decision complete_ok(struct complete_attempt *op, struct run *next,
     return DECISION_COMMIT;
 }
 
-/* The result that a repeated completion was answered with the first time, from the state
- * that it led to. */
+/* Returns the result of the first, equal completion, derived from the state that it led
+ * to. */
 static enum attempt_result result_of(const struct run *run)
 {
     if (run_is_final(run))
@@ -314,8 +315,8 @@ double attempt_cents_per_ms(const struct environment *env, const struct run *run
     return env->is_dev ? 0 : prices_per_ms(prices, (enum machine)run->machine);
 }
 
-/* Usage is counted at the price of the machine that executed the attempt: the next one may
- * be another. */
+/* Adds the usage at the price of the machine that executed the attempt; the next attempt
+ * may have another. */
 static void add_usage(const struct complete_attempt *op, const struct run *now,
                       struct run *next)
 {
@@ -327,9 +328,9 @@ static void add_usage(const struct complete_attempt *op, const struct run *now,
     next->cost_cents += (double)ms * attempt_cents_per_ms(op->command.env, now);
 }
 
-/* Metadata changes of the last second come with the completion, as the worker had not sent
- * them yet. Too much of them, or more than there was in a full project, is dropped rather
- * than the result of the attempt. */
+/* Applies the metadata operations that the worker had not sent before the completion. If
+ * they are invalid, too large, or grow the metadata of a full project, they are dropped so
+ * that the result of the attempt is not. */
 static void apply_metadata(const struct complete_attempt *op, struct run *next,
                            unsigned *marks)
 {
@@ -348,7 +349,8 @@ static void apply_metadata(const struct complete_attempt *op, struct run *next,
     buf_finish(&changed);
 }
 
-/* A worker whose start was lost, or that has not sent one, ends the attempt that it holds. */
+/* Starts the attempt if the worker's start was lost or not sent, so that it can
+ * complete. */
 static void begin_unless_begun(const struct command *command, struct run *next,
                                int64_t time)
 {
@@ -367,7 +369,7 @@ static enum decision decide_complete(struct command *command, const struct run *
     give_back_room(op); /* it may be decided again */
     if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
-        command->also = NULL; /* what came with it has come */
+        command->also = NULL; /* the joined commands were carried out the first time */
         return DECISION_NOTHING;
     }
     if (run_is_settled(now))

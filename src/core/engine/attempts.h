@@ -1,70 +1,72 @@
 /* attempts.h - the worker's side of a run: dequeue, start, heartbeat, complete.
  *
- * Every step names the newest snapshot of the run; an older one is refused. Each
- * but the heartbeat remembers the id of the request that was applied, so that its
- * repetition gets the answer again. */
+ * Every step names the newest snapshot of the run; an older one is refused. Each step
+ * except the heartbeat stores the id of the request in the run, so that a repeated request
+ * gets the same response. */
 #pragma once
 
 #include "core/engine/engine.h"
 #include "core/fleet/line.h"
 #include "core/fleet/worker_versions.h"
 
-/* Which runs a worker takes. All zero: any. */
+/* Which runs a worker takes. Zeroed: any. */
 struct dequeue_terms {
-    bool deployed_only; /* those whose version was deployed */
-    bool has_room;      /* those whose machine takes at most this */
+    bool deployed_only; /* only runs whose version was deployed */
+    bool has_room;      /* only runs whose machine needs at most this: */
     double cores, gigabytes;
 };
 
-/* One worker that asks for a run, at once or as soon as there is one. */
+/* A dequeue request of one worker: it gets a run at once, or as soon as one is ready. */
 struct dequeue {
-    struct command command; /* first; command.env is where the run came from */
+    struct command command; /* first; command.env is the environment of the leased run */
     struct timer timer;
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
-    bool pinned;                /* the run was not bound to a version before */
-    struct dequeue_terms terms; /* outside of dev */
+    bool pinned;                /* the run had no version before this lease */
+    struct dequeue_terms terms; /* ignored in dev */
     struct slice request_id;
-    char worker[ID_MAX]; /* that it names; "": none */
-    /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND:
-     * nothing came within wait_ms. */
+    char worker[ID_MAX]; /* the version that it names; "": none */
+    /* OK: command.run is leased to the worker and shows its snapshot. ERR_NOT_FOUND: no run
+     * was ready within wait_ms. */
     void (*done)(struct dequeue *dequeue, enum err status);
     struct deferred deferred;
     struct dequeue_seat *seats; /* one per environment that it serves */
     size_t seat_count;
 };
 
-/* ERR_DRAINING at once; else done comes. Of several environments that have something, the
- * one that was served longest ago is next. A run that is first in its environment and takes
- * more than the worker has room for is not passed by: a smaller one behind it would always be
- * there. */
+/* Returns ERR_DRAINING at once while the engine drains; otherwise done is called. If
+ * several environments have ready runs, the one that was served longest ago is next. A run
+ * that is first in its environment and needs more than the worker has is not skipped:
+ * smaller runs after it could starve it. */
 enum err dequeue_begin(struct engine *engine, struct environment *const *environments,
                        size_t count, const struct dequeue_terms *terms,
                        struct dequeue *dequeue, int64_t wait_ms,
                        void (*done)(struct dequeue *dequeue, enum err status));
 
-/* The same for a worker that names its version by its id, in one environment; absent: it
- * names none, which means the current one. In dev it gets the runs of its session only
+/* The same for one environment. worker: the id of the worker's version; absent: the current
+ * one. In dev the worker gets only the runs of its own session
  * (core/fleet/dev_sessions.h). */
 enum err dequeue_begin_for(struct engine *engine, struct environment *env,
                            struct slice worker, struct dequeue *dequeue, int64_t wait_ms,
                            void (*done)(struct dequeue *dequeue, enum err status));
 
-/* Names the request, right after it began: its repetition, under the same id, gets the run
- * that it got, as long as that was not started. A dequeue that waits under that id outside of
- * dev is canceled. The caller's until done; may be absent. */
+/* Gives the dequeue a request id; call it right after dequeue_begin. A repeated request
+ * with the same id gets the same run, as long as that was not started. Outside of dev, a
+ * dequeue that still waits under the id is canceled. request_id: the caller's until done;
+ * may be absent. */
 void dequeue_name_request(struct dequeue *dequeue, struct slice request_id);
 
-/* The worker is gone: done comes with ERR_CANCELED, a leased run goes back at once. */
+/* The worker has gone: done is called with ERR_CANCELED, and a leased run is requeued at
+ * once. */
 void dequeue_cancel(struct dequeue *dequeue);
 
-/* The answer with a leased run has not reached the worker: the run goes back at once, unless
- * it is not in this snapshot any more. pinned: as the dequeue said. */
+/* The response with a leased run has not reached the worker: requeues the run at once,
+ * unless its snapshot has changed. pinned: dequeue::pinned. */
 void dequeue_give_back(struct engine *engine, struct environment *env, struct slice run_id,
                        uint32_t snapshot, bool pinned);
 
-/* The same when the worker may have the answer: a run that nobody has started after three seconds
- * goes back. */
+/* The same if the worker may have got the response: requeues the run if it was not started
+ * within DOUBT_MS. */
 void dequeue_doubt(struct engine *engine, struct environment *env, struct slice run_id,
                    uint32_t snapshot, bool pinned);
 
@@ -76,16 +78,16 @@ struct start_attempt {
 void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,
                    struct start_attempt *op, command_done_fn *done);
 
-/* What a millisecond of an attempt of this run adds to its cost. */
+/* Returns what a millisecond of an attempt of this run costs, in cents. */
 double attempt_cents_per_ms(const struct environment *env, const struct run *run);
 
-/* True when the snapshot was the newest; the run's silence starts again. */
+/* Returns true if the snapshot is the newest; the heartbeat timeout of the run restarts. */
 bool attempt_heartbeat(struct engine *engine, struct environment *env, struct slice run_id,
                        struct slice snapshot);
 
-/* A CLI polls its run, every 5 s: from now on it is also given up when nothing was heard
- * of it for SESSION_LOST_MS. Only in dev; elsewhere, and of who never looks, the heartbeat
- * counts alone. */
+/* The CLI has polled its run, which it does every 5 s. From now on the attempt is also lost
+ * when no poll or heartbeat came for SESSION_LOST_MS. Only in dev; elsewhere, and for a
+ * worker that never polls, only the heartbeat counts. */
 void attempt_look(struct engine *engine, struct environment *env, struct slice run_id);
 
 enum attempt_result {
@@ -103,19 +105,19 @@ struct complete_attempt {
     struct slice output_type; /* absent: JSON */
     struct slice error;       /* JSON object, when not ok */
     bool has_retry, skipped_retrying;
-    bool force_requeue; /* another process shall take the retry */
+    bool force_requeue; /* the retry must get another process */
     int64_t retry_at;   /* Unix ms */
     int64_t retry_delay_ms;
-    int64_t usage_ms;                 /* -1: not told, costs nothing */
+    int64_t usage_ms;                 /* -1: not reported, costs nothing */
     struct slice metadata_operations; /* JSON array for the run itself; absent: none */
     enum attempt_result result;       /* out */
 
     /* The engine's. */
-    size_t held; /* bytes of the project's, until they are stored */
+    size_t held; /* bytes of the project's quota that are reserved until they are stored */
     command_done_fn *done;
 };
-/* False: whatever a completion of that snapshot says changes nothing, since it is refused, or a
- * repeated one. That stays so. */
+/* Returns false if a completion with that snapshot changes nothing, because it is refused
+ * or a repetition. The result does not become true again later. */
 bool attempt_may_complete(const struct environment *env, struct slice run_id,
                           struct slice snapshot);
 
@@ -127,12 +129,12 @@ struct release {
     struct command command;
     struct slice snapshot, reason; /* the caller's until done */
 };
-/* A leased run that its worker will not start goes back, as if the lease had run out: after
- * a pause, or it fails, for that reason, when that was too often. ERR_CONFLICT: not the newest
- * snapshot. ERR_INVALID: not leased. */
+/* Returns a leased run that its worker will not start. As if the lease had expired, the run
+ * is queued again after a pause, or fails with that reason after too many leases.
+ * ERR_CONFLICT: not the newest snapshot. ERR_INVALID: not leased. */
 void attempt_release(struct engine *engine, struct environment *env, struct slice run_id,
                      struct release *op, command_done_fn *done);
 
-/* A dev session ended: the run is INTERRUPTED if a worker held it. */
+/* A dev session ended: the run becomes INTERRUPTED if a worker has it. */
 void attempt_interrupt(struct engine *engine, struct environment *env, struct slice run_id,
                        struct command *command, const char *reason, command_done_fn *done);

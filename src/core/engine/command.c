@@ -1,7 +1,7 @@
-/* command.c - a command, and those joined to it, at each step of its flight (flight.c). */
+/* command.c - prepares, joins, decides and finishes commands for flight.c. */
 #include "core/engine/state.h"
 
-/* A run id that is too long is that of no run: not found, like any other. */
+/* A run id that is too long becomes "-", which no run has: not found, like any other. */
 void command_prepare(struct command *command, struct engine *engine,
                      struct environment *env, struct slice run_id,
                      command_decide_fn *decide_fn)
@@ -36,8 +36,8 @@ void command_claim(struct command *command, struct claim *claim)
     command->claim = claim;
 }
 
-/* The reason of a refusal is not one of the next decision; another reason is why the run of a
- * joined command is gone, and stays. */
+/* Clears the reason of a refusal, as the next decision makes its own. The reason of a
+ * joined command whose run is missing stays. */
 void command_forget_decision(struct command *command)
 {
     for (; command; command = command->also) {

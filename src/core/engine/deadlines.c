@@ -1,10 +1,11 @@
-/* deadlines.c - deadlines: what the state of a run waited for has come, or did not come in time.
+/* deadlines.c - timers of runs: what a run waited for has come, or did not come in time.
  *
- *   delayed: its time    queued: its ttl          leased: no start     canceling: no answer
- *   waiting: its date    executing: no sign of life  retry, pause: may be offered again
+ *   delayed: its time    queued: its ttl              leased: no start
+ *   waiting: its date    executing: no sign of life   canceling: no confirmation
+ *   retry, pause: may be offered again
  *
- * The deadlines are in the runs (due_at), so they come back after a restart; heartbeats
- * are not written, a restart gives every executing run its full time again. */
+ * Deadlines are stored in the runs (due_at), so they survive a restart. Heartbeats are not
+ * stored: after a restart, every executing run has its full heartbeat timeout again. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/random.h"
@@ -19,7 +20,7 @@ enum {
     DEQUEUE_PAUSE_MS = 1000,
     DEQUEUE_PAUSE_MAX_MS = 3600 * 1000,
     STALLED_RETRY_MS = 250,
-    NEVER_STARTED_TEXT = 512, /* with what the worker has said, and a zero */
+    NEVER_STARTED_TEXT = 512, /* bytes of the error, with the worker's reason and a zero */
 };
 
 static enum decision expire(struct run *next, int64_t time, unsigned *marks)
@@ -57,7 +58,8 @@ static struct bytes *never_started(struct slice said)
     return error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES", text);
 }
 
-/* Pauses double, with a random part, up to an hour. said: by the worker; absent: nothing. */
+/* Offers the run again after a pause, or fails it after DEQUEUE_FAILURES_MAX leases. Pauses
+ * double, with a random part, up to an hour. said: the worker's reason; absent: none. */
 static enum decision lease_over(const struct command *command, struct run *next,
                                 const char *reason, struct slice said, unsigned *marks)
 {
@@ -110,8 +112,8 @@ static void tell_lost(const struct command *command, const struct run *now)
                  NULL);
 }
 
-/* Nothing was heard of the worker: in dev its session is gone, elsewhere another worker
- * may try. */
+/* There was no sign of life from the worker: in dev its session is gone, elsewhere another
+ * worker may retry the run. */
 static enum decision stalled(const struct command *command, const struct run *now,
                              struct run *next, int64_t time, unsigned *marks)
 {
@@ -141,8 +143,8 @@ static enum decision stalled(const struct command *command, const struct run *no
     return DECISION_COMMIT;
 }
 
-/* Whether the worker is silent for too long in the state that the run has now: a step that
- * was decided just before begins its own silence. */
+/* Returns true if the worker was silent for too long in the current state of the run. A
+ * step that was decided just before has a timeout of its own. */
 static bool is_silent(const struct command *command, const struct run *now)
 {
     const struct tracked *run = environment_find(command->env, slice_of(now->id));
@@ -186,8 +188,8 @@ static enum decision decide_due(struct command *command, const struct run *now,
                                    : DECISION_NOTHING;
 }
 
-/* True when nothing is to be written, and the run only gets its place again: a pause is
- * over, the clock was set back, or a heartbeat came. */
+/* Returns true if nothing is to be written, and the run is only placed again: a pause has
+ * ended, the clock was set back, or a heartbeat came. */
 static bool only_place(struct engine *engine, const struct tracked *run)
 {
     int64_t time = loop_wall_ms(engine->loop);
@@ -201,7 +203,7 @@ static bool only_place(struct engine *engine, const struct tracked *run)
     }
 }
 
-/* The deadline of a run stays until the store has taken the change. */
+/* The run keeps its deadline until the store has taken the change. */
 static void on_due(struct command *command, enum err status)
 {
     (void)status;
@@ -213,7 +215,7 @@ void deadlines_on_due(struct timer *timer)
     struct tracked *run = container_of(timer, struct tracked, timer);
     struct engine *engine = run->env->engine;
     if (run->in_flight || engine->stopped)
-        return; /* placed again when the commit is through */
+        return; /* placed again after the commit */
     if (only_place(engine, run))
         engine_place(engine, run);
     else

@@ -1,18 +1,20 @@
-/* dequeue.c - workers ask for runs, at once or as soon as there is one.
+/* dequeue.c - gives ready runs to workers: at once, or as soon as there is one.
  *
  *   dequeue_begin ─► waiting ─(a run is ready)─► holding: its lease is being committed
  *                      ▲  │                        │
- *                      │  └─ time over: nothing    ├─► leased: done
+ *                      │  └─ timed out: nothing    ├─► leased: done
  *                      └───── no longer ready ◄────┘
  *
- * A dequeue that is repeated, because its answer was lost, gets the run that was leased to it the
- * first time. One that still waits ends then: a proxy may hold its connection open although the
- * worker has dropped it, and the next run would be leased to nobody.
+ * A dequeue that is repeated because its response was lost gets the run that was leased to
+ * it the first time. If the first dequeue still waits, it ends: a proxy may hold its
+ * connection open although the worker has dropped it, and its next lease would reach no
+ * worker.
  *
- * A chosen run takes its slot at once, so it is not offered twice. A worker that has gone
- * meanwhile gives the lease back; for one that may have gone it goes back when nobody has started
- * the run for DOUBT_MS. In dev everybody stands in the line of the session that the version named
- * belongs to (core/fleet/line.h), elsewhere all in one. */
+ * A chosen run takes its slot at once, so it is not offered twice. If the worker has gone
+ * meanwhile, the run is requeued; if it may have gone, the run is requeued unless it was
+ * started within DOUBT_MS. In dev, dequeues wait in the line of the session that the named
+ * version belongs to (core/fleet/line.h); elsewhere, all wait in one line per
+ * environment. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -66,7 +68,7 @@ static void finish_dequeue(struct dequeue *dequeue, enum err status)
 
 /* ---- the lease ---- */
 
-/* From here on the run stays on this version. */
+/* Binds the run to this version from now on. */
 static void pin(struct dequeue *dequeue, struct run *run, const struct worker *worker,
                 const struct worker_task *task)
 {
@@ -79,7 +81,8 @@ static void pin(struct dequeue *dequeue, struct run *run, const struct worker *w
         run->max_duration_s = task->max_duration_s;
 }
 
-/* False: in dev another session has the run by now, or this one has gone. */
+/* Returns false if, in dev, another session has the run by now, or this session has
+ * gone. */
 static bool find_version(const struct dequeue *dequeue, const struct run *run,
                          const struct worker **worker)
 {
@@ -110,7 +113,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     if (!task) {
         if (run_advance(next, EVENT_NO_VERSION, time))
             return DECISION_NOTHING;
-        return DECISION_COMMIT; /* its ttl goes on */
+        return DECISION_COMMIT; /* its ttl keeps running */
     }
     if (run_advance(next, EVENT_DEQUEUED, time))
         return DECISION_NOTHING;
@@ -124,18 +127,18 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
 
 /* ---- giving back ----
  *
- * A run that goes back too early is worse than one that waits: a worker that has it is told twice
- * of the same run, and the start that it was about to send is refused. */
+ * Giving a run back too early is worse than keeping it waiting: a worker that has it is
+ * notified of the same run twice, and the start that it was about to send is refused. */
 
 struct giving_back {
     struct command command;
     uint32_t snapshot; /* in which its worker does not have it */
-    bool pinned;       /* by the lease that it goes back from */
+    bool pinned;       /* by the lease that it comes from */
 };
 
-/* No worker has seen the run that goes back: any version will do, as before. What it was
- * given of the task's settings stays, for whether its trigger had named them is not known
- * any more. */
+/* Requeues a run that no worker has seen: any version may execute it, as before. The task's
+ * settings that pin() filled in stay, as the run does not record whether its trigger set
+ * them. */
 static enum decision decide_give_back(struct command *command, const struct run *now,
                                       struct run *next, unsigned *marks)
 {
@@ -154,7 +157,7 @@ static enum decision decide_give_back(struct command *command, const struct run 
 
 static void on_given_back(struct command *command, enum err status)
 {
-    (void)status; /* not given back, its lease ends */
+    (void)status; /* on failure, the lease expires */
     free(container_of(command, struct giving_back, command));
 }
 
@@ -173,7 +176,7 @@ struct doubt {
     struct engine *engine;
     struct timer timer;
     struct list link; // engine::doubts
-    uint32_t env;     /* by number: it does not hold it */
+    uint32_t env;     /* a number: it does not hold the environment */
     char run_id[RUN_ID_MAX];
     uint32_t snapshot;
     bool pinned;
@@ -215,7 +218,7 @@ void doubts_init(struct engine *engine)
     engine->doubt_kind = timers_kind(loop_timers(engine->loop), on_doubted);
 }
 
-/* What is left goes back when its lease is over. */
+/* Drops all doubts; their runs are requeued when the leases expire. */
 void doubts_finish(struct engine *engine)
 {
     while (!list_empty(&engine->doubts))
@@ -224,8 +227,8 @@ void doubts_finish(struct engine *engine)
 
 /* ---- the lease ---- */
 
-/* True when the run was leased by the dequeue's own commit, or by that of the request that
- * it repeats. */
+/* Returns true if the run was leased by the dequeue's own commit, or by that of the request
+ * that it repeats. */
 static bool is_leased(const struct dequeue *dequeue, enum err status)
 {
     const struct run *run = dequeue->command.run;
@@ -248,7 +251,7 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
-/* Another dequeue has its name now. */
+/* Returns true if a later dequeue has taken over the request id. */
 static bool is_repeated(const struct dequeue *dequeue)
 {
     return dequeue->request_id.ptr && dequeue->seat_count &&
@@ -263,7 +266,7 @@ static void on_leased(struct command *command, enum err status)
 
     dequeue->holding = false;
     if (dequeue->canceled) {
-        bool is_others = !command->seq && is_repeated(dequeue); /* confirmed for that one */
+        bool is_others = !command->seq && is_repeated(dequeue); /* the later one's */
         if (leased && !is_others)
             dequeue_give_back(engine, command->env, slice_of(command->run_id),
                               command->run->snapshot, dequeue->pinned);
@@ -283,13 +286,13 @@ static void on_leased(struct command *command, enum err status)
         return;
     }
     if (!dequeue->timer.place) {
-        finish_dequeue(dequeue, ERR_NOT_FOUND); /* its time was over meanwhile */
+        finish_dequeue(dequeue, ERR_NOT_FOUND); /* it has timed out meanwhile */
         return;
     }
     stand_in_line(dequeue);
 }
 
-/* ---- who gets what ---- */
+/* ---- matching ---- */
 
 static bool is_open(const struct environment *env)
 {
@@ -308,7 +311,8 @@ static bool has_room_for(const struct dequeue_terms *terms, const struct queue_i
                                 machine_memory_gb(machine) <= terms->gigabytes);
 }
 
-/* Outside of dev: the run of the environment that the dequeue gets next. NULL: none. */
+/* Outside of dev: returns the run of the environment that the dequeue gets next; NULL:
+ * none. */
 static struct queue_item *next_for(const struct dequeue *dequeue,
                                    const struct environment *env)
 {
@@ -321,9 +325,9 @@ static struct queue_item *next_for(const struct dequeue *dequeue,
     return item && is_open(env) && has_room_for(terms, item) ? item : NULL;
 }
 
-/* When a worker got a run of a project last, whichever environment it was of. */
+/* When a worker last got a run of a project, from any of its environments. */
 struct project_turn {
-    uint64_t share;  /* quota_share_of */
+    uint64_t share;  /* value of engine::served */
     uint64_t served; /* by engine::served */
 };
 
@@ -371,7 +375,7 @@ static void note_served(struct environment *env)
     turn->served = engine_share_of(env)->served = ++engine->served;
 }
 
-/* Projects take turns, and so do the environments of each. */
+/* Returns true if env is next. Projects take turns, and so do the environments of each. */
 static bool is_served_before(const struct environment *env, const struct environment *other)
 {
     uint64_t one = project_served(env), two = project_served(other);
@@ -379,8 +383,8 @@ static bool is_served_before(const struct environment *env, const struct environ
                       : engine_share_of(env)->served < engine_share_of(other)->served;
 }
 
-/* The environment of which a dequeue gets a run: a worker that serves several takes from
- * each of those that have something in turn. */
+/* Returns the environment from which the dequeue gets a run. Those with ready runs take
+ * turns. */
 static struct environment *best_environment(const struct dequeue *dequeue)
 {
     struct environment *best = NULL;
@@ -392,8 +396,8 @@ static struct environment *best_environment(const struct dequeue *dequeue)
     return best;
 }
 
-/* In dev the sessions may have changed since the run was queued: it goes where it belongs
- * now. */
+/* Leases the next run to the dequeue. In dev, sessions may have changed since the run was
+ * queued; then it is placed again instead. */
 static void lease(struct dequeue_seat *seat, struct environment *env)
 {
     struct dequeue *dequeue = seat->dequeue;
@@ -418,8 +422,8 @@ static void lease(struct dequeue_seat *seat, struct environment *env)
                   on_leased);
 }
 
-/* The session that was served longest ago, of those that have a run and somebody who asks
- * for it. */
+/* Returns the session that was served longest ago, of those that have a ready run and a
+ * waiting dequeue. */
 static struct session *best_session(const struct environment *env)
 {
     struct session *best = NULL, *session = NULL;
@@ -435,8 +439,8 @@ static struct dequeue_seat *first_of(const struct list *line)
     return container_of(line->next, struct dequeue_seat, link);
 }
 
-/* Outside of dev: the first in line that there is a run for, and the environment of that.
- * NULL: there is none. */
+/* Outside of dev: returns the first in line for which there is a run, and its environment.
+ * NULL: none. */
 static struct dequeue_seat *next_served(const struct environment *env,
                                         struct environment **from)
 {
@@ -465,9 +469,10 @@ void dequeue_timed_out(struct timer *timer)
     struct dequeue *dequeue = container_of(timer, struct dequeue, timer);
     for (size_t i = 0; i < dequeue->seat_count && !dequeue->holding; i++)
         engine_match_now(
-            &engine_share_of(dequeue->seats[i].env)->matching); /* its turn has not ended */
+            &engine_share_of(dequeue->seats[i].env)
+                 ->matching); /* matching was not due before the end of its turn */
     if (dequeue->holding)
-        return; /* the lease is on its way: it is worth the moment */
+        return; /* the lease is being committed: wait for it */
     finish_dequeue(dequeue, ERR_NOT_FOUND);
 }
 
@@ -502,7 +507,7 @@ enum err dequeue_begin_for(struct engine *engine, struct environment *env,
         wait_ms = dev_sessions_hold_ms(env, dev_sessions_ask(env, worker), wait_ms);
     static const struct dequeue_terms any;
     if (worker.len >= sizeof(dequeue->worker))
-        worker = SLICE("-"); /* nobody's */
+        worker = SLICE("-"); /* matches no version */
     enum err refused = dequeue_begin_among(engine, &env, 1, &any, dequeue, done);
     if (refused)
         return refused;

@@ -1,8 +1,8 @@
 /* documents.c - writes documents, all or none: one commit, applied like any other. */
 #include "core/engine/state.h"
 
-/* The environments of the changes stay in memory until the write is done. Some changes
- * have none: a write may be of the installation, or of a branch that has left memory. */
+/* Keeps the environments of the changes in memory until the write is done. Some changes
+ * have none: they are of the installation, or of a branch that has left memory. */
 static void hold_each(struct document_write *write)
 {
     for (size_t i = 0; i < write->commit.change_count; i++) {
@@ -26,7 +26,7 @@ static void release_each(struct document_write *write)
 static void on_written(struct store_commit *commit, enum store_status status)
 {
     struct document_write *write = container_of(commit, struct document_write, commit);
-    release_each(write); /* nothing leaves memory before the turn is over */
+    release_each(write); /* nothing leaves memory before the turn ends */
     if (status == STORE_OK)
         engine_apply(write->engine, commit->changes, commit->change_count);
     for (size_t i = 0; status != STORE_OK && i < commit->change_count; i++)

@@ -1,12 +1,12 @@
-/* ends.c - a table of what is waited for, and a line of what has ended.
+/* ends.c - a table of watched ids, and a list of those that have ended.
  *
  *   ends_watch ─► env + id ─► struct end_point ─► its watches
  *                                  │ ends_tell
  *                                  ▼
- *                               the line ─► end of the turn: watch by watch is told
+ *                               the list ─► end of the turn: watch by watch is called
  *
- * A run that ends while nobody waits costs a look at the table, and one that is empty costs
- * less. Nothing is kept of an end: who comes later looks at the run. */
+ * A run that ends unwatched costs a lookup, and not even that if the table is empty. Ends
+ * are not recorded: a later caller looks at the run itself. */
 #include "core/engine/ends.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ enum { TOLD_AT_ONCE = 8 };
 struct end_point {
     char key[ENVIRONMENT_KEY];
     struct list watches; // end_watch::link
-    struct list link;    // engine::ends_told; linked instead of in the table
+    struct list link;    // engine::ends_told; if linked, it is not in the table
 };
 
 static struct slice key_of(const void *value)
@@ -35,7 +35,7 @@ static struct end_point *find(const struct engine *engine, const struct environm
     return table_find(&engine->end_points, slice_of(key));
 }
 
-/* Frees a point that nobody waits at. */
+/* Frees a point without watches. */
 static void drop(struct engine *engine, struct end_point *point)
 {
     if (list_empty(&point->link))
@@ -80,7 +80,7 @@ void ends_tell(struct engine *engine, const struct environment *env, struct slic
     loop_wake(engine->loop, &engine->end_teller);
 }
 
-/* Thousands may wait for one run. */
+/* Calls watches for a time slice, since thousands may wait for one run. */
 static bool tell_some(struct flusher *flusher)
 {
     struct engine *engine = container_of(flusher, struct engine, end_teller);

@@ -1,26 +1,27 @@
-/* ends.h - tells those outside of the engine who wait for the end of a run, or for a batch to
- * be sealed. */
+/* ends.h - notifies code outside of the engine that a run has ended or a batch was
+ * sealed. */
 #pragma once
 
 #include "core/engine/engine.h"
 
-/* One who waits: embedded by the owner. */
+/* One subscription; embedded by its owner. */
 struct end_watch {
-    /* The end has come: at the end of a turn, once. It may free the memory it is in. */
+    /* Called once, at the end of a turn, after the end. May free the memory of the
+     * watch. */
     void (*fn)(struct end_watch *watch);
     struct end_point *point; /* NULL: it waits for nothing */
     struct list link;        // end_point::watches
 };
 
-/* Waits for a thing of the environment, of which this is the id. That it is not over yet is
- * looked up afterwards: then nothing is missed. The environment is held by the caller. */
+/* Watches for the end of the run or batch with this id. Check after this call whether it
+ * has ended already, so that no end is missed. The caller holds the environment. */
 void ends_watch(struct engine *engine, const struct environment *env, struct slice id,
                 struct end_watch *watch);
 
-/* Harmless for a zeroed watch, and for one that was told. */
+/* Ignores a zeroed watch, and one whose fn was called. */
 void ends_unwatch(struct engine *engine, struct end_watch *watch);
 
-/* It is over: whoever waits for it is told. */
+/* The run or batch has ended: schedules the calls of its watches. */
 void ends_tell(struct engine *engine, const struct environment *env, struct slice id);
 
 /* ---- the engine's ---- */

@@ -1,7 +1,7 @@
 /* engine.c - creates, starts and ends the engine and its environments.
  *
- * It knows all files of the engine and is called by none of them: what they need of it is in
- * state.c. What happens to a command is in flight.c, what follows from a change in apply.c. */
+ * It uses all files of the engine, and none of them calls it; getters that they need are in
+ * state.c. flight.c decides commands, apply.c does what follows from a change. */
 #include "core/engine/engine.h"
 
 #include <assert.h>
@@ -14,11 +14,11 @@
 
 enum {
     PROJECT_SHARES = 4, /* a project has the memory of this many environments */
-    TRIMMED_SHARE = 8,  /* so that the largest environment is not sought for each run */
+    TRIMMED_SHARE = 8,  /* evicts 1/8 at once: no search for each run */
 };
 
-/* Of a project whose runs take too much, the environment with most of them gives some up. A
- * small one keeps what it has, however busy the others are. */
+/* If the finished runs of a project exceed its budget, the environment with most bytes
+ * evicts some. A small environment keeps its runs, however busy the others are. */
 static void note_largest(struct environment *env)
 {
     struct trimmed_room *project = env->project_final;
@@ -143,8 +143,8 @@ void engine_destroy(struct engine *engine)
     free(engine);
 }
 
-/* Where developers work, the tasks run on one machine: so many at once that its cores are
- * busy and it does not run out of memory. */
+/* Returns the concurrency limit. In dev all tasks run on one machine, so its limit is
+ * lower: enough to keep the cores busy without running out of memory. */
 static uint32_t concurrency_of(const struct engine_options *options, bool is_dev)
 {
     uint32_t limit = options->dev_concurrency;
@@ -197,14 +197,14 @@ void engine_retire_environment(struct engine *engine, struct environment *env)
                  "its branch was archived or its project deleted", NULL);
     engine_share_of(env)->is_retired = true;
     env->budget = 0;
-    history_finish(&env->history); /* nobody may listen any more */
+    history_finish(&env->history); /* no listener is left to read it */
     engine_sweep_environment(engine, env);
     engine_evict(engine, env);
 }
 
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env)
 {
-    engine_evict(engine, env); /* the look before may have passed over what has ended */
+    engine_evict(engine, env); /* the call before may have left ended runs in memory */
     return engine_is_retired(env) && !env->holders && !env->runs.count && !env->hub.feeds;
 }
 
@@ -217,7 +217,7 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
     destroy_environment(env);
 }
 
-/* Nothing is due before everything is in memory: the sweep sets the timers. */
+/* Sets no timer: no deadline is due before everything is in memory; the sweep sets them. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run)
 {
     run_share_names(run);

@@ -4,10 +4,10 @@
  *                  ▲                                           │
  *                  └── parked: the run has a commit in flight ◄┘
  *
- * A command is a function that decides from the current state and can be decided again.
- * One commit per run at a time: commands that come meanwhile wait and are then decided in
- * order, each on the result of the one before, and go as one commit. Store, clocks and
- * timers come in from outside, so a test can be the whole world. */
+ * A command is a function that decides from the current state and can be decided again. A
+ * run has one commit at a time. Commands that come meanwhile wait. They are then decided in
+ * order, each on the result of the one before, and written as one commit. Store, clocks and
+ * timers are passed in, so that a test can replace them all. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,16 +24,16 @@ struct engine;
 struct command;
 
 struct engine_options {
-    int64_t lease_ms;         /* dequeue to start */
-    int64_t heartbeat_ms;     /* silence of an executing run */
-    int64_t cancel_ms;        /* cancel to confirmation */
-    int64_t dev_ttl_ms;       /* of runs in dev that name none; 0: none */
-    uint32_t queue_size;      /* unfinished runs per environment, per project four
+    int64_t lease_ms;         /* from dequeue to start */
+    int64_t heartbeat_ms;     /* max silence of an executing run */
+    int64_t cancel_ms;        /* from cancel to its confirmation */
+    int64_t dev_ttl_ms;       /* for runs in dev without a ttl; 0: none */
+    uint32_t queue_size;      /* max unfinished runs per environment, per project four
                                  times as many; 0: no limit */
-    uint32_t concurrency;     /* of an environment */
-    uint32_t dev_concurrency; /* of one in dev, where that is less; 0: as any other */
+    uint32_t concurrency;     /* per environment */
+    uint32_t dev_concurrency; /* per environment in dev, if that is less; 0: the same */
     size_t memory;            /* budget for finished runs, per environment */
-    struct prices prices;     /* of what is not in dev */
+    struct prices prices;     /* of runs outside of dev */
     /* Returns true if no other process can have written by now; called often, with the
      * owner. NULL: no other process can. */
     bool (*is_certain)(void *owner);
@@ -43,15 +43,15 @@ struct engine_options {
 struct engine *engine_create(struct loop *loop, struct store *store,
                              const struct engine_options *options);
 
-/* Nothing is in flight any more: engine_idle. */
+/* Requires engine_idle. Ignores NULL. */
 void engine_destroy(struct engine *engine);
 
 const struct engine_options *engine_options(const struct engine *engine);
 struct loop *engine_loop(const struct engine *engine);
 
-/* Writes an id, prefix included, that sorts after every id made here and after those of the runs
- * that were loaded, even if the clock that made those was ahead. So lists sorted by id are in
- * order of creation. */
+/* Writes an id, prefix included, that sorts after every id made here and after those of all
+ * loaded runs, even if they were made with a clock that was ahead. So lists sorted by id
+ * are in order of creation. */
 void engine_make_id(struct engine *engine, const char *prefix, int64_t unix_ms,
                     char out[ID_MAX]);
 struct store *engine_store(const struct engine *engine);
@@ -60,104 +60,107 @@ struct store *engine_store(const struct engine *engine);
  * (core/live/certainty.h). */
 struct certainty *engine_certainty(struct engine *engine);
 
-/* The environment of that number joins the room of its project for what is stored: from now
- * on it holds what the store has of it, also while the environment is not in memory. Once
- * is enough; again when the environment has come into memory. */
+/* Adds the environment to the storage quota of its project. Its stored bytes count from now
+ * on, also while the environment is not in memory. Further calls have no effect. */
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project);
 
-/* Finished runs of the environment in memory count in this room of its project, which may have
- * four times the memory of one environment. No run of it is in memory yet. */
+/* Lets finished runs of the environment count toward the memory budget of its project,
+ * which is four times that of one environment. No run of it may be in memory yet. */
 void engine_join_finished(struct environment *env, struct trimmed_room *project);
 
-/* ERR_QUOTA: with so many more bytes the project of the environment would store more than
- * it may. What is under way meanwhile is not counted. */
+/* Returns ERR_QUOTA if `more` bytes would exceed the storage quota of the project. Commits
+ * in flight do not count, unless they were reserved (engine_hold_stored). */
 enum err engine_check_quota(const struct environment *env, size_t more,
                             struct failure *why);
 
-/* Returns true if both environments are of one project, so that limits count them together. */
+/* Returns true if both environments are of one project, so that limits count them
+ * together. */
 bool engine_share_quota(const struct environment *env, uint32_t other);
 
-/* The project of the environment stores as much as it may, or more: no worker gets a run of
- * it, and of what executes only small outputs are kept. Workers that wait get runs as soon as
- * there is room again. */
+/* Returns true if the project of the environment has reached its storage quota. Then
+ * workers get none of its runs, and executing runs keep only small outputs. Waiting workers
+ * get runs as soon as the project is below the quota again. */
 bool engine_is_at_quota(const struct environment *env);
 
-/* The limits of rooms have changed: workers that wait get runs wherever there is room now. */
+/* Quotas have changed: waiting workers get runs of every environment that is below its
+ * quota. */
 void engine_look_for_room(struct engine *engine);
 
-/* The room of the project for what is stored, when it is full; else NULL. */
+/* Returns the storage quota of the project if it is reached, NULL otherwise. */
 const struct room *engine_full_room(const struct environment *env);
 
-/* So many bytes are on their way to the store: they count as stored until they are released,
- * when it has them or will not. */
+/* Reserves quota for bytes that are being written. Release them when the write has
+ * succeeded or failed. */
 void engine_hold_stored(const struct environment *env, size_t bytes);
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes);
 
-/* ERR_QUOTA: something of `before` bytes shall have more, `after`, and the project is full. */
+/* Returns ERR_QUOTA if a text would grow from before to after bytes and the project is
+ * full. */
 enum err engine_check_growth(const struct environment *env, size_t before, size_t after,
                              struct failure *why);
 
 struct environment *engine_add_environment(struct engine *engine, uint32_t number,
                                            const char *id, bool is_dev);
-/* What happens in the environment is counted from now on with what happens in the one of this
- * number, of which it is a branch, or which it is (core/counters/figures.h). Before, it
- * counts with the rest. */
+/* Counts events of the environment from now on in the figures of this number: its own, or
+ * that of the environment of which it is a branch (core/counters/figures.h). Before this
+ * call they count in the rest. */
 void engine_count_with(struct engine *engine, struct environment *env, uint32_t number);
 const struct figures_table *engine_figures(const struct engine *engine);
 
-/* The next environment in memory, by number, from *at on, which begins at 0; NULL behind the
- * last. */
+/* Returns the next environment in memory, by number, and moves *at, which begins at 0.
+ * Returns NULL after the last. */
 struct environment *engine_next_environment(const struct engine *engine, uint32_t *at);
 
-/* Its branch was archived: nothing starts in it any more, its unfinished runs are canceled,
- * and what has ended leaves memory. Said again at start: what a crash cut off goes on. */
+/* The branch was archived: nothing starts in the environment any more, its unfinished runs
+ * are canceled, and ended runs leave memory. Call it again at start: a crash may have
+ * interrupted it. */
 void engine_retire_environment(struct engine *engine, struct environment *env);
 bool engine_is_retired(const struct environment *env);
-/* Nobody will look at a retired environment again: no run of it is in memory, nothing is
- * under way, nobody listens or holds it. Asked now and then until it is so: what has ended
- * meanwhile leaves memory before the next time. */
+/* Returns true if no run of a retired environment is in memory, and no operation or
+ * listener holds it. Poll it until then: each call also evicts runs that have ended. */
 bool engine_may_drop_environment(struct engine *engine, const struct environment *env);
-/* The environment leaves memory; its number leads to nothing any more. */
+/* Removes the environment from memory; its number then finds none. */
 void engine_drop_environment(struct engine *engine, struct environment *env);
-/* NULL: no such environment. */
+/* Returns NULL if the environment is not in memory. */
 struct environment *engine_environment(const struct engine *engine, uint32_t number);
 
-/* Takes a run found in the store at start into memory and its queue; its deadline counts
- * from the sweep on. */
+/* Puts a run found in the store at start into memory and its queue. The sweep sets its
+ * deadline. */
 void engine_load_run(struct engine *engine, struct environment *env, struct run *run);
 
-/* For when the store fails: commands that wait behind a commit that it does not answer were not sent to
- * it, and end with ERR_STORE. */
+/* For when the store fails. Commands that wait for an unanswered commit were not sent to
+ * the store; they end with ERR_STORE. */
 void engine_refuse_waiting(struct engine *engine);
 
-/* After the last engine_load_run: what must follow from the states found. */
+/* Does what follows from the loaded states. Call it after the last engine_load_run. */
 void engine_sweep(struct engine *engine);
 
-/* Walks the runs of an environment, a slice per turn, and does what follows from their
- * states: children of canceled parents end, runs whose version has come are queued. */
+/* Walks the runs of an environment, some per turn, and does what follows from their states:
+ * cancels children of canceled parents, queues runs whose version has come. */
 void engine_sweep_environment(struct engine *engine, struct environment *env);
 
-/* Gives ready runs to waiting workers, at the end of this turn: after limits were set. */
+/* Gives ready runs to waiting workers at the end of this turn. Call it after limits were
+ * set. */
 void engine_match(struct engine *engine, struct environment *env);
 
-/* From now on dequeues are refused; what is in flight ends, and so do the triggers of
- * requests that were let in before. */
+/* Refuses dequeues from now on. Operations in flight end, and so do the triggers of
+ * requests that were accepted before. */
 void engine_drain(struct engine *engine);
 bool engine_draining(const struct engine *engine);
 
-/* Deadlines do nothing any more: what they mean is found again from the store. */
+/* Deadlines have no effect any more; the next start finds them in the store. */
 void engine_stop(struct engine *engine);
 bool engine_idle(const struct engine *engine);
 
-/* Told, within the turn of the change, of each run in memory that has a new snapshot which
- * its worker did not ask for and must look at; of a cancel that is repeated, again. One at
- * a time; NULL: nobody. */
+/* Called, within the turn of the change, for each run in memory that has a new snapshot
+ * which its worker did not request and must look at; for a repeated cancel, again. One
+ * listener at a time; fn NULL: none. */
 typedef void engine_notice_fn(void *owner, const struct tracked *run);
 void engine_on_notice(struct engine *engine, engine_notice_fn *fn, void *owner);
 
-/* Told when other tasks than before are there in an environment of developers, or may be
- * missed now (core/fleet/dev_sessions.h). One at a time; NULL: nobody. */
+/* Called when the tasks of an environment of developers have changed, or when one may now
+ * count as missing (core/fleet/dev_sessions.h). One listener at a time; fn NULL: none. */
 typedef void engine_sessions_fn(void *owner, struct environment *env);
 void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *owner);
 
@@ -165,13 +168,13 @@ void engine_on_sessions(struct engine *engine, engine_sessions_fn *fn, void *own
 
 enum decision { DECISION_COMMIT, DECISION_NOTHING, DECISION_REFUSE };
 
-/* next is a copy of now, to be altered; marks says which packets were. For a refusal
- * command->why says what the client reads. */
+/* next is a copy of now, to be altered. marks says which packets were altered. On a
+ * refusal, command->why gets the message for the client. */
 typedef enum decision command_decide_fn(struct command *command, const struct run *now,
                                         struct run *next, unsigned *marks);
 
-/* The outcome, once, later, on the loop thread. command->run is the run as it is now,
- * borrowed until the function returns; NULL when there is none. */
+/* Called with the outcome once, later, on the loop. command->run is the current run,
+ * borrowed until the function returns; NULL if there is none. */
 typedef void command_done_fn(struct command *command, enum err status);
 
 /* Embedded by the operation. */
@@ -183,46 +186,47 @@ struct command {
     command_done_fn *done;
 
     const struct run *run;
-    uint64_t seq;       /* of its change; 0: nothing was changed */
+    uint64_t seq;       /* of its change; 0: no change */
     struct failure why; /* of a refusal */
     enum decision decision;
     struct command *also; /* on another run, in the same commit: command_join */
     struct claim *claim;  /* taken with its change: command_claim; NULL: none */
-    bool is_repeated;     /* another owner has the claim: nothing was changed */
+    bool is_repeated;     /* another owner has the claim: no change */
     struct list link;     // flight::parked or flight::decided
 };
 
-/* Unknown run: done with ERR_NOT_FOUND. */
+/* If the run is unknown, done gets ERR_NOT_FOUND. */
 void command_begin(struct engine *engine, struct environment *env, struct slice run_id,
                    struct command *command, command_decide_fn *decide,
                    command_done_fn *done);
 
-/* Right after command_begin: other is decided after command, on a run of its own, and is
- * part of the same commit; it is left out when command is refused, or its decide sets also
- * to NULL. How other fared is in its decision, why and seq when command is done; nobody is
- * called. Of relatives the child comes first, then the parent, then the root. */
+/* Call it right after command_begin: other is decided after command, on a run of its own,
+ * and is part of the same commit. It is left out if command is refused or its decide sets
+ * also to NULL. When command is done, the decision, why and seq of other say what happened
+ * to it; its done is not called. Join relatives in this order: the child, then the parent,
+ * then the root. */
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
 
-/* Right after command_begin: the commit of the command takes the claim, which is the caller's
- * until done, if the command or one that was joined to it changes something. When another owner
- * has the claim, none of them changes anything, and the command is done with OK and
- * is_repeated. Commands that would have gone with it are decided again without it. */
+/* Call it right after command_begin: the commit of the command takes the claim if the
+ * command, or one joined to it, changes something. The claim is the caller's until done. If
+ * another owner has the claim, none of them changes anything, and the command is done with
+ * OK and is_repeated. Other commands of the commit are decided again without it. */
 void command_claim(struct command *command, struct claim *claim);
 
 /* ---- triggers ---- */
 
-/* One run to be made. The caller fills in the wishes of run: task, queue (NULL: the
+/* One run to be made. The caller fills in the options of run: task, queue (NULL: the
  * task's), concurrency_key, worker_version (locked), ttl, region, parent, root, depth,
- * tags, packets, machine, priority_ms, max_*, delayed_until, is_test, is_replay, …
- * idempotency_key. The engine adds id, times, status. */
+ * tags, packets, machine, priority_ms, max_*, delayed_until, is_test, is_replay,
+ * idempotency_key, … The engine adds id, times, status. */
 struct trigger {
-    struct run run;         /* the texts are the operation's until done */
+    struct run run;         /* its texts are the operation's until done */
     int64_t key_expires_at; /* of run.idempotency_key */
-    bool no_default_ttl;    /* ttl 0 was asked for */
+    bool no_default_ttl;    /* ttl 0 was requested */
     char id[ID_MAX];        /* out: the run, new or found */
     bool cached;            /* out: an idempotency key led to an older run */
-    struct trigger *twin;   /* the engine's: the first item with the same key, if before */
+    struct trigger *twin; /* the engine's: an earlier item with the same key; NULL: none */
 };
 
 struct trigger_op {
@@ -235,19 +239,19 @@ struct trigger_op {
     int64_t token_expires_at;
     struct bytes *batch_key; /* idempotency of a batch; NULL: none */
     int64_t batch_key_expires_at;
-    /* Written with the runs, the batch or the schedule they come from; NULL: none. version:
-     * the one that is expected. */
+    /* Written with the runs: the batch or the schedule they come from; NULL: none. version:
+     * the expected one. */
     struct document *batch;
     char batch_id[ID_MAX];    /* owner of request and batch keys; "": the first run */
-    bool packets_as_they_are; /* whether the packets that payloads name are stored is not
-                                 looked at; else ERR_INVALID for all */
+    bool packets_as_they_are; /* packets named by payloads need not be stored; if false, a
+                                 missing one fails all with ERR_INVALID */
     /* Called before each attempt to commit, when ids are known: completes batch->body. */
     void (*prepare)(struct trigger_op *op);
     void (*done)(struct trigger_op *op, enum err status);
 
     /* Out. */
     bool repeated;     /* the request key was known: items[0].id or batch_id
-                          is the answer given then */
+                          is that of the first response */
     bool batch_cached; /* the batch key was known: batch_id is the old batch */
     bool token_used;   /* refused: the one-time token was used before */
     uint64_t seq;      /* of the last change */
@@ -258,21 +262,22 @@ struct trigger_op {
     struct change *changes;
     struct claim *claims;
     size_t *claim_items; /* index of the item of each claim; SIZE_MAX: of all */
-    size_t applied;      /* of the changes */
+    size_t applied;      /* how many changes were applied */
     struct run_read read;
-    size_t resolving; /* claim whose owner is being looked at */
+    size_t resolving; /* index of the claim whose owner is being read */
     struct list link; // engine::triggers
 };
 
-/* ERR_DRAINING, ERR_RULE (queue full) with op->why; else done comes. items stay the
- * caller's; trigger_op_finish gives back what the engine and the items hold. */
+/* Returns ERR_DRAINING, ERR_QUOTA, or ERR_RULE (queue full), with op->why; otherwise done
+ * is called. items stay the caller's; trigger_op_finish releases what the engine and the
+ * items hold. */
 enum err trigger_begin(struct engine *engine, struct environment *env,
                        struct trigger_op *op);
 void trigger_op_finish(struct trigger_op *op);
 
 struct worker_task;
 
-/* What is not wished is as the task was registered: queue, ttl, machine. NULL: unknown. */
+/* Fills unset options from the registered task: queue, ttl, machine. task NULL: unknown. */
 void trigger_default_to_task(struct trigger *item, const struct worker_task *task,
                              bool has_machine);
 
@@ -281,21 +286,21 @@ void trigger_default_to_task(struct trigger *item, const struct worker_task *tas
 /* Writes documents (body NULL: deletes it), all or none, and nothing else. */
 struct document_write {
     struct engine *engine;
-    struct claim *claim; /* taken with them, set before; NULL: none */
+    struct claim *claim; /* taken with them; set it before; NULL: none */
     struct store_commit commit;
-    struct change change; /* of a write of one */
+    struct change change; /* of a write of one document */
     void (*done)(struct document_write *write, enum err status);
     struct list link; // engine::writes
 };
 
-/* Takes references of name and body. expected 0: must not exist. */
+/* References name and body. expected: the version that is replaced; 0: none may exist. */
 void document_write_begin(struct engine *engine, uint32_t env, enum document_kind kind,
                           struct bytes *name, struct bytes *body, uint32_t expected,
                           struct document_write *write,
                           void (*done)(struct document_write *write, enum err status));
 
-/* The same of several. Takes over the references in changes; the array is left alone until
- * done. */
+/* The same for several documents. Takes ownership of the references in changes; the array
+ * must stay until done. */
 void documents_write_begin(struct engine *engine, struct change *changes, size_t count,
                            struct document_write *write,
                            void (*done)(struct document_write *write, enum err status));

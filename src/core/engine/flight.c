@@ -1,7 +1,7 @@
 /* flight.c - commands: decide, park, commit.
  *
  *   command_begin ─► flight of the run (one per run): parked
- *                      │ end of turn, or when the commit before is through
+ *                      │ end of turn, or when the commit before has ended
  *                      ▼
  *                    is the run in memory? ── no ──► load it, come back
  *                      │ yes
@@ -9,7 +9,7 @@
  *                    does a command change other runs too? ── yes ──► borrow their
  *                      │                                 flights, one after the other
  *                      ▼
- *                    who stands in line for the same runs goes along
+ *                    flights that wait for the same runs join the commit
  *                      │
  *                      ▼
  *                    decide all parked, each on the result of the one before
@@ -20,44 +20,46 @@
  *                        └─ a claim is taken ─► its command changes nothing; all others
  *                                               are decided again
  *
- * A flight is the fact that a run has a commit on its way. It is found by environment and
- * run id, so a command that names another tenant's run meets nothing.
+ * A flight exists while a run has commands that wait or are being committed. It is found by
+ * environment and run id, so a command that names another tenant's run finds nothing.
  *
- * A flight that is lent is busy with the commit of its borrower. Who wants it stands in
- * line; those in the line and the run's own commands take turns. Relatives are borrowed
- * from the child upwards, and a flight that has borrowed is not lent: so there is always
- * one that waits for nobody.
+ * To change another run, a flight locks it by borrowing its flight. A borrowed flight
+ * begins no commit of its own. Other flights that want to borrow it queue in its line; they
+ * and the run's own commands take turns. Relatives are borrowed from the child upwards, and
+ * a flight that has borrowed another is not borrowed itself: so there is always one that
+ * need not wait, and no deadlock.
  *
- * Many children change one parent at once: the first that has borrowed the parent takes
- * the others out of the line, as if it had borrowed them too, and their commands are part
- * of its commit. What is not decided while the turn has time waits for the next one. */
+ * If many children change one parent at once, the first that has borrowed the parent takes
+ * the others out of the line, as if it had borrowed them too, and commits their commands
+ * with its own. Commands that were not decided in the turn's time slice wait for the next
+ * commit. */
 #include <assert.h>
 
 #include "base/mem.h"
 #include "core/engine/state.h"
 
-enum { ALONG_MAX = 64 }; /* flights that go along with another one */
+enum { ALONG_MAX = 64 }; /* max flights that join the commit of another */
 
 struct flight {
-    char key[ENVIRONMENT_KEY]; /* of the run */
+    char key[ENVIRONMENT_KEY]; /* environment and id of the run */
     struct engine *engine;
     struct environment *env;
     struct deferred deferred;
     struct list parked;  // command::link; not decided yet
     struct list decided; // command::link; in the commit
     struct store_commit commit;
-    struct command **claimants; /* of each claim of the commit */
+    struct command **claimants; /* the command of each claim of the commit */
     struct store_load load;
-    bool busy; /* load or commit on its way, or lent */
+    bool busy; /* a load or commit is in flight, or it is borrowed */
 
-    struct flight *borrower; /* its commit has this run too; NULL: not lent */
+    struct flight *borrower; /* whose commit has this run too; NULL: not borrowed */
     struct list lent;        // flight::borrowed of the borrower
     struct list borrowed;    // flight::lent
-    struct list line;        // flight::in_line; who wants to borrow this one
+    struct list line;        // flight::in_line; flights that wait to borrow this one
     struct list in_line;     // flight::line of another
     bool was_lent;           /* its own commands are next */
 
-    const struct run *now; /* while deciding: the run as the commit leaves it so far */
+    const struct run *now; /* while deciding: with the changes of the commit so far */
     unsigned marks;        /* of its changes in the commit so far */
 };
 
@@ -85,7 +87,7 @@ static void on_deferred(struct deferred *deferred)
     flight_go(container_of(deferred, struct flight, deferred));
 }
 
-/* NULL: no command is about that run. */
+/* Returns NULL if no command is about that run. */
 static struct flight *find_flight(const struct engine *engine,
                                   const struct environment *env, struct slice run_id)
 {
@@ -117,7 +119,7 @@ static struct flight *flight_of(struct engine *engine, struct environment *env,
     return flight;
 }
 
-/* NULL: the run is not in memory. */
+/* Returns NULL if the run is not in memory. */
 static struct tracked *flight_run(const struct flight *flight)
 {
     return environment_find(flight->env, environment_key_id(flight->key));
@@ -142,14 +144,14 @@ static void free_commit(struct flight *flight)
     free(flight->claimants);
 }
 
-/* The run may have been put back into its queue while the flight had it. */
+/* Ends the flight and places its run, which may have been requeued meanwhile. */
 static void flight_end(struct flight *flight)
 {
     struct tracked *run = flight_run(flight);
     give_back(flight);
     list_remove(&flight->lent);
     list_remove(&flight->in_line);
-    while (!list_empty(&flight->line)) /* they find it again, or nothing */
+    while (!list_empty(&flight->line)) /* they find the run again, or not */
         loop_defer(
             flight->engine->loop,
             &container_of(list_take(&flight->line), struct flight, in_line)->deferred);
@@ -158,7 +160,7 @@ static void flight_end(struct flight *flight)
     if (run) {
         run->in_flight = false;
         engine_place(flight->engine, run);
-        engine_evict(flight->engine, flight->env); /* it could not go before */
+        engine_evict(flight->engine, flight->env); /* it could not be evicted before */
     }
     environment_release(flight->env);
     free_commit(flight);
@@ -173,7 +175,7 @@ static void fail_all(struct flight *flight, struct list *commands, enum err stat
                        run ? &run->run : NULL, status);
 }
 
-/* A run that is in a commit stays where it is: in memory, and out of its queue. */
+/* Keeps a run that is in a commit in memory and out of its queue. */
 static void hold(struct flight *flight, struct tracked *run)
 {
     flight->busy = true;
@@ -184,7 +186,8 @@ static void hold(struct flight *flight, struct tracked *run)
 
 /* ---- loading ---- */
 
-/* The borrower goes on without a run that is not there, and ends when the store fails. */
+/* Continues the borrower without a missing run; if the store has failed, ends its
+ * commands. */
 static void go_without(struct flight *borrower, struct slice run_id, enum err status)
 {
     if (status != ERR_NOT_FOUND)
@@ -209,8 +212,8 @@ static void end_missing(struct flight *flight, enum err status)
         go_without(borrower, environment_key_id(key), status);
 }
 
-/* A run that only the store had comes back into memory, and stays there until its commit is
- * through. A trigger may have brought it: what is committed is read before it is applied. */
+/* Returns the loaded run, back in memory until its commit has ended. A trigger may have
+ * added it meanwhile: the store returns a committed run before the commit is applied. */
 static struct tracked *take_loaded(struct flight *flight)
 {
     struct tracked *run = flight_run(flight);
@@ -253,11 +256,12 @@ static void load_run(struct flight *flight)
 
 /* ---- borrowing ---- */
 
-/* True when the run of the other command is there, and ours until the commit is through. */
+/* Returns true if the other command's run is in memory and locked until the commit has
+ * ended, or missing. If false, flight_go is called again when that may have changed. */
 static bool borrow(struct flight *flight, const struct command *other)
 {
     if (other->why.code)
-        return true; /* it is gone */
+        return true; /* its run is missing */
     struct flight *lender = flight_of(flight->engine, flight->env, slice_of(other->run_id));
     if (lender == flight || lender->borrower == flight)
         return flight_run(lender) != NULL;
@@ -267,7 +271,7 @@ static bool borrow(struct flight *flight, const struct command *other)
         return false;
     }
     struct tracked *run = flight_run(lender);
-    list_remove(&flight->in_line); /* it may have come before it was called */
+    list_remove(&flight->in_line); /* it may have come before its turn */
     lender->borrower = flight;
     list_append(&flight->borrowed, &lender->lent);
     if (run)
@@ -277,7 +281,8 @@ static bool borrow(struct flight *flight, const struct command *other)
     return run != NULL;
 }
 
-/* True when all relatives are there; else the flight goes on as soon as the next one is. */
+/* Returns true if all relatives are there; if not, flight_go is called again for the next
+ * one. */
 static bool borrow_all(struct flight *flight)
 {
     list_each (link, &flight->parked) {
@@ -289,7 +294,8 @@ static bool borrow_all(struct flight *flight)
     return true;
 }
 
-/* Lends the run to the first in line, unless one of them had it last. True when one took it. */
+/* Lets the first in line borrow the run, unless one did last. Returns true if one has
+ * it. */
 static bool lend(struct flight *flight)
 {
     if (!list_empty(&flight->borrowed) ||
@@ -300,21 +306,21 @@ static bool lend(struct flight *flight)
     return flight->busy;
 }
 
-/* ---- going along ---- */
+/* ---- joining a commit ---- */
 
 static bool holds(const struct flight *flight, const struct flight *other)
 {
     return other == flight || other->borrower == flight;
 }
 
-/* Whether the commands of the guest change no run but those that the two flights hold. */
+/* Returns true if the guest's commands change only runs that the two flights hold. */
 static bool fits(const struct flight *flight, const struct flight *guest)
 {
     list_each (link, &guest->parked) {
         struct command *command = container_of(link, struct command, link);
         for (struct command *other = command->also; other; other = other->also) {
             if (other->why.code)
-                continue; /* it is gone */
+                continue; /* its run is missing */
             struct flight *lender =
                 find_flight(flight->engine, flight->env, slice_of(other->run_id));
             if (!lender || (!holds(flight, lender) && !holds(guest, lender)))
@@ -324,7 +330,7 @@ static bool fits(const struct flight *flight, const struct flight *guest)
     return flight_run(guest) != NULL;
 }
 
-/* The guest comes with what it has borrowed already. */
+/* Adds the guest, and all that it has borrowed, to the flights that are borrowed. */
 static void take_along(struct flight *flight, struct flight *guest)
 {
     list_remove(&guest->in_line);
@@ -336,7 +342,8 @@ static void take_along(struct flight *flight, struct flight *guest)
     hold(guest, flight_run(guest));
 }
 
-/* Who is in line for the lender's run comes along, unless it is lent; returns the room left. */
+/* Takes along flights in the lender's line that are not busy; returns how many more may
+ * join. */
 static unsigned empty_line(struct flight *flight, struct flight *lender, unsigned room)
 {
     list_each (link, &lender->line) {
@@ -351,7 +358,8 @@ static unsigned empty_line(struct flight *flight, struct flight *lender, unsigne
     return room;
 }
 
-/* Who is in line for the run, or for one that is borrowed, comes along; those get more here. */
+/* Takes along flights that wait for this run or for borrowed ones, including those added
+ * here. */
 static void gather(struct flight *flight)
 {
     unsigned room = empty_line(flight, flight, ALONG_MAX);
@@ -363,7 +371,8 @@ static void gather(struct flight *flight)
 /* ---- deciding ---- */
 
 /* Decides a command of the flight `of`, on its run, into the commit of `flight`. A later
- * change of a commit does not know the revs of earlier ones, so it has their marks too. */
+ * change in a commit does not know the revs of earlier ones, so it gets their marks,
+ * too. */
 static void decide_into(struct flight *flight, struct flight *of, struct command *command)
 {
     struct change *change = &flight->commit.changes[flight->commit.change_count];
@@ -380,7 +389,8 @@ static void claim_for(struct flight *flight, struct command *command)
     flight->commit.claims[flight->commit.claim_count++] = *command->claim;
 }
 
-/* Commands joined to a refused one stay with it: it may be decided again. */
+/* Decides a command and those joined to it. If it is refused, they stay: it may be decided
+ * again. */
 static void decide_all(struct flight *flight, struct flight *of, struct command *command)
 {
     size_t before = flight->commit.change_count;
@@ -403,7 +413,7 @@ static void begin_deciding(struct flight *flight)
     flight->marks = 0;
 }
 
-/* Adds the changes and the claims that the parked commands make at most. */
+/* Adds the largest number of changes and claims that the parked commands can make. */
 static void count_parked(const struct flight *flight, size_t *changes, size_t *claims)
 {
     list_each (link, &flight->parked) {
@@ -413,7 +423,8 @@ static void count_parked(const struct flight *flight, size_t *changes, size_t *c
     }
 }
 
-/* A decision without a commit before it is answered at once; behind one it waits. */
+/* Decides parked commands within the time slice; the rest stays parked, before newer
+ * ones. */
 static void decide_some(struct flight *flight, struct flight *of, struct stint *stint)
 {
     struct list parked;
@@ -474,7 +485,7 @@ static void answer_all(struct flight *flight)
         answer_decided(container_of(link, struct flight, lent));
 }
 
-/* Those that are decided at the end of this turn stay. */
+/* Commands that are decided at the end of this turn are not refused. */
 void engine_refuse_waiting(struct engine *engine)
 {
     size_t at = 0;
@@ -484,7 +495,7 @@ void engine_refuse_waiting(struct engine *engine)
         bool in_line = !list_empty(&flight->in_line);
         if (flight->busy || in_line)
             list_move_all(&refused, &flight->parked);
-        if (in_line) /* for nothing now */
+        if (in_line) /* the run that it waits for is not needed now */
             loop_defer(engine->loop, &flight->deferred);
     }
     while (!list_empty(&refused))
@@ -520,8 +531,8 @@ static void flight_go(struct flight *flight)
     flight->engine->store->ops->commit(flight->engine->store, &flight->commit);
 }
 
-/* Gives each command its own seq, in the order of the changes; one that made no change was
- * decided on the result of those before it. */
+/* Gives each command its own seq, in the order of the changes. A command without a change
+ * was decided on the result of those before it. */
 static uint64_t number_decided(const struct flight *flight, uint64_t seq)
 {
     list_each (link, &flight->decided)
@@ -545,7 +556,7 @@ static void fail_decided(struct flight *flight, enum err status)
     }
 }
 
-/* Commands that were decided are the next ones again, in their order. */
+/* Parks decided commands again, first and in their order. */
 static void park_decided(struct flight *flight)
 {
     list_each (link, &flight->decided)
@@ -554,8 +565,8 @@ static void park_decided(struct flight *flight)
     list_move_all(&flight->parked, &flight->decided);
 }
 
-/* The flight keeps what it has borrowed. A repeated command stays with the others, so that its
- * answer comes after the commit that may hold the request that it repeats. */
+/* Decides again, with the same borrowed flights. A repeated command stays with the others,
+ * so that its response comes after the commit that may hold the request that it repeats. */
 static void decide_again(struct flight *flight)
 {
     const struct store_commit *commit = &flight->commit;

@@ -1,11 +1,10 @@
-/* place.c - puts a run where its state says: into its queue or a slot of it, and among the
- * deadlines.
+/* place.c - puts a run where its state says: queue or slot, and timer.
  *
  *   with a worker          ─► a slot of its queue
  *   queued, its turn came  ─► its queue: workers that wait are matched
  *   anything else          ─► neither
  *
- * Found from the run as it is, so it may be said again at any time. */
+ * The place depends only on the run's state, so engine_place may be called at any time. */
 #include "core/engine/attempts.h"
 #include "core/engine/state.h"
 #include "core/fleet/dev_sessions.h"
@@ -19,8 +18,8 @@ int64_t engine_lost_at(const struct tracked *run)
     return is_polled ? run->heard_until : run->alive_until;
 }
 
-/* A queued run is not always in its queue: a retry may be due later, or a failed dequeue
- * has made it pause. */
+/* Returns true if the run belongs into its queue. A queued run does not while its retry is
+ * not due, or while it pauses after a failed dequeue. */
 static bool waits_in_queue(const struct engine *engine, const struct run *run)
 {
     if (run->execution != EXECUTION_QUEUED || run_is_final(run))
@@ -29,8 +28,9 @@ static bool waits_in_queue(const struct engine *engine, const struct run *run)
     return !may_pause || run->due_at <= loop_wall_ms(engine->loop);
 }
 
-/* A run that waits for a version has no deadline but its ttl, and none once it was
- * dequeued: due_at is the end of a pause then, for when the version comes. */
+/* Returns when the timer fires, monotonic ms; INT64_MAX: never. A run that waits for a
+ * version has no deadline but its ttl, and none once it was dequeued: due_at is then the
+ * end of a pause, kept for when the version comes. */
 static int64_t next_deadline(struct engine *engine, struct tracked *run)
 {
     int64_t due = run->run.due_at ? engine_deadline(engine, run->run.due_at) : INT64_MAX;
@@ -44,7 +44,8 @@ static int64_t next_deadline(struct engine *engine, struct tracked *run)
     }
 }
 
-/* A deadline whose change could not be written comes again, but not at once. */
+/* Delays a deadline that has passed while the store fails, so that it is not retried at
+ * once. */
 static int64_t not_at_once(const struct engine *engine, int64_t deadline)
 {
     bool trouble = engine->store->failing || engine->store->full;
@@ -52,8 +53,8 @@ static int64_t not_at_once(const struct engine *engine, int64_t deadline)
     return trouble && deadline <= now ? now + STORE_AGAIN_MS : deadline;
 }
 
-/* The workers that may have the run: in dev those of its session, elsewhere all, but of a
- * plain registration only those that take such runs. */
+/* Returns which workers may have the run: in dev those of its session; elsewhere all, but a
+ * run of a plain registration only those that take such runs. */
 static uint32_t audience_of(const struct tracked *run)
 {
     const struct session *session =

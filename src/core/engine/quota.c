@@ -1,15 +1,15 @@
 /* quota.c - how many bytes a project stores, and whether it may store more.
  *
- *   store: the sum of an environment ─┐
- *   store: it grew, it shrank        ─┼─► room of the project ─► full: nothing starts in its
- *   on the way to the store          ─┘                         environments, until it is not
+ *   store: bytes of an environment ─┐
+ *   store: it has grown or shrunk  ─┼─► room of the project ─► full: nothing starts in its
+ *   bytes that are being written   ─┘                         environments until it is not
  *
- * Environments of one project share its room (base/room.h). */
+ * Environments of one project share its quota, a struct room (base/room.h). */
 #include "base/metrics.h"
 #include "core/engine/state.h"
 
-/* What is removed may be more than the sum says, if the sum in the database was too small
- * from the beginning: less than nothing is nothing. */
+/* Adds stored bytes, or removes them (negative). More may be removed than the sum, if the
+ * sum in the database was too small from the beginning; the result is at least 0. */
 static void count_stored(struct room *project, int64_t bytes)
 {
     size_t less = bytes < 0 ? (size_t)-bytes : 0;
@@ -37,7 +37,7 @@ bool engine_is_at_quota(const struct environment *env)
     return is_full(engine_stored_room(env));
 }
 
-/* The runs that wait for room to be stored go on, in every environment of the project. */
+/* Matches waiting runs in every environment of the project, after it has left its quota. */
 static void match_project(struct engine *engine, const struct room *project)
 {
     uint32_t at = 0;
@@ -59,7 +59,7 @@ void engine_hold_stored(const struct environment *env, size_t bytes)
     room_take(engine_stored_room(env), bytes);
 }
 
-/* If the sum in the database was too small, more may have been removed than there was. */
+/* If the sum in the database was too small, more may be removed than there is. */
 void engine_release_stored(struct engine *engine, const struct environment *env,
                            size_t bytes)
 {
@@ -84,7 +84,7 @@ void quota_on_stored(void *owner, uint32_t number, int64_t bytes)
         match_project(engine, project);
 }
 
-/* A project has one share, however many branches it makes. */
+/* Returns a number for the project, the same for all its branches. */
 uint64_t quota_share_of(void *owner, uint32_t number)
 {
     const struct engine *engine = owner;

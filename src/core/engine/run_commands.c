@@ -1,4 +1,5 @@
-/* run_commands.c - what users do to a run: each a function that decides from the run as it is. */
+/* run_commands.c - decides user actions on a run; each is a function of the run as it
+ * is. */
 #include "core/engine/run_commands.h"
 
 #include "base/mem.h"
@@ -22,7 +23,7 @@ static enum decision cancel_run(struct command *command, const struct run *now,
     return DECISION_COMMIT;
 }
 
-/* Who cancels again is impatient: its worker may not have heard of it. */
+/* A repeated cancel notifies the worker again: it may have missed the first notice. */
 static enum decision decide_cancel(struct command *command, const struct run *now,
                                    struct run *next, unsigned *marks)
 {
@@ -232,8 +233,8 @@ static enum decision write_metadata(const struct change_metadata *op,
     return DECISION_COMMIT;
 }
 
-/* Older gateways noted the last request in its run and took no claim. Its repetition may come
- * after the upgrade. */
+/* Returns true if the run itself records the request. Older gateways recorded the last one
+ * there and took no claim; a repetition may come after the upgrade. */
 static bool was_noted(const struct run *run, struct slice request_id)
 {
     return request_id.ptr &&
@@ -259,7 +260,7 @@ static enum decision decide_metadata(struct command *command, const struct run *
                : DECISION_NOTHING;
 }
 
-/* A run has request keys of its own. */
+/* Claims the request id, in a key space of the run's own. */
 static void claim_request(struct change_metadata *op, struct engine *engine,
                           struct slice run_id)
 {
@@ -323,7 +324,8 @@ static void finish_reset(struct reset_key *op, enum err status)
     op->done(op, status);
 }
 
-/* The claim decides: who asks next finds the key free. The run's own note of it follows. */
+/* The claim decides: the next trigger finds the key free. The key is then removed from its
+ * run. */
 static void on_released(struct store_commit *commit, enum store_status status)
 {
     struct reset_key *op = container_of(commit, struct reset_key, commit);
@@ -333,8 +335,8 @@ static void on_released(struct store_commit *commit, enum store_status status)
     finish_reset(op, err_of_store(status));
 }
 
-/* The key was asked for with an expiry that has passed, so a free key stays free and a
- * taken one names its owner. */
+/* The probe claims the key with an expiry in the past, so a free key stays free and a taken
+ * one names its owner. */
 static void on_probed(struct store_commit *commit, enum store_status status)
 {
     struct reset_key *op = container_of(commit, struct reset_key, commit);

@@ -1,21 +1,22 @@
-/* run_commands.h - what users do to a run: cancel, reschedule, tag, annotate, release its key. */
+/* run_commands.h - user actions on a run: cancel, reschedule, tag, annotate, release its
+ * key. */
 #pragma once
 
 #include "core/engine/engine.h"
 
-/* reason NULL: "Canceled by user". Canceling a final run changes nothing and is OK. */
+/* Canceling a final run changes nothing and is OK. reason NULL: "Canceled by user". */
 struct cancel {
     struct command command; /* first */
     const char *reason;
-    struct slice bulk; /* the bulk action that does it, the caller's until done */
+    struct slice bulk; /* of a bulk action, the caller's until done; absent: none */
 };
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);
 
-/* The same for a child whose parent has ended; nobody waits for it. */
+/* The same for a child whose parent has ended; reports to no caller. */
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id);
 
-/* The same with a branch that was archived. */
+/* The same for a run whose branch was archived. */
 void run_cancel_archived(struct engine *engine, struct environment *env, struct slice id);
 
 struct reschedule {
@@ -25,8 +26,8 @@ struct reschedule {
 void run_reschedule(struct engine *engine, struct environment *env, struct slice id,
                     struct reschedule *op, command_done_fn *done);
 
-/* added counts the tags that the run did not have. More than RUN_TAGS_MAX in all: ERR_RULE
- * with a sentence that names the tags which were not set. */
+/* added: how many of the tags the run did not have. ERR_RULE: more than RUN_TAGS_MAX in
+ * all; the message names the tags that were not set. */
 struct add_tags {
     struct command command;
     struct slice *tags; /* the caller's until done */
@@ -36,7 +37,7 @@ struct add_tags {
 void run_add_tags(struct engine *engine, struct environment *env, struct slice id,
                   struct add_tags *op, command_done_fn *done);
 
-/* The run lists the stream from now on, if it does not yet. ERR_INVALID: the run has ended;
+/* Adds the stream to the run's list, unless it is there. ERR_INVALID: the run has ended;
  * ERR_RULE: more than RUN_STREAMS_MAX. */
 struct add_stream {
     struct command command;
@@ -45,25 +46,25 @@ struct add_stream {
 void run_add_stream(struct engine *engine, struct environment *env, struct slice id,
                     struct add_stream *op, command_done_fn *done);
 
-/* Replaces the metadata, or applies operations (both absent: neither); JSON texts that are
- * the caller's until done. A request that is named is carried out once within an hour,
- * also when others were joined to it, and when other requests came between: its repetition is
- * OK and changes nothing. */
+/* Replaces the metadata, or applies operations (both absent: neither). Both are JSON texts,
+ * the caller's until done. A request with an id is carried out once within an hour, even if
+ * others were joined to it and other requests came between. Repeating it is OK and changes
+ * nothing. */
 struct change_metadata {
     struct command command;
     struct slice replacement, operations;
-    struct slice request_id; /* the caller's until done; absent: not named */
+    struct slice request_id; /* the caller's until done; absent: no id */
     struct claim claim;      /* the engine's: of the request */
     command_done_fn *done;   /* the engine's */
 };
 void run_change_metadata(struct engine *engine, struct environment *env, struct slice id,
                          struct change_metadata *op, command_done_fn *done);
 
-/* The same of a relative, with a command that has begun (command_join). */
+/* The same on a relative of a run, joined to a command that has begun (command_join). */
 void run_join_metadata(struct command *command, struct slice id,
                        struct change_metadata *op);
 
-/* The run loses its idempotency key and the claim is released. ERR_NOT_FOUND: no run of
+/* Removes the idempotency key from its run and releases the claim. ERR_NOT_FOUND: no run of
  * that task has it. */
 struct reset_key {
     struct engine *engine;

@@ -1,4 +1,4 @@
-/* state.h - what the files of the engine share: its struct, and the calls between them. */
+/* state.h - shared by the files of the engine: its struct, and the calls between them. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,49 +10,49 @@
 
 enum { STORE_AGAIN_MS = 1000 };
 
-/* What the engine keeps of one environment. */
+/* The engine's state of one environment. */
 struct engine_share {
     struct environment *env;
-    struct deferred matching; /* runs and workers are brought together */
-    uint64_t served;          /* when a worker got a run of it last, by engine::served */
-    uint32_t arriving;        /* runs of triggers that have no answer yet */
-    bool is_retired;          /* its branch was archived, nothing starts in it any more */
+    struct deferred matching; /* matches runs and workers */
+    uint64_t served;   /* value of engine::served when a worker last got a run of it */
+    uint32_t arriving; /* runs of triggers in flight */
+    bool is_retired;   /* its branch was archived, nothing starts in it any more */
 };
 
 struct engine {
     struct loop *loop;
     struct store *store;
     struct engine_options options;
-    struct certainty certainty;    /* of what memory holds */
-    struct slots environments;     /* of struct environment, by number */
-    struct slots shares;           /* of struct engine_share, by number */
-    struct slots stored;           /* of struct room, its project's, by number */
-    struct figures_table figures;  /* what is counted, by environment */
+    struct certainty certainty; /* whether memory matches the store */
+    struct slots environments;  /* of struct environment, by number */
+    struct slots shares;        /* of struct engine_share, by number */
+    struct slots stored; /* of struct room, the storage quota of its project, by number */
+    struct figures_table figures;  /* counters, by environment */
     struct table flights;          /* of struct flight, by environment and run id */
-    struct table waiters, awaited; /* waits.c: who waits, and for what */
+    struct table waiters, awaited; /* waits.c: waiting runs, and what they wait for */
     struct table end_points;       /* ends.c: of struct end_point, by environment and id */
-    struct list ends_told;         // end_point::link; whose watches are to be told
-    struct flusher end_teller;     /* tells them */
+    struct list ends_told;         // end_point::link; ended, their watches are to be called
+    struct flusher end_teller;     /* calls them */
     struct list triggers;          // trigger_op::link; not answered yet
     struct list writes;            // document_write::link; not answered yet
     struct list resets;            // reset_key::link; not answered yet
-    unsigned reads;                /* under way, of what nobody asked for */
-    struct list doubts;            // doubt::link; leases that nobody may know of
-    struct list sweeps;            // sweep::link; not through yet
-    struct list again;             // again::link; what the store has not done
-    struct timer again_timer;      /* begins those again */
-    struct fleets fleets;          /* who executes, in all environments */
-    struct flusher evictor;        /* keeps finished runs inside the budget */
+    unsigned reads;                /* reads in flight that the engine began by itself */
+    struct list doubts;            // doubt::link; leases that may not have reached a worker
+    struct list sweeps;            // sweep::link; not finished yet
+    struct list again;             // again::link; operations to retry
+    struct timer again_timer;      /* retries them */
+    struct fleets fleets;          /* workers, versions and sessions of all environments */
+    struct flusher evictor;        /* keeps finished runs within the budget */
     char last_id[ID_MAX];          /* engine_make_id */
     int64_t newest_ms;             /* creation of the newest run that was loaded; Unix ms */
-    uint64_t served;               /* leases given out; dequeue.c */
+    uint64_t served;               /* number of leases so far; dequeue.c */
     struct table project_turns;    /* of struct project_turn, of dequeue.c */
     uint32_t due_kind, wait_kind;  /* of timers: runs, dequeues */
     uint32_t doubt_kind;           /* and doubts */
     uint32_t again_kind;           /* of again_timer */
-    engine_sessions_fn *on_sessions; /* NULL: nobody listens */
+    engine_sessions_fn *on_sessions; /* NULL: no listener */
     void *sessions_owner;
-    engine_notice_fn *on_notice; /* NULL: nobody listens */
+    engine_notice_fn *on_notice; /* NULL: no listener */
     void *notice_owner;
     bool draining, stopped;
 };
@@ -62,7 +62,7 @@ static inline struct engine_share *engine_share_of(const struct environment *env
     return slots_get(&env->engine->shares, env->number);
 }
 
-/* The room of the environment's project for what is stored; NULL: it has none. */
+/* Returns the storage quota of the environment's project; NULL if it has none. */
 static inline struct room *engine_stored_room(const struct environment *env)
 {
     return slots_get(&env->engine->stored, env->number);
@@ -70,17 +70,17 @@ static inline struct room *engine_stored_room(const struct environment *env)
 
 /* state.c */
 
-/* Finished runs leave memory soon, when they are more than the budget. */
+/* Wakes the evictor if the finished runs of the environment exceed its budget. */
 void engine_evict(struct engine *engine, const struct environment *env);
 
-/* The worker of the run must look at it (engine_on_notice). */
+/* Notifies the listener that the worker of the run must look at it (engine_on_notice). */
 void engine_notice(const struct engine *engine, const struct tracked *run);
 
-/* Creation time of a run that is made now, Unix ms: not before those of loaded runs, unless the
- * clock that made those was far ahead. */
+/* Returns the creation time of a run that is made now, Unix ms. It is not before that of
+ * any loaded run, unless the clock that made those was more than CREATED_AHEAD_MS ahead. */
 int64_t engine_creation_ms(const struct engine *engine);
 
-/* Monotonic deadline of a wall-clock time. */
+/* Returns the monotonic deadline of a wall-clock time. */
 int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 
 /* place.c */
@@ -88,18 +88,18 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 /* Puts the run where its state says: queue, slot, timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 
-/* Monotonic ms: when the worker of this run is given up, if nothing is heard of it. */
+/* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
 int64_t engine_lost_at(const struct tracked *run);
 
 /* quota.c */
 
-/* The store has so many bytes more of this environment, or less. */
+/* The stored bytes of this environment have changed by this many; may be negative. */
 void quota_on_stored(void *owner, uint32_t number, int64_t bytes);
 uint64_t quota_share_of(void *owner, uint32_t number);
 
 /* apply.c */
 
-/* Every change of a commit becomes visible, in order. Takes over the runs' texts. */
+/* Makes every change of a commit visible, in order. Takes ownership of the runs' texts. */
 void engine_apply(struct engine *engine, struct change *changes, size_t count);
 
 /* command.c */
@@ -108,18 +108,18 @@ void command_prepare(struct command *command, struct engine *engine,
                      struct environment *env, struct slice run_id,
                      command_decide_fn *decide_fn);
 
-/* The command and those joined to it can be decided again. */
+/* Resets the decisions of the command and of those joined to it. */
 void command_forget_decision(struct command *command);
 
-/* Decides one command on top of `now`. Returns true if it made the change. A run's last change is
- * never older than the one before, whatever the clock does. */
+/* Decides one command on top of `now`. Returns true if it made the change. Even if the
+ * clock is set back, updated_at never decreases. */
 bool command_decide(struct command *command, const struct run *now, struct change *change);
 
-/* Gives the change of the command, and those of the joined ones, the numbers from seq on.
- * Returns the next number. */
+/* Numbers the change of the command, and those of the joined ones, from seq on. Returns the
+ * next number. */
 uint64_t command_number(struct command *command, uint64_t seq);
 
-/* The command and those joined to it. */
+/* Returns the number of commands: this one and those joined to it. */
 size_t command_count(const struct command *command);
 enum err command_outcome(const struct command *command);
 void command_finish(struct command *command, const struct run *run, enum err status);
@@ -131,7 +131,7 @@ void flights_finish(struct engine *engine);
 
 /* deadlines.c */
 
-/* What the state of this run waited for has come. */
+/* The timer of a run has fired: decides what its state says. */
 void deadlines_on_due(struct timer *timer);
 
 /* sweep.c */
@@ -144,8 +144,8 @@ void engine_follow_parent(struct engine *engine, struct tracked *run);
 /* Cancels the run if its branch was archived before it came, or changed. */
 void engine_follow_branch(struct engine *engine, struct tracked *run);
 
-/* A run that is queued or waits for a version does what the versions of now say. Not while
- * runs are loaded. */
+/* Requeues or suspends a run that is queued or waits for a version, as the current versions
+ * demand. Not for use while runs are loaded. */
 void engine_follow_version(struct engine *engine, struct tracked *run);
 
 /* waits.c */
@@ -165,7 +165,7 @@ void engine_match_now(struct deferred *matching);
 
 /* again.c */
 
-/* A command that nobody waits for, which must happen: begun again a second after the store
- * failed, freed when done. */
+/* Begins a command without a caller that must happen. It is retried STORE_AGAIN_MS after
+ * the store has failed, and freed when done. */
 void command_begin_alone(struct engine *engine, struct environment *env,
                          struct slice run_id, command_decide_fn *decide);

@@ -1,14 +1,14 @@
-/* sweep.c - what must follow from the states of runs, found from them: at start, and when
- * another worker version is current.
+/* sweep.c - finds what must follow from the states of runs: at start, and when versions
+ * change.
  *
- *   each run of an environment, oldest change first, a share of each turn
- *     ├ no deadline set yet           ─► its place among the deadlines
+ *   each run of an environment, oldest change first, some in each turn
+ *     ├ no deadline set yet           ─► set its timer
  *     ├ queued, waits for a version   ─► is it there now?
- *     ├ waits, is leased              ─► known to the waits, to the leases
+ *     ├ waits, is leased              ─► known to waits.c, to leases.c
  *     ├ its parent was canceled       ─► canceled too
  *     └ its branch was archived       ─► canceled
  *
- * So nothing that a crash cut off has to be remembered. */
+ * So nothing that a crash has interrupted must be recorded. */
 #include "base/mem.h"
 #include "core/engine/again.h"
 #include "core/engine/run_commands.h"
@@ -26,12 +26,12 @@ struct sweep {
     struct environment *env;
     struct flusher flusher;
     uint64_t at, until; /* revs */
-    bool again;         /* somebody wants another one */
+    bool again;         /* repeat it when it is finished */
     struct list link;   // engine::sweeps
 };
 
-/* A canceled parent takes its children with it; any other end leaves them alone, since a
- * task may trigger what outlives it. */
+/* Canceling a parent cancels its children. Any other end does not, since a task may trigger
+ * runs that outlive it. */
 static bool takes_children_along(const struct run *parent)
 {
     return parent->status == RUN_CANCELED && run_is_settled(parent);
@@ -73,7 +73,7 @@ static void on_parent_read(struct run_read *read, enum err status)
     parent_read_free(op);
 }
 
-/* A parent that memory has not is final, but only the store knows how it ended. */
+/* A parent that is not in memory is final, but only the store knows how it ended. */
 void engine_follow_parent(struct engine *engine, struct tracked *run)
 {
     struct slice id = bytes_slice(run_rare(&run->run)->parent);
@@ -153,7 +153,7 @@ static bool sweep_some(struct flusher *flusher)
     const struct order *all = &sweep->env->hub.all.order;
     struct stint stint = loop_stint(sweep->engine->loop);
 
-    /* Of many sweeps only one goes on however late it is. */
+    /* If there are many sweeps, only the first continues however late the turn is. */
     if (sweep->engine->sweeps.next != &sweep->link && !loop_time_left(stint.loop))
         return true;
     for (uint32_t i = order_after(all, sweep->at); i < all->count; i++) {

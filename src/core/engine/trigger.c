@@ -1,18 +1,18 @@
-/* trigger.c - new runs: one, or a batch of them, as one commit.
+/* trigger.c - creates runs: one, or a batch of them, as one commit.
  *
- *   wishes ─► runs with ids, times, status ─► claims ─► commit ─► engine_apply ─► done
- *                                                       ▲    │
- *                                              again    │    ▼
- *                                                       │  TAKEN: which claim?
- *     request key       the answer given then: done     │
- *     one-time token    refused: used before            │
- *     batch key         the old batch: done             │
- *     a run's key       look at its owner ──────────────┘
- *                         gone, failed or expired: the key is taken over
+ *   options ─► runs with ids, times, status ─► claims ─► commit ─► engine_apply ─► done
+ *                                                        ▲    │
+ *                                               again    │    ▼
+ *                                                        │  TAKEN: which claim?
+ *     request key       the first response again: done   │
+ *     one-time token    refused: used before             │
+ *     batch key         the old batch: done              │
+ *     a run's key       look at its owner ───────────────┘
+ *                         missing, failed or expired: the item gets the key
  *                         anything else: the item is that run, without a commit of its own
  *
- * Memory cannot know whether a key is taken: its run may be long gone from it. So the
- * commit itself finds out, and tells every taken claim at once. */
+ * Memory cannot know whether a key is taken: its run may have left memory long ago. So the
+ * commit itself finds out, and reports all taken claims at once. */
 
 #include "base/mem.h"
 #include "base/metrics.h"
@@ -23,7 +23,7 @@
 
 enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
-/* ---- a run from wishes ---- */
+/* ---- a run from its options ---- */
 
 static void name_queue(struct run *run)
 {
@@ -63,7 +63,7 @@ static void name_ttl(const struct engine *engine, const struct environment *env,
     run_rare_edit(&item->run)->ttl = bytes_create_shared(slice_of(text));
 }
 
-/* delayed_until in the past means no delay. */
+/* Adds id, times and status. delayed_until in the past means no delay. */
 static void complete_run(struct engine *engine, const struct environment *env,
                          struct trigger *item)
 {
@@ -95,7 +95,7 @@ static void complete_run(struct engine *engine, const struct environment *env,
     run->status = waits ? RUN_PENDING_VERSION : RUN_QUEUED;
     run->execution = waits ? EXECUTION_CREATED : EXECUTION_QUEUED;
     run->queued_at = now;
-    if (!run->queue_position) /* else its parent's, which waits for it */
+    if (!run->queue_position) /* if set, its parent's, which waits for it */
         run->queue_position = now - run_rare(run)->priority_ms;
     int64_t ttl = run_ttl_ms(run);
     run->due_at = ttl ? now + ttl : 0;
@@ -132,7 +132,8 @@ static int by_key(const void *a, const void *b)
     return order ? order : (*left > *right) - (*left < *right);
 }
 
-/* Two items of one batch with the same key are one run: the first. */
+/* Two items of one batch with the same task and key are one run: the first
+ * (trigger::twin). */
 static void find_twins(struct trigger_op *op)
 {
     struct trigger **keyed = mem_new_array(struct trigger *, op->count);
@@ -181,8 +182,8 @@ static void make_claims(struct trigger_op *op)
     }
 }
 
-/* A replay of many runs takes their payloads as they are: one that is gone is no reason to
- * refuse the others. */
+/* Returns the marks of a new run. A replay of many runs does not check their packets: a
+ * missing one must not refuse the others. */
 static unsigned marks_of(const struct trigger_op *op, const struct run *run)
 {
     unsigned marks = MARK_WHOLE | MARK_PAYLOAD | MARK_METADATA;
@@ -194,7 +195,7 @@ static unsigned marks_of(const struct trigger_op *op, const struct run *run)
 
 static void on_committed(struct store_commit *commit, enum store_status status);
 
-/* The runs of one commit become visible in several turns when they are many. */
+/* Applies changes for a time slice, so that many runs become visible over several turns. */
 static bool apply_some(struct store_commit *commit)
 {
     struct trigger_op *op = container_of(commit, struct trigger_op, commit);
@@ -263,7 +264,7 @@ static bool key_is_free_again(const struct run *run)
     }
 }
 
-/* The items that are the same run as this one (its twins) get its id. */
+/* Gives the id of the item to later items with the same key. */
 static void name_twins(struct trigger_op *op, const struct trigger *item)
 {
     for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
@@ -290,7 +291,7 @@ static void on_owner(struct run_read *read, enum err status)
         snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
         name_twins(op, item);
-        /* Not tried again: the item needs no claim any more. */
+        /* The item needs no claim any more. */
         bytes_unref(claim->key);
         *claim = op->claims[--op->commit.claim_count];
         op->claim_items[op->resolving] = op->claim_items[op->commit.claim_count];
@@ -301,7 +302,7 @@ static void on_owner(struct run_read *read, enum err status)
     resolve_next(op);
 }
 
-/* A taken claim that ends the whole operation; true when there was one. */
+/* Finishes the operation if a taken claim decides all of it; returns true then. */
 static bool answered_by_claim(struct trigger_op *op)
 {
     for (size_t i = 0; i < op->commit.claim_count; i++) {
@@ -370,7 +371,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
 
 /* ---- begin, finish ---- */
 
-/* A project may have four times as many unfinished runs as one of its environments, however
+/* A project may have this many times as many unfinished runs as one environment, however
  * many preview branches it has. */
 enum { PROJECT_SHARES = 4 };
 
@@ -383,8 +384,8 @@ static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t ma
         op->count ? op->items[0].run.task->data : "a batch", what, (unsigned long long)max);
 }
 
-/* Runs whose commit is under way count: of many triggers that come at once, those above
- * the limit are refused. */
+/* Runs whose commit is in flight count, so that of many concurrent triggers those above the
+ * limit are refused. */
 static enum err check_queue_size(const struct engine *engine, const struct environment *env,
                                  struct trigger_op *op)
 {

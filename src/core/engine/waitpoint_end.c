@@ -1,8 +1,7 @@
-/* waitpoint_end.c - load, escape the output, write what completes it, tell who waits. Nothing
- * is written for a token whose timeout has passed.
+/* waitpoint_end.c - loads the token, escapes the output, writes both, resumes waiting runs.
  *
- * The output is stored as a JSON string. One of a megabyte, with a quote every few bytes, is
- * escaped in several turns. */
+ * A token whose timeout has passed is not written. The output is stored as a JSON string. A
+ * megabyte with a quote every few bytes is escaped in several turns. */
 #include "core/engine/waitpoint_end.h"
 
 #include "base/escape.h"
@@ -36,7 +35,7 @@ static void on_written(struct document_write *write, enum err status)
                      "waitpoint", log_slice(bytes_slice(op->load.name)), NULL);
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
     }
-    op->was_over = status == ERR_CONFLICT; /* somebody else has completed it meanwhile */
+    op->was_over = status == ERR_CONFLICT; /* another request has completed it meanwhile */
     waitpoint_end_finish(op, op->was_over ? OK : status);
 }
 
@@ -50,7 +49,7 @@ static void complete(struct waitpoint_end *op)
 
 /* ---- the output as a JSON string ---- */
 
-/* A string with room for the whole text; its length is that of what is in there so far. */
+/* Allocates a string for the whole escaped text; its len grows with what was added. */
 static struct bytes *begin_string(const struct bytes *text)
 {
     struct bytes *string =
@@ -107,7 +106,7 @@ static void on_loaded(struct store_read *read, enum store_status status)
     if (err || is_over) {
         op->engine->reads--;
         op->was_over = is_over;
-        if (is_over) /* by a write that was reported as failed, and nobody was told of */
+        if (is_over) /* by a write that was reported as failed, so no waits were ended */
             waits_end(op->engine, op->env, bytes_slice(op->load.name));
         waitpoint_end_finish(op, err);
     } else if (op->output) {

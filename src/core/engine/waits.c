@@ -1,10 +1,10 @@
-/* waits.c - two tables: who waits, and what is waited for.
+/* waits.c - two tables: waiting runs, and the things they wait for.
  *
  *   waiters  env + run ─► struct waiter ──links──┐
  *   awaited  env + id  ─► struct awaited ◄───────┘
  *
- * Both hold only what is pending. A run that memory has not is final, so runs need no look
- * into the store; the document of a token is read once it is noted. */
+ * Both hold only pending waits. A run that is not in memory is final, so waits for runs
+ * need no read from the store. The document of a token is read after its wait was noted. */
 #include "core/engine/waits.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@
 struct awaited {
     char key[ENVIRONMENT_KEY];
     struct engine *engine;
-    struct deferred ending; /* tells the waiters that are left that it is over */
+    struct deferred ending; /* ends the waits that are left */
     struct list links;      // wait_link::link
 };
 
@@ -25,7 +25,7 @@ struct wait_link {
     struct waiter *waiter;
     char id[ID_MAX];
     bool over;
-    struct list link; // awaited::links; by itself when over
+    struct list link; // awaited::links; unlinked when over
 };
 
 struct waiter {
@@ -33,7 +33,7 @@ struct waiter {
     struct environment *env;
     struct bytes *waits; /* the list that was noted */
     struct wait_link *links;
-    struct table by_id; /* of the links; of those with the same id the first */
+    struct table by_id; /* wait_link by id; the first of those with the same id */
     size_t count, pending;
 };
 
@@ -48,7 +48,7 @@ static void set_waits(struct run *next, struct buf *list)
     buf_finish(list);
 }
 
-/* The earliest time at which something pending is over by itself. */
+/* Lowers due_at to the time at which this pending wait ends by itself. */
 static void come_due(struct run *next, const struct wait *wait)
 {
     if (!wait->completed_at && wait->until && (!next->due_at || wait->until < next->due_at))
@@ -62,8 +62,9 @@ static int compare_ids(const void *a, const void *b)
     return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
 }
 
-/* Waits that block the run already go into the list; their ids, sorted, are the caller's.
- * What the run has waited for before may be waited for again. */
+/* Copies waits that already block the run into the list. Returns their ids, sorted; the
+ * caller frees them. Waits that have ended are not kept, so the run may wait for the same
+ * again. */
 static struct slice *keep_blocking(const struct run *now, struct run *next,
                                    struct buf *list, size_t *count)
 {
@@ -82,7 +83,7 @@ static struct slice *keep_blocking(const struct run *now, struct run *next,
     return ids;
 }
 
-/* In a full project only a long list is refused, so that what executes goes on. */
+/* Above the quota, only a long list is refused, so that executing runs make progress. */
 static enum err check_block(const struct block *op, struct command *command, size_t total,
                             size_t before, size_t after)
 {
@@ -132,7 +133,7 @@ void run_block(struct engine *engine, struct environment *env, struct slice run_
     command_begin(engine, env, run_id, &op->command, decide_block, done);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 static struct waiter *find_waiter(struct engine *engine, struct environment *env,
                                   const char *run_id)
@@ -147,7 +148,7 @@ static const struct wait_link *find_link(const struct waiter *waiter, struct sli
     return waiter ? table_find(&waiter->by_id, id) : NULL;
 }
 
-/* True when the token was noted as over; of one that was never noted nobody is told. */
+/* Returns true if the token was noted as completed; false if it was never noted. */
 static bool is_completed(const struct waiter *waiter, struct slice token)
 {
     const struct wait_link *link = find_link(waiter, token);
@@ -205,7 +206,7 @@ static enum decision decide_over(struct command *command, const struct run *now,
                : DECISION_NOTHING;
 }
 
-/* ---- who waits for what ---- */
+/* ---- the two tables ---- */
 
 static void end_some(struct deferred *deferred);
 
@@ -234,7 +235,7 @@ static void drop_awaited(struct engine *engine, struct awaited *awaited)
     free(awaited);
 }
 
-/* The waiter is out of the table of waiters already. */
+/* Frees the waiter, which is no longer in the table of waiters. */
 static void forget(struct engine *engine, struct waiter *waiter)
 {
     for (size_t i = 0; i < waiter->count; i++) {
@@ -297,7 +298,7 @@ static void look_again(struct again *again)
     begin_look(container_of(again, struct token_look, again));
 }
 
-/* A token may have been completed before anybody was noted as waiting for it. */
+/* Reads the token: it may have been completed before the wait was noted. */
 static void look_at_token(struct engine *engine, struct environment *env, struct slice id)
 {
     struct token_look *look = mem_new(struct token_look);
@@ -308,8 +309,8 @@ static void look_at_token(struct engine *engine, struct environment *env, struct
     begin_look(look);
 }
 
-/* Tokens that the run waited for before are not read again: each wait that is added notes
- * them all. */
+/* Notes one wait. Tokens that the run waited for before are not read again: each added wait
+ * notes them all. */
 static void note(struct engine *engine, struct waiter *waiter, const struct waiter *before,
                  const struct wait *wait)
 {
@@ -351,7 +352,7 @@ static struct waiter *waiter_create(struct engine *engine, struct tracked *run)
     return waiter;
 }
 
-/* Notes all waits that are pending. True when none is, but there was one. */
+/* Notes all pending waits. Returns true if none is pending, but there was at least one. */
 static bool note_all(struct engine *engine, struct tracked *run,
                      const struct waiter *before)
 {
@@ -396,7 +397,7 @@ static void end_link(struct engine *engine, struct wait_link *link)
                             decide_over);
 }
 
-/* Any number of runs may wait for one token. */
+/* Ends waits for a time slice: any number of runs may wait for one token. */
 static void end_some(struct deferred *deferred)
 {
     struct awaited *awaited = container_of(deferred, struct awaited, ending);
