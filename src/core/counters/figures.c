@@ -1,4 +1,4 @@
-/* figures.c - who counts where, and the counts. */
+/* figures.c - assigns counters to environments, and counts. */
 #include "core/counters/figures.h"
 
 static struct figures *find(struct figures_table *table, uint32_t number)

@@ -1,4 +1,4 @@
-/* stats.c - the ring of samples. */
+/* stats.c - the ring of samples, and the percentiles of delivery times. */
 #include "core/counters/stats.h"
 
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { FIRST_CAPACITY = 16, PARTS = 4 /* buckets an octave */ };
+enum { FIRST_CAPACITY = 16, PARTS = 4 /* buckets per octave */ };
 
 static int64_t begin_of(int64_t now_ms)
 {
@@ -37,14 +37,15 @@ static size_t bucket_of(int64_t us)
     return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
 }
 
-/* The end of the bucket's range, so that no time is told shorter than it was. */
+/* Returns the end of the bucket's range, so that no time is reported as shorter than it
+ * was. */
 static uint32_t end_of_bucket(size_t bucket)
 {
     uint64_t octave = UINT64_C(1) << (bucket / PARTS);
     return (uint32_t)(octave + octave * (bucket % PARTS + 1) / PARTS);
 }
 
-/* Within this time so many percent of the deliveries were done. */
+/* Returns the time within which this percentage of the deliveries was done. */
 static uint32_t percentile(const struct stats *stats, unsigned percent)
 {
     uint64_t wanted = ((uint64_t)stats->open.deliveries * percent + 99) / 100, seen = 0;
