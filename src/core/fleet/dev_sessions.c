@@ -1,15 +1,15 @@
-/* dev_sessions.c - sessions come, go on to another version, and end.
+/* dev_sessions.c - sessions begin, change their version, and end.
  *
- * How it is known whose a new version is, by the CLIs that are connected (a connection that
- * was lost counts for as long as its session may live on):
+ * The protocol does not say which session a new version belongs to. It is derived from the
+ * number of connected CLIs (a lost connection counts for as long as its session may live):
  *
- *   none       workers that only ask: a version that nobody ever asked with by its name is
- *              replaced, any other is somebody else's
- *   one        that CLI's: it replaces what was there
- *   several    when there are more sessions than CLIs, one of them is replaced, 3 s after
- *              the new version was first asked with: of those that nobody asked with since,
- *              the one that was asked with last. The dequeues that were held are answered
- *              at the registration, so that each CLI says what it has now */
+ *   none       workers only poll: the new version replaces sessions whose version was
+ *              never named in a dequeue; any other belongs to another worker
+ *   one        it is that CLI's: it replaces all others
+ *   several    if there are more sessions than CLIs, one of them is replaced, 3 s after the
+ *              first dequeue with the new version: of those without a dequeue since, the one
+ *              with the latest dequeue. Dequeues that are held are answered at the
+ *              registration, so that each CLI names its version again */
 #include "core/fleet/dev_sessions.h"
 
 #include "base/mem.h"
@@ -18,10 +18,10 @@
 enum {
     SETTLED_MS = 3000,
     SHORT_HOLD_MS = 250,
-    EXPECTED_MS = 10 * 1000, /* a version that was registered is asked with by then */
+    EXPECTED_MS = 10 * 1000, /* a new version is named in a dequeue by then */
     LOST_MAX = SESSIONS_MAX,
-    TOGETHER_MS = 1000, /* the connections of a CLI close one after the other */
-    SILENT_MS = 6000,   /* a CLI looks at each of its runs every 5 s */
+    TOGETHER_MS = 1000, /* connections of one CLI close within this time */
+    SILENT_MS = 6000,   /* a CLI polls each of its runs every 5 s */
 };
 
 struct dev_sessions {
@@ -31,11 +31,11 @@ struct dev_sessions {
     uint32_t count;
     uint64_t audiences; /* in use, as bits */
     uint32_t connected[SESSION_LINES];
-    int64_t lost[LOST_MAX]; /* when sockets were; the last ones */
+    int64_t lost[LOST_MAX]; /* when sockets were lost; the last ones */
     uint32_t lost_count;
-    int64_t alone_since;  /* the last connection closed; 0: one is there, or none was */
+    int64_t alone_since;  /* the last connection closed; 0: one is open, or none was */
     int64_t return_until; /* monotonic ms */
-    struct timer timer;   /* something is to be looked at */
+    struct timer timer;   /* for the next deadline of a session */
 };
 
 static struct loop *loop_of(const struct dev_sessions *sessions)
@@ -66,8 +66,8 @@ static struct session *newest(const struct dev_sessions *sessions)
     return list_empty(&sessions->all) ? NULL : session_at(sessions->all.prev);
 }
 
-/* For a while after a start the sessions from before may come back. A worker that only
- * registers, while no CLI is seen, knows of no other. */
+/* For a while after a start, sessions from before may come back. Not if no CLI is connected
+ * and all sessions are of workers that only register: they know of no other. */
 bool dev_sessions_may_return(const struct environment *env)
 {
     const struct dev_sessions *sessions = env->fleet->sessions;
@@ -122,7 +122,8 @@ static void look_again(struct dev_sessions *sessions, int64_t in_ms)
         loop_set_timer(loop_of(sessions), timer, sessions->shared->session_kind, in_ms);
 }
 
-/* A stream ends by itself twice a minute; a socket only with its CLI, or the network. */
+/* A stream ends by itself twice a minute; a socket ends only with its CLI or the
+ * network. */
 void dev_sessions_disconnect(struct environment *env, enum session_line line)
 {
     struct dev_sessions *sessions = env->fleet->sessions;
@@ -138,9 +139,9 @@ void dev_sessions_disconnect(struct environment *env, enum session_line line)
     look_again(sessions, SILENT_MS);
 }
 
-/* ---- which tasks are there has changed ---- */
+/* ---- tasks have changed ---- */
 
-/* The limit of a queue that several sessions declare is that of the newest version. */
+/* If several sessions declare a queue, the limit of the newest version counts. */
 static void apply_limits(const struct dev_sessions *sessions)
 {
     list_each (link, &sessions->all) {
@@ -159,9 +160,9 @@ static void changed(struct dev_sessions *sessions)
     fleet_changed(sessions->env);
 }
 
-/* ---- missed ---- */
+/* ---- missing sessions ---- */
 
-/* When a connection closed that may have been this session's; 0: the session is there. */
+/* Returns when a connection closed that may be this session's; 0: it is not missing. */
 static int64_t missed_since(const struct dev_sessions *sessions,
                             const struct session *session)
 {
@@ -219,8 +220,8 @@ static uint32_t free_audience(struct dev_sessions *sessions)
     return audience;
 }
 
-/* Dequeues that ask with a version which the session has not any more are answered: their
- * CLI comes again and names another. */
+/* Answers dequeues that name a version which the session no longer has: their CLI then
+ * sends another and names the new version. */
 static void answer_held(struct dev_sessions *sessions, struct session *session)
 {
     while (!list_empty(&session->dequeues)) {
@@ -230,7 +231,7 @@ static void answer_held(struct dev_sessions *sessions, struct session *session)
     }
 }
 
-/* heir: who has its versions from now on; NULL: nobody. */
+/* heir: the session that gets its versions; NULL: none. */
 static void end_session(struct dev_sessions *sessions, struct session *session,
                         struct session *heir)
 {
@@ -254,7 +255,7 @@ static struct session *longest_unheard(const struct dev_sessions *sessions)
     return found;
 }
 
-/* Sessions stand in the order of their versions: the newest registration is the last. */
+/* Sessions are in the order of their versions: the newest registration is the last. */
 static void insert(struct dev_sessions *sessions, struct session *session)
 {
     const struct workers *workers = sessions->env->fleet->workers;
@@ -332,7 +333,7 @@ void dev_sessions_forget(struct environment *env, struct worker *worker)
     changed(env->fleet->sessions);
 }
 
-/* ---- who asks ---- */
+/* ---- dequeues ---- */
 
 static struct worker *worker_named(const struct environment *env, struct slice id)
 {
@@ -356,8 +357,8 @@ struct session *dev_sessions_asking(const struct environment *env, struct slice 
     return asking(worker_named(env, worker));
 }
 
-/* A dequeue that names this worker may still be on its way: the CLI sent it before its
- * newer registration was answered. */
+/* Returns true if a dequeue that names this worker may still arrive: the CLI sent it before
+ * it got the response to its newer registration. */
 static bool may_be_late(const struct dev_sessions *sessions, const struct worker *worker)
 {
     return worker->session &&
@@ -418,15 +419,15 @@ void dev_sessions_hear(struct environment *env, const struct run *run)
     }
 }
 
-/* ---- time ---- */
+/* ---- timers ---- */
 
 static bool is_lost(const struct dev_sessions *sessions, const struct session *session)
 {
     return !session->held && now_of(sessions) - session->heard_at >= SESSION_LOST_MS;
 }
 
-/* The session whose CLI has become this one: nobody asks with it since this one does.
- * NULL: none. */
+/* Returns the session whose CLI now uses this one: without a dequeue since this one's
+ * first. NULL: none. */
 static struct session *predecessor(const struct dev_sessions *sessions,
                                    const struct session *heir)
 {
@@ -499,7 +500,7 @@ void dev_sessions_on_time(struct timer *timer)
 {
     struct dev_sessions *sessions = container_of(timer, struct dev_sessions, timer);
     if (sessions->shared->is_draining)
-        return; /* they leave because we do */
+        return; /* they leave because the gateway ends */
     uint32_t clis = count_clis(sessions);
     bool any = end_lost(sessions);
     while (clis && settle(sessions, clis))
@@ -514,7 +515,7 @@ void dev_sessions_on_time(struct timer *timer)
     set_timer(sessions);
 }
 
-/* ---- whose is it? ---- */
+/* ---- the session of a task or run ---- */
 
 const struct worker_task *dev_sessions_task(const struct environment *env,
                                             struct slice task)
@@ -578,7 +579,7 @@ struct dev_sessions *dev_sessions_create(struct fleet *fleet, struct environment
     return sessions;
 }
 
-/* No dequeue waits any more. */
+/* Requires that no dequeue waits. */
 void dev_sessions_destroy(struct dev_sessions *sessions)
 {
     while (!list_empty(&sessions->all))

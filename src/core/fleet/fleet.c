@@ -1,4 +1,4 @@
-/* fleet.c - the parts of a fleet, made and given back together. */
+/* fleet.c - creates and destroys the parts of a fleet together. */
 #include "core/fleet/fleet.h"
 
 #include "base/mem.h"

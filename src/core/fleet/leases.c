@@ -1,5 +1,7 @@
-/* leases.c - a ring of the newest leases of an environment, by the hash of the request: an
- * environment that leases a lot does not push out what others have to find again. */
+/* leases.c - a ring of the newest leases of each environment, by the hash of the request.
+ *
+ * Each environment has a ring of its own: leases of a busy one do not evict those of
+ * another. */
 #include "core/fleet/leases.h"
 
 #include "base/mem.h"
@@ -13,7 +15,7 @@ struct lease {
 };
 
 struct leases {
-    struct lease *ring; /* NULL: nothing was leased */
+    struct lease *ring; /* NULL: nothing was leased yet */
     unsigned next;
 };
 

@@ -1,9 +1,9 @@
-/* leases.h - which request of a worker was answered with which run.
+/* leases.h - finds the run that a worker's request was answered with.
  *
- * A worker whose answer was lost asks again under the same id, and is to get the same run:
- * else it would be nobody's until its lease is over. The run itself knows who asked for it,
- * also after a restart; this is only how it is found, among the newest 512 of its
- * environment. */
+ * A worker whose response was lost repeats its request with the same id and must get the
+ * same run; otherwise no worker would have it until its lease expires. The run itself
+ * stores the id of the request, also over a restart. This index finds it among the newest
+ * 512 of its environment. */
 #pragma once
 
 #include "core/fleet/fleet.h"
@@ -12,8 +12,9 @@
 struct leases *leases_create(void);
 void leases_destroy(struct leases *leases);
 
-/* Notes which request got the run; nothing if it is not leased, or was asked for without an id. */
+/* Notes which request got the run. Does nothing if it is not leased or its request had no
+ * id. */
 void leases_note(const struct tracked *run);
 
-/* The run that was leased to this request and was not started yet; else NULL. */
+/* Returns the run that was leased to this request and is not started yet, or NULL. */
 const struct tracked *leases_find(const struct environment *env, struct slice request_id);

@@ -1,5 +1,6 @@
-/* line.c - seats come and go. Whoever stood in line a moment ago is taken to be there for as
- * long as a silent session. */
+/* line.c - dequeues join and leave the lines of their environments.
+ *
+ * A worker that was in line counts as connected for as long as a silent session does. */
 #include "core/fleet/line.h"
 
 #include "core/fleet/dev_sessions.h"

@@ -1,11 +1,10 @@
-/* lookout.c - tells the log of runs that wait for what somebody has to bring: a worker, a
- * version, or room to be stored.
+/* lookout.c - logs runs that wait for a worker, a version or their storage quota.
  *
- *   a run gets its place ─► 10 s ─► it waits still ─► one line for it; others wait their turn
+ *   a run is placed ─► 10 s ─► it still waits ─► one line for it; others wait their turn
  *
- * Each environment remembers two runs, the first one that was placed and the newest: while the
- * first waits, nobody else has to be looked at, and when it has gone the newest is likely to
- * wait, if any does. */
+ * Each environment remembers two runs, the first that was placed and the newest. While the
+ * first waits, no other has to be checked. When it has gone, the newest is the one most
+ * likely to wait, if any does. */
 #include "core/fleet/lookout.h"
 
 #include "base/log.h"
@@ -49,7 +48,8 @@ void lookout_note(struct tracked *run)
     set_timer(run->env, TOLD_AFTER_MS);
 }
 
-/* The run waits for something that somebody has to do. */
+/* Returns true if the run waits for something that an operator or developer must
+ * provide. */
 static bool is_worth_a_line(enum waiting_reason reason)
 {
     return reason == WAITING_NO_WORKER || reason == WAITING_ROOM ||
@@ -58,8 +58,8 @@ static bool is_worth_a_line(enum waiting_reason reason)
 
 enum look { LOOK_GONE, LOOK_WAITS_ELSE, LOOK_WAITS };
 
-/* LOOK_WAITS_ELSE: the first run is in its queue, but waits for nothing that is worth a
- * line. */
+/* Logs the first run if it is due. Returns LOOK_WAITS_ELSE if it is in its queue but waits
+ * for nothing that is logged. */
 static enum look look_at_first(struct environment *env)
 {
     struct lookout *lookout = &env->fleet->lookout;

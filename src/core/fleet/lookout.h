@@ -1,5 +1,4 @@
-/* lookout.h - which run of an environment the log may have to speak of, because nobody
- * executes it. */
+/* lookout.h - picks the run of an environment to log because no worker executes it. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +12,13 @@ struct tracked;
 struct lookout {
     struct environment *env;
     struct timer timer;
-    char first[RUN_ID_MAX];  /* the run that is looked at; "": none */
-    char newest[RUN_ID_MAX]; /* the last one that was placed behind it */
-    bool is_told;            /* of the first */
+    char first[RUN_ID_MAX];  /* the run that is watched; "": none */
+    char newest[RUN_ID_MAX]; /* the last run that was placed after it */
+    bool is_told;            /* the first one was logged */
 };
 
-/* The run has got its place: in 10 s the log may have to speak of it. */
+/* The run was placed: if it still waits in 10 s, it may be logged. */
 void lookout_note(struct tracked *run);
 
-/* What lookout::timer does. */
+/* Handler of lookout::timer. */
 void lookout_on_time(struct timer *timer);

@@ -1,10 +1,11 @@
-/* versions.c - judges a run by the versions and sessions that are there now. */
+/* versions.c - judges a run by the current versions and sessions. */
 #include "core/fleet/versions.h"
 
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/worker_versions.h"
 
-/* The queue of a run whose trigger named none while no version had its task. */
+/* Returns true if it is the queue of a run whose trigger named none while no version had
+ * its task. */
 static bool is_default_queue(const struct run *run)
 {
     const struct slice prefix = SLICE("task/"), queue = bytes_slice(run->queue);
@@ -12,9 +13,10 @@ static bool is_default_queue(const struct run *run)
            slice_equal(slice_from(queue, prefix.len), bytes_slice(run->task));
 }
 
-/* A queue that any version declares counts, so that a run keeps its place when a newer version
- * renames the queue of its task. The default queue is there although the task may name another
- * one: a run that waited for its task must not wait for a queue that its trigger did not name. */
+/* A queue that any version declares counts, so that a run keeps its place when a newer
+ * version renames the queue of its task. The default queue always counts, although the task
+ * may name another: a run that waited for its task must not wait for a queue that its
+ * trigger did not name. */
 static enum version_verdict judge_queue(const struct environment *env,
                                         const struct run *run, const struct worker *worker)
 {

@@ -1,4 +1,4 @@
-/* waiting.c - looks at one run and at what stands before it; nothing is kept for that. */
+/* waiting.c - finds why one run waits, from memory alone; keeps no state for it. */
 #include "core/fleet/waiting.h"
 
 #include "core/fleet/dev_sessions.h"
@@ -14,15 +14,16 @@ static int64_t wall_of(const struct tracked *run)
 
 /* ---- in the queue ---- */
 
-/* Outside dev: a worker asks or has asked lately, or executes a run. */
+/* Outside of dev: returns true if a worker waits, has dequeued lately, or executes a
+ * run. */
 static bool has_worker(const struct environment *env)
 {
     return env->fleet->seated || env->queues.running ||
            loop_now_ms(env->loop) < env->fleet->served_until;
 }
 
-/* The same, of one that takes runs of plain registrations. Where the current version is one,
- * what executes is taken to be of it. */
+/* The same for workers that take runs of plain registrations. If the current version is
+ * one, executing runs are assumed to be of it. */
 static bool has_open_worker(const struct environment *env)
 {
     const struct fleet *fleet = env->fleet;
@@ -31,8 +32,8 @@ static bool has_open_worker(const struct environment *env)
     return fleet->open_seats || executes || loop_now_ms(env->loop) < fleet->open_until;
 }
 
-/* A worker is there that could execute it, though it may be busy. A session outlives the
- * connection of its CLI for a minute. */
+/* Returns true if a worker that could execute the run is connected, busy or not. A session
+ * outlives the connection of its CLI for a minute. */
 static bool is_served(const struct tracked *run, int64_t *gone_ms)
 {
     const struct environment *env = run->env;
@@ -44,7 +45,8 @@ static bool is_served(const struct tracked *run, int64_t *gone_ms)
     return session && !*gone_ms;
 }
 
-/* A failed attempt, or a lease that went back, has a pause behind it. */
+/* Returns true if due_at may be a pause, after a failed attempt or a lease that was
+ * returned. */
 static bool may_pause(const struct run *run)
 {
     return run->status == RUN_RETRYING || run->started_at;
@@ -110,7 +112,7 @@ static void look_in_queue(const struct tracked *run, struct waiting *waiting)
 
 /* ---- the others ---- */
 
-/* When the last of the run's waits is over by itself; 0: one of them is not. */
+/* Returns when the last of the run's waits ends by itself; 0: one of them does not. */
 static int64_t last_end(const struct run *run)
 {
     struct scan_members all = wait_list_of(run);
@@ -166,7 +168,7 @@ int64_t waiting_oldest(const struct environment *env)
                 : 0;
 }
 
-/* A session whose connection has closed may not come back. */
+/* Sessions whose connection has closed count as unserved, as they may not come back. */
 static uint32_t unserved_in_dev(const struct environment *env)
 {
     uint32_t count = queues_waiting_for(&env->queues, AUDIENCE_NOBODY);

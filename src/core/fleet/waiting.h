@@ -1,16 +1,16 @@
-/* waiting.h - why a run does not execute yet: the first thing that holds it.
+/* waiting.h - why a run does not execute yet: the first of these that holds it.
  *
  *   delayed, paused before another attempt, blocked by waitpoints ─► that
  *   no version has its task                                       ─► version
- *   in its queue: its project stores as much as it may            ─► storage_quota
- *                 nobody is there to execute it                   ─► no_worker
+ *   in its queue: its project has reached its storage quota       ─► storage_quota
+ *                 no worker for it is connected                   ─► no_worker
  *                 its queue is paused                             ─► queue_paused
  *                 all slots of the queue, of its key are taken    ─► queue_limit, …_key
  *                 all slots of the environment are                ─► environment_limit
- *                 none of that, in dev: nobody asks for it        ─► no_worker
- *                 elsewhere: who is there has no room for it      ─► room
+ *                 none of that, in dev: no worker dequeues it     ─► no_worker
+ *                 elsewhere: workers lack CPU or memory for it    ─► room
  *
- * Found from what is in memory when somebody asks. */
+ * Derived from memory on each call. */
 #pragma once
 
 #include "base/buf.h"
@@ -38,38 +38,38 @@ enum { WAITING_AHEAD_MAX = 1000 };
 struct waiting {
     enum waiting_reason reason;
     int64_t since;  /* Unix ms */
-    int64_t until;  /* Unix ms; 0: nobody knows */
-    bool has_limit; /* limit and running say something */
+    int64_t until;  /* Unix ms; 0: unknown */
+    bool has_limit; /* limit and running are set */
     uint32_t limit, running;
-    bool is_in_line;    /* ahead does, too */
-    uint32_t ahead;     /* runs of its queue and key that are first; at most AHEAD_MAX */
-    bool is_served;     /* no_worker: somebody is there, who asks for nothing now */
-    bool is_plain;      /* no_worker: only who has its code could execute it */
-    int64_t gone_ms;    /* no_worker: since the CLI's connection closed; 0: not known */
-    int64_t returns_ms; /* so long who has its task may come back after a start; 0: no */
+    bool is_in_line; /* ahead is set */
+    uint32_t ahead;  /* runs of its queue and key before it; at most WAITING_AHEAD_MAX */
+    bool is_served;  /* no_worker: a worker is connected but does not dequeue now */
+    bool is_plain;   /* no_worker: only a worker with its code could execute it */
+    int64_t gone_ms; /* no_worker: since when the CLI's connection is closed; 0: unknown */
+    int64_t returns_ms; /* how long a session may come back after a start; 0: no */
     enum version_verdict verdict;
-    const struct room
-        *full; /* of its project's, which stores as much as it may; else NULL */
+    const struct room *full; /* its project's storage quota, if reached; NULL: it is not */
 };
 
 const char *waiting_name(enum waiting_reason reason);
 
-/* The run is one in memory, as it is now. full: the room of its project for what is stored,
- * when that is full; NULL: it is not. */
+/* The run must be in memory. full: the storage quota of its project if that is reached;
+ * NULL: it is not. */
 void waiting_look(const struct tracked *run, const struct room *full,
                   struct waiting *waiting);
 
-/* Appends a sentence: what holds the run, and what to do about it. */
+/* Appends a sentence: why the run waits, and what to do about it. */
 void waiting_explain(const struct tracked *run, const struct waiting *waiting,
                      struct buf *out);
 
-/* Since when the run that has been queued for longest is queued, whatever holds it; Unix ms, 0:
- * none is queued. */
+/* Returns since when the oldest queued run is queued, whatever holds it; Unix ms; 0: none
+ * is queued. */
 int64_t waiting_oldest(const struct environment *env);
 
-/* How many of the queued runs no worker that is there would take, were it free: nobody is
- * there, or nobody who has their code. Those that wait for a version are not queued yet. */
+/* Returns how many queued runs no connected worker would take even if it were idle: no
+ * worker is connected, or none that has their code. Runs that wait for a version are not
+ * queued yet. */
 uint32_t waiting_unserved(const struct environment *env);
 
-/* Runs are queued, and nobody is there to execute any. */
+/* Returns true if runs are queued and no worker is connected. */
 bool waiting_is_unserved(const struct environment *env);

@@ -1,4 +1,4 @@
-/* waiting_text.c - why a run waits, in words. */
+/* waiting_text.c - why a run waits, as a sentence for the user. */
 #include "core/fleet/dev_sessions.h"
 #include "core/fleet/waiting.h"
 #include "core/model/wait_list.h"
@@ -29,7 +29,7 @@ const char *waiting_name(enum waiting_reason reason)
     return names[reason];
 }
 
-/* In dev no session has the task, and that has not to be so for long. */
+/* In dev, no session has the task right now; one may come back after a start. */
 static void explain_nobody(const struct waiting *waiting, struct buf *out)
 {
     int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
@@ -74,7 +74,8 @@ static void explain_room(const struct tracked *run, struct buf *out)
               machine_name(machine), machine_cpu(machine), machine_memory_gb(machine));
 }
 
-/* Nothing else releases it but its ttl, so the id has to be said. */
+/* Nothing but its ttl or the right deployment releases the run, so the text names the
+ * id. */
 static void explain_deployment(struct slice external, const struct waiting *waiting,
                                struct buf *out)
 {
@@ -188,7 +189,7 @@ static void explain_retry(const struct tracked *run, const struct waiting *waiti
     buf_add_text(out, "; cancel the run if it shall not");
 }
 
-/* Names the first wait that is pending; the others are a number. */
+/* Names the first pending wait, and the number of the others. */
 static void explain_waitpoint(const struct tracked *run, const struct waiting *waiting,
                               struct buf *out)
 {

@@ -1,4 +1,5 @@
-/* worker_versions.c - the versions of one environment, oldest first, and how they are found. */
+/* worker_versions.c - the versions of one environment, oldest first, and how to find
+ * them. */
 #include "core/fleet/worker_versions.h"
 
 #include <stdio.h>
@@ -6,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { DAY = 8 }; /* characters of the day at the beginning of a version */
+enum { DAY = 8 }; /* length of the day at the start of a version */
 
 static struct slice task_key(const void *value)
 {
@@ -79,8 +80,8 @@ void worker_sort(struct worker *worker)
             table_insert(&worker->queues_by_name, &worker->queues[i]);
 }
 
-/* The tasks of this version are those that are found by id, but where a newer version has
- * them too. */
+/* Makes lookups by id find the tasks of this version, unless a newer version has them,
+ * too. */
 static void index_tasks(struct workers *workers, size_t at)
 {
     struct worker *worker = workers->all[at];
@@ -104,7 +105,7 @@ static bool is_newest_plain(const struct workers *workers, size_t at)
     return true;
 }
 
-/* A schema that a task of another version has too is held once. */
+/* Stores a schema once if a task of another version has the same. */
 static void share_schemas(const struct workers *workers, struct worker *worker)
 {
     for (size_t i = 0; i < worker->task_count; i++) {
@@ -116,8 +117,8 @@ static void share_schemas(const struct workers *workers, struct worker *worker)
     }
 }
 
-/* At start versions come in the order of their names: here they stand in that of their
- * creation. */
+/* At start, versions are added in the order of their names; here they are kept in the order
+ * of their creation. */
 void workers_add(struct workers *workers, struct worker *worker)
 {
     size_t at = workers->count++;
@@ -140,10 +141,10 @@ void workers_promote(struct workers *workers, struct worker *worker, uint32_t po
     workers->pointer = pointer;
 }
 
-/* ---- versions go ---- */
+/* ---- removing versions ---- */
 
-/* Tasks of the worker, which stood at that place, are found in the newest of the older
- * versions from now on: no newer one has those that were found in it. */
+/* Makes lookups find the tasks of the worker, which was at this index, in the newest of the
+ * older versions: no newer version has the tasks that were found in it. */
 static void unindex_tasks(struct workers *workers, const struct worker *worker, size_t at)
 {
     for (size_t i = 0; i < worker->task_count; i++) {
@@ -216,7 +217,7 @@ bool workers_knows_gone(const struct workers *workers, struct slice version)
     return false;
 }
 
-/* ---- looked up ---- */
+/* ---- lookups ---- */
 
 bool workers_is_newer(const struct workers *workers, const struct worker *worker,
                       const struct worker *than)
@@ -316,9 +317,9 @@ const struct worker_task *workers_task_of(const struct workers *workers,
     return found ? found : workers_task(workers, task);
 }
 
-/* ---- numbers ---- */
+/* ---- version numbers ---- */
 
-/* Days have eight digits, and no number a zero before it. */
+/* Days have eight digits, and numbers no leading zero. */
 int version_compare(struct slice a, struct slice b)
 {
     struct slice day_a = { a.ptr, a.len < DAY ? a.len : DAY };
@@ -334,7 +335,8 @@ static const char *higher(const char *a, const char *b)
     return version_compare(slice_of(a), slice_of(b)) < 0 ? b : a;
 }
 
-/* Behind `last`, which is of a later day than today if the clock was set back. */
+/* Returns the version after `last`, which may be of a later day than today if the clock was
+ * set back. */
 static void next_behind(const char *last, int64_t now_ms, char out[WORKER_VERSION_MAX])
 {
     char time[TIME_TEXT_LEN + 1], day[DAY + 1];
