@@ -1,4 +1,4 @@
-/* closest.c - a name is close if it goes on where the given one ends, or if a few characters
+/* closest.c - a name is close if the given one is its beginning, or few characters
  * differ. */
 #include "server/config/closest.h"
 
@@ -11,8 +11,8 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-/* How far two names are apart (Levenshtein, one row at a time): characters added, taken away or
- * replaced; CONFIG_NAME_MAX for longer names. */
+/* Returns the Levenshtein distance: characters added, removed or replaced. Returns
+ * CONFIG_NAME_MAX for longer names. */
 static unsigned edit_distance(struct slice a, struct slice b)
 {
     unsigned row[CONFIG_NAME_MAX + 1];

@@ -1,4 +1,4 @@
-/* closest.h - finds the name that somebody meant who has mistyped it. */
+/* closest.h - finds the name that a user probably meant ("did you mean"). */
 #pragma once
 
 #include "base/slice.h"

@@ -1,8 +1,8 @@
-/* config.c - where settings come from.
+/* config.c - reads settings from their sources.
  *
- *   defaults ─► --config FILE ─► RUNCAST_* ─► flags        what comes later wins
+ *   defaults ─► --config FILE ─► RUNCAST_* ─► flags        later ones win
  *
- * Flags are looked at first, because they may name the file, and applied last. */
+ * Flags are read first, because they may name the file, and applied last. */
 #include "server/config/config.h"
 
 #include <ctype.h>
@@ -25,14 +25,14 @@
 struct config_reading {
     struct config config;
     const char *flags[SETTING_COUNT]; /* borrowed from the arguments; NULL: not given */
-    struct buf lists[SETTING_COUNT];  /* flags of the arguments, one behind the other */
-    bool in_file[SETTING_COUNT];      /* a line of the file has set it */
+    struct buf lists[SETTING_COUNT];  /* values of list flags, separated by spaces */
+    bool in_file[SETTING_COUNT];      /* set by a line of the file */
     struct failure *why;
 };
 
 /* ---- names ---- */
 
-/* -1: there is none. */
+/* Returns -1 if there is none. */
 static int find_setting(struct slice name)
 {
     for (int i = 0; i < SETTING_COUNT; i++) {
@@ -42,7 +42,7 @@ static int find_setting(struct slice name)
     return -1;
 }
 
-/* The setting that was probably meant, or NULL. */
+/* Returns the closest setting, or NULL. */
 static const char *closest(struct slice name)
 {
     struct closest closest = { .given = name };
@@ -86,7 +86,7 @@ static enum err read_word(struct config_reading *reading, const char *word)
     return err ? err : add_word(reading, word);
 }
 
-/* The last flag of a name counts; of a list all do. */
+/* If a flag is repeated, the last one wins; a list takes all. */
 static void take_flag(struct config_reading *reading, int which, const char *value)
 {
     struct buf *list = &reading->lists[which];
@@ -111,7 +111,7 @@ static enum err refuse_secret(enum config_setting which, struct failure *why)
                    config_settings[which].name, variable, variable);
 }
 
-/* "on" or "off" behind a flag, which is on without it. */
+/* Reads "on" or "off" after a flag; without it the flag is on. */
 static const char *read_switch(char **argv, int argc, int *at)
 {
     bool follows = *at + 1 < argc &&
@@ -119,7 +119,7 @@ static const char *read_switch(char **argv, int argc, int *at)
     return follows ? argv[++*at] : "true";
 }
 
-/* --name=value or --name value; a flag without a value is true. */
+/* Reads --name=value or --name value; a flag without a value is true. */
 static enum err read_option(struct config_reading *reading, char **argv, int argc, int *at)
 {
     const char *argument = argv[*at];
@@ -145,7 +145,8 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
         value = read_switch(argv, argc, at);
     else if (!value && *at + 1 < argc && strncmp(argv[*at + 1], "--", 2) != 0)
         value = argv[++*at];
-    if (!value && *at + 1 < argc) /* which would be a folder called --insecure */
+    if (!value &&
+        *at + 1 < argc) /* not the value: it would be a folder called --insecure */
         return explain(reading->why, ERR_INVALID,
                        "%s: needs a value, and %.60s looks like the next option; one that "
                        "begins so is written %s=VALUE",
@@ -165,7 +166,7 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     return OK;
 }
 
-/* ACTION_NONE: the argument is not one of them. */
+/* Returns ACTION_NONE if the argument is not one of them. */
 static enum config_action find_action(const char *argument)
 {
     static const struct {
@@ -185,7 +186,7 @@ static enum config_action find_action(const char *argument)
     return ACTION_NONE;
 }
 
-/* Which row of the table is meant, once all words are there. */
+/* Finds the row of the table, once all words were read. */
 static enum err find_command(struct config_reading *reading)
 {
     struct config *config = &reading->config;
@@ -201,7 +202,7 @@ static enum err find_command(struct config_reading *reading)
     return OK;
 }
 
-/* An action (--help …) wins over the command, and ends the reading when it needs no more. */
+/* An action (--help …) wins over the command. --help and --version stop reading. */
 static enum err read_arguments(struct config_reading *reading, int argc, char **argv)
 {
     struct config *config = &reading->config;
@@ -246,8 +247,8 @@ struct config_file {
     enum err err;
 };
 
-/* For inih, which would take an indented line for the rest of the one before and say
- * nothing of a section without names. */
+/* Reads a line for inih, which would append an indented line to the one before, and accept
+ * a section without a name silently. */
 static char *read_line(char *text, int size, void *stream)
 {
     struct config_file *file = stream;
@@ -269,7 +270,8 @@ static char *read_line(char *text, int size, void *stream)
     return file->err ? NULL : text;
 }
 
-/* A list goes on in the next line that names it; of another one a line would be ignored. */
+/* Sets a setting from a line. A list may have several lines; any other repetition is an
+ * error. */
 static enum err set_from_line(struct config_reading *reading, enum config_setting which,
                               const char *value, const char *origin)
 {
@@ -339,7 +341,8 @@ static enum err read_file(struct config_reading *reading)
 static const char variable_prefix[] = "RUNCAST_";
 static const char file_suffix[] = "-file";
 
-/* RUNCAST_LOG_LEVEL -> log-level; false when it is not one of ours, or empty. */
+/* Reads RUNCAST_LOG_LEVEL as log-level; returns false if it has another prefix, or is
+ * empty. */
 static bool read_variable_name(const char *entry, char name[CONFIG_NAME_MAX],
                                const char **value)
 {
@@ -365,7 +368,7 @@ static void warn_unknown(struct slice variable, const char *name)
              meant ? "similar_setting" : NULL, meant, NULL);
 }
 
-/* The setting whose secret the file holds, or -1. */
+/* Returns the setting whose secret the file holds, or -1. */
 static int find_secret_of_file(struct slice name)
 {
     size_t suffix = sizeof(file_suffix) - 1;
@@ -425,7 +428,7 @@ static enum err read_environment(struct config_reading *reading, char **environm
     return err;
 }
 
-/* RUNCAST_CONFIG, unless --config was given. */
+/* Uses RUNCAST_CONFIG, unless --config was given. */
 static void find_file(struct config_reading *reading, char **environment)
 {
     char name[CONFIG_NAME_MAX];

@@ -1,9 +1,9 @@
 /* config.h - settings: one table row each.
  *
- * config.def is the table. Precedence: flags > RUNCAST_* environment > --config FILE
- * (name = value lines) > defaults. Names are those of the flags without dashes:
- * --env-concurrency, RUNCAST_ENV_CONCURRENCY, env-concurrency. A list is given by repeating
- * its flag, or its line of the file, or with spaces; it replaces the one from elsewhere. */
+ * config.def is the table. Precedence: flags > RUNCAST_* environment > --config FILE (name
+ * = value lines) > defaults. Each name has three forms: --env-concurrency,
+ * RUNCAST_ENV_CONCURRENCY, env-concurrency. A list is given by repeating its flag or its
+ * line of the file, or with spaces; it replaces the list from another source. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #include "core/model/price.h"
 #include "server/config/subcommand.h"
 
-/* What is done instead of the command. */
+/* What to do instead of the command. */
 enum config_action {
     ACTION_NONE,
     ACTION_CHECK_CONFIG,
@@ -46,26 +46,27 @@ enum config_setting {
     SETTING_COUNT
 };
 
-/* Texts and secrets are never NULL. Durations are milliseconds; 0: see the help. An origin
- * is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
+/* Texts and secrets are never NULL. Durations are milliseconds; their help says what 0
+ * means. An origin is "default", "--data", "RUNCAST_DATA" or "runcast.conf:3". */
 struct config {
     enum config_action action;
-    /* The row that the words mean; for an action, the first row of that command. Never NULL. */
+    /* The row that the words select; for an action, the first row of that command. Never
+     * NULL. */
     const struct subcommand *command;
-    const struct subcommand *commands; /* the table that config_read was given */
-    /* The command's words and options as they were said, borrowed from the arguments, and as its
-     * usage reads them. */
+    const struct subcommand *commands; /* the table passed to config_read */
+    /* The command's words and options as given, borrowed from the arguments; and as read by
+     * its usage. */
     const char *words[USAGE_WORDS_MAX];
     size_t word_count;
     struct said said;
-    /* Borrowed; a reload reads them again, and a supervise role gets them. */
+    /* Borrowed; a reload reads them again, and a supervise role is started with them. */
     int argc;
     char **argv;
     char *file; /* --config; NULL: none */
     char *origins[SETTING_COUNT];
 #define CONFIG_TEXT(name, field, def, help) char *field;
 #define CONFIG_CHOICE(name, field, def, words, help) char *field;
-#define CONFIG_LIST(name, field, def, help) char *field; /* words with a space between */
+#define CONFIG_LIST(name, field, def, help) char *field; /* words, separated by spaces */
 #define CONFIG_SECRET(name, field, help) char *field;
 #define CONFIG_NUMBER(name, field, def, min, max, help) int64_t field;
 #define CONFIG_BYTES(name, field, def, min, max, help) int64_t field;
@@ -82,32 +83,31 @@ struct config {
 #undef CONFIG_FLAG
 };
 
-/* ERR_INVALID with a sentence that names the setting, where it came from (flag, variable,
- * file and line), and what would be right; ERR_USAGE with one about the words of a command.
- * Unknown RUNCAST_* variables are warned about; empty ones count as not set. After --help or
- * --version the rest is not looked at. The table of commands is borrowed. */
+/* ERR_INVALID with a sentence that names the setting, its origin (flag, variable, file and
+ * line), and a valid value. ERR_USAGE with a sentence about the words of a command. Warns
+ * about unknown RUNCAST_* variables; empty ones count as not set. After --help or
+ * --version, the rest is ignored. Borrows the table of commands. */
 enum err config_read(struct config *config, const struct subcommand *commands, int argc,
                      char **argv, char **environment, struct failure *why);
 
-/* Whether the process becomes a gateway. */
+/* Returns true if the process becomes a gateway. */
 bool config_serves(const struct config *config);
 
-/* Takes over from fresh, which config_read has read again, what may change while the gateway runs:
- * limits that are looked at when they are needed, origins, the log. fresh gets what was there
- * before, which may be in use until the caller has told everybody. ERR_INVALID: something else has
- * changed, and nothing was taken. */
+/* Copies reloadable settings from fresh, a config that was just read: limits that are read
+ * when needed, origins, the log. fresh gets the old values; keep it until no user of them
+ * is left. ERR_INVALID: another setting has changed, and nothing was copied. */
 enum err config_take(struct config *config, struct config *fresh, struct failure *why);
 
-/* Wipes the secrets. */
+/* Wipes the secrets and frees everything. */
 void config_finish(struct config *config);
 
-/* name = value lines with where each came from; secrets as ***. */
+/* Appends name = value lines with their origins; secrets as ***. */
 void config_print(const struct config *config, struct buf *out);
 
-/* Machines that are not named cost what they do by default. */
+/* Returns the prices; machines that are not named have their default price. */
 struct prices config_prices(const struct config *config);
 
-/* Of enum request_log_mode. */
+/* Returns an enum request_log_mode. */
 int config_log_requests(const struct config *config);
 
 enum log_level config_log_level(const struct config *config);

@@ -1,4 +1,4 @@
-/* config_credentials.c - secrets from the folder that a service manager makes for this service. */
+/* config_credentials.c - reads secrets from the service manager's folder of credentials. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 
 enum { PREFIX_LEN = 8 }; /* of "runcast_" and "runcast." */
 
-/* The variable's value; NULL: it is not there. */
+/* Returns the variable's value, or NULL if it is not set. */
 static const char *find_variable(char **environment, const char *name)
 {
     size_t len = strlen(name);
@@ -33,7 +33,7 @@ static enum err read_credential(struct config *config, int which, const char *pa
     return err;
 }
 
-/* The secret that a file of that name sets; -1: none. */
+/* Returns the secret that a file of this name sets; -1: none. */
 static int find_secret(const char *name)
 {
     for (int i = 0; i < SETTING_COUNT; i++)

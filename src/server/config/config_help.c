@@ -1,4 +1,4 @@
-/* config_help.c - what runcast says of itself: everything, or of one command. */
+/* config_help.c - the text of --help: for everything, or for one command. */
 #include "server/config/config_help.h"
 
 #include "server/config/config_value.h"
@@ -14,7 +14,7 @@ static void print_row(const char *option, const char *help, struct buf *out)
     buf_print(out, "  %-34s %s", option, help);
 }
 
-/* The flag of a setting with the kind of its value; of a secret, which has none, its variable. */
+/* Prints the flag of a setting and the kind of its value; for a secret, its variable. */
 static void print_option(const struct setting *setting, struct buf *out)
 {
     static const char *const values[] = {

@@ -1,4 +1,4 @@
-/* config_listen.c - addresses to listen on: split, checked, judged. */
+/* config_listen.c - reads and checks addresses to listen on. */
 #include "server/config/config_listen.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 static const char unix_prefix[] = "unix:", handed_prefix[] = "systemd:",
                   proxy_suffix[] = ",proxy", tls_suffix[] = ",tls";
 
-/* The host is what stands before the last colon, an IPv6 address in brackets. */
+/* Splits at the last colon. An IPv6 host is in brackets. */
 static bool split_listen(struct slice listen, struct slice *host, struct slice *port)
 {
     const char *colon = listen.len ? memrchr(listen.ptr, ':', listen.len) : NULL;
@@ -58,7 +58,7 @@ static bool read_path(struct slice path, struct config_listener *listener)
     return true;
 }
 
-/* As systemd takes it: ASCII that is printed, and no colon. */
+/* Reads a name as systemd allows it: printable ASCII without a colon. */
 static bool read_name(struct slice name, struct config_listener *listener)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -71,7 +71,7 @@ static bool read_name(struct slice name, struct config_listener *listener)
     return true;
 }
 
-/* Takes the suffix off, once. */
+/* Removes the suffix, once. */
 static bool take_suffix(struct slice *word, const char *suffix, bool *found)
 {
     size_t len = strlen(suffix);
@@ -108,7 +108,8 @@ static enum err config_listen_refuse(const struct config *config, enum config_se
                                            : ", or systemd:NAME");
 }
 
-/* Whether one of two listeners could not be bound. Port 0 is a free one each time. */
+/* Returns true if the two listeners cannot both be bound. Port 0 is a free one each
+ * time. */
 static bool collide(const struct config_listener *a, const struct config_listener *b)
 {
     static const char every[] = "0.0.0.0";
@@ -159,7 +160,7 @@ enum err config_listeners(const struct config *config,
     return OK;
 }
 
-/* False: it is none of the three families. */
+/* Returns false if the address is of another family. */
 static bool write_address(const struct sockaddr_storage *address,
                           struct config_listener *listener)
 {
@@ -217,7 +218,7 @@ enum err config_check_listeners(const struct config *config, struct failure *why
     return err;
 }
 
-/* What the setting says, or metrics.sock in the folder, which the setting home names. */
+/* Reads the setting, or metrics.sock in the folder, which the setting home names. */
 static enum err read_own(const struct config *config, enum config_setting which,
                          const char *text, enum config_setting home, const char *folder,
                          struct config_listener *listener, struct failure *why)

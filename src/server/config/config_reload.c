@@ -1,4 +1,5 @@
-/* config_reload.c - takes over what may change while the gateway runs, all of it or nothing. */
+/* config_reload.c - applies settings that may change while the gateway runs: all or
+ * none. */
 #include <string.h>
 
 #include "server/config/config_value.h"

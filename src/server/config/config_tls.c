@@ -1,4 +1,4 @@
-/* config_tls.c - two lists of files become pairs. */
+/* config_tls.c - pairs the certificate files with the key files and loads them. */
 #include "server/config/config_tls.h"
 
 #include <string.h>
@@ -56,7 +56,7 @@ enum err config_check_tls(const struct config *config, struct failure *why)
     return OK;
 }
 
-/* Ends each word where its space was. */
+/* Splits the list in place: replaces each space by a zero. */
 static void split(char *list, const char *words[CERTIFICATES_MAX])
 {
     char *rest = list, *word;

@@ -1,17 +1,18 @@
-/* config_tls.h - the certificates of the addresses that speak TLS, from the settings that name
- * their files. */
+/* config_tls.h - loads the certificates for addresses with TLS from the files in the
+ * settings. */
 #pragma once
 
 #include "net/certificates.h"
 #include "server/config/config.h"
 
-/* As many certificates as keys: some when an address of listen ends in ,tls, else none. */
+/* Checks that there are as many certificates as keys, and some only if an address ends in
+ * ,tls. */
 enum err config_check_tls(const struct config *config, struct failure *why);
 
-/* Reads the files; the caller's to certificates_unref. NULL: no address speaks TLS. ERR_INVALID:
- * one cannot be used. */
+/* Reads the files. The caller calls certificates_unref. *certificates is NULL if no address
+ * uses TLS. ERR_INVALID: a file cannot be used. */
 enum err config_load_certificates(const struct config *config,
                                   struct certificates **certificates, struct failure *why);
 
-/* The same, and nothing is kept. */
+/* The same, but discards the result. */
 enum err config_try_certificates(const struct config *config, struct failure *why);

@@ -1,4 +1,4 @@
-/* config_value.c - settings from text and to text. */
+/* config_value.c - parses, checks and prints the values of settings. */
 #include "server/config/config_value.h"
 
 #include <arpa/inet.h>
@@ -158,7 +158,7 @@ static void print_duration(int64_t ms, struct buf *out)
     buf_add_char(out, units[unit].letter);
 }
 
-/* Says what value would be right, as the end of a sentence: "a number from 1 to 9". */
+/* Appends which values are valid, as the end of a sentence: "a number from 1 to 9". */
 static void describe_value(const struct setting *setting, struct buf *out)
 {
     switch (setting->type) {
@@ -222,7 +222,7 @@ bool config_may_be_secret(enum config_setting which)
     return config_settings[which].type == SETTING_IS_SECRET || which == SETTING_database;
 }
 
-/* postgresql://user:password@host/name, or password=… among parameters or keywords. */
+/* Finds postgresql://user:password@host/name, or password=… in parameters or keywords. */
 bool config_has_password(const char *database)
 {
     const char *user = strstr(database, "://");
@@ -259,9 +259,9 @@ void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
     out[len] = '\0';
 }
 
-/* ---- texts with a form ---- */
+/* ---- texts with a syntax ---- */
 
-/* Refuses a setting and shows its text: never for a secret. */
+/* Refuses a setting and shows its text. Never call it for a secret. */
 static enum err refuse_text(const struct config *config, enum config_setting which,
                             const char *right, struct failure *why)
 {
@@ -270,14 +270,14 @@ static enum err refuse_text(const struct config *config, enum config_setting whi
                    *(char **)field_of(config, which), right);
 }
 
-/* The length of what stands before the first c; all of it if there is none. */
+/* Returns how many bytes come before the first c; all if it is missing. */
 static size_t length_before(struct slice text, char c)
 {
     const char *at = text.len ? memchr(text.ptr, c, text.len) : NULL;
     return at ? (size_t)(at - text.ptr) : text.len;
 }
 
-/* NAME, NUMBERS or [IPV6], and maybe a port of 1 to 65535 after a colon. */
+/* Accepts NAME, NUMBERS or [IPV6], and optionally a colon and a port from 1 to 65535. */
 static bool is_authority(struct slice text)
 {
     char ipv6[INET6_ADDRSTRLEN] = "";
@@ -295,7 +295,8 @@ static bool is_authority(struct slice text)
            port <= UINT16_MAX;
 }
 
-/* An http or https address without user, query and fragment; with_path: it may go on. */
+/* Accepts an http or https URL without user, query and fragment; with a path if
+ * with_path. */
 static bool is_web_address(struct slice text, bool with_path)
 {
     size_t scheme = slice_starts(text, "https://")  ? 8
@@ -334,7 +335,7 @@ static bool origins_are_right(const char *list)
     return true;
 }
 
-/* Which of the words of a choice its text is; -1: none of them. */
+/* Returns the index of the setting's text among its choices, or -1. */
 static int find_choice(const struct config *config, enum config_setting which)
 {
     struct slice rest = slice_of(config_settings[which].choices), word;
@@ -344,7 +345,7 @@ static int find_choice(const struct config *config, enum config_setting which)
     return -1;
 }
 
-/* "off, errors or all". */
+/* Appends "off, errors or all". */
 static void describe_choices(const char *choices, struct buf *out)
 {
     struct slice rest = slice_of(choices), word;
@@ -388,8 +389,8 @@ static bool is_gateway_name(const char *text)
                                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-");
 }
 
-/* Else somebody who has forgotten the database would serve from another one, and be thought
- * to stand by. */
+/* Refuses settings about a database if none is set. Otherwise a gateway whose operator has
+ * forgotten the database would serve from its own, and be believed to stand by. */
 static enum err check_without_database(const struct config *config, struct failure *why)
 {
     enum config_setting said = SETTING_gateway_name;
@@ -404,7 +405,8 @@ static enum err check_without_database(const struct config *config, struct failu
         config->origins[said]);
 }
 
-/* Who is root on another machine, or has the database, has not the key: so it is not beside it. */
+/* The key must not be in the data directory: root of another machine, or of the database,
+ * has not got it then. */
 static enum err check_database(const struct config *config, struct failure *why)
 {
     const char *origin = config->origins[SETTING_database];
@@ -513,7 +515,7 @@ int config_log_requests(const struct config *config)
     enum { OFF, ERRORS, ALL };
     int which = find_choice(config, SETTING_log_requests);
     bool debugs = config_log_level(config) == LOG_DEBUG;
-    return debugs && which == ERRORS ? ALL : which; /* who debugs wants to see what comes */
+    return debugs && which == ERRORS ? ALL : which; /* a debug level shows all requests */
 }
 
 enum log_level config_log_level(const struct config *config)

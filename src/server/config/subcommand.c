@@ -1,4 +1,4 @@
-/* subcommand.c - finds rows by words, and shows rows as usage. */
+/* subcommand.c - finds rows of the table by words, and prints usage. */
 #include "server/config/subcommand.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static struct slice name_of(const struct subcommand *row)
     return (struct slice){ row->words, strcspn(row->words, " ") };
 }
 
-/* What follows the name: "create", or "". */
+/* Returns the words after the name: "create", or "". */
 static struct slice form_of(const struct subcommand *row)
 {
     size_t len = name_of(row).len;
@@ -83,7 +83,8 @@ static enum err refuse_form(const struct subcommand *first, const char *word,
                    SLICE_ARG(name), word, SLICE_ARG(name));
 }
 
-/* Names the forms: "create, list, rename or delete". */
+/* Refuses a command without a form, and lists the forms: "create, list, rename or
+ * delete". */
 static enum err refuse_missing_form(const struct subcommand *first, struct failure *why)
 {
     struct slice name = name_of(first);
@@ -101,7 +102,7 @@ static enum err refuse_missing_form(const struct subcommand *first, struct failu
     return ERR_USAGE;
 }
 
-/* How many of the words are those of the row; 0: it is another one. */
+/* Returns how many of the words belong to the row; 0: it is another row. */
 static size_t match(const struct subcommand *row, const char *const *words, size_t count)
 {
     struct slice form = form_of(row);
@@ -165,7 +166,7 @@ enum err subcommand_read(const struct subcommand *table, const char *const *word
 
 /* ---- usage ---- */
 
-/* Appends a form to the line of the one before it, or to a line of its own if that is full. */
+/* Appends a form to the current line, or to a line of its own if that is full. */
 static void join_form(const struct subcommand *row, size_t *column, struct buf *out)
 {
     struct buf form = { 0 };
@@ -182,7 +183,7 @@ static void join_form(const struct subcommand *row, size_t *column, struct buf *
     buf_finish(&form);
 }
 
-/* Appends a form with a line of its own, and what it does behind it or below it. */
+/* Appends a form on a line of its own, and what it does after it or below it. */
 static void print_form(const struct subcommand *row, bool is_default, size_t *column,
                        struct buf *out)
 {
