@@ -1,4 +1,4 @@
-/* remote.c - a loop that turns for as long as a call takes. */
+/* remote.c - sends calls to a gateway and runs an event loop until each is answered. */
 #include "server/cli/remote.h"
 
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 
 enum {
     TRIES_MAX = 5,
-    PAUSE_MS = 500,             /* behind the first try; then twice as long */
+    PAUSE_MS = 500,             /* after the first try; doubles with each further one */
     ANSWER_MS = 300 * 1000,     /* longer than a gateway may hold a call */
-    UPLOAD_MS = 60 * 60 * 1000, /* while bytes go out */
+    UPLOAD_MS = 60 * 60 * 1000, /* while the file is sent */
     ANSWER_MAX = 16 << 20,
     KEY_LEN = 32,
     HEADERS_MAX = 4,
@@ -32,7 +32,7 @@ struct remote {
     const char *branch;
 };
 
-/* One request, embedded where it is waited for. */
+/* One request; embedded where its caller waits for it. */
 struct remote_fetch {
     struct fetch fetch;
     struct remote_call *call;
@@ -146,7 +146,7 @@ void remote_call_finish(struct remote_call *call)
 
 /* ---- fetchers ---- */
 
-/* The store of certificates is read when somebody needs it. */
+/* Opens a fetcher. Reads the store of certificates when it is first needed. */
 static enum err open_fetcher(struct remote *remote, const struct url *url,
                              struct fetcher **fetcher, struct failure *why)
 {
@@ -173,7 +173,7 @@ static void close_fetcher(struct remote *remote, struct fetcher *fetcher)
 
 /* ---- uploads ---- */
 
-/* The address is signed: its query is a part of it. */
+/* Splits off the path. The URL is signed, so its query belongs to the target. */
 static enum err split_url(const char *text, struct url *origin, const char **target,
                           struct failure *why)
 {

@@ -1,4 +1,4 @@
-/* remote_command.c - connects to the gateway that is meant, and has one command ask it. */
+/* remote_command.c - connects to the gateway and lets one subcommand make its calls. */
 #include "server/cli/remote_command.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include "server/cli/remote_session.h"
 #include "server/config/config.h"
 
-/* The key is read as the SDK and the CLI read it. */
+/* Reads URL and key from the same variables as the SDK and the CLI. */
 static enum err read_settings(const struct config *config, struct remote_options *options,
                               struct failure *why)
 {

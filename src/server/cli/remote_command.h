@@ -1,5 +1,5 @@
-/* remote_command.h - the subcommands that ask a gateway anywhere, by its API and the secret key of
- * one environment, which says which one is meant. */
+/* remote_command.h - subcommands that use a gateway's API with an environment's secret
+ * key. */
 #pragma once
 
 #include <stdio.h>
@@ -8,6 +8,6 @@
 
 struct config;
 
-/* run of their rows (server/config/subcommand.h). ERR_USAGE: the words or the settings are wrong. Of
- * other errors the reason was told, and why is left alone. */
+/* run of their rows (server/config/subcommand.h). ERR_USAGE: the words or the settings are
+ * invalid. Any other error was printed already, and why is unchanged. */
 enum err remote_command(const struct config *config, FILE *out, struct failure *why);

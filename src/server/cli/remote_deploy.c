@@ -1,7 +1,7 @@
-/* remote_deploy.c - deploys a folder that `npx trigger.dev deploy --dry-run` has left.
+/* remote_deploy.c - deploys a folder that `npx trigger.dev deploy --dry-run` has made.
  *
- *   build.json read ─► packed ─► POST artifacts ─► uploaded as a form ─► POST deployments, held
- *   ─► until it is DEPLOYED, or has failed ─► which version is current now? */
+ *   read build.json ─► pack ─► POST artifacts ─► upload as a form ─► POST deployments, held
+ *   ─► poll until it is DEPLOYED, or has failed ─► which version is current now? */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -23,12 +23,12 @@ enum { BOUNDARY_LEN = 32, LOOK_MS = 1000 };
 struct deploying {
     struct remote_session *session;
     struct manifest manifest;
-    int bundle, form; /* files without a name; -1: none */
+    int bundle, form; /* unnamed files; -1: none */
     char boundary[BOUNDARY_LEN + 1];
     struct bytes *artifact; /* its key */
-    struct bytes *url;      /* where it is uploaded */
+    struct bytes *url;      /* where to upload it */
     struct bytes *id, *version;
-    bool existing; /* nothing had to be built */
+    bool existing; /* the version was there; nothing was built */
 };
 
 static bool remote_deploy_refuse(const struct deploying *deploying, const char *text)
@@ -115,7 +115,7 @@ static void add_part(const struct deploying *deploying, const char *name,
               deploying->boundary, name, SLICE_ARG(value));
 }
 
-/* The fields in their order, as the gateway wants them back. */
+/* Adds the fields in their order, as the gateway requires. */
 static void add_fields(const struct deploying *deploying, struct slice fields,
                        struct buf *out)
 {
@@ -153,7 +153,7 @@ static bool copy_all(int from, int to, uint64_t len)
     return true;
 }
 
-/* multipart/form-data: the fields, then the file. */
+/* Writes multipart/form-data: the fields, then the file. */
 static bool write_form(struct deploying *deploying, struct slice fields)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789";
@@ -288,7 +288,7 @@ static void tell_failure(const struct deploying *deploying, struct slice answer,
     bytes_unref(lines);
 }
 
-/* True: it goes on. Else done tells how it has ended. */
+/* Returns true if the build is in progress. If not, *done: it has succeeded. */
 static bool look(const struct deploying *deploying, const char *target, bool *done)
 {
     struct remote_session *session = deploying->session;
@@ -314,7 +314,7 @@ static bool look(const struct deploying *deploying, const char *target, bool *do
     return goes_on;
 }
 
-/* The last of the calls that are held is answered although the build goes on. */
+/* The last call that was held may have been answered before the build ended. */
 static bool wait_for_end(const struct deploying *deploying)
 {
     struct buf target = { 0 };

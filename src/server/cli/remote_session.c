@@ -1,4 +1,5 @@
-/* remote_session.c - what several subcommands ask and tell. */
+/* remote_session.c - shared by the remote subcommands: errors, output, the current
+ * version. */
 #include "server/cli/remote_session.h"
 
 #include "base/json/members.h"

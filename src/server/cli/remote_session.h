@@ -1,5 +1,5 @@
-/* remote_session.h - what a subcommand has that asks a gateway: its words, the connection, and
- * where it tells things. */
+/* remote_session.h - the state of a remote subcommand: its words, connection and
+ * outputs. */
 #pragma once
 
 #include <stdio.h>
@@ -14,25 +14,26 @@ struct remote_session {
     const char *environment; /* "prod", "staging" or "preview" */
     struct bundle_limits limits;
     FILE *out; /* results */
-    FILE *err; /* what goes on, and why it did not go well */
+    FILE *err; /* progress and errors */
 };
 
-/* Prints what a gateway, or a build, has said. A terminal may show it: of what is not text only
- * line breaks and tabs stay, and of a long text its beginning. */
+/* Prints text from a gateway or a build so that it is safe on a terminal: drops control
+ * characters except line breaks and tabs, and truncates a long text. */
 void remote_session_show(FILE *out, struct slice text);
 
-/* Tells why, in lines; false. */
+/* Prints why the call failed, in lines. Returns false. */
 bool remote_session_refuse(const struct remote_session *session, const char *doing,
                            const struct remote_call *call);
 
-/* The environment as people call it: "prod", "the branch x of preview". */
+/* Writes the name of the environment for people: "prod", "the branch x of preview". */
 const char *remote_session_place(const struct remote_session *session, char text[160]);
 
-/* The current version, to be freed: "" when there is none. False: it could not be asked, which
- * was told. */
+/* Sets *version to the current version, which the caller frees; "": none. Returns false if
+ * the call failed; the error was printed. */
 bool remote_session_current(struct remote_session *session, char **version);
 
-/* ask of the rows of commands (server/config/subcommand.h). remote_deploy.c, remote_versions.c */
+/* ask of the rows of commands (server/config/subcommand.h). remote_deploy.c,
+ * remote_versions.c */
 bool remote_deploy(struct remote_session *session);
 bool remote_versions(struct remote_session *session);
 bool remote_promote(struct remote_session *session);

@@ -1,4 +1,5 @@
-/* remote_versions.c - lists the versions of an environment, and says which one is current. */
+/* remote_versions.c - lists the versions of an environment and changes which one is
+ * current. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +9,7 @@
 
 /* ---- the list ---- */
 
-/* "2026-11-25 07:40" of "2026-11-25T07:40:12.345Z"; "-" of nothing. */
+/* Prints "2026-11-25 07:40" for "2026-11-25T07:40:12.345Z"; "-" for NULL. */
 static void print_time(FILE *out, const struct bytes *time)
 {
     if (time && time->len >= 16)
@@ -76,9 +77,9 @@ bool remote_versions(struct remote_session *session)
     return done;
 }
 
-/* ---- another one becomes current ---- */
+/* ---- promote, rollback ---- */
 
-/* Below 0: the first one is older. Versions are dates with numbers behind them. */
+/* Returns < 0 if the first is older. A version is a date, a dot and a number. */
 static int compare(const char *a, const char *b)
 {
     unsigned long long days[2] = { 0 }, numbers[2] = { 0 };
@@ -88,7 +89,7 @@ static int compare(const char *a, const char *b)
                               : (numbers[0] > numbers[1]) - (numbers[0] < numbers[1]);
 }
 
-/* Who says promote does not mean an older one, nor who says rollback a newer one. */
+/* Refuses to promote an older version, or to roll back to a newer one. */
 static bool check_direction(const struct remote_session *session, const char *version,
                             const char *current, bool back)
 {
