@@ -1,4 +1,4 @@
-/* execute.c - begins the keeper of the supervise role, and speaks with it. */
+/* execute.c - starts the keeper process of the supervise role, and stops it. */
 #include "server/role/execute.h"
 
 #include <errno.h>
@@ -18,14 +18,14 @@
 extern char **environ;
 
 struct execute {
-    uv_poll_t handle; /* readable: the keeper is gone */
+    uv_poll_t handle; /* readable: the keeper has ended */
     int orders;
-    pid_t keeper;               /* 0: it was reaped */
-    void (*ended)(void *owner); /* NULL: it goes on */
+    pid_t keeper;               /* 0: reaped */
+    void (*ended)(void *owner); /* NULL: it was not told to end */
     void *owner;
 };
 
-/* ---- what it gets ---- */
+/* ---- arguments and environment of the role ---- */
 
 static bool is_variable_of(struct slice name, enum config_setting which)
 {
@@ -36,7 +36,7 @@ static bool is_variable_of(struct slice name, enum config_setting which)
             slice_is(slice_from(name, strlen(variable)), "_FILE"));
 }
 
-/* What the service manager has said to the gateway. */
+/* Returns true for variables that the service manager sets for the gateway. */
 static bool is_of_service(struct slice name)
 {
     static const char *const all[] = {
@@ -49,7 +49,7 @@ static bool is_of_service(struct slice name)
     return false;
 }
 
-/* Keys and tokens are the gateway's alone. */
+/* Returns true for keys and tokens, which the role must not have. */
 static bool is_secret(const char *entry)
 {
     struct slice rest = slice_of(entry), name;
@@ -75,7 +75,7 @@ static char **without_secrets(char **environment)
     return all;
 }
 
-/* The arguments with another command: serve is replaced where it was said. */
+/* Returns the arguments with the command supervise; serve is left out if it was given. */
 static char **with_command(const struct config *config)
 {
     static char command[] = "supervise";
@@ -89,7 +89,7 @@ static char **with_command(const struct config *config)
     return all;
 }
 
-/* ---- its keeper ---- */
+/* ---- the keeper ---- */
 
 static enum err prepare(struct supervise_role *role, const struct config *config,
                         struct failure *why)
@@ -110,7 +110,7 @@ enum err execute_check(const struct config *config, struct failure *why)
     return refused;
 }
 
-/* Does not return in the child, which closes what it does not need. */
+/* Forks. Does not return in the child. */
 static pid_t fork_keeper(const struct supervise_role *role, const struct config *config,
                          int orders)
 {
@@ -182,7 +182,7 @@ void execute_end(struct execute *execute, enum execute_whose whose,
     char order = whose == EXECUTE_OWN ? ROLE_KEEPER_END_OWN : ROLE_KEEPER_END_ANY;
     execute->ended = ended;
     execute->owner = owner;
-    send(execute->orders, &order, 1, MSG_NOSIGNAL); /* who is gone has ended */
+    send(execute->orders, &order, 1, MSG_NOSIGNAL); /* if it has ended: readable */
     uv_ref((uv_handle_t *)&execute->handle);
     uv_poll_start(&execute->handle, UV_READABLE, on_gone);
 }

@@ -1,4 +1,4 @@
-/* role_keeper.c - looks twice a second whether somebody supervises. */
+/* role_keeper.c - checks twice a second whether the supervise role runs, and starts it. */
 #include "server/role/role_keeper.h"
 
 #include <errno.h>
@@ -21,19 +21,19 @@ enum {
     LOOK_MS = 500,
     END_LOOK_MS = 50,
     LONG_LIFE_MS = 10 * 1000,
-    PAUSE_MS = 1000, /* behind a short life; then twice as long */
+    PAUSE_MS = 1000, /* after a short life; doubles with each further one */
     PAUSE_MAX_MS = 30 * 1000,
-    SLACK_MS = 15 * 1000, /* beyond its own timeout */
+    SLACK_MS = 15 * 1000, /* added to the role's own timeout */
 };
 
 /* Times are of the monotonic clock, in ms. */
 struct role_keeper {
     const struct role_keeper_options *options;
     pid_t child; /* 0: none of ours */
-    pid_t told;  /* that was sent the signal; 0: none yet */
+    pid_t told;  /* who was sent SIGTERM; 0: none yet */
     int64_t begun, begin_at;
     int64_t pause_ms;
-    char order; /* enum role_keeper_order; 0: the role goes on */
+    char order; /* enum role_keeper_order; 0: keep the role running */
     int64_t give_up;
 };
 
@@ -106,7 +106,7 @@ static void reap(struct role_keeper *keeper)
         on_child_ended(keeper, status);
 }
 
-/* Who is to end; 0: nobody is left. */
+/* Returns the process that must end; 0: none is left. */
 static pid_t who_is_left(const struct role_keeper *keeper)
 {
     if (keeper->child)
@@ -114,7 +114,7 @@ static pid_t who_is_left(const struct role_keeper *keeper)
     return keeper->order == ROLE_KEEPER_END_OWN ? 0 : site_holder(keeper->options->folder);
 }
 
-/* False: there is nothing more to wait for. */
+/* Returns false if there is nothing more to wait for. */
 static bool look_for_end(struct role_keeper *keeper)
 {
     pid_t left = who_is_left(keeper);
@@ -130,7 +130,7 @@ static bool look_for_end(struct role_keeper *keeper)
 
 /* ---- the process ---- */
 
-/* False: the gateway is gone. */
+/* Returns false if the gateway has ended. */
 static bool take_order(struct role_keeper *keeper)
 {
     char order;
@@ -142,7 +142,7 @@ static bool take_order(struct role_keeper *keeper)
     return len > 0 || (len < 0 && errno == EINTR);
 }
 
-/* False: the keeper has nothing more to do. */
+/* Returns false if the keeper has nothing more to do. */
 static bool look(struct role_keeper *keeper)
 {
     reap(keeper);
@@ -154,8 +154,9 @@ static bool look(struct role_keeper *keeper)
     return true;
 }
 
-/* A terminal and a service manager tell all processes of the gateway to end: this one hears it from
- * the gateway. It has no socket that somebody else would miss. */
+/* Ignores signals that a terminal or service manager sends to all processes of the gateway:
+ * the gateway sends its own order. Closes all other sockets, which others would wait
+ * for. */
 static void stand_aside(int orders)
 {
     static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
@@ -176,5 +177,5 @@ _Noreturn void role_keeper_run(const struct role_keeper_options *options)
         if (ready > 0 && !take_order(&keeper))
             break;
     }
-    _exit(0); /* what is buffered is the gateway's to write */
+    _exit(0); /* buffered output belongs to the gateway */
 }

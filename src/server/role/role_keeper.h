@@ -1,29 +1,30 @@
-/* role_keeper.h - a process beside the gateway that starts the supervise role, and starts it anew when
- * it has ended: the gateway itself may execute nothing (confinement.h).
+/* role_keeper.h - a process that starts the supervise role, and restarts it when it has
+ * ended.
  *
  *   gateway ──fork──► keeper ──► our own binary as `supervise`, in a session of its own ─┐
  *      │                ▲ ▲                                                             │
- *      └── one byte ────┘ └── begun anew when nobody has the lock of its folder ◄───────┘ it ended
+ *      └── one byte ────┘ └── restarted when its folder is not locked ◄─────────────────┘ it ended
  *
- * The socket between the two is all that they share. The gateway says once that the role is to end; it
- * hears that by the socket's end. When the gateway is gone first, the keeper goes too and leaves the
- * role as it is. */
+ * A confined gateway must not execute programs itself (confinement.h). It shares only a
+ * socket with the keeper. The gateway sends one byte when the role must end; the socket is
+ * closed when the role has ended. If the gateway ends first, the keeper ends too and leaves
+ * the role running. */
 #pragma once
 
 #include <stdint.h>
 
 enum role_keeper_order {
-    ROLE_KEEPER_END_ANY = 'a', /* also the role that an earlier gateway has started */
-    ROLE_KEEPER_END_OWN = 'o', /* the other one may be the role of another gateway */
+    ROLE_KEEPER_END_ANY = 'a', /* also one that an earlier gateway has started */
+    ROLE_KEEPER_END_OWN = 'o', /* only our own; another one may belong to another gateway */
 };
 
-/* Everything is borrowed. */
+/* All is borrowed. */
 struct role_keeper_options {
     const char *folder;              /* of the role */
-    char **arguments, **environment; /* of the role; ended by NULL */
+    char **arguments, **environment; /* of the role; NULL at the end */
     int64_t drain_ms;                /* the role's own timeout */
     int orders;                      /* the socket */
 };
 
-/* The process is the keeper until it ends. */
+/* Turns this process into the keeper; exits when done. */
 _Noreturn void role_keeper_run(const struct role_keeper_options *options);

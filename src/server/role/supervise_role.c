@@ -1,6 +1,6 @@
-/* supervise_role.c - `runcast supervise`.
+/* supervise_role.c - `runcast supervise`: settings, signals and exit status.
  *
- *   first signal: runs finish    second: they are killed, and reported    third: at once */
+ *   1st signal: waits for its runs    2nd: kills and reports them    3rd: exits at once */
 #include "server/role/supervise_role.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ static char *joined(const char *first, const char *second)
     return both;
 }
 
-/* "DIR-versions", beside the data directory, which nobody else may enter. */
+/* Returns "DIR-versions", next to the data directory, which only its owner may enter. */
 static char *folder_beside(const char *data)
 {
     char *path = mem_text(slice_of(data));
@@ -49,8 +49,8 @@ static char *folder_beside(const char *data)
     return folder;
 }
 
-/* Where the gateway of this machine is reached without a proxy's header, and without TLS, whose
- * certificate is for a name that this machine may not know itself by. */
+/* Finds an address of the gateway on this machine. It must not expect a PROXY header, nor
+ * speak TLS, as the certificate may be for a name that this machine does not have. */
 static enum err find_url(const struct config *config, char **url, struct failure *why)
 {
     struct config_listener listeners[CONFIG_LISTENERS_MAX];
@@ -94,7 +94,8 @@ static enum err check_credential(const struct config *config, struct failure *wh
                    "RUNCAST_WORKER_TOKEN_FILE to the path of a file that holds it");
 }
 
-/* Who owns the data could read the database, and the keys beside it. */
+/* Refuses tasks as the owner of the data, who can read the database and the keys next to
+ * it. */
 static enum err check_owner(const struct config *config, struct failure *why)
 {
     struct user_range users;
