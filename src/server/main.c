@@ -1,7 +1,7 @@
-/* main.c - does what the arguments say, and ends with an exit status.
+/* main.c - reads the arguments, carries them out and returns an exit status.
  *
- *   0: served and drained, or the command did what it says   1: could not
- *   2: the settings or the words of the command are wrong */
+ *   0: served and drained, or the command succeeded   1: failed
+ *   2: the settings or the words of the command are invalid */
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <uv.h>
@@ -26,7 +26,7 @@ static int print(struct buf *text)
     return 0;
 }
 
-/* Judges the settings together: each by itself is right, or there would be no config. */
+/* Checks the settings together; config_read has checked each. */
 static int check(const struct config *config)
 {
     struct failure why = { 0 };
@@ -46,7 +46,7 @@ static int run_command(struct config *config)
     enum err refused = config->command->run(config, stdout, &why);
     bytes_forget_shared();
     uv_library_shutdown();
-    if (refused && why.text[0]) /* else it was told */
+    if (refused && why.text[0]) /* if not, it was printed */
         terminal_complain(why.text);
     return refused == ERR_USAGE ? 2 : refused ? 1 : 0;
 }

@@ -1,10 +1,12 @@
-/* serve.c - a process that is a gateway: its loop, its signals, its supervise role.
+/* serve.c - the process of a gateway: its loop, its signals, its supervise role.
  *
- * A gateway that has lost its database to another one is started again, in this process: it has no
- * rights left to execute a program, and what it is connected to, listens at and counts stays.
+ * If another gateway has become leader of the database, the gateway is restarted in this
+ * process: a confined process must not execute programs. Sockets that were passed in, and
+ * metrics, stay.
  *
- * The first SIGTERM or SIGINT drains, a second one ends at once. SIGHUP does as they do when
- * the gateway was started on a terminal, which is closed then; else the settings are read again. */
+ * The first SIGTERM or SIGINT drains, the second one exits at once. SIGHUP does the same if
+ * the gateway was started on a terminal, which is being closed. Otherwise it reloads the
+ * settings. */
 #include "server/serve.h"
 
 #include <malloc.h>
@@ -28,18 +30,18 @@
 
 extern char **environ;
 
-enum { AGAIN_MS = 1000 }; /* between tries to begin anew, while the database is away */
+enum { AGAIN_MS = 1000 }; /* pause between restarts while the database is unreachable */
 
 struct service {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
     uv_timer_t watchdog;
-    uv_timer_t again; /* the gateway is started once more */
+    uv_timer_t again; /* restarts the gateway */
     bool watches_hangup, reloads_when_ready;
-    struct gateway *gateway; /* NULL: there is none at this moment */
+    struct gateway *gateway; /* NULL: none at the moment */
     struct config *config;
     struct execute *execute; /* NULL: nothing is executed */
-    struct ring *ring;       /* NULL: there is none */
+    struct ring *ring;       /* NULL: none */
     bool ready, draining, stopped;
     bool executed; /* the supervise role has ended */
     int status;
@@ -48,7 +50,7 @@ struct service {
 static void on_again(uv_timer_t *timer);
 static void drain(struct service *service);
 
-/* Runs have finished while the gateway still took what they completed with. */
+/* The role has ended its runs while the gateway still accepted their results: drain now. */
 static void on_executed(void *owner)
 {
     struct service *service = owner;
@@ -69,15 +71,15 @@ static void on_ready(void *owner, int port)
         raise(SIGHUP); /* it came while the runs were loaded */
 }
 
-/* A service manager that waits for us to be ready need not wait for another gateway's end. */
+/* Reports READY, as a service manager need not wait until this gateway leads. */
 static void on_standby(void *owner)
 {
     (void)owner;
     service_tell("READY=1\nSTATUS=stands by, version " RUNCAST_VERSION);
 }
 
-/* The gateway is gone. One that never was ready takes the role along that it has started; else
- * the role goes on, as if the gateway had been killed. */
+/* The gateway has ended. If it was never ready, ends the role that it has started;
+ * otherwise the role keeps running, as if the gateway had been killed. */
 static void let_go_of_role(struct service *service)
 {
     service->stopped = true;
@@ -94,7 +96,7 @@ static void on_signal(uv_signal_t *handle, int number)
     struct service *service = handle->data;
     (void)number;
     if (service->draining)
-        _Exit(1); /* said twice: at once */
+        _Exit(1); /* the second signal: exit at once */
     service->draining = true;
     service_tell("STOPPING=1\nSTATUS=drains");
     if (service->execute)
@@ -103,8 +105,8 @@ static void on_signal(uv_signal_t *handle, int number)
         drain(service);
 }
 
-/* Flags and variables are as they were: what changes is the file of --config, and those of
- * certificates. */
+/* Reads the settings again. Flags and variables are the same; the files of --config and of
+ * certificates may have changed. */
 static enum err reload(struct service *service, struct failure *why)
 {
     struct config fresh;
@@ -152,7 +154,7 @@ static void watch(struct service *service, uv_signal_t *handle, uv_signal_cb hea
     uv_signal_start(handle, heard, number);
 }
 
-/* Why there is no gateway: once, to whoever reads it. */
+/* Reports once why there is no gateway: to the terminal or the log. */
 static void tell_end(const char *reason)
 {
     if (isatty(STDERR_FILENO))
@@ -171,7 +173,8 @@ static void watch_hangup(struct service *service)
         watch(service, &service->hangup, is_on_terminal ? on_signal : on_reload, SIGHUP);
 }
 
-/* A loop that hangs does not come here, and the service manager ends the process. */
+/* Tells the service manager that the loop runs. If it hangs, the manager ends the
+ * process. */
 static void on_watchdog(uv_timer_t *timer)
 {
     (void)timer;
@@ -186,7 +189,8 @@ static void watch_loop(struct service *service)
         uv_timer_start(&service->watchdog, on_watchdog, 0, each);
 }
 
-/* What comes after that is nothing: the default would end a process that stops well. */
+/* Ignores SIGHUP from here on: the default action would kill a process that stops
+ * cleanly. */
 static void end_hangup(struct service *service)
 {
     if (service->watches_hangup)
@@ -194,7 +198,7 @@ static void end_hangup(struct service *service)
     signal(SIGHUP, SIG_IGN);
 }
 
-/* Nothing keeps the loop any more. */
+/* Closes all handles that keep the loop alive. */
 static void end(struct service *service)
 {
     uv_close((uv_handle_t *)&service->again, NULL);
@@ -222,10 +226,10 @@ static void on_stopped(void *owner, const struct failure *reason)
     end(service);
 }
 
-/* What is larger is mapped by itself and grows without being copied: the arrays of a million
- * runs would take milliseconds of a turn. What comes and goes with large payloads is below,
- * in memory that was touched before: new pages cost more than copying. Left alone, malloc
- * changes its mind about both. */
+/* Blocks above M_MMAP_THRESHOLD are mapped by themselves and grow without being copied:
+ * copying the arrays of a million runs would take milliseconds of a turn. Large payloads
+ * are below it and reuse memory, as new pages cost more than copying. By default malloc
+ * adapts both limits. */
 static void keep_large_blocks_apart(void)
 {
     mallopt(M_MMAP_THRESHOLD, 8 << 20);
@@ -265,7 +269,7 @@ static void drain(struct service *service)
         end(service);
 }
 
-/* The sandbox lets nobody make one. */
+/* Creates the ring before the sandbox begins, which forbids it. */
 static struct ring *make_ring(const struct config *config)
 {
     struct ring *ring = NULL;

@@ -1,4 +1,5 @@
-/* subcommands.c - names the functions of the subcommands, for which it may see every folder. */
+/* subcommands.c - the table of subcommands with their functions; may include every
+ * folder. */
 #include "server/subcommands.h"
 
 #include "accounts/command_words.h"
