@@ -1,11 +1,13 @@
-/* backup.c - which file is copied when, so that all that the copied database names is there.
+/* backup.c - copies the files in an order such that all that the copied database names is
+ * there.
  *
- *   archives that are there ─► a look at the database: of what it names, what was not copied yet
- *        ▲                        │                     ─► the database, as that look has it
- *        └──────── again ◄────────┘ an archive has gone meanwhile: no row of now names it
+ *   copy archives ─► read the database's file names at one moment ─► copy the missing ones
+ *        ▲                        │                     ─► copy the database of that moment
+ *        └──────── again ◄────────┘ an archive was removed: no current row names it
  *
- * An archive never changes. Copied first, it is there also when the gateway lets go of it
- * while the others are copied; between the look and the last files is no time to speak of. */
+ * Archives never change. Copied first, they are there even if the gateway removes them
+ * during the copy. Only little time passes between reading the names and copying the last
+ * files. */
 #include "server/backup/backup.h"
 
 #include <errno.h>
@@ -32,12 +34,12 @@ struct backup {
     int above;
     struct data_files data, partial;
     char *partial_path, *database_path; /* of the copy */
-    struct stored_files named; /* by the database, at the moment of which it is the copy */
+    struct stored_files named;          /* by the database at the moment of the copy */
 };
 
 /* ---- the target ---- */
 
-/* A backup in what it is a backup of is lost with it. */
+/* Refuses a target inside the data directory: the backup would be lost with it. */
 static enum err refuse_inside(const struct backup *backup, struct failure *why)
 {
     char data[PATH_MAX], above[PATH_MAX];
@@ -76,8 +78,8 @@ static enum err judge_existing(const struct backup *backup, const struct stat *f
     return OK;
 }
 
-/* SQLite opens the copy by its path. Who can rename what is in the folder puts one of theirs there
- * meanwhile, and has the database in a file that they can read. */
+/* SQLite opens the copy by its path. A user who can rename files in the folder could put
+ * another one there meanwhile, and get the database in a file that they can read. */
 static enum err refuse_foreign(const struct backup *backup, struct failure *why)
 {
     struct stat above;
@@ -167,13 +169,13 @@ static enum err open_data(struct backup *backup, struct failure *why)
     return OK;
 }
 
-/* Copies a file of the folder of deployments, and notes it. */
+/* Copies a file of the folder of deployments and adds it to the manifest. */
 static enum err copy_deployed(struct backup *backup, const char *name, struct failure *why)
 {
     struct file_facts facts;
     const char *file = strrchr(name, '/') + 1;
     if (backup_manifest_find(backup->manifest, name))
-        return OK; /* of the try before */
+        return OK; /* copied by the previous try */
     if (backup->data.deployments < 0)
         return explain(why, ERR_NOT_FOUND, "%s is not there", name);
     enum err err =
@@ -190,7 +192,7 @@ static bool is_archive(const char *name)
     return len > 7 && !strcmp(name + len - 7, ".tar.gz") && len < NAME_MAX;
 }
 
-/* What the gateway removes meanwhile is not missed. */
+/* Copies all archives; ignores those that the gateway removes meanwhile. */
 static enum err copy_archives(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
@@ -220,7 +222,7 @@ static int64_t now_ms(void)
     return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-/* Whether the gateway's database names the file now. */
+/* Finds out whether the gateway's database names the file now. */
 static enum err is_named_now(const struct backup *backup, const char *name, bool *named,
                              struct failure *why)
 {
@@ -237,8 +239,8 @@ static enum err is_named_now(const struct backup *backup, const char *name, bool
     return err;
 }
 
-/* gone: the gateway has let go of one, and the database has to be taken again. One that is
- * missing in the data directory itself is missing in its copy, too. */
+/* gone: the gateway has removed a file, so the database must be read again. A file that is
+ * missing in the data directory itself is missing in the copy, too. */
 static enum err copy_named(struct backup *backup, bool *gone, struct failure *why)
 {
     *gone = false;
@@ -260,7 +262,7 @@ static enum err copy_named(struct backup *backup, bool *gone, struct failure *wh
     return OK;
 }
 
-/* What was copied and is named no more. */
+/* Removes copies of files that are no longer named. */
 static void drop_unnamed(struct backup *backup)
 {
     struct backup_manifest *manifest = backup->manifest;
@@ -274,7 +276,7 @@ static void drop_unnamed(struct backup *backup)
     manifest->count = kept;
 }
 
-/* One try: gone, and the look at the database is closed again, or all that it names is copied. */
+/* One try. Either *gone and the database is closed, or all that it names is copied. */
 static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
                                     bool *gone, struct failure *why)
 {
@@ -320,13 +322,13 @@ static enum err copy_consistently(struct backup *backup, struct failure *why)
 static enum err copy_key(struct backup *backup, const char *name, struct failure *why)
 {
     struct file_facts facts;
-    unlinkat(backup->partial.top, name, 0); /* of the try before */
+    unlinkat(backup->partial.top, name, 0); /* of the previous try */
     enum err err = file_pass_copy(backup->data.top, name, backup->partial.top, name,
                                   backup->options->stopped, &facts, why);
     return err == ERR_NOT_FOUND ? OK : err;
 }
 
-/* Keys that were in use before are copied, too: older backups may need them. */
+/* Copies former keys, too, as older backups may need them. */
 static enum err copy_keys(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
@@ -342,7 +344,7 @@ static enum err copy_keys(struct backup *backup, struct failure *why)
     return err;
 }
 
-/* Whether the key opens the copy. key "": the one that was copied. */
+/* Returns true if the key opens the copy. key "": the one that was copied. */
 static bool opens(const struct backup *backup, const char *key, struct failure *why)
 {
     char *path = folder_path(backup->partial_path, DATA_KEY);
@@ -357,8 +359,8 @@ static void wait_a_little(void)
     nanosleep(&while_it_ends, NULL);
 }
 
-/* While the key is exchanged its files change one after the other: what was copied may be some of
- * before and some of after. */
+/* Copies keys until they open the database. During a key rotation, the files change one
+ * after the other, so the copy may be a mixture. */
 static enum err take_keys(struct backup *backup, struct failure *why)
 {
     struct failure unopened;
@@ -397,7 +399,7 @@ static enum err note_file(struct backup *backup, const char *name, struct failur
     return err;
 }
 
-/* The database as it has become, and the keys as they are now. */
+/* Adds the database with its new epoch, and the keys as they were copied last. */
 static enum err note_rest(struct backup *backup, struct failure *why)
 {
     enum err err = OK;
@@ -423,7 +425,7 @@ static enum err write_manifest(struct backup *backup, struct failure *why)
     return err;
 }
 
-/* At last, so that little time is between the look at the database and the copies of the files
+/* Syncs last, so that little time passes between reading the database and copying the files
  * that it names. */
 static enum err sync_files(const struct backup *backup, struct failure *why)
 {
@@ -446,7 +448,7 @@ static enum err put_in_place(struct backup *backup, struct failure *why)
         return explain(why, ERR_STORE, "cannot name the copy %s: %s",
                        backup->options->target, strerror(errno));
     free(backup->partial_path);
-    backup->partial_path = NULL; /* it is whole: nothing is to be removed */
+    backup->partial_path = NULL; /* it is complete: do not remove it */
     return folder_sync(backup->above) ? OK
                                       : explain(why, ERR_STORE, "cannot sync %s: %s",
                                                 backup->above_path, strerror(errno));

@@ -1,13 +1,13 @@
-/* backup.h - a copy of a data directory, made while its gateway serves.
+/* backup.h - copies a data directory while its gateway serves.
  *
- *   files of deployments ─► the database, as it is at one moment ─► keys: do they open it?
- *      ─► a new epoch ─► hashes, manifest ─► DIR.partial-XXXXXX becomes DIR
+ *   files of deployments ─► the database at one moment ─► keys: do they open it?
+ *      ─► a new epoch ─► hashes, manifest ─► rename DIR.partial-XXXXXX to DIR
  *
- * The gateway is neither asked nor told. What it acknowledged before is in the copy. It holds what
- * cannot be made again: not what is unpacked of versions, which is made of their archives, nor
- * uploads that no deployment has taken, nor the token of the supervise role of this machine.
+ * The gateway is not involved. Everything that it has acknowledged before is in the copy.
+ * Left out is what can be made again or is not needed: unpacked versions, uploads that no
+ * deployment uses, and the token of the supervise role of this machine.
  *
- * A folder called DIR is whole. All of this blocks. */
+ * A folder called DIR is complete. All of this blocks. */
 #pragma once
 
 #include <signal.h>
@@ -16,12 +16,11 @@
 
 struct backup_options {
     const char *data, *target; /* paths of folders */
-    const char *key;           /* encryption-key; "": the key is in the data directory */
-    const volatile sig_atomic_t
-        *stopped; /* becomes true: it ends soon, and leaves nothing */
+    const char *key;           /* encryption-key; "": it is in the data directory */
+    const volatile sig_atomic_t *stopped; /* becomes true: stop soon and remove the copy */
 };
 
-/* manifest: what it has, to be finished by the caller. ERR_INVALID: nothing was made, and why;
- * ERR_STORE, ERR_CANCELED: the same, nothing is left of it. */
+/* manifest: what the backup has; the caller finishes it. ERR_INVALID, ERR_STORE,
+ * ERR_CANCELED with the reason: there is no backup, and nothing is left of it. */
 enum err backup_make(const struct backup_options *options, struct backup_manifest *manifest,
                      struct failure *why);

@@ -1,4 +1,4 @@
-/* backup_manifest.c - written member by member; read by spans, every one of which is judged. */
+/* backup_manifest.c - writes the manifest, and reads and checks every member of it. */
 #include "server/backup/backup_manifest.h"
 
 #include "base/json/members.h"
@@ -125,7 +125,7 @@ static enum err damaged(const char *what, struct failure *why)
                    what);
 }
 
-/* False: it is not there, too long, or has a zero in it. */
+/* Returns false if it is missing, too long, or contains a zero byte. */
 static bool read_text(struct slice object, const char *name, char *out, size_t size)
 {
     struct bytes *text = members_text(object, name);

@@ -1,10 +1,10 @@
-/* backup_manifest.h - what a backup says of itself: which files it has, and their hashes.
+/* backup_manifest.h - the list of files in a backup, with their hashes.
  *
  *   {"format":1,"runcast":"0.1.0","schema":13,"epoch":"…","madeAt":"…","key":"1a2b3c4d",
  *    "holdsKey":true,"files":[{"name":"runcast.db","bytes":8192,"sha256":"…"},…]}
  *
- * It is written last, and read before anything of a backup is believed. A stranger may have written
- * it: a name is one of those below and leads nowhere else.
+ * It is written last, and checked before anything of a backup is used. It may be forged: a
+ * name must be one of these, so it cannot lead out of the folder.
  *
  *   runcast.db                            the database, in one file
  *   encryption.key, .next, .1a2b3c4d      its key, where that was in the data directory
@@ -31,35 +31,35 @@ struct backup_file {
 };
 
 struct backup_manifest {
-    char runcast[32]; /* the version that made it */
+    char runcast[32]; /* version that made it */
     int64_t schema;
     char epoch[17];
-    int64_t made_at;           /* Unix ms: every commit before is in it */
-    char key[KEY_ID_TEXT_MAX]; /* that sealed it; "": not known */
+    int64_t made_at;           /* Unix ms: all earlier commits are in it */
+    char key[KEY_ID_TEXT_MAX]; /* id of the key that sealed it; "": unknown */
     bool holds_key;
-    struct backup_file *files; /* its own */
+    struct backup_file *files; /* owned */
     size_t count, room;
 };
 
-/* A zeroed one is fine. */
+/* Accepts a zeroed manifest. */
 void backup_manifest_finish(struct backup_manifest *manifest);
 
-/* One of those above. */
+/* Returns true if the name is one of those above. */
 bool backup_name_is_right(struct slice name);
 
 void backup_manifest_add(struct backup_manifest *manifest, const char *name,
                          const struct file_facts *facts);
 
-/* NULL: there is none. */
+/* Returns NULL if there is none. */
 const struct backup_file *backup_manifest_find(const struct backup_manifest *manifest,
                                                const char *name);
 
-/* The sum of its files. */
+/* Returns the sum of the sizes of its files. */
 uint64_t backup_manifest_bytes(const struct backup_manifest *manifest);
 
 void backup_manifest_write(const struct backup_manifest *manifest, struct buf *out);
 
-/* ERR_INVALID with the reason: no manifest, of a form that is newer, a name that is not right or
- * comes twice, no database among its files. */
+/* ERR_INVALID with the reason: not a manifest, a newer format, an invalid or repeated name,
+ * or no database among its files. */
 enum err backup_manifest_read(struct slice text, struct backup_manifest *manifest,
                               struct failure *why);

@@ -1,4 +1,4 @@
-/* copied_files.c - opens one file after the other in the folder of deployments. */
+/* copied_files.c - opens the files of deployments one after the other. */
 #include "server/backup/copied_files.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct copied_files *files_of(struct pg_copy_files *source)
     return container_of(source, struct copied_files, source);
 }
 
-/* Their names have the folder before them. */
+/* Returns the name without the folder. */
 static const char *name_in_folder(const struct stored_file *file)
 {
     return file->name + sizeof(DATA_DEPLOYMENTS);

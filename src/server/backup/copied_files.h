@@ -1,4 +1,4 @@
-/* copied_files.h - the files that a database names, as pg_copy asks for them. */
+/* copied_files.h - passes the files that a database names to pg_copy. */
 #pragma once
 
 #include "server/backup/stored_files.h"
@@ -6,16 +6,16 @@
 
 struct copied_files {
     struct pg_copy_files source;
-    size_t missing; /* named, and not there: what is copied has them as little */
+    size_t missing; /* named, but not there; the copy lacks them, too */
 
-    struct stored_files named; /* the rest is ours */
+    struct stored_files named; /* private, like the rest */
     size_t next;
-    int folder; /* -1: there is none, so nothing was deployed, or all of it is missing */
-    int fd;     /* of the file that is read; -1: none is */
+    int folder; /* -1: none; nothing was deployed, or all files are missing */
+    int fd;     /* the open file; -1: none */
 };
 
-/* data: path of the data directory. ERR_STORE, ERR_INVALID with the reason. Finished by the caller in
- * any case. */
+/* data: path of the data directory. ERR_STORE, ERR_INVALID with the reason. The caller
+ * calls copied_files_finish in any case. */
 enum err copied_files_open(struct copied_files *files, const char *data,
                            struct sqlite_look *look, struct failure *why);
 

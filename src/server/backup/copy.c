@@ -1,4 +1,4 @@
-/* copy.c - holds the data directory while its database is copied. */
+/* copy.c - locks the data directory and copies its database and files to PostgreSQL. */
 #include "server/backup/copy.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void note_first(void *owner, const char *text)
         explain(first, ERR_INVALID, "%s", text);
 }
 
-/* Data that nobody can open need not be copied. */
+/* Refuses to copy data that the key does not open. */
 static enum err check_sealed(struct sqlite_look *look, struct vault *vault,
                              struct copied *copied, struct failure *why)
 {

@@ -1,9 +1,9 @@
-/* copy.h - the data of a gateway of its own become those of gateways with a PostgreSQL.
+/* copy.h - moves a gateway's data from SQLite to PostgreSQL.
  *
- *   lock ─► brought forward ─► does the key open it? ─► all rows and files, in one transaction
+ *   lock ─► migrate ─► does the key open it? ─► all rows and files, in one transaction
  *
- * No gateway serves meanwhile. The data directory stays as it is but for what a start does. All
- * of this blocks. */
+ * No gateway may serve meanwhile. The data directory stays as it is, except for the
+ * migration that any start makes. All of this blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,21 +12,18 @@
 #include "store/pg/pg_copy.h"
 
 struct copy_options {
-    const char *data;    /* path of the folder */
-    struct vault *vault; /* has to open what is sealed */
+    const char *data;    /* path of the data directory */
+    struct vault *vault; /* must open what is sealed */
     struct pg_options target;
-    const volatile sig_atomic_t
-        *stopped; /* becomes true: it ends soon, and leaves nothing */
+    const volatile sig_atomic_t *stopped; /* becomes true: stop soon and leave nothing */
 };
 
 struct copied {
     struct pg_copied rows;
-    size_t
-        missing_files; /* that the database names, and that were not there to be copied */
+    size_t missing_files; /* named by the database, but not there */
     char epoch[17];
-    char key_id[KEY_ID_TEXT_MAX]; /* of the key that opens them */
-    bool
-        key_is_found; /* it was not the vault's first one, but one that was kept beside it */
+    char key_id[KEY_ID_TEXT_MAX]; /* of the key that opens the secrets */
+    bool key_is_found;            /* not the vault's current key, but a kept one */
 };
 
 /* ERR_INVALID, ERR_STORE, ERR_CANCELED with the reason: nothing was copied. */

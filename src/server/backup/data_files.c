@@ -1,4 +1,4 @@
-/* data_files.c - opens, makes and syncs the two folders. */
+/* data_files.c - opens, creates and syncs the folders of a data directory. */
 #include "server/backup/data_files.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
-/* db_check.c - the database, what is sealed in it, the files that it names.
+/* db_check.c - checks the database, its sealed values and the files that it names.
  *
- * A gateway may serve meanwhile: its files come before their rows and go behind them. So a file
- * that nothing names counts only when it is older than a minute, and one that is missing only when
- * it is named still. */
+ * A gateway may serve meanwhile. It creates files before their rows and removes them after.
+ * So an unnamed file is reported only if it is older than a minute, and a missing one only
+ * if the database still names it. */
 #include "server/backup/db_check.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ enum { SETTLED_MS = 60 * 1000 };
 
 struct db_checking {
     const struct db_check_options *options;
-    char *database; /* its path */
+    char *database; /* path */
     struct data_files files;
     struct stored_files named;
 };
@@ -35,7 +35,7 @@ static void tell(const struct db_checking *checking, const char *name, const cha
 
 /* ---- files ---- */
 
-/* What the database names now. */
+/* Reads the names of files that the database has now. */
 static enum err read_named(const struct db_checking *checking, struct stored_files *named,
                            struct failure *why)
 {
@@ -117,7 +117,7 @@ static enum err check_files(struct db_checking *checking, struct failure *why)
     return err;
 }
 
-/* ---- all of it ---- */
+/* ---- all checks ---- */
 
 static enum err check_database(const struct db_checking *checking, struct failure *why)
 {

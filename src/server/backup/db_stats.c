@@ -1,4 +1,4 @@
-/* db_stats.c - everything is asked of one look, and then written one way or the other. */
+/* db_stats.c - collects all figures from one snapshot, then prints them as text or JSON. */
 #include "server/backup/db_stats.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@ struct stats_table {
 
 struct stats_env {
     struct sqlite_env_stats counts;
-    char *name; /* "proj_…/prod"; NULL: no document says it any more */
+    char *name; /* "proj_…/prod"; NULL: no document has it any more */
 };
 
 struct db_stats_all {
@@ -38,7 +38,7 @@ struct db_stats_all {
     struct sqlite_file_stats file;
     struct sqlite_retained_stats retained;
     struct stats_table *tables;
-    struct stats_env *envs; /* the largest first */
+    struct stats_env *envs; /* largest first */
     size_t table_count, env_count;
     int64_t files, file_bytes; /* of deployments */
     struct slots names;        /* texts, by number of the environment */
@@ -47,7 +47,7 @@ struct db_stats_all {
     int64_t schema;
 };
 
-/* ---- names of environments: of what documents say in clear ---- */
+/* ---- names of environments, from documents that are not sealed ---- */
 
 struct stats_project {
     char *id, *ref;
@@ -107,7 +107,7 @@ static enum err take_environment(void *owner, const struct document *document)
     return OK;
 }
 
-/* ---- asking ---- */
+/* ---- collecting ---- */
 
 static void take_table(void *owner, const struct sqlite_table_stats *table)
 {
@@ -119,7 +119,7 @@ static void take_table(void *owner, const struct sqlite_table_stats *table)
     snprintf(taken->name, sizeof(taken->name), "%s", table->name);
 }
 
-/* That of the installation has no runs. */
+/* Skips the environment of the installation, which has no runs. */
 static void take_env(void *owner, const struct sqlite_env_stats *env)
 {
     struct db_stats_all *all = owner;
@@ -178,7 +178,7 @@ static enum err ask(struct db_stats_all *all, struct sqlite_look *look, struct f
     return err;
 }
 
-/* ---- for people ---- */
+/* ---- as text ---- */
 
 static void add_size(struct buf *out, int64_t bytes)
 {
@@ -312,7 +312,7 @@ static void write_json(const struct db_stats_all *all, struct buf *out)
     buf_add_text(out, "}\n");
 }
 
-/* ---- made and ended ---- */
+/* ---- begin, finish ---- */
 
 static void db_stats_finish(struct db_stats_all *all)
 {

@@ -1,4 +1,5 @@
-/* db_stats.h - how large a data directory is, and what of: for people, or as JSON. */
+/* db_stats.h - how much a data directory stores, by table and environment; as text or
+ * JSON. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,12 +8,12 @@
 #include "base/error.h"
 
 struct db_stats_options {
-    const char *data;  /* path of the folder */
-    int64_t retain_ms; /* what retention keeps; 0: everything */
+    const char *data;  /* path of the data directory */
+    int64_t retain_ms; /* how long runs are kept; 0: forever */
     int64_t now_ms;    /* Unix */
     bool as_json;
 };
 
-/* Appends it. ERR_STORE with the reason. */
+/* Appends the statistics. ERR_STORE with the reason. */
 enum err db_stats(const struct db_stats_options *options, struct buf *out,
                   struct failure *why);

@@ -1,6 +1,6 @@
-/* file_pass.c - one loop for hashing and for copying.
+/* file_pass.c - one loop that hashes a file and may copy it.
  *
- *   read 256 KiB ─► SHA-256 ─► write, and sync on the way (gentle_sync.h) ─► … */
+ *   read 256 KiB ─► SHA-256 ─► write, sync now and then (gentle_sync.h) ─► … */
 #include "server/backup/file_pass.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@
 enum { PIECE = 256 << 10, HASH_BYTES = 32 };
 
 struct file_pass {
-    int from, to; /* to -1: only the hash is wanted */
+    int from, to; /* to -1: only hash */
     const char *name, *to_name;
     uint64_t bytes;
     struct gentle_sync sync;
@@ -35,7 +35,7 @@ static enum err not_written(const char *name, struct failure *why)
     return explain(why, ERR_STORE, "cannot write %s: %s", name, strerror(errno));
 }
 
-/* Not blocking: a named pipe here would be waited for without end. */
+/* Opens without blocking: opening a named pipe would never return. */
 static enum err open_source(int folder, const char *name, int *fd, struct failure *why)
 {
     struct stat found;

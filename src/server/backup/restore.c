@@ -1,5 +1,6 @@
-/* restore.c - judges all of a backup, then copies it, and moves the database last: a data directory
- * without runcast.db has nothing that a gateway would start on. */
+/* restore.c - checks all of a backup, copies it, and moves the database into place last.
+ *
+ * A data directory without runcast.db has nothing that a gateway would start on. */
 #include "server/backup/restore.h"
 
 #include <errno.h>
@@ -137,8 +138,8 @@ static enum err check_key(const struct restore *restore, struct failure *why)
 
 /* ---- the data directory ---- */
 
-/* What may be there: what a restore leaves that was killed, a lock that nobody holds, and what a
- * file system of its own begins with. */
+/* Returns true for what an empty data directory may have: the rest of a restore that was
+ * killed, a lock file that is not locked, and what a new file system has. */
 static bool may_stay(const char *name)
 {
     static const char *const names[] = { ".", "..", "lost+found", "runcast.db.lock",
@@ -199,7 +200,7 @@ static enum err make_partial(struct restore *restore, struct failure *why)
                           restore->options->data, strerror(errno));
 }
 
-/* The backup may be changed while it is copied: what counts is what came here. */
+/* The backup may change while it is copied, so the copy itself is compared. */
 static enum err copy_files(struct restore *restore, struct failure *why)
 {
     enum err err = OK;
@@ -219,7 +220,7 @@ static enum err copy_files(struct restore *restore, struct failure *why)
     return err;
 }
 
-/* root puts them back for whoever owns the data directory. */
+/* Gives the files to the owner of the data directory, if root restores them. */
 static enum err give_to_owner(const struct restore *restore, struct failure *why)
 {
     struct stat owner;
@@ -258,7 +259,8 @@ static bool move_all(const struct restore *restore)
            folder_sync(restore->data);
 }
 
-/* The data directory was empty, and is locked: what is in it came from here. */
+/* Removes moved files. The data directory was empty and is locked, so all of them are
+ * ours. */
 static void take_back(const struct restore *restore)
 {
     for (size_t i = 0; i < restore->manifest->count; i++)
@@ -306,7 +308,7 @@ static void close_if_open(int fd)
         close(fd);
 }
 
-/* Of a data directory that was made here: it is on the disk, or gone. */
+/* Syncs, or removes, a data directory that was created here. */
 static void settle_data(const struct restore *restore, bool keep)
 {
     char *above, *name;

@@ -1,4 +1,5 @@
-/* sealed.c - reads who exists, as a start does, and then the variables, whose seals name them. */
+/* sealed.c - reads accounts, as a start does, and then the variables that are sealed for
+ * them. */
 #include "server/backup/sealed.h"
 
 #include "accounts/accounts.h"
@@ -70,7 +71,7 @@ static enum err take_variable(void *owner, const struct document *document)
     return OK;
 }
 
-/* Of a build that has not ended: what it was given. */
+/* Opens the variables of a build that has not ended. */
 static enum err take_build(void *owner, const struct document *document)
 {
     struct sealed *sealed = owner;
@@ -100,7 +101,7 @@ static enum err open_all(struct sealed *sealed, struct sqlite_look *look,
     if (!err)
         err = sqlite_look_documents(look, DOC_BUILD_VARIABLES, take_build, sealed, why);
     if (err || sealed->troubles)
-        return err; /* variables are sealed for accounts that are whole */
+        return err; /* variables can be opened only if the accounts are complete */
     struct failure unlinked;
     if (accounts_link(sealed->accounts, &unlinked)) {
         tell(sealed, unlinked.text);

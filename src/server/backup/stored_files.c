@@ -1,4 +1,4 @@
-/* stored_files.c - from the rows of deployments to the names of their files. */
+/* stored_files.c - derives the names of files from the rows of deployments. */
 #include "server/backup/stored_files.h"
 
 #include "api/deployments/deployment.h"

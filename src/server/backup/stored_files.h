@@ -1,8 +1,9 @@
-/* stored_files.h - the files that a database names: archives, indexes and logs of deployments.
+/* stored_files.h - the files that a database names: archives, indexes and logs of
+ * deployments.
  *
- * A file is there before a row names it, and goes after no row does. So all that a database names
- * at one moment were there at that moment. A log is named by every deployment, and may be
- * missing: its row does not wait for it. */
+ * The gateway creates a file before a row names it, and removes it after the row. So all
+ * files that a database names at one moment existed at that moment. Every deployment names
+ * a log, which may be missing: its row does not wait for it. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,24 +16,24 @@ struct stored_file {
     uint32_t env;               /* number of the environment */
     char name[BACKUP_NAME_MAX]; /* "deployments/deployment_….tar.gz" */
     bool may_be_missing;
-    int64_t bytes;               /* -1: the row does not say it */
-    char sha256[FILE_PASS_HASH]; /* ""; the same */
+    int64_t bytes;               /* -1: unknown */
+    char sha256[FILE_PASS_HASH]; /* "": unknown */
 };
 
 struct stored_files {
-    struct stored_file *all; /* by their name */
+    struct stored_file *all; /* sorted by name */
     size_t count, room;
-    struct failure damaged; /* a row that cannot be read; its code is OK: there is none */
+    struct failure damaged; /* a row that cannot be read; code OK: none */
 };
 
-/* files is zeroed before, and finished by the caller in any case. ERR_STORE: the database cannot
- * be read. */
+/* files must be zeroed before; the caller calls stored_files_finish in any case. ERR_STORE:
+ * the database cannot be read. */
 enum err stored_files_read(struct sqlite_look *look, struct stored_files *files,
                            struct failure *why);
 
-/* A zeroed one is fine. */
+/* Accepts a zeroed struct. */
 void stored_files_finish(struct stored_files *files);
 
-/* NULL: the database does not name it. */
+/* Returns NULL if the database does not name it. */
 const struct stored_file *stored_files_find(const struct stored_files *files,
                                             const char *name);
