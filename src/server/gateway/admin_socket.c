@@ -1,4 +1,4 @@
-/* admin_socket.c - one line in, text out, over a Unix socket that only its owner opens. */
+/* admin_socket.c - a UNIX socket, for its owner only: one line in, text out. */
 #include "server/gateway/admin_socket.h"
 
 #include <sys/socket.h>
@@ -16,8 +16,8 @@
 
 enum { REQUEST_MAX = 4096 };
 
-/* What an answer begins with that tells of no success: the words were wrong, or what there is
- * did not allow it. */
+/* Prefixes of a response that reports an error: the words were invalid, or the command
+ * failed. */
 static const char usage_mark[] = "usage: ", error_mark[] = "error: ";
 
 struct admin {
@@ -26,7 +26,7 @@ struct admin {
     struct rotate *rotate;
     struct list conns; // admin_conn::link
     char *path;
-    unsigned handles; /* of libuv; the last one frees */
+    unsigned handles; /* libuv handles; the last one frees this struct */
     bool closing;
 };
 
@@ -39,7 +39,7 @@ struct admin_conn {
     char request[REQUEST_MAX];
     size_t len;
     struct account_command command;
-    FILE *out; /* to answer; NULL: not asked, or answered */
+    FILE *out; /* the response; NULL: no request yet, or answered */
     char *answer;
     size_t answer_len;
 };
@@ -75,8 +75,9 @@ static void on_written(uv_write_t *write, int status)
     close_conn(container_of(write, struct admin_conn, write));
 }
 
-/* What was printed to conn->out, or why not. When nothing was printed (a list of nothing) the
- * answer is the zero behind it: an empty one would look as if the gateway had ended. */
+/* Sends what was printed to conn->out, or the error. If nothing was printed (an empty
+ * list), sends the zero at its end: an empty response would look as if the gateway had
+ * ended. */
 static void give_answer(struct admin_conn *conn, enum err status, const char *reason)
 {
     if (status) {
@@ -168,7 +169,7 @@ static void ask(struct admin_conn *conn)
     } else {
         give_answer(conn, ERR_INVALID, "the gateway does not know this command");
     }
-    secret_wipe(conn->request, sizeof(conn->request)); /* a key may be in it */
+    secret_wipe(conn->request, sizeof(conn->request)); /* it may contain a key */
 }
 
 static void on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -195,7 +196,7 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     ask(conn);
 }
 
-/* Who is at the other end, as the kernel has it. */
+/* Records the user and process at the other end, as the kernel reports them. */
 static void note_actor(struct admin_conn *conn)
 {
     struct ucred peer;
@@ -232,7 +233,7 @@ static void on_listener_closed(uv_handle_t *handle)
     let_go(container_of(handle, struct admin, pipe));
 }
 
-/* The data directory is locked by us: what is left at the path is an old one of ours. */
+/* The data directory is locked by us, so a socket at the path is an old one of ours. */
 enum err admin_create(struct uv_loop_s *loop, const char *path,
                       const struct admin_options *options, struct admin **out,
                       struct failure *why)
@@ -265,8 +266,8 @@ void admin_serve_rotation(struct admin *admin, struct rotate *rotate)
     admin->rotate = rotate;
 }
 
-/* A connection that waits for an answer is let go when it comes; one that has not asked,
- * or does not read its answer, would keep the loop alive. */
+/* Connections that wait for a response are closed after it. All others are closed now: they
+ * would keep the loop alive. */
 void admin_destroy(struct admin *admin)
 {
     if (!admin)

@@ -1,9 +1,9 @@
-/* command.c - a subcommand on accounts: said to the running gateway, or done here
- * when there is none.
+/* command.c - subcommands on accounts: sent to the running gateway, or carried out here if
+ * none runs.
  *
- *   store ─► accounts ─► command ─► store closed
+ *   store ─► accounts ─► command ─► close the store
  *
- * The store is locked by whoever has it open, so the two cannot meet. */
+ * The process that opens the store locks it, so the two cannot collide. */
 #include "server/gateway/command.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@ struct lone_command {
     struct loop *loop;
     struct store *store;
     struct failure why;
-    char *text; /* of the command's out; shown when it has succeeded */
+    char *text; /* the command's output; printed if it succeeds */
     size_t text_len;
 };
 
@@ -82,7 +82,7 @@ static void on_loaded(struct load_accounts *load, enum err status)
         account_command_begin(&lone->command);
 }
 
-/* Carries out a change that reads what was said in config. Waits until everything is closed. */
+/* Carries out a change with the words in config. Blocks until everything is closed. */
 static enum err run_alone(const struct config *config, command_fn *change,
                           struct vault *vault, FILE *out, struct failure *why)
 {
@@ -92,7 +92,7 @@ static enum err run_alone(const struct config *config, command_fn *change,
     uv_loop_t uv;
     if (uv_loop_init(&uv))
         return explain(why, ERR_STORE, "cannot start an event loop");
-    static const struct gateway_identity nobody; /* of SQLite, where none is known */
+    static const struct gateway_identity nobody; /* SQLite does not use the identity */
     enum err refused = gateway_open_store(config, &nobody, &uv, &lone.store, why);
     if (!refused) {
         struct accounts *accounts = accounts_create(vault);
@@ -183,7 +183,7 @@ static void run_quietly(const char *program, const char *argument)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-/* Writes a page that goes on to the link, for its user alone. */
+/* Writes a page that redirects to the link, readable by its user only. */
 static bool write_page(const char *path, const char *link)
 {
     unlink(path);
@@ -198,9 +198,9 @@ static bool write_page(const char *path, const char *link)
     return fclose(file) == 0;
 }
 
-/* On a desktop the link that was printed is opened; elsewhere, and when that fails, it is only
- * printed. It is no argument of a program, which everybody on the machine could read: a file in
- * the user's own folder for such things leads to it, and its code is good once. */
+/* On a desktop, opens the link after it was printed; failure is ignored. The link is not
+ * passed as an argument, which every user on the machine could read. A file in the user's
+ * runtime folder leads to it, and its code works only once. */
 static void open_link(const char *link)
 {
     char path[PATH_MAX];
@@ -252,7 +252,7 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
     return refused;
 }
 
-/* ---- another encryption key ---- */
+/* ---- key rotation ---- */
 
 enum err gateway_rotate_vault(const struct config *config, FILE *out, struct failure *why)
 {
@@ -270,10 +270,10 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
     return refused;
 }
 
-/* ---- a copy that was put back ---- */
+/* ---- a database that was copied back ---- */
 
-/* The key opens the database, or a start would not begin. A command that only looks is
- * told nothing that way but has to open everything. */
+/* Checks that the key opens the database, which a start needs. Listing organizations opens
+ * everything; the output is discarded. */
 static enum err check_key(const struct config *config, struct failure *why)
 {
     struct vault *vault;

@@ -1,5 +1,4 @@
-/* command.h - opens what is in a data directory, for the gateway and for subcommands that
- * find none running. */
+/* command.h - opens a data directory: for the gateway, and for subcommands if none runs. */
 #pragma once
 
 #include <stdint.h>
@@ -12,41 +11,41 @@ struct uv_loop_s;
 
 enum { GATEWAY_NAME_MAX = 96 };
 
-/* What other gateways with the same database call this one: gateway-name, or the machine's name
- * and the port of the first address that it listens at. */
+/* Writes the name of this gateway among those with the same database: gateway-name, or the
+ * machine's name and the port of the first listening address. */
 void gateway_name(const struct config *config, char name[GATEWAY_NAME_MAX]);
 
-/* The path of a file in the data directory; the caller's to free. */
+/* Returns the path of a file in the data directory; the caller frees it. */
 char *gateway_path(const struct config *config, const char *name);
 
-/* There is a database. */
+/* Checks that there is a database. */
 enum err gateway_find_data(const struct config *config, struct failure *why);
 
-/* And nobody else can replace it. */
+/* The same, and that no other user can replace it. */
 enum err gateway_check_data(const struct config *config, struct failure *why);
 
-/* The database is SQLite's file in the data directory: else it is copied, put back and looked at
- * by others' tools. */
+/* Checks that the database is SQLite's file in the data directory: others are backed up and
+ * checked with their own tools. */
 enum err gateway_check_is_file(const struct config *config, struct failure *why);
 
 enum err gateway_open_vault(const struct config *config, struct vault **vault,
                             struct failure *why);
 
-/* Opens the database that the settings name: SQLite's file in the data directory, or a
- * PostgreSQL. The key's id and the name are borrowed until the store is closed. */
+/* Opens the database of the settings: SQLite's file in the data directory, or PostgreSQL.
+ * The key id and the name are borrowed until the store is closed. */
 struct gateway_identity {
     const char *key_id; /* of the vault's key */
-    const char *name;   /* of this gateway, among those with the same database */
+    const char *name;   /* of this gateway, see gateway_name */
 };
 enum err gateway_open_store(const struct config *config,
                             const struct gateway_identity *identity, struct uv_loop_s *loop,
                             struct store **store, struct failure *why);
 
-/* Refuses an address that is none, or of a database that this program was built without. */
+/* Refuses an invalid address, or one of a database that this program was built without. */
 enum err gateway_check_database(const struct config *config, struct failure *why);
 
-/* What a database elsewhere makes this process reach: ports of its servers, and files that its
- * address names. Nothing for SQLite. */
+/* Lists what a remote database needs: ports of its servers, and files that its address
+ * names. Nothing for SQLite. */
 enum { GATEWAY_SERVERS_MAX = 16 };
 enum err gateway_database_reach(const struct config *config,
                                 uint16_t servers[GATEWAY_SERVERS_MAX], size_t *count,

@@ -1,21 +1,21 @@
-/* confinement.c - names the files, ports and processes that a gateway needs.
+/* confinement.c - lists the files, ports and processes that a gateway's process may use.
  *
  *   data directory                                  to change
- *   folders of UNIX sockets that it listens on      to make sockets, and remove old ones
+ *   folders of UNIX sockets that it listens on      to create sockets, and remove old ones
  *   folders of --config, TLS files, RUNCAST_…_FILE, credentials
  *                                                   to read: a reload reads them again, and editors
  *                                                   replace files
- *   time zones, libraries, certificates, names      to read: what glibc, OpenSSL and SQLite open by
- *                                                   themselves, some of it late
+ *   time zones, libraries, certificates, names      to read: glibc, OpenSSL and SQLite open them by
+ *                                                   themselves, some of them late
  *   ports of listen and admin-listen                to bind
  *   ports of database, and the files that its address names
  *                                                   to connect to, to read
  *   everything else                                 not at all
  *
- * A gateway connects to nobody else by TCP: webhooks, registries and other gateways are the business of
- * the supervise role and of subcommands, which are processes of their own and not confined by this.
- * Nor is what users deploy: it executes below the supervise role, which the gateway's keeper starts
- * (role_keeper.h), a process from before the sandbox. */
+ * A gateway opens no other TCP connections: webhooks, registries and other gateways are
+ * used by the supervise role and by subcommands, which are processes of their own and not
+ * confined. The same is true of deployed code: it executes below the supervise role, which
+ * the gateway's keeper starts (role_keeper.h), a process from before the sandbox. */
 #include "server/gateway/confinement.h"
 
 #include <limits.h>
@@ -34,7 +34,7 @@
 enum { PORTS_MAX = CONFIG_LISTENERS_MAX + 1 };
 
 struct confinement {
-    struct sandbox_path *paths; /* their texts are of this struct */
+    struct sandbox_path *paths; /* their texts are owned by this struct */
     size_t path_count;
     uint16_t ports[PORTS_MAX];
     size_t port_count;
@@ -42,8 +42,8 @@ struct confinement {
     size_t server_count;
 };
 
-/* /etc has secrets of others, so of its files those are named that libraries open. One that is
- * replaced while the gateway runs is not seen again. */
+/* /etc contains secrets of other programs, so only files that libraries open are listed. If
+ * one is replaced while the gateway runs, the new file cannot be read. */
 static const struct sandbox_path of_every_machine[] = {
     { "/usr/share/zoneinfo", SANDBOX_READ },
     { "/etc/localtime", SANDBOX_READ },
@@ -53,11 +53,12 @@ static const struct sandbox_path of_every_machine[] = {
     { "/usr/local/lib", SANDBOX_READ },
     { "/etc/ld.so.cache", SANDBOX_READ },
     { "/etc/ssl/openssl.cnf", SANDBOX_READ },
-    { "/etc/ssl/certs", SANDBOX_READ }, /* not what is private beside them */
+    { "/etc/ssl/certs", SANDBOX_READ }, /* not the private keys next to it */
     { "/usr/share/ca-certificates", SANDBOX_READ },
     { "/usr/local/share/ca-certificates", SANDBOX_READ },
     { "/etc/resolv.conf", SANDBOX_READ },
-    { "/run/systemd/resolve", SANDBOX_READ }, /* where resolv.conf leads, and is replaced */
+    { "/run/systemd/resolve",
+      SANDBOX_READ }, /* resolv.conf may link to it, and it is replaced */
     { "/etc/hosts", SANDBOX_READ },
     { "/etc/host.conf", SANDBOX_READ },
     { "/etc/gai.conf", SANDBOX_READ },
@@ -80,7 +81,8 @@ static void allow(struct confinement *all, struct slice path, enum sandbox_acces
     all->paths[all->path_count++] = (struct sandbox_path){ mem_text(path), access };
 }
 
-/* That of "/x" would be everything: the file itself is allowed, and may then not be replaced. */
+/* Allows the folder of a path. For "/x" only the file itself, which then must not be
+ * replaced. */
 static void allow_folder_of(struct confinement *all, const char *path,
                             enum sandbox_access access)
 {
@@ -93,7 +95,7 @@ static void allow_folder_of(struct confinement *all, const char *path,
         allow(all, (struct slice){ path, (size_t)(slash - path) }, access);
 }
 
-/* Where it is said to be, and where links lead to from there. */
+/* Allows the folder of a file, and the folder to which links lead. */
 static void allow_read_file(struct confinement *all, const char *path)
 {
     char real[PATH_MAX];
@@ -104,7 +106,7 @@ static void allow_read_file(struct confinement *all, const char *path)
         allow_folder_of(all, real, SANDBOX_READ);
 }
 
-/* Paths with spaces between. */
+/* Paths are separated by spaces. */
 static void allow_read_files(struct confinement *all, const char *list)
 {
     struct slice rest = slice_of(list), word;
@@ -115,7 +117,7 @@ static void allow_read_files(struct confinement *all, const char *list)
     }
 }
 
-/* RUNCAST_…_FILE: a reload reads them as a start does. */
+/* Allows files named in RUNCAST_…_FILE: a reload reads them like a start. */
 static void allow_variables(struct confinement *all, char **environment)
 {
     static const char suffix[] = "_FILE";
@@ -148,7 +150,7 @@ static enum err allow_listeners(struct confinement *all, const struct config *co
     for (size_t i = 0; !refused && i <= count; i++) {
         const struct config_listener *listener = &listeners[i];
         if (listener->handed[0])
-            continue; /* it is bound already */
+            continue; /* bound already */
         if (listener->host[0])
             all->ports[all->port_count++] = (uint16_t)listener->port;
         else
@@ -184,7 +186,7 @@ static void confinement_finish(struct confinement *all)
 
 /* ---- the sandbox ---- */
 
-/* Some service managers are told by an abstract socket. */
+/* Some service managers have an abstract notification socket. */
 static bool tells_abstract_socket(void)
 {
     const char *socket = getenv("NOTIFY_SOCKET");

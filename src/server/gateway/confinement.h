@@ -1,10 +1,10 @@
-/* confinement.h - what the gateway's own process may still reach once it serves. */
+/* confinement.h - restricts what the gateway's own process may access while it serves. */
 #pragma once
 
 #include "server/config/config.h"
 
-/* Makes the data directory where there is none, since what is not there cannot be allowed, and begins
- * the sandbox, unless --sandbox off. No thread runs yet; there is no way back. What is in force, and
- * what the kernel lacks, is in the log. */
+/* Creates the data directory if it is missing, as a missing one cannot be allowed, and
+ * enters the sandbox for good, unless --sandbox off. No thread may run yet. Logs the
+ * restrictions, and what the kernel lacks. */
 enum err confinement_begin(const struct config *config, char **environment,
                            struct failure *why);

@@ -1,4 +1,4 @@
-/* connection_shares.c - divides the connections of the gateway. */
+/* connection_shares.c - computes the connection limits of environments and projects. */
 #include "server/gateway/connection_shares.h"
 
 #include <inttypes.h>

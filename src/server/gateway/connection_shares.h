@@ -1,13 +1,14 @@
-/* connection_shares.h - how many connections that stay an environment and a project may have. */
+/* connection_shares.h - limits of long-lived connections per environment and per
+ * project. */
 #pragma once
 
 #include "api/request/call.h"
 #include "server/config/config.h"
 
-/* A setting that is given is of one environment, and a project has twice that. If none is,
- * one environment may have most of the connections, and a project leaves some for others
- * and for requests that come and go. */
+/* If realtime-connections is set, it is the limit of an environment, and a project has
+ * twice that. If not, an environment may have 3/4 of the connections, and a project 7/8, so
+ * that some are left for others and for short requests. */
 void connection_shares_set(const struct config *config, struct api_options *api);
 
-/* Logs what holds; all: connections of the gateway. */
+/* Logs the limits; all: connections of the gateway. */
 void connection_shares_log(int64_t all, const struct api_options *api);

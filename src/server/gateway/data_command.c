@@ -1,8 +1,9 @@
-/* data_command.c - backup, restore, db check, db stats and copy.
+/* data_command.c - the subcommands backup, restore, db check, db stats and copy.
  *
- * They read and write files in this process, beside a gateway or without one: a gateway may be
- * allowed no folder but its own. SIGINT, SIGTERM and SIGHUP end a backup, a restore and a copy in
- * good order. root may do it for whoever the data directory belongs to. */
+ * They read and write files in this process, whether a gateway runs or not: a gateway may
+ * have access to no folder but its own. SIGINT, SIGTERM and SIGHUP stop a backup, restore
+ * or copy cleanly. root may run backup, restore, check and stats on another user's data
+ * directory. */
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -41,7 +42,7 @@ static void watch_signals(void)
             sigaction(numbers[i], &action, NULL);
 }
 
-/* Whoever waits for the gateway comes before whoever waits for a copy. */
+/* Lowers the priority of this process: requests to the gateway are more urgent. */
 static void give_way(void)
 {
     enum { NICE = 10, IO_WHO_PROCESS = 1, IO_BEST_EFFORT = 2 << 13, IO_LOWEST = 7 };
@@ -50,13 +51,14 @@ static void give_way(void)
         log_debug("cannot give way to the gateway", NULL);
 }
 
-/* The copies of others' data directories are root's. */
+/* root may work on data directories of other users. */
 static enum err find_data(const struct config *config, struct failure *why)
 {
     return geteuid() ? gateway_check_data(config, why) : gateway_find_data(config, why);
 }
 
-/* Before all but copy, which is not about the file alone and for which the gateway waits. */
+/* For all but copy, which is not only about the SQLite file, and during which no gateway
+ * runs. */
 static enum err prepare(const struct config *config, struct failure *why)
 {
     enum err err = gateway_check_is_file(config, why);
@@ -67,7 +69,7 @@ static enum err prepare(const struct config *config, struct failure *why)
     return OK;
 }
 
-/* Before a backup and a restore, which have a folder as their argument. */
+/* For backup and restore, whose argument is a folder. */
 static enum err prepare_folder(const struct config *config, struct failure *why)
 {
     const char *folder = config->said.argument;
@@ -128,7 +130,7 @@ enum err gateway_backup(const struct config *config, FILE *out, struct failure *
 
 /* ---- restore ---- */
 
-/* One that is not there yet is made. */
+/* A missing directory is accepted: it will be created. */
 static enum err check_directory(const struct config *config, struct failure *why)
 {
     enum err err = geteuid() ? gateway_directory_open(config->data, false, why) : OK;
@@ -230,7 +232,7 @@ enum err gateway_db_stats(const struct config *config, FILE *out, struct failure
 
 /* ---- copy ---- */
 
-/* Where to: by the word, or as gateways are told. NULL: it was not said. */
+/* Returns the target, from --to or the setting database; NULL with why if it is missing. */
 static const char *target_of(const struct config *config, struct failure *why)
 {
     const char *given = said_option(&config->said, "--to");

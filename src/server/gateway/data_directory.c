@@ -1,4 +1,4 @@
-/* data_directory.c - checks owner and rights of the data directory, and makes a new one. */
+/* data_directory.c - checks owner and mode of the data directory, or creates it. */
 #include "server/gateway/data_directory.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 
-/* What is judged is what was opened, not what the path may name a moment later. */
+/* Checks the opened directory, not what the path may name a moment later. */
 static enum err judge(int directory, const char *path, struct failure *why)
 {
     struct stat found;
@@ -24,7 +24,7 @@ static enum err judge(int directory, const char *path, struct failure *why)
                        "to be yours run chown %u %s && chmod 700 %s",
                        path, (unsigned)found.st_uid, (unsigned)found.st_uid,
                        (unsigned)geteuid(), path, path);
-    if (mode & S_IWOTH && mode & S_ISVTX) /* as /tmp is, whose mode others need */
+    if (mode & S_IWOTH && mode & S_ISVTX) /* like /tmp, whose mode others need */
         return explain(why, ERR_INVALID,
                        "everybody can write in %s (mode %03o): name a directory of its own "
                        "as data, like %s/runcast",

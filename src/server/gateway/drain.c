@@ -1,4 +1,4 @@
-/* drain.c - a gateway stops: who is told, who is waited for. */
+/* drain.c - stops a gateway: notifies clients, hands over, and waits for them. */
 #include "server/gateway/drain.h"
 
 #include "api/realtime/sockets.h"
@@ -9,19 +9,19 @@
 #include "net/http/server.h"
 #include "store/lead/leading.h"
 
-/* How long the end waits for the first request of clients that have just connected, and for peers to
- * close their side. A client that is gone does neither. On a machine with six times as much work as
+/* With a next process, wait this long for requests on new connections, and for closed peers
+ * to confirm: clients that are gone do neither. On a machine with six times as much work as
  * cores, clients took longer than 500 ms, and their polls were reset. */
 enum { LEAVING_MS = 1500 };
 
-/* For the answer who stands by, and for writes in flight, before the lead is given up. */
+/* Max time to find out whether a gateway stands by, and for writes in flight. */
 enum { HAND_OVER_MS = 300 };
 
-/* Between sockets that leave for a gateway that leads already. */
+/* Pause between sockets that move to a gateway that leads already. */
 enum { LEAVE_EVERY_MS = 2 };
 
-/* So long it waits for requests that are under way when nobody is accepted any more: whoever reads
- * an answer or sends a body slowly keeps everybody waiting for the next process. */
+/* With a next process, wait at most this long for requests in flight: a client that reads
+ * or sends slowly would keep all others waiting for the next process. */
 enum { HANDOVER_MS = 5000 };
 
 static void let_in_nobody(struct drain *drain, const char *reason)
@@ -55,7 +55,8 @@ bool drain_begin(struct drain *drain)
     return drain->hand_over_by;
 }
 
-/* A gateway that has joined a moment ago is a successor, too: so the database is asked first. */
+/* A gateway that has just joined may be a successor, too, so the database is queried
+ * first. */
 static bool waits_to_hand_over(struct drain *drain, bool idle)
 {
     if (loop_now_ms(drain->loop) >= drain->hand_over_by)
@@ -66,8 +67,9 @@ static bool waits_to_hand_over(struct drain *drain, bool idle)
     return !idle || !api_has_drained(drain->api);
 }
 
-/* Clients that come meanwhile are refused, and come again: the sooner another gateway leads, the
- * better. So the lead goes first, when what was let in is written, and clients after it. */
+/* Clients that come meanwhile are refused and retry: the sooner another gateway leads, the
+ * better. So the lead is handed over first, once accepted writes are done; clients move
+ * after that. */
 enum handover drain_hand_over(struct drain *drain, bool idle)
 {
     if (!drain->hand_over_by)
@@ -82,8 +84,8 @@ enum handover drain_hand_over(struct drain *drain, bool idle)
     return HANDOVER_NONE;
 }
 
-/* Sockets of a gateway that does not lead any more are silent: they leave as fast as another one
- * can take them. */
+/* A gateway that does not lead any more sends nothing to its sockets. They are told to
+ * leave as fast as another gateway can take them. */
 void drain_sockets(struct drain *drain)
 {
     int64_t timeout_ms = api_options(drain->api)->drain_timeout_ms;
@@ -98,7 +100,7 @@ void drain_to_leader(struct drain *drain)
     api_move(drain->api);
 }
 
-/* Whoever connects from now on waits for the next process. */
+/* Stops accepting: new connections wait for the next process. */
 static void leave_to_next(struct drain *drain)
 {
     server_pause(drain->server);

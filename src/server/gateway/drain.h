@@ -1,19 +1,22 @@
-/* drain.h - a gateway stops: who is told, who is waited for.
+/* drain.h - stops a gateway step by step.
  *
- * Nothing new is let in, what is under way ends, sockets are asked to move. But on a socket that
- * was handed over and stays, one process follows the other, and nobody is refused: the new one
- * accepts when it is ready; the old one serves as ever for a moment, in which connections that
- * are kept alive are closed by the answers on them; only then it accepts no more.
+ * New requests are refused, those in flight finish, and sockets are told to move. Two cases
+ * differ.
  *
- * On a database of several gateways sockets stay as they are until it is known whether another one
- * takes the lead:
+ * If listening sockets were passed in by a service manager, the next process follows on
+ * them, and no client is refused. The next process accepts when it is ready. For
+ * DRAIN_LINGER_MS this one serves as before, and its responses close kept-alive
+ * connections; only then it stops accepting.
  *
- *   drain_begin ─► drain_hand_over ─┬► DUE ─► the lead is given up ─► drain_sockets ─► drain_step …
- *                                   └► NONE: no gateway stands by ─► drain_step …
+ *   drain_begin ─► `drain` to sockets, responses close ─► DRAIN_LINGER_MS ─► accept no
+ *        more, answer held calls, close sockets ─► all requests have ended ─► drain_step: true
+ *                                         └─ some have not after five seconds: true
  *
- *   drain_begin ─► `drain` to sockets, answers say close ─► DRAIN_LINGER_MS ─► accepts no more,
- *        held calls are answered, sockets closed ─► requests are over ─► drain_step: true
- *                                                  └─ some are not, after five seconds: true */
+ * If several gateways share the database, sockets stay until it is known whether another
+ * gateway takes the lead:
+ *
+ *   drain_begin ─► drain_hand_over ─┬► DUE ─► give up the lead ─► drain_sockets ─► drain_step …
+ *                                   └► NONE: no gateway stands by ─► drain_step … */
 #pragma once
 
 #include <stdbool.h>
@@ -26,20 +29,19 @@ struct loop;
 struct server;
 
 struct drain {
-    struct loop *loop; /* the pointers and until are the caller's */
+    struct loop *loop; /* the pointers and until are set by the caller */
     struct server *server;
     struct api *api;
     struct engine *engine;
     struct leading *leading;
-    int64_t until; /* when what is still open is cut, monotonic ms */
-    int64_t
-        hand_over_by; /* how long it waits to hand over, monotonic ms; 0: it does not wait */
-    bool hands_over;  /* another gateway takes the lead before sockets leave */
-    bool has_next;    /* the next process follows: */
-    int64_t linger_until; /* it serves as ever until then, monotonic ms */
+    int64_t until;        /* when open connections are cut, monotonic ms */
+    int64_t hand_over_by; /* it waits until then to hand over, monotonic ms; 0: no */
+    bool hands_over;      /* another gateway takes the lead before sockets move */
+    bool has_next;        /* the next process follows on the same sockets */
+    int64_t linger_until; /* until then it serves as before, monotonic ms */
 };
 
-/* True: the lead may be handed over, which drain_hand_over decides. */
+/* Returns true if the lead may be handed over: then call drain_hand_over. */
 bool drain_begin(struct drain *drain);
 
 enum handover {
@@ -48,14 +50,14 @@ enum handover {
     HANDOVER_DUE,   /* give the lead up, then call drain_sockets */
 };
 
-/* Called again and again. idle: this process has no command in flight. */
+/* Call it repeatedly. idle: this process has no command in flight. */
 enum handover drain_hand_over(struct drain *drain, bool idle);
 
-/* Sockets are asked to leave for the gateway that leads now. */
+/* Tells sockets to move to the gateway that leads now. */
 void drain_sockets(struct drain *drain);
 
-/* Instead of drain_begin: another gateway leads already, and sockets are closed. */
+/* Instead of drain_begin if another gateway leads already: closes sockets. */
 void drain_to_leader(struct drain *drain);
 
-/* Called again and again. True: no client is to be waited for any more. */
+/* Call it repeatedly. Returns true if no client must be waited for any more. */
 bool drain_step(struct drain *drain);

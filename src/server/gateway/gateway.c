@@ -1,14 +1,17 @@
-/* gateway.c - the only file that knows all parts: builds them, wires them, drains them.
+/* gateway.c - builds, connects and drains all parts of a gateway; the only file that knows
+ * them all.
  *
  *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► leads ─► accounts ─► runs ─► ready
  *
- * The server listens before anything is read or made: the keys of a first start are shown
- * once, with an address that is ours. Until the runs are in memory every call but health is
- * 503; so are calls to a gateway that stands by, for another one with the same database leads. When
- * another one has taken over, all of it is thrown away: main.c starts it anew. Draining goes the other way: nothing new is let in, what is under
- * way ends, sockets are asked to move, then server, engine and store are taken down in
- * reverse order of their creation. Where another gateway stands by, the lead is handed over to it
- * before sockets move. */
+ * The server listens before anything is read or created: the keys of a first start are
+ * printed once, with an address that must be ours. Until the runs are in memory, every call
+ * but health gets 503. So do calls to a gateway that stands by because another one leads.
+ * If another one takes the lead, everything is destroyed, and serve.c starts the gateway
+ * again.
+ *
+ * Draining goes the other way: refuse new requests, finish those in flight, tell sockets to
+ * move, then destroy server, engine and store in reverse order of their creation. If
+ * another gateway stands by, it gets the lead before sockets move. */
 #include "server/gateway/gateway.h"
 
 #include <string.h>
@@ -38,7 +41,7 @@
 #include "store/lead/leading.h"
 
 enum {
-    MOVED_MS = 500, /* that clients have to read that another gateway leads */
+    MOVED_MS = 500, /* for clients to read that another gateway leads */
     HAND_OVER_EVERY_MS = 2,
     DRAIN_EVERY_MS = 20,
 };
@@ -52,7 +55,7 @@ struct gateway {
     struct vault *vault;
     struct store *store;
     struct leading *leading;
-    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as the store knows them */
+    char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as passed to the store */
     FILE *first_keys;
     struct ring *ring;
     struct accounts *accounts;
@@ -69,7 +72,7 @@ struct gateway {
     struct rotate *rotate;
     struct gateway_urls urls;
     enum phase phase;
-    bool loading; /* load_* is on its way */
+    bool loading; /* a load_* is in progress */
     struct load_accounts load_accounts;
     struct load_runs load_runs;
     struct timer timer; /* of the drain */
@@ -84,7 +87,7 @@ static void on_close_tick(struct timer *timer);
 
 /* ---- start ---- */
 
-/* Elsewhere than on a terminal somebody keeps what is printed: a log, a journal. */
+/* If the output is not a terminal, it is stored: in a log, a journal. */
 static bool prints_keys(const struct config *config, FILE *out)
 {
     return out && (config->print_keys || isatty(fileno(out)));
@@ -173,7 +176,7 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
     return OK;
 }
 
-/* An environment that ends while runs are loaded is looked after when they are. */
+/* An environment that ends while runs are loaded is retired after that. */
 static void on_environment(void *owner, struct account *account)
 {
     struct gateway *gateway = owner;
@@ -196,7 +199,7 @@ static bool is_certain(void *owner)
     return !((struct gateway *)owner)->leading || !why_not(owner);
 }
 
-/* Sets the options that are settings; texts are borrowed from the config. */
+/* Copies settings into options; texts are borrowed from the config. */
 static void set_options(const struct config *config, struct api_options *options)
 {
     options->public_url = config->public_url;
@@ -242,8 +245,8 @@ static struct api_options api_options_of(const struct gateway *gateway)
     return options;
 }
 
-/* How many runs execute at once for a developer: two for each core, as while one run reads
- * or writes, another one computes. */
+/* Returns how many runs execute at once in dev: by default two per core, as one run
+ * computes while another reads or writes. */
 static uint32_t dev_concurrency(const struct config *config)
 {
     int64_t limit = config->dev_concurrency;
@@ -330,8 +333,8 @@ static void on_taken(void *owner)
     load_accounts_begin(&gateway->load_accounts);
 }
 
-/* On a socket that was handed over nobody is accepted before somebody answers; whoever asks a
- * gateway that stands by whether it is ready is answered by it. */
+/* Accepts connections on passed-in sockets. A gateway that stands by answers whether it is
+ * ready. */
 static void on_standby(void *owner)
 {
     struct gateway *gateway = owner;
@@ -363,14 +366,14 @@ static void begin_drain(struct gateway *gateway, int64_t timeout_ms)
     look_at_drain_in(gateway, DRAIN_EVERY_MS);
 }
 
-/* What this process does by itself would be refused from now on. */
+/* Stops work that this process begins by itself: the store would refuse it from now on. */
 static void stop_own_work(struct gateway *gateway)
 {
     engine_stop(gateway->engine);
     schedules_stop(gateway->schedules);
 }
 
-/* Clients are sent to the gateway that leads; answers that they do not read at once are cut. */
+/* Sends clients to the gateway that leads; responses that they do not read soon are cut. */
 static void on_lost(void *owner, const char *reason, bool for_good)
 {
     struct gateway *gateway = owner;
@@ -518,7 +521,7 @@ static bool commands_are_idle(const struct gateway *gateway)
     return engine_idle(gateway->engine) && schedules_are_idle(gateway->schedules);
 }
 
-/* The store goes when nobody has a commit on its way or wants another. */
+/* Closes the store when no part has a commit in flight or will begin one. */
 static void close_store(struct gateway *gateway)
 {
     bool idle = (!gateway->engine || commands_are_idle(gateway)) &&
@@ -539,7 +542,7 @@ static void on_close_tick(struct timer *timer)
     close_store(container_of(timer, struct gateway, timer));
 }
 
-/* What its parts have begun by themselves ends first. */
+/* Waits until operations that the parts have begun by themselves end. */
 static void end_api(struct gateway *gateway)
 {
     if (!api_may_end(gateway->api)) {
@@ -573,7 +576,7 @@ void gateway_stop(struct gateway *gateway)
     if (gateway->leading)
         leading_stop(gateway->leading);
     if (gateway->loading)
-        return; /* its end comes back here */
+        return; /* called again when it ends */
     timers_clear(loop_timers(gateway->loop), &gateway->timer);
     retain_destroy(gateway->retain);
     gateway->retain = NULL;
@@ -630,7 +633,7 @@ static void on_drain_tick(struct timer *timer)
 void gateway_drain(struct gateway *gateway)
 {
     if (gateway->phase == PHASE_CLOSING)
-        return; /* the lead was lost just before: it ends already */
+        return; /* the lead was lost just before: it stops already */
     if (gateway->phase != PHASE_READY) {
         gateway_stop(gateway);
         return;

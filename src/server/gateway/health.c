@@ -1,4 +1,4 @@
-/* health.c - one request over a socket that blocks, for this process has nothing else to do. */
+/* health.c - sends one request over a blocking socket and prints the response. */
 #include "server/gateway/health.h"
 
 #include <arpa/inet.h>
@@ -14,7 +14,7 @@
 
 enum { PATIENCE_S = 5, ANSWER_MAX = 64 * 1024 };
 
-/* The length of the address; 0: a gateway is not to be asked at it. */
+/* Returns the length of the address; 0: it cannot be connected to. */
 static socklen_t address_of(const struct config_listener *listener,
                             struct sockaddr_storage *address)
 {
@@ -58,7 +58,7 @@ static bool exchange(int fd, const struct sockaddr_storage *address, socklen_t l
     return count == 0;
 }
 
-/* The body of an answer, behind the empty line. */
+/* Returns the body of a response, after the empty line. */
 static struct slice body_of(struct slice answer)
 {
     static const char end[] = "\r\n\r\n";

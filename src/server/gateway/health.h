@@ -1,12 +1,13 @@
-/* health.h - `runcast health`: asks the gateway that runs on the data directory whether it is
- * ready, for supervisors that have no HTTP client at hand, as in a container without a shell. */
+/* health.h - `runcast health`: whether the gateway of the data directory is ready.
+ *
+ * For supervisors without an HTTP client, such as containers without a shell. */
 #pragma once
 
 #include <stdio.h>
 
 #include "server/config/config.h"
 
-/* OK: it answered GET /readyz at admin-listen with 200, and out has its answer. ERR_INVALID: it
- * is not ready, nobody answers within five seconds, or admin-listen is no address to be asked at:
- * the reason says which. */
+/* OK: GET /readyz at admin-listen returned 200, and out has its body. ERR_INVALID with the
+ * reason: not ready, no response within five seconds, or admin-listen cannot be connected
+ * to. */
 enum err health_ask(const struct config *config, FILE *out, struct failure *why);

@@ -1,8 +1,7 @@
-/* key_rotation.c - seals everything again, and finds out what became of it.
+/* key_rotation.c - seals everything with another key, and verifies the result by a scan.
  *
- * The documents are read from the store, not from memory, so whatever is sealed there is
- * found. A commit that lost, or of which nobody can tell whether it was written, is not
- * guessed about: the next scan says it. */
+ * Documents are read from the store, not from memory, so that no sealed one is missed. If a
+ * commit failed, or its outcome is unknown, the next scan finds out. */
 #include "server/gateway/key_rotation.h"
 
 #include "base/log.h"
@@ -30,24 +29,24 @@ struct rotate {
     void *owner;
     bool busy, stopping;
     bool any_next; /* something is sealed with the next key */
-    bool unknown;  /* perhaps something is: a commit failed, and no scan came since */
+    bool unknown;  /* something may be: a commit failed, and no scan has followed */
     unsigned tries;
     size_t total; /* values sealed again */
     struct failure why;
 
-    struct work work; /* the key files: they are synced */
+    struct work work; /* writes and syncs the key files */
     bool saving, keep;
     enum err file_status;
     struct failure file_why;
 
     struct store_scan scan;
-    size_t scanned; /* of sealed_kinds */
+    size_t scanned; /* kinds that were scanned, of sealed_kinds */
     struct document *documents;
     size_t document_count, taken;
-    size_t noted; /* of the changes, once they are written */
+    size_t noted; /* how many changes were noted in memory */
     struct deferred deferred, noting;
     struct change *changes;
-    size_t *sources; /* of the changes, among the documents */
+    size_t *sources; /* index of each change's document */
     size_t change_count;
     struct document_write write;
 };
@@ -110,7 +109,7 @@ static void drop_documents(struct rotate *rotate)
     rotate->document_count = rotate->taken = 0;
 }
 
-/* finished: what the changes held was given back already. */
+/* finished: the resources of the changes were released already. */
 static void drop_changes(struct rotate *rotate, bool finished)
 {
     for (size_t i = 0; !finished && i < rotate->change_count; i++)
@@ -139,7 +138,7 @@ static void on_placed(struct rotate *rotate)
     char id[KEY_ID_TEXT_MAX], text[128];
     vault_rotation_end(rotate->vault, rotate->keep);
     vault_key_id(rotate->vault, id);
-    if (rotate->file_status) /* the next start finds both files, and settles it */
+    if (rotate->file_status) /* the next start finds both files and decides */
         log_error("key file", "reason", rotate->file_why.text, NULL);
     snprintf(text, sizeof(text), "%zu values are sealed with encryption key %s now",
              rotate->total, id);
@@ -192,7 +191,7 @@ static void end(struct rotate *rotate, bool keep)
     begin_work(rotate, false);
 }
 
-/* Back to the old key, if that is sure to be right. */
+/* Returns to the old key, if it is certain that nothing is sealed with the next one. */
 static void fail(struct rotate *rotate)
 {
     if (!rotate->any_next && !rotate->unknown) {
@@ -222,8 +221,8 @@ static void try_again(struct rotate *rotate, const char *reason)
     wait_ms(rotate, AGAIN_MS, begin_scan);
 }
 
-/* Notes in memory what was sealed again, some a turn. Until all is, both keys open what is
- * sealed. */
+/* Notes resealed documents in memory, for a time slice per turn. Until all are noted, both
+ * keys can open documents. */
 static void note_some(struct deferred *deferred)
 {
     struct rotate *rotate = container_of(deferred, struct rotate, noting);
@@ -257,7 +256,7 @@ static void on_written(struct document_write *write, enum err status)
     try_again(rotate, "the storage has refused the commit");
 }
 
-/* Everything that was found is sealed again, or was already. */
+/* Commits the changes; without any, everything is sealed with the next key. */
 static void commit(struct rotate *rotate)
 {
     if (!rotate->change_count) {
@@ -280,7 +279,7 @@ static bool seal_next(struct rotate *rotate)
     if (!err)
         rotate->sources[rotate->change_count++] = rotate->taken;
     else
-        document_finish(document); /* it stays as it is */
+        document_finish(document); /* unchanged */
     rotate->any_next |= err == ERR_CONFLICT;
     rotate->taken++;
     return err != ERR_INVALID;
@@ -334,13 +333,13 @@ static void on_scanned(struct store_read *read, enum store_status status)
         scan_kind(rotate);
         return;
     }
-    rotate->unknown = rotate->any_next = false; /* it will be seen */
+    rotate->unknown = rotate->any_next = false; /* the documents will show it */
     rotate->changes = mem_new_array(struct change, rotate->document_count);
     rotate->sources = mem_new_array(size_t, rotate->document_count);
     seal_some(&rotate->deferred);
 }
 
-/* After a failed sync what is read may not be what stays. */
+/* Scans the store. After a failed sync, what is read may not be durable. */
 static void begin_scan(struct rotate *rotate)
 {
     if (engine_store(rotate->engine)->failing) {

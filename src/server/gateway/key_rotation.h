@@ -1,9 +1,9 @@
-/* key_rotation.h - another encryption key, while the gateway serves.
+/* key_rotation.h - replaces the encryption key while the gateway serves.
  *
- *   key on the disk ─► sealers have finished ─► scan ─► seal all again, a slice a turn
+ *   save the key to disk ─► wait for sealers ─► scan ─► reseal all, some per turn
  *        ─► one commit ─► scan: is anything left? ─► the next key is the key
  *
- * Until the commit the old key opens everything, from it on the new one does. */
+ * Until the commit the old key opens everything, after it the new one. */
 #pragma once
 
 #include "accounts/accounts.h"
@@ -13,19 +13,20 @@ struct rotate;
 
 struct rotate *rotate_create(struct engine *engine, struct accounts *accounts);
 
-/* Not busy. NULL is fine. */
+/* Requires that it is not busy. Ignores NULL. */
 void rotate_destroy(struct rotate *rotate);
 
-/* Once, never from inside rotate_begin: OK, or nothing has changed unless text says so. */
+/* Called once, never from inside rotate_begin. Unless status is OK or text says otherwise,
+ * nothing has changed. */
 typedef void rotate_done_fn(void *owner, enum err status, const char *text);
 
-/* next_key absent: one is drawn. An error, with the reason, begins nothing. */
+/* next_key absent: generate one. On an error, with the reason, nothing was begun. */
 enum err rotate_begin(struct rotate *rotate, struct slice next_key, rotate_done_fn *done,
                       void *owner, struct failure *why);
 
-/* What has not come to its commit is taken back. NULL is fine. */
+/* Reverts a rotation that has not reached its commit. Ignores NULL. */
 void rotate_stop(struct rotate *rotate);
 
-/* True until a rotation that was begun has reported: so long everything that it was created
- * with stays. NULL: false. */
+/* Returns true until a rotation has reported. While it is true, keep the arguments of
+ * rotate_create alive. NULL: false. */
 bool rotate_busy(const struct rotate *rotate);

@@ -1,5 +1,5 @@
-/* listening.c - what a start refuses by the settings alone, before it looks at any data; what the
- * addresses are called. */
+/* listening.c - checks addresses before a start opens any data, and derives URLs from
+ * them. */
 #include "server/gateway/listening.h"
 
 #include <stdio.h>
@@ -89,7 +89,7 @@ static size_t length_without_slashes(const char *url)
     return len;
 }
 
-/* Clients on this machine find us at the first address that asks for no header of a proxy. */
+/* Clients on this machine use the first address that does not expect a PROXY header. */
 void gateway_note_urls(const struct config *config, const struct server *server,
                        const struct config_listener *listeners, size_t count,
                        struct gateway_urls *urls)

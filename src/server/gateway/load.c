@@ -1,14 +1,14 @@
-/* load.c - what the store has comes into memory, before anybody is let in.
+/* load.c - loads accounts and runs from the store into memory, before any client is served.
  *
- *   accounts: scan documents ─► none at all? make the first ones ─► link
+ *   accounts: scan documents ─► none at all? create the first ones ─► link
  *   runs:     environments ─► workers, queues ─► per environment: unfinished runs, in the
  *             order of their last change; then others, newest first, until half the budget
- *             is used or 2 s are over: `cold` is where that stopped
+ *             is used or 2 s have passed: `cold` is where that stopped
  *
- * What the store has read is taken in stints: health is asked meanwhile.
+ * Results are taken in time slices, so that health checks are answered meanwhile.
  *
- * Of an archived branch, and of a deleted project, only unfinished runs come, to be
- * canceled; mostly it has none and stays out of memory. */
+ * Of an archived branch or deleted project, only unfinished runs are loaded, to be
+ * canceled; most have none and stay out of memory. */
 #include "server/gateway/load.h"
 
 #include "accounts/bootstrap.h"
@@ -19,7 +19,7 @@ enum {
     PAGE_RUNS = 1000,
     PAGE_BYTES = 8 << 20,
     NEWEST_MS = 2000,
-    TAKEN_AT_ONCE = 16, /* runs, documents: about as many microseconds each */
+    TAKEN_AT_ONCE = 16, /* runs or documents per look at the clock: each takes about 1 µs */
 };
 
 static enum err not_read(struct failure *why)
@@ -149,7 +149,7 @@ static enum err make_first(struct load_accounts *load)
     return OK;
 }
 
-/* Each environment that is forgotten was purged before, so its number has a floor. */
+/* Every forgotten environment was purged before, so its number has a floor. */
 static void note_number(struct load_accounts *load)
 {
     uint32_t number = accounts_free_number(load->accounts);
@@ -247,7 +247,8 @@ static bool has_room(const struct load_runs *load, const struct environment *env
            loop_now_ms(env->loop) < load->until_ms;
 }
 
-/* Of the newest, where the next page begins; false when there is none, or no room for it. */
+/* Finds the next page of the newest runs; returns false if there is none, or the budget is
+ * used. */
 static bool go_on(struct load_runs *load, struct environment *env)
 {
     if (!load->more) {
@@ -259,8 +260,8 @@ static bool go_on(struct load_runs *load, struct environment *env)
     return has_room(load, env);
 }
 
-/* An archived environment comes into memory only while it has unfinished runs, which must
- * end. NULL: it has none. */
+/* Returns the environment of the page. An archived one is created only if it has unfinished
+ * runs, which must end. Returns NULL if it has none. */
 static struct environment *environment_of_page(const struct load_runs *load)
 {
     struct environment *env = environment_now(load);
@@ -317,8 +318,8 @@ static void take_page(struct deferred *deferred)
     end_page(load, env);
 }
 
-/* While a page is taken the store reads the next one: of the newest it is not known yet
- * whether they have room. */
+/* Lets the store read the next page while this one is taken. Not for the newest runs, as it
+ * is not known yet whether they fit into the budget. */
 static void read_ahead(struct load_runs *load)
 {
     load->is_ahead = load->more && !load->walk.newest_first;
@@ -328,7 +329,7 @@ static void read_ahead(struct load_runs *load)
     walk_page(load);
 }
 
-/* The newest, which the store has as well, are not waited for. */
+/* Takes the page. If the store is slow, skips the newest runs, which can be read later. */
 static void begin_taking(struct load_runs *load)
 {
     struct store_walk *walk = &load->walk;

@@ -1,4 +1,4 @@
-/* load.h - from the store into memory: accounts, workers, runs. */
+/* load.h - loads accounts, workers and runs from the store into memory. */
 #pragma once
 
 #include <stdio.h>
@@ -9,14 +9,14 @@
 
 struct api;
 
-/* Documents of several kinds, one kind after the other, each taken in stints. */
+/* Loads documents of several kinds, one kind after the other, in time slices. */
 struct load_documents {
     struct store *store;
     struct loop *loop;
     const enum document_kind *kinds; /* the caller's until done */
     size_t kind_count;
     uint32_t env; /* or ENV_EVERY */
-    /* The document is borrowed. What is refused ends the load, with this reason in why. */
+    /* Borrows the document. An error ends the load, with its reason in why. */
     enum err (*take)(struct load_documents *load, const struct document *document,
                      struct failure *why);
     void (*done)(struct load_documents *load, enum err status);
@@ -24,20 +24,20 @@ struct load_documents {
 
     struct store_scan scan;
     size_t kind;
-    struct deferred taking; /* of what was scanned */
+    struct deferred taking; /* takes scanned documents */
     size_t taken;
     enum err refused;
 };
 
-/* Who exists; makes the first accounts when the store is empty and prints their keys. */
+/* Loads accounts; if the store is empty, creates the first ones and prints their keys. */
 struct load_accounts {
     struct store *store;
     struct accounts *accounts;
     struct loop *loop;
-    FILE *first_keys; /* NULL: an empty store stays empty */
-    bool prints_keys; /* there; else a line that says how to get them */
-    const char *data; /* the directory, for that line */
-    const char *url;  /* what the printed lines tell users to export */
+    FILE *first_keys; /* NULL: do not create any */
+    bool prints_keys; /* print them; if false, a line that says how to get them */
+    const char *data; /* data directory, for that line */
+    const char *url;  /* in the lines that users paste into a shell */
     void (*done)(struct load_accounts *load, enum err status);
     struct failure why;
 
@@ -47,8 +47,8 @@ struct load_accounts {
 };
 void load_accounts_begin(struct load_accounts *load);
 
-/* Environments, worker versions, queues and schedules, and of the runs every unfinished one
- * and the newest others up to half the memory budget, for at most 2 s. */
+/* Loads environments, worker versions, queues, schedules, all unfinished runs, and the
+ * newest others up to half the memory budget, for at most 2 s per environment. */
 struct load_runs {
     struct engine *engine;
     struct accounts *accounts;
@@ -57,16 +57,16 @@ struct load_runs {
     struct failure why;
 
     struct load_documents documents;
-    struct account *account;  /* whose runs are being loaded */
-    struct store_walk walk;   /* of the page that is being read, or was last */
-    bool is_ahead, is_read;   /* it was asked for while another is taken; it has come, */
-    enum store_status status; /* so */
-    bool is_taking;           /* a page */
+    struct account *account;  /* whose runs are loaded */
+    struct store_walk walk;   /* of the page that is read, or was last */
+    bool is_ahead, is_read;   /* it was requested while another is taken; it has arrived, */
+    enum store_status status; /* with this status */
+    bool is_taking;           /* a page is being taken */
     struct deferred taking;
-    struct run *runs; /* of that page */
+    struct run *runs; /* of the page that is taken */
     size_t count, taken;
-    bool more;        /* behind that page */
+    bool more;        /* there are more pages */
     uint64_t last;    /* rev of its last run */
-    int64_t until_ms; /* monotonic: the newest are loaded until then */
+    int64_t until_ms; /* load newest runs until then, monotonic */
 };
 void load_runs_begin(struct load_runs *load);

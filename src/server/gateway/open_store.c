@@ -1,4 +1,5 @@
-/* open_store.c - the only place that knows which databases there are. */
+/* open_store.c - opens the configured database; the only file that knows which kinds there
+ * are. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

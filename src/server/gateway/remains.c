@@ -1,15 +1,15 @@
-/* remains.c - removes what is left of an environment, one small commit after the other.
+/* remains.c - removes the remaining documents of an environment in small commits.
  *
- *   any run left? ─► yes: done, retention is not through with it
+ *   any run left? ─► yes: done, retention has not finished
  *        │ no
  *        ▼
- *   each kind of document: a page of them ─► removed in one commit ─► the next page
+ *   each kind of document: read a page ─► remove it in one commit ─► the next page
  *        │ none of any kind
  *        ▼
  *   of a deleted project: emptied; of a branch: its own document ─► forgotten
  *
- * The number of an environment does not come again while somebody may have a token, a cursor
- * or a URL of it: the store remembers up to which number retention has been. */
+ * The number of an environment is not used again while a client may have a token, cursor or
+ * URL of it: the store remembers up to which number retention has removed environments. */
 #include "server/gateway/remains.h"
 
 #include "base/mem.h"
@@ -21,7 +21,7 @@ static void remains_finish(struct remains *remains)
     remains->done(remains);
 }
 
-/* The change that removes a document; takes over the name. */
+/* Returns the change that removes a document; takes ownership of the name. */
 static struct change removal(uint32_t env, enum document_kind kind, struct bytes *name,
                              uint32_t version)
 {

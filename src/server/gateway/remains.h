@@ -1,6 +1,8 @@
-/* remains.h - what an archived branch, or an environment of a deleted project, leaves
- * in the store when retention has removed its runs: documents of every kind, and at last the
- * branch itself (of a deleted project retention.c removes all environments at once). */
+/* remains.h - removes what an ended environment leaves in the store after its runs were
+ * removed.
+ *
+ * That is documents of every kind, and at last the document of an archived branch itself.
+ * For a deleted project, retention.c removes all environments at once. */
 #pragma once
 
 #include "accounts/accounts.h"
@@ -8,12 +10,12 @@
 
 enum { REMAINS_AT_ONCE = 100 };
 
-/* The zero value of the rest is right at the beginning. */
+/* The caller sets the first members and zeroes the rest. */
 struct remains {
     struct engine *engine;
     struct account *account;
     void (*done)(struct remains *remains);
-    bool stopping; /* done comes as soon as the store has answered */
+    bool stopping; /* call done as soon as the store has answered */
 
     enum document_kind kind;
     struct store_walk walk;
@@ -22,6 +24,6 @@ struct remains {
     struct document_write write;
 };
 
-/* The environment is over, and not in memory. While it has runs
- * nothing is removed; whatever fails is begun again by the next call. done comes later. */
+/* Requires that the environment has ended and is not in memory. Removes nothing while it
+ * has runs; the next call retries what failed. done is called later. */
 void remains_remove(struct remains *remains);

@@ -1,6 +1,8 @@
-/* reseal.c - keys are sealed for the name of their document, variables for their place and
- * version (account_documents.c, variables.c), those of builds for their deployment; everything
- * else in a body stays as it is. */
+/* reseal.c - opens a document's sealed value and seals it with the next key.
+ *
+ * Keys are sealed for the name of their document, variables for their place and version
+ * (account_documents.c, variables.c), those of builds for their deployment. The rest of a
+ * body is unchanged. */
 #include "server/gateway/reseal.h"
 
 #include <jansson.h>

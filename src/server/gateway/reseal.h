@@ -1,12 +1,13 @@
-/* reseal.h - what is sealed in a document, sealed again with the next key. */
+/* reseal.h - seals the value in a document again, with the next key. */
 #pragma once
 
 #include "accounts/accounts.h"
 
-/* The change that does it. ERR_CONFLICT: it is done already; ERR_NOT_FOUND: nothing in the
- * document is sealed; ERR_INVALID, with why: it does not open. */
+/* Makes the change that reseals the document. ERR_CONFLICT: it is sealed with the next key
+ * already; ERR_NOT_FOUND: nothing in it is sealed; ERR_INVALID, with why: it does not
+ * open. */
 enum err reseal(struct accounts *accounts, const struct document *document,
                 struct change *change, struct failure *why);
 
-/* It is written: memory knows the document's new version. */
+/* The change was written: updates the document's version in memory. */
 void reseal_note(struct accounts *accounts, const struct document *before);

@@ -1,17 +1,17 @@
-/* retention.c - retention, one small purge after the other.
+/* retention.c - removes old runs and deleted projects, one small purge after the other.
  *
- *   every minute, or sooner where runs are kept shorter
+ *   every minute, or more often if runs are kept shorter
  *                ─► each environment: purge some final runs last changed before now - retain,
- *                     at most 200  └─ found as many: again at once; fewer: next environment
+ *                     at most 200  └─ found that many: again at once; fewer: next environment
  *
- * Of a branch that was archived that long ago, and has no run left, everything is removed
- * (remains.c). Of a deleted project so is everything as soon as its environments have
- * left memory, and at last its documents among the accounts:
+ * If a branch was archived that long ago and has no run left, everything of it is removed
+ * (remains.c). So is everything of a deleted project, as soon as its environments have left
+ * memory, and at last its documents among the accounts:
  *
  *   each environment: emptied ─► keys, tokens, environments, the project ─► forgotten
  *
- * The store removes them, with the batches and packets that no run needs any more, then
- * memory, and the environment's floor moves, which tells clients what is gone. */
+ * The store removes runs, with batches and packets that no run needs any more. Then memory
+ * does, and the environment's floor moves: it tells clients which runs are gone. */
 #include "server/gateway/retention.h"
 
 #include "accounts/account_writer.h"
@@ -28,8 +28,8 @@ enum {
     AT_ONCE_FIRST = 25,
     AT_ONCE_MOST = 200,
     SLOW_MS =
-        100, /* of one purge: a run may have 8 MiB of logs, and others wait meanwhile */
-    UNUSED_MS = 3600 * 1000, /* a batch or packet whose runs are still to come */
+        100, /* max duration of a purge: a run may have 8 MiB of logs, and others wait meanwhile */
+    UNUSED_MS = 3600 * 1000, /* a batch or packet without runs is kept this long */
 };
 
 struct retain {
@@ -41,18 +41,18 @@ struct retain {
     uint32_t kind;
     struct account *account; /* being purged; NULL: none */
     struct store_purge purge;
-    struct remains remains; /* of an environment that is over */
+    struct remains remains; /* of an ended environment */
     struct account_write forgetting;
-    const struct project *project; /* that is being forgotten */
-    struct deferred dropping;      /* from memory what the store has removed */
-    uint64_t dropped;              /* rev up to which memory was looked at for it */
-    bool under_way;                /* in the store */
-    int64_t begun_ms;              /* of the purge; monotonic */
-    unsigned at_once;              /* runs that the next purge takes at most */
-    int64_t all_at; /* monotonic ms: until then only deleted projects are looked at */
-    bool all;       /* environments are looked at in this pass */
-    bool moved;     /* the account's floor, and its clients do not know yet */
-    bool soon;      /* something of a deleted project has to wait */
+    const struct project *project; /* being forgotten */
+    struct deferred dropping;      /* removes from memory what the store has removed */
+    uint64_t dropped;              /* rev up to which memory was checked for that */
+    bool under_way;                /* a write or purge is in flight */
+    int64_t begun_ms;              /* start of the purge; monotonic */
+    unsigned at_once;              /* max runs of the next purge */
+    int64_t all_at; /* monotonic ms: until then only deleted projects are processed */
+    bool all;       /* this pass processes all environments */
+    bool moved;     /* the account's floor moved; its clients must be notified */
+    bool soon;      /* something of a deleted project must wait */
     bool destroyed;
 };
 
@@ -65,7 +65,7 @@ static bool in_memory(const struct retain *retain, const struct account *account
     return engine_environment(retain->engine, account->number) != NULL;
 }
 
-/* Nothing of the environment is to be kept. */
+/* Returns true if nothing of the environment must be kept. */
 static bool is_over(const struct retain *retain, const struct account *account)
 {
     int64_t before = loop_wall_ms(engine_loop(retain->engine)) - retain->retain_ms;
@@ -147,7 +147,7 @@ static void forget_projects(struct retain *retain)
     rest(retain);
 }
 
-/* ---- environment after environment ---- */
+/* ---- one environment after the other ---- */
 
 static void rest(struct retain *retain)
 {
@@ -184,7 +184,7 @@ static void tell_floor(struct retain *retain)
 {
     struct environment *env = engine_environment(retain->engine, retain->purge.env);
     if (!env)
-        return; /* an archived branch: nobody listens */
+        return; /* an archived branch has no listeners */
     sockets_tell_floor(api_sockets(retain->api), env);
     events_tell_floor(api_events(retain->api), env);
 }
@@ -225,8 +225,8 @@ static void go_on(struct retain *retain)
         next_account(retain);
 }
 
-/* Clients of the environment hear of the floor when memory has nothing below it
- * any more. */
+/* Removes runs from memory for a time slice. Only then the environment's clients are
+ * notified of the floor. */
 static void drop_some(struct deferred *deferred)
 {
     struct retain *retain = container_of(deferred, struct retain, dropping);
@@ -237,7 +237,7 @@ static void drop_some(struct deferred *deferred)
         go_on(retain);
 }
 
-/* The next purge takes half as many runs if this one was slow, else twice as many. */
+/* Halves the next purge if this one was slow, otherwise doubles it up to the maximum. */
 static void adapt(struct retain *retain)
 {
     int64_t took_ms = loop_now_ms(engine_loop(retain->engine)) - retain->begun_ms;
@@ -267,8 +267,8 @@ static void on_purged(struct store_purge *purge, enum store_status status)
     drop_some(&retain->dropping);
 }
 
-/* Each purge is a transaction that is synced: while something of a deleted project has to
- * wait, nobody else's environments are purged more often for it. */
+/* Each purge is a synced transaction. So while something of a deleted project must wait,
+ * other environments are not purged more often. */
 static void on_time(struct timer *timer)
 {
     struct retain *retain = container_of(timer, struct retain, timer);

@@ -1,5 +1,5 @@
-/* retention.h - retention: final runs are removed when they are old enough, and all of a
- * deleted project at once. */
+/* retention.h - removes final runs when they are old enough, and deleted projects at
+ * once. */
 #pragma once
 
 #include "accounts/accounts.h"
@@ -7,11 +7,11 @@
 
 struct retain;
 
-/* retain_ms 0: nothing is removed but what deleted projects have left. */
+/* retain_ms 0: only removes what deleted projects have left. */
 struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t retain_ms);
 
-/* An environment has ended: looks soon. NULL is fine. */
+/* An environment has ended: checks it soon. Ignores NULL. */
 void retain_soon(struct retain *retain);
 
-/* Before the api goes. NULL is fine. A purge on its way ends by itself. */
+/* Call it before the api is destroyed. A purge in flight ends by itself. Ignores NULL. */
 void retain_destroy(struct retain *retain);

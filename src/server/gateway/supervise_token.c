@@ -1,4 +1,7 @@
-/* supervise_token.c - written beside its place and renamed: a token that is there is whole. */
+/* supervise_token.c - creates the supervise role's token and registers it with the
+ * accounts.
+ *
+ * The file is written under another name and renamed, so an existing one is complete. */
 #include "server/gateway/supervise_token.h"
 
 #include <errno.h>

@@ -1,13 +1,15 @@
-/* supervise_token.h - the credential of the supervise role beside a gateway: a file of the data
- * directory, which both read. */
+/* supervise_token.h - the token of the supervise role on this machine: a file in the data
+ * directory.
+ *
+ * Both the gateway and the role read it. */
 #pragma once
 
 #include "accounts/accounts.h"
 #include "server/config/config.h"
 
-/* Makes the file at the first start that executes, for its owner alone, and lets its token in:
- * it serves every environment but those of development. Unless it was said that several
- * organizations may share a machine, it serves the one that is there: one that is made later has
- * nobody here. ERR_INVALID with the reason: there are several already. */
+/* Creates the file, for its owner only, at the first start with execute, and accepts its
+ * token for all environments except development ones. Without execute-tenants, it serves
+ * only the one organization that exists; runs of a later one are not executed here.
+ * ERR_INVALID with the reason: there are several already. */
 enum err supervise_token_serve(const struct config *config, struct accounts *accounts,
                                struct failure *why);
