@@ -1,13 +1,13 @@
-/* bare.c - what SQLite writes by itself, for triggers and changes to be compared with.
+/* bare.c - measures how fast SQLite alone writes, for comparison with triggers and changes.
  *
- *   a gateway's database, after triggers ─► its newest run ─┬► copies of it, N in a transaction
- *                                                           └► its metadata, anew each 1 / rate s
+ *   a gateway's database, after triggers ─► its newest run ─┬► copies of it, N per transaction
+ *                                                           └► its metadata, every 1 / rate s
  *
- * Each copy has an id, a number and positions of its own, and its payload; a change has the next
- * position; each transaction also moves the counters that a trigger or a change moves. Statements are
- * prepared once, there is no network, no HTTP and nobody to answer. Commits are synced as the gateway's
- * are; unlike there SQLite checkpoints by itself, and nobody else may have the database open: so a
- * gateway that runs is refused. */
+ * Each copy has its own id, number, positions and payload; a change has the next position.
+ * Each transaction also updates the counters that a trigger or a change updates. Statements
+ * are prepared once; there is no network and no HTTP. Commits are synced like the
+ * gateway's. Unlike there, SQLite checkpoints by itself, and no other process may have the
+ * database open, so a running gateway is refused. */
 #include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,11 +27,11 @@ enum {
     RUNS_OF_A_TRANSACTION = 32,
 };
 
-/* Numbers that are higher in each copy than in the one before. */
+/* Columns whose values grow from copy to copy. */
 static const char *const moving[MOVING] = { "rev", "whole_rev", "metadata_rev", "number",
                                             "queue_position" };
 
-/* A table, and the statement that writes one more row like its model. */
+/* The statement that inserts a copy of a model row into a table. */
 struct copier {
     sqlite3_stmt *insert;
     int id, moving[MOVING]; /* parameters, from 1 */
@@ -43,7 +43,7 @@ struct bare {
     struct copier run, payload;
     sqlite3_stmt *begin, *commit, *counters, *number, *change, *metadata;
     char id[ID_CHARS];        /* of the model, then of the copy */
-    int64_t highest;          /* rev of any run before: behind it all numbers are free */
+    int64_t highest;          /* highest rev of any run: all numbers above it are free */
     int64_t written;          /* copies or changes */
     struct histogram latency; /* of a transaction */
     struct report report;
@@ -78,7 +78,7 @@ static void note_column(struct copier *copier, const char *name, int parameter)
             copier->moving[copier->moving_count++] = parameter;
 }
 
-/* The model's values are bound for good. */
+/* Prepares the statement; the model's values stay bound to it. */
 static void make_copier(struct bare *bare, struct copier *copier, const char *table)
 {
     char sql[512];
@@ -159,8 +159,8 @@ static void write_group(struct bare *bare, int64_t size)
     run_once(bare, bare->begin);
     for (int64_t i = 0; i < size; i++) {
         bare->written++;
-        /* Behind every id of this moment, which are of digits and small letters, and behind
-         * those of copies that were made before. */
+        /* Sorts after every current id, as those have only digits and lower-case letters,
+         * and after earlier copies. */
         snprintf(counter, COUNTER_CHARS + 1, "~%07llx",
                  (unsigned long long)(bare->highest + bare->written) & 0xfffffff);
         copy(bare, &bare->run);

@@ -1,4 +1,5 @@
-/* changes.c - an open-loop source of changes to runs, through the public API. */
+/* changes.c - sends changes to runs at fixed instants (open loop), through the public
+ * API. */
 #include "changes.h"
 
 #include <inttypes.h>
@@ -13,7 +14,7 @@
 
 enum { CONNECTIONS_MIN = 16, FAILURE_MAX = 300 };
 
-static const size_t UNHEARD = SIZE_MAX; /* http_conn.index of a change of an unheard run */
+static const size_t UNHEARD = SIZE_MAX; /* http_conn.index for a run without subscribers */
 
 static const int64_t FAR_NS = 1000000000;
 
@@ -70,14 +71,14 @@ void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wan
     histogram_clear(&changes->latency);
 }
 
-/* Whether the next change is one that nobody hears of. */
+/* Returns true if the next change is for a run without subscribers. */
 static bool is_unheard(const struct changes *changes)
 {
     return changes->unheard_fill && changes->sent / changes->burst % 2;
 }
 
-/* Counts what the last burst has cost, at the beginning of the next one. If that begins before the
- * last is answered, nothing can be said of either. */
+/* Counts the CPU of the last burst when the next one begins. If the last one is not
+ * answered yet, the cost of neither is known. */
 static void count_burst(struct changes *changes)
 {
     struct burst_cost *last = is_unheard(changes) ? &changes->heard : &changes->unheard;
@@ -89,7 +90,7 @@ static void count_burst(struct changes *changes)
     changes->burst_cpu_ns = cpu_ns;
 }
 
-/* The run of the next change. Runs take turns, in both fills at the same pace. */
+/* Returns the run of the next change. Runs take turns, in both fills at the same pace. */
 static const char *next_run(const struct changes *changes, size_t *index)
 {
     uint64_t number = changes->sent;
@@ -120,7 +121,7 @@ static void send_metadata(struct changes *changes, struct http_conn *conn)
     buf_finish(&body);
 }
 
-/* What a gateway with one run would send, in the size that was asked for. */
+/* Publishes what a gateway with one run would send, in the requested size. */
 static void publish(struct changes *changes, int64_t intended_ns)
 {
     static const char END[] = "}]]}";
@@ -169,7 +170,7 @@ int64_t changes_step(struct changes *changes)
         }
         struct http_conn *conn = http_client_idle(&changes->client);
         if (!conn)
-            break; /* a reply wakes us; the instant this one was meant for stays */
+            break; /* a response wakes us; the intended instant stays */
         conn->intended_ns = due_ns;
         if (changes->unheard_fill && changes->sent % changes->burst == 0)
             count_burst(changes);

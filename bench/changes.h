@@ -1,16 +1,16 @@
-/* changes.h - an open-loop source of changes to runs, through the public API.
+/* changes.h - sends changes to runs at fixed instants (open loop), through the public API.
  *
- * Every change has an instant at which it is meant to be sent, start + k * interval, that
- * does not move when the server or the bench is late. The change carries this instant in
- * its metadata ({"n": nanoseconds}), so whoever sees it knows how old it is. Either a
- * change is a PUT of a run's metadata, or a burst of them is one batch of new runs, or, where
- * the server is a peer that knows no runs, it is a message that a client publishes.
+ * Every change has an instant at which it should be sent, start + k * interval, that does
+ * not move when the server or the bench is late. The change carries this instant in its
+ * metadata ({"n": nanoseconds}), so a client that receives it knows its age. A change is a
+ * PUT of a run's metadata; or a burst of changes is one batch of new runs; or, if the
+ * server is a peer without runs, it is a message that a client publishes.
  *
- * What a frame costs the server is a difference: a change that is heard less one that is not. With
- * --interleave both are measured in turn, a burst each, for topics of few subscribers, where a
- * change costs as much as several frames:
+ * The cost of a frame is a difference: a change with subscribers minus a change without.
+ * With --interleave both are measured in turn, one burst each. That is for topics with few
+ * subscribers, where a change costs as much as several frames:
  *
- *   burst of runs with subscribers ── burst of unheard runs ── burst of runs with … */
+ *   burst of runs with subscribers ── burst of runs without ── burst of runs with … */
 #pragma once
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 #include "histogram.h"
 #include "http_client.h"
 
-/* What bursts cost the server, of those that nothing else was under way beside. */
+/* Server CPU of bursts during which no other burst was in progress. */
 struct burst_cost {
     int64_t cpu_ns;
     uint64_t bursts;
@@ -31,39 +31,40 @@ struct changes {
     struct http_client client;
     const struct options *options;
     const struct fill *fill;         /* the runs to change */
-    const struct fill *unheard_fill; /* every second burst's; NULL: all are heard */
+    const struct fill *unheard_fill; /* runs without subscribers; NULL: none */
     struct client
-        *publisher; /* of a peer: by whom they are told. NULL: they are requests */
+        *publisher; /* of a peer: the client that publishes; NULL: changes are requests */
     bool by_batch;
     size_t burst;
 
     int64_t start_ns, interval_ns; /* between bursts */
-    uint64_t wanted;               /* changes; the others count changes too */
-    uint64_t allowed; /* to be sent so far, of changes_begin all that are wanted */
+    uint64_t wanted;  /* number of changes; the other counters count changes, too */
+    uint64_t allowed; /* may be sent so far; changes_begin allows all that are wanted */
     uint64_t sent, acked, failed;
-    uint64_t published;               /* messages of the publisher, from the beginning */
+    uint64_t published;               /* messages of the publisher, in total */
     uint32_t *acked_of;               /* by run of fill */
-    struct burst_cost heard, unheard; /* where unheard_fill is */
-    int64_t burst_cpu_ns;             /* server's, as the last burst began; 0: overlapped */
-    struct buf failure;               /* the first refusal, status and body */
-    struct histogram latency;         /* from the intended instant to the reply */
+    struct burst_cost heard, unheard; /* with unheard_fill */
+    int64_t burst_cpu_ns;     /* server's CPU when the last burst began; 0: it overlapped */
+    struct buf failure;       /* the first error response, status and body */
+    struct histogram latency; /* from the intended instant to the response */
 };
 
-/* Starts with connections but without changes. Fill and options are borrowed. */
+/* Starts with connections but without changes. Borrows fill and options. */
 void changes_init(struct changes *changes, struct poller *poller,
                   const struct options *options, const struct fill *fill);
 void changes_finish(struct changes *changes);
 
-/* From now on bursts a second until there were so many changes; the counters restart. */
+/* Begins to send bursts at this rate, until there were `wanted` changes. Resets the
+ * counters. */
 void changes_begin(struct changes *changes, double bursts_a_second, uint64_t wanted);
 
-/* Sends what is due. Returns when to call again at the latest. */
+/* Sends what is due. Returns when to call it again at the latest. */
 int64_t changes_step(struct changes *changes);
 
-/* Everything was sent and answered. */
+/* Returns true if everything was sent and answered. */
 bool changes_done(const struct changes *changes);
 
-/* What the metadata of each run says now, asked of the server: the change that came last,
- * which need not be the one that was sent last. */
+/* Reads each run's metadata from the server: the change that was applied last, which need
+ * not be the one that was sent last. */
 void changes_read_newest(const struct changes *changes, const struct options *options,
                          int64_t *n_of);

@@ -1,4 +1,4 @@
-/* client.c - thousands of connections that mostly listen, over any transport. */
+/* client.c - thousands of connections that mostly receive, over any transport. */
 #include "client.h"
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ void client_group_init(struct client_group *group, struct poller *poller,
     group->transport = client_transport(options->transport);
     group->peer = options_has_peer(options) ? peer_find(options->peer) : NULL;
     group->input = mem_alloc(INPUT_SIZE);
-    /* Another process, another net: ports in TIME_WAIT are not met again. */
+    /* Another process uses another net, so it does not meet ports in TIME_WAIT. */
     group->source_net = 1 + (unsigned)getpid() % 0xfffe;
 }
 
@@ -62,8 +62,8 @@ void client_fail(struct client *client, unsigned code, struct slice reason)
 
 void client_send(struct client *client, struct slice bytes)
 {
-    /* What we send is small: a full socket buffer means that the server stopped reading,
-     * which the next read or the server's own deadline reports. */
+    /* Our messages are small: a full socket buffer means that the server has stopped
+     * reading, which the next read or the server's own deadline reports. */
     (void)!secure_send(&client->source, bytes.ptr, bytes.len);
 }
 
@@ -77,7 +77,7 @@ void client_close(struct client *client)
     forget_input(client);
 }
 
-/* Consumes what is complete and returns the number of bytes of it. */
+/* Takes what is complete and returns its length. */
 static size_t take_input(struct client *client, struct slice in, int64_t received_ns)
 {
     struct slice rest = in;

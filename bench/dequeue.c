@@ -1,13 +1,13 @@
-/* dequeue.c - from a trigger to the worker that holds a poll.
+/* dequeue.c - measures the time from a trigger to a worker with a held poll.
  *
- *   trigger ─────────────► reply: which run      ┐ whichever comes last
+ *   trigger ─────────────► response: which run   ┐ the later one
  *   held poll ─► the run ─► start ─► complete    ┘ gives the latency
  *        ▲                              │
  *        └──────────────────────────────┘
  *
- * The load is open loop, as that of fanout: a latency counts from the instant at which the
- * trigger was meant to be sent. Two commits are in it, that of the run and that of its
- * lease. Workers are as many as needed to have a poll held at any time. */
+ * The load is open loop, like that of fanout: a latency counts from the instant at which
+ * the trigger should be sent. It includes two commits, that of the run and that of its
+ * lease. There are enough workers to have a held poll at any time. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -30,7 +30,7 @@ static const int64_t PATIENCE_NS = 20000000000;
 
 struct pending {
     char id[ID_SIZE];
-    int64_t meant_ns, taken_ns; /* 0: not known yet */
+    int64_t meant_ns, taken_ns; /* 0: unknown yet */
 };
 
 struct worker_state {
@@ -53,7 +53,7 @@ static struct slice pending_key(const void *value)
     return slice_of(((const struct pending *)value)->id);
 }
 
-/* A string without its quotes; ids need no more. */
+/* Copies a string without its quotes; ids need no unescaping. */
 static bool copy_id(struct slice json, char out[ID_SIZE])
 {
     if (scan_type(json) != SCAN_STRING || json.len < 3 || json.len - 2 >= ID_SIZE)
@@ -122,7 +122,7 @@ static void take(struct measurement *m, struct http_conn *conn, struct slice rep
     struct slice message;
     struct scan_members all = scan_members(scan_member(reply, "dequeuedMessages"));
     if (!scan_next_element(&all, &message)) {
-        ask(conn); /* nothing came for as long as a poll is held */
+        ask(conn); /* no run came while the poll was held */
         return;
     }
     if (!copy_id(scan_member(scan_member(message, "run"), "friendlyId"), state->run) ||

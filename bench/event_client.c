@@ -1,9 +1,9 @@
-/* event_client.c - runs.v1 as text/event-stream, as curl -N reads it.
+/* event_client.c - runs.v1 as text/event-stream, like curl -N reads it.
  *
  *   connected ─► GET /realtime/v1/events ─► 200, chunks ─► lines ─► data: … ─► on_message
  *
- * A message of runs.v1 is one line. As in an EventSource, the last id is kept for who comes
- * back, and so is how long the server wants it to wait (retry). */
+ * A message of runs.v1 is one line. Like an EventSource, it keeps the last id for a
+ * reconnect, and the pause that the server requests (retry). */
 #include "client.h"
 
 #include <string.h>

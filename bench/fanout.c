@@ -1,15 +1,16 @@
-/* fanout.c - N subscribers, M changes a second: how late, how dear, what was lost.
+/* fanout.c - N subscribers, M changes a second: latency, cost and losses.
  *
  *   make runs ─► changes without subscribers: CPU of a change
  *   connect N ─► one idle second: memory of a connection, CPU of an idle server
  *   changes at the rate, open loop ─► every frame: age of its change, version, bytes
- *   wait until everybody is at the final versions ─► report
+ *   wait until all subscribers have the final versions ─► report
  *
- * With --interleave changes without subscribers are made between the others, not before them.
+ * With --interleave, changes without subscribers are made between the others, not before
+ * them.
  *
- * With --floor the server is the one of floor.c, which makes its changes itself; with --peer
- * it is one that knows no runs, and the first of the subscribers publishes the changes. The
- * clients are the same. */
+ * With --floor the server is the one of floor.c, which makes its changes itself. With
+ * --peer it is one without runs, and the first of the subscribers publishes the changes.
+ * The clients are the same. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -29,19 +30,22 @@ enum {
     LOOPBACK_ROUNDS = 500,
     LOOPBACK_MAX = 1000,
     FRAME_MAX = 65536,
-    PAD_MAX = RUN_METADATA_MAX - 64, /* beside the number of the change */
+    PAD_MAX = RUN_METADATA_MAX - 64, /* the rest is for the number of the change */
 };
 
-static const double BASELINE_RATE = 100; /* bursts a second at least */
+static const double BASELINE_RATE = 100; /* bursts per second at least */
 static const double WARM_SECONDS = 0.5;
 static const int64_t TICK_NS = 20000000;
-/* Whoever sends to a process that sleeps has to wake it, which on loopback costs the sender more
- * than some sends: a reader that is quicker than the server would sleep between two frames. */
+/* Sending to a sleeping process wakes it, which on loopback costs the sender more than some
+ * sends. A reader that is faster than the server would sleep between two frames; so it
+ * stays awake. */
 static const int64_t AWAKE_NS = 200000;
 static const int64_t IDLE_NS = 2000000000;
 static const int64_t SETTLE_NS = 200000000;
-static const int64_t QUIET_NS = 3000000000;       /* nothing came: nothing will */
-static const int64_t PEER_QUIET_NS = 15000000000; /* some are silent while they queue */
+static const int64_t QUIET_NS =
+    3000000000; /* if nothing came for this long, nothing will */
+static const int64_t PEER_QUIET_NS =
+    15000000000; /* some peers are silent while they queue */
 
 struct fanout {
     const struct options *options;
@@ -51,12 +55,12 @@ struct fanout {
     struct changes changes;
     struct subscribers subs;
     struct turns turns;
-    struct deliveries deliveries;             /* before what is measured */
-    bool polls;                               /* they are long polls */
-    bool measures;                            /* subscribers hear of the changes */
-    int64_t *n_of;                            /* by run: the change that came last */
+    struct deliveries deliveries;             /* before the measurement */
+    bool polls;                               /* subscribers are long polls */
+    bool measures;                            /* subscribers receive the changes */
+    int64_t *n_of;                            /* by run: the last change */
     struct histogram round_trip, to_the_last; /* of a bare echo */
-    double change_cpu_ns;                     /* of one change nobody hears of */
+    double change_cpu_ns;                     /* of one change without subscribers */
     int64_t connect_cpu_ns;                   /* until all have subscribed */
     int64_t idle_cpu_ns;                      /* of IDLE_NS with all subscribers */
     int64_t memory_before, memory_after;
@@ -64,7 +68,7 @@ struct fanout {
     double seconds;
 };
 
-/* Only a gateway has runs, requests and loop turns. */
+/* Returns true for a gateway: only it has runs, requests and loop turns. */
 static bool is_gateway(const struct options *options)
 {
     return !options->floor && !options_has_peer(options);
@@ -79,14 +83,14 @@ static void wait_until(struct fanout *fanout, int64_t until_ns, const char *what
     }
 }
 
-/* So many changes have come, had each subscriber got as many as the others. */
+/* Returns the mean number of changes that reached each subscriber. */
 static uint64_t heard(const struct fanout *fanout)
 {
     const struct subscribers *subs = &fanout->subs;
     return (subs->frames + subs->conflated) / subs->count;
 }
 
-/* With --ahead. */
+/* With --ahead: allows more changes as earlier ones arrive. */
 static void allow_more(struct fanout *fanout)
 {
     uint64_t ahead = (uint64_t)fanout->options->ahead;
@@ -100,14 +104,15 @@ static bool is_quiet(const struct fanout *fanout)
     return now_ns() - fanout->subs.last_ns > limit_ns;
 }
 
-/* With --ahead a message that a peer has lost is waited for by all that come after it. */
+/* Returns true if, with --ahead, all further changes wait for a message that a peer has
+ * lost. */
 static bool is_stuck(const struct fanout *fanout)
 {
     const struct changes *changes = &fanout->changes;
     return changes->publisher && changes->sent == changes->allowed && is_quiet(fanout);
 }
 
-/* Runs the changes that were begun until all of them are answered. */
+/* Sends the changes of changes_begin and waits until all are answered. */
 static void run_changes(struct fanout *fanout, const char *what)
 {
     struct changes *changes = &fanout->changes;
@@ -165,7 +170,7 @@ static void connect_all(struct fanout *fanout)
     fanout->memory_after = server_memory_bytes(options);
 }
 
-/* The floor sends each change to one connection instead of to all. */
+/* Returns true if the floor sends each change to one connection instead of all. */
 static bool floor_sends_to_one(const struct options *options)
 {
     return options->floor && subscribers_topic(options->topic) == TOPIC_RUN;
@@ -183,7 +188,8 @@ static uint64_t count_lost(const struct fanout *fanout)
     return subscribers_lost(&fanout->subs, changes->acked_of);
 }
 
-/* Long polls tell no versions: what is missing are the rows that were not sent. */
+/* Counts conflated states. Long polls have no versions, so those are the rows that did not
+ * come. */
 static uint64_t count_conflated(const struct fanout *fanout)
 {
     const struct changes *changes = &fanout->changes;
@@ -193,7 +199,8 @@ static uint64_t count_conflated(const struct fanout *fanout)
     return wanted > fanout->subs.rows ? wanted - fanout->subs.rows : 0;
 }
 
-/* Until all are at the final state, or nothing has come for a while behind the last answer. */
+/* Waits until all have the final state, or nothing came for a while after the last
+ * response. */
 static void settle(struct fanout *fanout)
 {
     if (fanout->polls) {
@@ -201,7 +208,8 @@ static void settle(struct fanout *fanout)
         changes_read_newest(&fanout->changes, fanout->options, fanout->n_of);
     }
     fanout->subs.last_ns = now_ns();
-    /* What has come is read first: for many subscribers and runs counting takes a while. */
+    /* Read what has arrived first: for many subscribers and runs, counting takes a
+     * while. */
     poller_wait(&fanout->poller, now_ns());
     while (count_lost(fanout) > 0 && !is_quiet(fanout)) {
         report_progress(&fanout->report, "waiting for the last frames");
@@ -216,8 +224,8 @@ static uint64_t changes_in(const struct options *options, double seconds)
     return whole * (uint64_t)options->burst;
 }
 
-/* The first of the subscribers of a peer publishes, from now on. What compiles itself while it
- * runs has done so before it is measured. */
+/* Lets the first subscriber of a peer publish from now on, and warms up servers that
+ * compile themselves while they run. */
 static void begin_to_publish(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -229,7 +237,7 @@ static void begin_to_publish(struct fanout *fanout)
     settle(fanout);
 }
 
-/* Or a peer. */
+/* Measures a gateway or a peer. */
 static void measure_server(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -241,18 +249,18 @@ static void measure_server(struct fanout *fanout)
         fanout->deliveries = server_read_deliveries(options);
     int64_t before = server_cpu_ns(options), started = now_ns();
     changes_begin(changes, options->rate / (double)options->burst, wanted);
-    if (!options->ahead) /* else no instant is meant for a change */
+    if (!options->ahead) /* with --ahead, changes have no intended instant */
         subscribers_expect(&fanout->subs, changes->start_ns, changes->interval_ns,
                            wanted / changes->burst);
     run_changes(fanout, "measuring");
     settle(fanout);
-    if (fanout->polls) /* the polls that follow the last answers are part of it */
+    if (fanout->polls) /* the polls after the last responses belong to it */
         wait_until(fanout, now_ns() + SETTLE_NS, "settling");
     fanout->cpu_ns = server_cpu_ns(options) - before;
     fanout->seconds = (double)(now_ns() - started) / 1e9;
 }
 
-/* The floor makes the changes; the one run that it has counts as changed by us. */
+/* The floor makes the changes; its only run counts as changed by us. */
 static void measure_floor(struct fanout *fanout)
 {
     const struct options *options = fanout->options;
@@ -270,7 +278,7 @@ static void measure_floor(struct fanout *fanout)
     int64_t before = server_cpu_ns(options), started = now_ns();
     int64_t end_ns = started + (int64_t)(interval_ns * (double)wanted) + 2 * QUIET_NS;
     ws_client_send(&subs->all[0].client, slice_of(start));
-    uint64_t told = 0; /* changes that the floor knows to have come */
+    uint64_t told = 0; /* arrivals that the floor was notified of */
     while (!subs->done && (now_ns() < end_ns || (options->ahead && !is_quiet(fanout)))) {
         poller_wait(&fanout->poller, now_ns() + TICK_NS);
         for (; options->ahead && told < heard(fanout); told++)
@@ -294,8 +302,8 @@ static double cost_of_change(const struct burst_cost *cost, size_t burst)
     return share((double)cost->cpu_ns, (double)(cost->bursts * burst));
 }
 
-/* With --interleave. The first burst is heard, and every second one from there. Where most bursts
- * began before the last was answered, nothing is known of what they cost. */
+/* With --interleave. The first burst has subscribers, and so has every second one from
+ * there. If most bursts began before the last was answered, their cost is unknown. */
 static void report_burst_cost(struct fanout *fanout)
 {
     struct report *report = &fanout->report;
@@ -321,7 +329,8 @@ static void report_burst_cost(struct fanout *fanout)
                   unheard_ns / 1000, "us");
 }
 
-/* What the fan-out itself costs: without what the same changes cost when nobody listens. */
+/* Reports the cost of the fan-out alone: minus that of the same changes without
+ * subscribers. */
 static void report_change_cost(struct fanout *fanout, double total_ns)
 {
     struct report *report = &fanout->report;
@@ -369,7 +378,8 @@ static void report_cost(struct fanout *fanout)
         "bytes");
 }
 
-/* From a change to the last subscriber, beside what the machine takes for as much. */
+/* Reports the time from a change to the last subscriber, and the same for the machine
+ * alone. */
 static void report_last(struct fanout *fanout)
 {
     struct report *report = &fanout->report;
@@ -467,7 +477,7 @@ static void check_transport(struct fanout *fanout)
               "versions, and changes of one instant could not be told apart");
 }
 
-/* Whether some subscribers do not hear of some changes. */
+/* Returns true if some subscribers do not receive some changes. */
 static bool is_divided(const struct options *options, int64_t runs)
 {
     switch (subscribers_topic(options->topic)) {

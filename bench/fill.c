@@ -17,7 +17,7 @@ struct filling {
     struct http_client client;
     struct fill *fill;
     size_t next; /* first run of the next batch */
-    size_t to;   /* so many runs in the end */
+    size_t to;   /* final number of runs */
     size_t done; /* made here */
 };
 

@@ -1,8 +1,8 @@
-/* fill.h - makes runs for the other measurements, as fast as the server takes them.
+/* fill.h - makes runs for other measurements, as fast as the server takes them.
  *
- * Runs come in batches, because their reply names every id. They are spread evenly over
- * tasks and tags: run i is of task bench-<i mod tasks> and has the tag <prefix>-<i mod
- * tags>. The prefix is drawn, so that one measurement never meets the runs of another. */
+ * Runs are made in batches, because their response contains every id. They are spread
+ * evenly over tasks and tags: run i has task bench-<i mod tasks> and tag <prefix>-<i mod
+ * tags>. The prefix is random, so that one measurement never sees the runs of another. */
 #pragma once
 
 #include <stddef.h>
@@ -16,7 +16,7 @@
 enum {
     FILL_ID_SIZE = 48,
     FILL_TAG_SIZE = 40,
-    FILL_BATCH = 500, /* items, and below a megabyte: what one batch may hold */
+    FILL_BATCH = 500, /* items, and below a megabyte: the most that one batch may hold */
 };
 
 struct fill_id {
@@ -36,23 +36,24 @@ struct fill {
     struct fill_id *batches; /* of FILL_BATCH runs each, in order */
 };
 
-/* One tag, one task, payloads of 16 bytes, delayed by a day: so nobody starts them. */
+/* One tag, one task, payloads of 16 bytes, and a delay of a day so that no worker starts
+ * them. */
 void fill_init(struct fill *fill, const struct options *options, struct report *report);
 void fill_finish(struct fill *fill);
 
 /* Makes runs until there are count of them. */
 void fill_to(struct fill *fill, size_t count);
 
-/* Writes the JSON of one batch item with metadata {"n":n}, or without any if n is 0. */
+/* Writes the JSON of one batch item with metadata {"n":n}; without metadata if n is 0. */
 void fill_add_item(const struct fill *fill, size_t number, int64_t n, struct buf *out);
 
-/* Writes a JSON string of so many bytes, or a little less: unit over and over. */
+/* Writes a JSON string of this many bytes or slightly less: unit, repeated. */
 void fill_add_text(struct buf *out, const char *unit, size_t bytes);
 
-/* The same of a letter. */
+/* The same with a letter. */
 void fill_add_payload(struct buf *out, size_t bytes);
 
-/* The tag of run number, as text. */
+/* Writes the tag of run number. */
 void fill_tag(const struct fill *fill, size_t number, char out[FILL_TAG_SIZE]);
 
 size_t fill_batch_count(const struct fill *fill);

@@ -1,16 +1,16 @@
-/* floor.c - the cheapest server that could do a gateway's fan-out: what the kernel costs.
+/* floor.c - the cheapest server that could do a gateway's fan-out: the cost of the kernel.
  *
- *   accept ─► upgrade ─► {"op":"sub"}: ok ─► {"op":"start"} from one of them
+ *   accept ─► upgrade ─► {"op":"sub"}: ok ─► {"op":"start"} from one client
  *   at every instant of the given rate:
  *       build one frame ─► for every connection: send(fd, frame)
- *                          or, with --ring, the same sends through io_uring, many a system call
- *       or, when start says "one": only for the connection whose turn it is
- *   in the end: {"op":"done","count":sends,"cpu_ns":…} to the one who asked
- *   any other request: its body is thrown away, and 1 KiB answered, always the same
+ *                          or, with --ring, the same through io_uring, many per system call
+ *       or, if start has "one": only for the connection whose turn it is
+ *   in the end: {"op":"done","count":sends,"cpu_ns":…} to the client that sent start
+ *   any other request: its body is discarded; the response is always the same 1 KiB
  *
- * One thread, epoll, no allocation, no queue, no topics, no durability, no pings: what a
- * gateway spends beyond this is its own. The same runcast-bench measures both, so the
- * handshake and the frames are those of runs.v1. It answers only the nonce that
+ * One thread, epoll, no allocation, no queue, no topics, no durability, no pings: a
+ * gateway's additional cost is its own. The same runcast-bench measures both, so the
+ * handshake and the frames are those of runs.v1. It accepts only the nonce that
  * runcast-bench sends and must not be used for anything else. */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ _Static_assert(sizeof(ANSWER_HEAD) - 1 + 984 == ANSWER_BYTES,
 struct connection {
     bool open, upgraded, subscribed;
     size_t place;      /* in floor::listeners */
-    size_t body_bytes; /* that are still to come of a request, and thrown away */
+    size_t body_bytes; /* rest of a request's body, to be discarded */
     size_t len;        /* of input */
     char input[INPUT_MAX + 1];
 };
@@ -61,15 +61,15 @@ struct floor {
     int listeners[FD_MAX];
     size_t listener_count;
 
-    bool rings; /* sends go through the ring */
+    bool rings; /* send through the ring */
     struct io_uring ring;
 
-    int asker; /* who sent start; -1: nobody yet */
+    int asker; /* the client that sent start; -1: none yet */
     int64_t interval_ns, next_ns, burst, wanted, bytes;
     int64_t ahead;     /* changes that may be made; INT64_MAX: all of them */
-    bool one;          /* each change goes to the next listener, and to no other */
+    bool one;          /* send each change to the next listener only */
     int64_t made;      /* changes */
-    int64_t delivered; /* sends that succeeded whole */
+    int64_t delivered; /* sends that succeeded completely */
     int64_t cpu_before_ns;
     char frame[FRAME_MAX];
     char answer[ANSWER_BYTES];
@@ -100,7 +100,7 @@ static void forget(struct floor *floor, int fd)
     close(fd);
 }
 
-/* Puts the header in front of a payload that lies at frame + 4; returns the first byte. */
+/* Puts the header before a payload at frame + 4; returns the first byte of the frame. */
 static char *add_header(char *frame, size_t payload_len, size_t *frame_len)
 {
     char *start = payload_len < 126 ? frame + 2 : frame;
@@ -125,7 +125,7 @@ static bool send_text(int fd, const char *text)
     return send(fd, start, frame_len, MSG_NOSIGNAL) == (ssize_t)frame_len;
 }
 
-/* The listeners from first to before last. */
+/* Sends to the listeners from first to before last. */
 static void send_to_each(struct floor *floor, size_t first, size_t last, const char *frame,
                          size_t len)
 {
@@ -135,7 +135,7 @@ static void send_to_each(struct floor *floor, size_t first, size_t last, const c
     }
 }
 
-/* Sends that do not wait are done when submit returns. */
+/* Submits the sends; as they do not wait, they are done when it returns. */
 static void submit(struct floor *floor, size_t len)
 {
     struct io_uring_cqe *cqe;
@@ -163,14 +163,14 @@ static void send_by_ring(struct floor *floor, size_t first, size_t last, const c
     submit(floor, len);
 }
 
-/* One change: the frame once, then one send for each listener, or for one. Numbers are padded with
- * spaces, so that all frames have the size that was asked for. */
+/* Sends one change: builds the frame once and sends it to each listener, or to one. Numbers
+ * are padded with spaces, so that all frames have the requested size. */
 static void broadcast(struct floor *floor, int64_t intended_ns)
 {
     char *payload = floor->frame + 4;
     size_t count = floor->listener_count, first = 0, last = count;
     long long number = floor->made;
-    if (floor->one && count) { /* numbered for each of them by itself */
+    if (floor->one && count) { /* each of them has its own numbers */
         first = (size_t)floor->made % count;
         last = first + 1;
         number = floor->made / (int64_t)count + 1;
@@ -263,7 +263,8 @@ static void take_text(struct floor *floor, int fd, const char *text)
     }
 }
 
-/* One masked frame at the front of the input: the bytes it took, or 0 if incomplete. */
+/* Takes one masked frame from the front of the input; returns its length, or 0 if
+ * incomplete. */
 static size_t take_frame(struct floor *floor, int fd)
 {
     struct connection *conn = &floor->connections[fd];
@@ -293,7 +294,7 @@ static void answer(struct floor *floor, int fd)
 
 static const char LENGTH[] = "\r\ncontent-length:";
 
-/* The bytes that the head of a request took, or 0 if it is incomplete. */
+/* Takes the head of a request; returns its length, or 0 if incomplete. */
 static size_t take_head(struct floor *floor, int fd)
 {
     struct connection *conn = &floor->connections[fd];

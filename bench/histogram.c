@@ -1,4 +1,4 @@
-/* histogram.c - durations in log-linear buckets, as HdrHistogram keeps them. */
+/* histogram.c - durations in log-linear buckets, like HdrHistogram. */
 #include "histogram.h"
 
 #include <stddef.h>
@@ -20,7 +20,7 @@ static size_t bucket_of(uint64_t ns)
     return ((size_t)shift << HISTOGRAM_SUB_BITS) + (ns >> shift);
 }
 
-/* The largest value that falls into the bucket. */
+/* Returns the largest value that falls into the bucket. */
 static uint64_t top_of(size_t bucket)
 {
     if (bucket < 2 * SUB_BUCKETS)

@@ -88,7 +88,7 @@ static void watch(struct http_conn *conn)
                   writing ? EPOLLIN | EPOLLOUT : EPOLLIN);
 }
 
-/* False when the connection broke. */
+/* Returns false if the connection broke. */
 static bool write_some(struct http_conn *conn)
 {
     while (conn->sent < conn->out.len) {
@@ -140,7 +140,7 @@ void http_conn_send_as(struct http_conn *conn, const char *method, const char *p
         open_socket(conn);
         return;
     }
-    /* An error here is reported by the poller too; on_reply never comes from inside. */
+    /* The poller reports an error, too; on_reply is never called from here. */
     write_some(conn);
     if (conn->sent < conn->out.len)
         watch(conn);
@@ -152,7 +152,7 @@ void http_conn_send(struct http_conn *conn, const char *method, const char *path
     http_conn_send_as(conn, method, path, "application/json", body);
 }
 
-/* Puts the chunks together. The bytes they took, or 0 while the last is not there. */
+/* Joins the chunks. Returns their length, or 0 while the last is missing. */
 static size_t read_chunks(struct slice in, struct buf *body)
 {
     struct slice rest = in, content;
@@ -168,7 +168,7 @@ static size_t read_chunks(struct slice in, struct buf *body)
     }
 }
 
-/* Reports the reply once all of it is there. */
+/* Reports the response once it is complete. */
 static void take_reply(struct http_conn *conn)
 {
     struct http_head head;
@@ -208,7 +208,7 @@ static void on_ready(struct source *source, uint32_t events)
         return;
     }
     if (conn->opening)
-        events |= EPOLLOUT; /* connected, whatever has told */
+        events |= EPOLLOUT; /* connected, whichever event it was */
     if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) {
         char *place = buf_reserve(&conn->in, READ_SIZE);
         ssize_t n = secure_recv(source, place, READ_SIZE);

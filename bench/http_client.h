@@ -1,8 +1,8 @@
 /* http_client.h - keep-alive connections that each carry one HTTP/1.1 request at a time.
  *
- * The caller takes an idle connection, sends, and hears of the reply in on_reply, from
- * where it may send the next request on the same connection. A connection the server has
- * closed is opened again by the next send. No redirects, no pipelining. */
+ * The caller takes an idle connection and sends. It gets the response in on_reply, where it
+ * may send the next request on the same connection. If the server has closed a connection,
+ * the next send opens it again. No redirects, no pipelining. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,19 +23,19 @@ struct http_conn {
     struct buf out;
     size_t sent; /* bytes of out */
     struct buf in;
-    struct buf body;  /* of a chunked reply, put together */
+    struct buf body;  /* of a chunked response, joined */
     struct list link; // http_client::idle
 
-    /* The caller's, from send to reply. */
+    /* The caller's, from request to response. */
     int64_t intended_ns;
     uint64_t index;
     int step;
 };
 
 struct http_reply {
-    int status;               /* 0: the connection broke before the reply was complete */
-    struct slice body;        /* valid during on_reply; with status 0 a sentence */
-    struct slice retry_after; /* the header's value; ptr NULL: there is none */
+    int status;               /* 0: the connection broke before the response was complete */
+    struct slice body;        /* valid during on_reply; with status 0 an error text */
+    struct slice retry_after; /* the header's value; ptr NULL: missing */
 };
 
 typedef void http_reply_fn(struct http_conn *conn, const struct http_reply *reply);
@@ -46,27 +46,27 @@ struct http_client {
     http_reply_fn *on_reply;
     struct http_conn *conns;
     size_t count;
-    size_t outstanding; /* requests without a reply */
+    size_t outstanding; /* requests without a response */
     struct list idle;
 };
 
-/* Options are borrowed until http_client_finish. */
+/* Borrows options until http_client_finish. */
 void http_client_init(struct http_client *client, struct poller *poller,
                       const struct options *options, size_t count, http_reply_fn *on_reply);
 void http_client_finish(struct http_client *client);
 
-/* A connection without a request, or NULL when all are busy. */
+/* Returns a connection without a request, or NULL if all are busy. */
 struct http_conn *http_client_idle(struct http_client *client);
 
-/* The connection is idle. An absent body: none is sent. */
+/* Requires an idle connection. body absent: none is sent. */
 void http_conn_send(struct http_conn *conn, const char *method, const char *path,
                     struct slice body);
 
-/* The same with the body's media type (http_conn_send says application/json). */
+/* The same with the body's media type (http_conn_send uses application/json). */
 void http_conn_send_as(struct http_conn *conn, const char *method, const char *path,
                        const char *media_type, struct slice body);
 
-/* One request on a connection of its own, waited for at most a minute: for what happens
- * before and after a measurement. Returns the status; the reply's body is appended. */
+/* Sends one request on a connection of its own and waits at most a minute; for use before
+ * and after a measurement. Returns the status and appends the body to reply. */
 int http_call(const struct options *options, const char *method, const char *path,
               struct slice body, struct buf *reply);

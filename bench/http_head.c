@@ -1,4 +1,4 @@
-/* http_head.c - the head of an HTTP/1.1 reply: its status, and where the body ends. */
+/* http_head.c - the head of an HTTP/1.1 response: its status, and where the body ends. */
 #include "http_head.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* http_head.h - the head of an HTTP/1.1 reply: its status, and where the body ends. */
+/* http_head.h - the head of an HTTP/1.1 response: its status, and where the body ends. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,20 +8,20 @@
 
 struct http_head {
     int status;
-    size_t len;          /* with the blank line, and interim replies before it */
-    struct slice fields; /* the lines behind the status */
-    size_t body_len;     /* by content-length */
+    size_t len;          /* with the blank line, and interim responses before it */
+    struct slice fields; /* the lines after the status */
+    size_t body_len;     /* from content-length */
     bool chunked;
     bool closes;
 };
 
-/* False while the head is not complete. Interim replies (1xx) are skipped. */
+/* Returns false while the head is incomplete. Skips interim responses (1xx). */
 bool http_head_read(struct slice in, struct http_head *head);
 
-/* The value of a field, without the space around it; ptr is NULL when there is none. The
- * name is in any case. */
+/* Returns the value of a field, trimmed; ptr is NULL if it is missing. The name may be in
+ * any case. */
 struct slice http_head_field(const struct http_head *head, const char *name);
 
-/* The next chunk of a body in front of the input: the bytes it takes, or 0 while it is not
- * complete. The last one is empty. */
+/* Reads the next chunk at the front of the input. Returns its length, or 0 while it is
+ * incomplete. The last chunk is empty. */
 size_t http_chunk_read(struct slice in, struct slice *content);

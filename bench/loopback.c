@@ -1,4 +1,5 @@
-/* loopback.c - what the machine itself takes to bring one message to many. */
+/* loopback.c - measures how long the machine itself takes to send one message to many
+ * receivers. */
 #include "loopback.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 #include "base/mem.h"
 #include "poller.h"
 
-enum { MESSAGE_SIZE = 512 }; /* as a poll, and as its answer */
+enum { MESSAGE_SIZE = 512 }; /* like a poll and its response */
 
 static const int64_t PATIENCE_NS = 5000000000;
 
@@ -44,7 +45,7 @@ static bool move_all(int fd, bool sending, char *bytes)
     return true;
 }
 
-/* The child: answers until the first connection ends. */
+/* The child: echoes until the first connection ends. */
 __attribute__((noreturn)) static void echo(const struct options *options, int listener,
                                            size_t count)
 {

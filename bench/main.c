@@ -1,7 +1,7 @@
-/* main.c - runcast-bench: a load harness that is a user like any other.
+/* main.c - runcast-bench: a load generator.
  *
- * It drives the gateway through the public API only; bench/README.md says what the figures
- * mean and how to compare them. */
+ * It drives the gateway through the public API only, like any user; bench/README.md
+ * explains the figures and how to compare them. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static bool asks_for_help(int argc, char **argv)
     return argc > 1 && strcmp(argv[1], "help") == 0;
 }
 
-/* As many descriptors as the system allows, and timers that come when they are due. */
+/* Raises the limit of descriptors to the maximum, and makes timers precise. */
 static void prepare_process(void)
 {
     struct rlimit limit;

@@ -13,7 +13,7 @@
 
 enum {
     MADE_UP_BYTES = 160,
-    REAL_MAX = 10000000, /* of seconds, or of anything a second */
+    REAL_MAX = 10000000, /* of seconds, or of anything per second */
 };
 
 enum option_type { TEXT, NUMBER, REAL, FLAG };

@@ -1,4 +1,4 @@
-/* peer.c - the other servers that fanout can measure: what each of them says by WebSocket. */
+/* peer.c - other servers that fanout can measure: the WebSocket protocol of each. */
 #include "peer.h"
 
 #include <inttypes.h>
@@ -13,7 +13,7 @@ static bool is_message(struct slice text)
     return slice_starts(text, "{");
 }
 
-/* A frame is a message; Nchan also answers the publisher, with lines of text. */
+/* A frame is a message; Nchan also sends lines of text to the publisher. */
 static size_t take_plain(struct slice in, struct peer_word *word)
 {
     if (is_message(in))
@@ -26,7 +26,7 @@ static void publish_plain(struct slice message, struct buf *out)
     buf_add(out, message);
 }
 
-/* Engine.IO 4 in front of Socket.IO 5: 0{…} opens, 40 joins, 2 and 3 are ping and pong, and
+/* Engine.IO 4 around Socket.IO 5: 0{…} opens, 40 joins, 2 and 3 are ping and pong, and
  * 42["m",{…}] is an event. */
 static size_t take_socket_io(struct slice in, struct peer_word *word)
 {
@@ -52,7 +52,7 @@ static void publish_socket_io(struct slice message, struct buf *out)
     buf_add_char(out, ']');
 }
 
-/* MSG m 1 512\r\n…\r\n: the length is the last word of the line. */
+/* Takes MSG m 1 512\r\n…\r\n: the length is the last word of the line. */
 static size_t take_nats_message(struct slice in, struct slice line, struct peer_word *word)
 {
     const char *space = memrchr(line.ptr, ' ', line.len);
@@ -69,7 +69,8 @@ static size_t take_nats_message(struct slice in, struct slice line, struct peer_
     return end + 2;
 }
 
-/* Lines, as over TCP. The PONG answers the PING of our hello, which stands behind SUB. */
+/* Takes a line, as over TCP. The PONG is the response to the PING in our hello, after
+ * SUB. */
 static size_t take_nats(struct slice in, struct peer_word *word)
 {
     const char *end = memmem(in.ptr, in.len, "\r\n", 2);
@@ -96,7 +97,7 @@ static void publish_nats(struct slice message, struct buf *out)
 
 enum { MQTT_CONNACK = 2, MQTT_PUBLISH = 3, MQTT_SUBACK = 9 };
 
-/* Seven bits a byte, the lowest first (MQTT 3.1.1 §2.2.3). */
+/* Seven bits per byte, the lowest first (MQTT 3.1.1 §2.2.3). */
 static uint64_t mqtt_length(struct cursor *cursor)
 {
     uint64_t length = 0, byte = 128;
@@ -151,7 +152,7 @@ static void publish_mqtt(struct slice message, struct buf *out)
         text, sizeof(text) - 1                                                             \
     }
 
-/* NATS may be told everything at once, and so may MQTT (3.1.1 §3.1.4). */
+/* NATS accepts everything at once, and so does MQTT (3.1.1 §3.1.4). */
 static const char NATS_HELLO[] =
     "CONNECT {\"verbose\":false,\"pedantic\":false,\"lang\":\"c\",\"protocol\":1}\r\n"
     "SUB m 1\r\nPING\r\n";

@@ -1,37 +1,37 @@
-/* peer.h - the other servers that fanout can measure: what each of them says by WebSocket.
+/* peer.h - other servers that fanout can measure: the WebSocket protocol of each.
  *
- *   open ─► hello ─► … ─► the answer that says "subscribed" ─► message, message …
- *                └─ what it asks meanwhile (pings, a handshake of its own) gets its reply
+ *   open ─► hello ─► … ─► the response that means "subscribed" ─► message, message …
+ *                └─ requests of the server (pings, a handshake of its own) get their response
  *
- * All of them carry messages of runs.v1, as the floor sends them: what is a peer's own lies
- * around those, and is put there and taken off here. One topic, no receipts (MQTT: QoS 0).
- * Nothing here knows a connection: bytes come in, bytes go out (ws_client.h does the rest). */
+ * All of them carry messages of runs.v1, as the floor sends them; a peer's own protocol is
+ * wrapped around those. One topic, no receipts (MQTT: QoS 0). Nothing here knows a
+ * connection: bytes come in, bytes go out (ws_client.h does the rest). */
 #pragma once
 
 #include <stdbool.h>
 
 #include "base/buf.h"
 
-/* What stood in front of what a peer has sent. */
+/* The first complete packet of what a peer has sent. */
 struct peer_word {
-    struct slice message; /* of runs.v1; ptr NULL: it is none */
-    struct slice reply;   /* what to send back; "": nothing */
-    bool subscribed;      /* from now on messages come */
+    struct slice message; /* of runs.v1; ptr NULL: none */
+    struct slice reply;   /* to send back; "": nothing */
+    bool subscribed;      /* messages come from now on */
 };
 
 struct peer {
     const char *name; /* of --peer */
     const char *path;
-    const char *subprotocol; /* of the upgrade; "": none is asked for */
+    const char *subprotocol; /* of the upgrade; "": none */
     bool binary;             /* its frames are binary: their bytes are one stream */
-    struct slice hello;      /* what a subscriber says first; "": nothing */
-    bool subscribes_itself;  /* who is connected is subscribed */
+    struct slice hello;      /* a subscriber's first message; "": none */
+    bool subscribes_itself;  /* connecting is subscribing */
 
-    /* Takes what is complete in front of the input: the bytes of it, 0 for nothing yet. */
+    /* Takes the first packet of the input; returns its length, 0 while it is incomplete. */
     size_t (*take)(struct slice in, struct peer_word *word);
-    /* Writes what tells the server a message that everybody is to get. */
+    /* Writes the packet that publishes a message to all subscribers. */
     void (*publish)(struct slice message, struct buf *out);
 };
 
-/* The peer of that name; ends the program for any other name. */
+/* Returns the peer of that name; ends the program if there is none. */
 const struct peer *peer_find(const char *name);

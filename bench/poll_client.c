@@ -2,11 +2,11 @@
  *
  *   connected ─► GET ?offset=-1 ─► offset, handle ─► GET ?live=true ─► … at once again
  *
- * One request at a time on one keep-alive connection. The answer's position is brought
- * back as it came; the poll is live from the first answer that says up to date. On a new
- * connection the first poll is not: its answer tells that the client is back, at the price
- * of a request that an SDK does not send. What the SDKs ask for and the bench does not:
- * gzip, which bodies of one change are too short for. */
+ * It sends one request at a time on one keep-alive connection. The position of a response
+ * is sent back unchanged; the poll is live after the first response that is up to date. On
+ * a new connection the first poll is not live: its response shows that the client is back,
+ * at the cost of a request that an SDK does not send. Unlike the SDKs, it does not accept
+ * gzip, for which bodies of one change are too short. */
 #include "client.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static void add_path(const struct client *client, struct buf *out)
         buf_add_text(out, "/realtime/v1/runs?");
 }
 
-/* Parameters are sorted, as theirs are. */
+/* Sends the request; parameters are sorted, as in the SDKs. */
 static void ask(struct client *client)
 {
     const struct options *options = client->group->options;

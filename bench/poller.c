@@ -1,4 +1,4 @@
-/* poller.c - epoll with callbacks, and the clock everything is measured with. */
+/* poller.c - epoll with callbacks, and the clock of all measurements. */
 #include "poller.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void fatal(const char *format, ...)
     va_list args;
     va_start(args, format);
     if (isatty(STDERR_FILENO))
-        fputs("\r\033[K", stderr); /* a line of progress may stand there */
+        fputs("\r\033[K", stderr); /* a progress line may be there */
     fputs("runcast-bench: ", stderr);
     vfprintf(stderr, format, args);
     fputc('\n', stderr);

@@ -1,4 +1,4 @@
-/* report.c - what a measurement found, as a table for people or one JSON object. */
+/* report.c - the results of a measurement, as a table for people or one JSON object. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -36,7 +36,7 @@ void report_text(struct report *report, const char *key, const char *label,
     }
 }
 
-/* 1234567 -> "1,234,567". */
+/* Writes 1234567 as "1,234,567". */
 static void with_commas(int64_t number, char out[32])
 {
     char digits[24];

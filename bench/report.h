@@ -1,7 +1,7 @@
-/* report.h - what a measurement found, as a table for people or one JSON object.
+/* report.h - the results of a measurement, as a table for people or one JSON object.
  *
  * Every figure has a key, a label and a unit: the table shows labels, the JSON keys. The
- * JSON is one flat object on one line, so that sed can read it in run.sh. */
+ * JSON is one flat object on one line, so that run.sh can read it with sed. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +13,7 @@
 struct report {
     bool json;
     bool live;        /* standard error is a terminal: show progress */
-    int64_t shown_ns; /* progress was drawn last */
+    int64_t shown_ns; /* when progress was last drawn */
     struct buf out;
 };
 
@@ -27,11 +27,11 @@ void report_count(struct report *report, const char *key, const char *label, int
 void report_number(struct report *report, const char *key, const char *label, double number,
                    const char *unit);
 
-/* p50, p99, p99.9 and max: keys key_p50_us … key_max_us. */
+/* Reports p50, p99, p99.9 and max with keys key_p50_us … key_max_us. */
 void report_latency(struct report *report, const char *key, const char *label,
                     const struct histogram *histogram);
 
-/* Redraws the line of progress on a terminal, ten times a second at most. */
+/* Redraws the progress line on a terminal, at most ten times a second. */
 __attribute__((format(printf, 2, 3))) void report_progress(struct report *report,
                                                            const char *format, ...);
 

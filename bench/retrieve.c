@@ -1,8 +1,8 @@
-/* retrieve.c - retrieves a second at a concurrency, all of one run: what a request costs that
- * reads memory and writes nothing.
+/* retrieve.c - retrieves of one run per second, at a concurrency.
  *
- * Closed loop, as trigger.c: every connection asks again when it was answered. With --floor
- * there is no run, and the floor's answer, always the same, is what a GET costs at least. */
+ * It shows the cost of a request that reads memory and writes nothing. Closed loop, like
+ * trigger.c: every connection sends its next request after a response. With --floor there
+ * is no run, and the floor's constant response is the minimum cost of a GET. */
 #include "commands.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* returning.c - many clients that come back when their connection ends. */
+/* returning.c - many clients that reconnect when their connection ends. */
 #include "returning.h"
 
 #include <stdio.h>
@@ -10,9 +10,9 @@
 
 enum {
     CONNECTING_MAX = 256,
-    FIRST_WAIT_MS = 500, /* of one that was refused, at most; then twice as long */
+    FIRST_WAIT_MS = 500, /* max after the first refusal; then doubles */
     WAIT_MAX_MS = 30000,
-    EVENT_SOURCE_MS = 3000, /* an EventSource comes back then, unless it was told when */
+    EVENT_SOURCE_MS = 3000, /* pause of an EventSource, unless told otherwise */
 };
 
 static const int64_t NS_PER_MS = 1000000;
@@ -28,7 +28,7 @@ static struct returning *owner_of(struct client *client)
                         handler);
 }
 
-/* Of ten in a row six, two and two. */
+/* Returns the kind: six, two and two of ten. */
 static enum returning_kind kind_of(size_t number)
 {
     static const enum returning_kind kinds[] = {
@@ -38,7 +38,7 @@ static enum returning_kind kind_of(size_t number)
     return kinds[number % (sizeof(kinds) / sizeof(kinds[0]))];
 }
 
-/* ---- what it knows ---- */
+/* ---- known states ---- */
 
 static void take_rows(struct returning *returning, const struct returning_client *client,
                       const struct seen_message *message)
@@ -48,7 +48,7 @@ static void take_rows(struct returning *returning, const struct returning_client
     for (size_t i = 0; i < message->row_count; i++) {
         size_t n = (size_t)message->rows[i].n;
         if (n == 0)
-            continue; /* what has changed is not its metadata */
+            continue; /* something other than its metadata has changed */
         if (n > writer->change_count)
             fatal("a client was sent a change that nobody made");
         size_t run = writer->changes[n - 1].run;
@@ -60,8 +60,8 @@ static void take_rows(struct returning *returning, const struct returning_client
     }
 }
 
-/* As include/runcast/protocol.h has it, for one subscription: a frame that more follow
- * does not make it complete. */
+/* Moves the position as include/runcast/protocol.h defines it, for one subscription: a
+ * frame with "more" does not complete it. */
 static void move_position(struct client *client, const struct seen_message *message)
 {
     if (message->op == SEEN_ROWS && message->more)
@@ -118,7 +118,7 @@ static void on_message(struct client *connection, struct slice payload, int64_t 
     }
 }
 
-/* ---- away ---- */
+/* ---- reconnecting ---- */
 
 static int64_t back_off_ms(const struct returning *returning,
                            struct returning_client *client)
@@ -149,7 +149,8 @@ static void on_closed(struct client *connection, unsigned code, struct slice rea
     struct returning_client *client = self(connection);
     if (!returning->since_ns)
         fatal("a client was closed (%u): %.*s", code, SLICE_ARG(reason));
-    if (code == ABNORMAL || code / 100 == 40) { /* else it was served, and told */
+    if (code == ABNORMAL ||
+        code / 100 == 40) { /* otherwise it was served and told when to reconnect */
         returning->refused++;
         if (returning->refusal.len == 0)
             buf_print(&returning->refusal, "%u %.*s", code, SLICE_ARG(reason));
@@ -179,7 +180,7 @@ void returning_step(struct returning *returning)
     }
 }
 
-/* ---- all of them ---- */
+/* ---- all clients ---- */
 
 void returning_init(struct returning *returning, struct poller *poller,
                     const struct options *options, const struct writer *writer)
@@ -194,7 +195,7 @@ void returning_init(struct returning *returning, struct poller *poller,
         returning->options[i].encoding = "json";
         client_group_init(&returning->groups[i], poller, &returning->options[i],
                           &returning->handler);
-        returning->groups[i].source_net += (unsigned)i; /* each has its own ports */
+        returning->groups[i].source_net += (unsigned)i; /* each kind has its own ports */
     }
     returning->all = mem_new_array(struct returning_client, returning->count);
     returning->newest = mem_new_array(uint32_t, returning->count * WRITER_SLOTS);

@@ -1,12 +1,13 @@
-/* returning.h - many clients that come back when their connection ends, and what they know.
+/* returning.h - many clients that reconnect when their connection ends, and the states they
+ * know.
  *
- *   connect ─► live ─ the server says when to come back, and closes ─► away ─► connect ─► live
+ *   connect ─► live ─ the server tells when to reconnect, and closes ─► away ─► connect ─► live
  *
- * Six of ten are WebSockets, two long polls, two event streams, each on one of some tags. A
- * client that comes back brings its position and keeps what it knew; so at the end it knows
- * the newest state of each run of its tag, or has missed something. It comes back when the
- * server said so, if not at once; when it is refused, after a while that doubles, with
- * jitter: as the clients do that pages and the SDKs have. */
+ * Of ten clients, six use WebSockets, two long polls and two event streams, each on one of
+ * some tags. A client that reconnects sends its position and keeps its state. So in the end
+ * it knows the newest state of each run of its tag, or has missed something. It reconnects
+ * when the server told it to, or at once; after a refusal it waits with a doubling pause
+ * and jitter, like the clients of pages and the SDKs. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,11 +25,11 @@ struct returning_client {
     enum returning_kind kind;
     size_t tag;
     bool live;
-    bool left;       /* since returning_measure its connection has ended; maybe it found the
-                        same process once more, and left that again */
+    bool left; /* its connection has ended since returning_measure; it may have reached the
+                        same process again, and left that again */
     unsigned tries;  /* since it was live */
-    int64_t due_ns;  /* connects then; 0: it does not wait */
-    int64_t back_ns; /* since returning_measure; 0: it is not back */
+    int64_t due_ns;  /* when to connect; 0: it does not wait */
+    int64_t back_ns; /* time from returning_measure until it was back; 0: it is not */
 };
 
 struct returning {
@@ -41,15 +42,15 @@ struct returning {
     size_t count, begun, live;
     uint32_t *newest; /* number of the newest change seen: count x WRITER_SLOTS */
 
-    int64_t since_ns; /* of returning_measure; 0: nobody's connection may end */
-    bool has_next;    /* who is live from now on is so at the next process, and back */
+    int64_t since_ns; /* of returning_measure; 0: no connection may end yet */
+    bool has_next;    /* the next process runs: a client that becomes live is back */
     size_t back;
-    uint64_t refused;   /* connections on the way back that came to nothing */
-    uint64_t snapshots; /* that came instead of what was missed */
+    uint64_t refused;   /* failed reconnects */
+    uint64_t snapshots; /* received instead of the missed changes */
     struct buf refusal; /* the first reason */
 };
 
-/* Options and writer are borrowed. */
+/* Borrows options and writer. */
 void returning_init(struct returning *returning, struct poller *poller,
                     const struct options *options, const struct writer *writer);
 void returning_finish(struct returning *returning);
@@ -57,17 +58,17 @@ void returning_finish(struct returning *returning);
 /* Connects more of them, a few at a time, until returning->live is all. */
 void returning_connect(struct returning *returning);
 
-/* From here on connections may end, and the time is taken. */
+/* Connections may end from now on, and times are taken. */
 void returning_measure(struct returning *returning);
 
-/* Connects those that are due. */
+/* Connects clients that are due. */
 void returning_step(struct returning *returning);
 
-/* Pairs of client and run that the client knows another state of than the newest. */
+/* Counts pairs of client and run where the client does not know the newest state. */
 uint64_t returning_count_missed(const struct returning *returning,
                                 const uint32_t *newest_of);
 
-/* When they came back, in order; of one kind, or of all with RETURNING_KINDS. Returns their
- * number; times has room for all. */
+/* Lists in ascending order when clients came back: of one kind, or of all with RETURNING_KINDS.
+ * Returns their number; times must have space for all. */
 size_t returning_list_times(const struct returning *returning, enum returning_kind kind,
                             int64_t *times);

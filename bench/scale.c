@@ -1,14 +1,13 @@
-/* scale.c - memory of a run, and latencies of trigger, retrieve and list as the table
- * grows.
+/* scale.c - memory per run, and latencies of trigger, retrieve and list as the table grows.
  *
  *   for every size: make runs up to it ─► memory ─► rounds of requests of each kind
  *
- * Making a million runs leaves the kernel writing for a while, and a p99 is the word of a
- * few requests: the kinds take turns in rounds, and the round with the median p99 counts.
+ * After making a million runs, the kernel writes for a while, and a p99 depends on a few
+ * requests. So the kinds take turns in rounds, and the round with the median p99 counts.
  *
- * Runs are spread over 100 tags and 10 tasks, so that at every size a page of a list is
- * full; retrieves, tags and batches are drawn over all runs by a generator that starts the
- * same every time. */
+ * Runs are spread over 100 tags and 10 tasks, so that a page of a list is full at every
+ * size. Retrieves, tags and batches are drawn over all runs by a generator with a constant
+ * seed. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -166,8 +165,8 @@ static size_t read_sizes(const char *text, size_t sizes[SIZES_MAX])
     return count;
 }
 
-/* On connections that were not idle while the table was filled, for longer than the server
- * keeps them. */
+/* Measures on new connections: others would have been idle during the fill, for longer than
+ * the server keeps them. */
 static void measure_rounds(struct scale *scale)
 {
     http_client_init(&scale->client, &scale->poller, scale->options,

@@ -1,4 +1,4 @@
-/* secure.c - one trust for all connections of the process. */
+/* secure.c - TLS with one set of trusted authorities for all connections of the process. */
 #include "secure.h"
 
 #include <errno.h>

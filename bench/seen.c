@@ -1,4 +1,4 @@
-/* seen.c - messages parsed once, however many connections bring them. */
+/* seen.c - parses each message once, however many connections receive it. */
 #include "seen.h"
 
 #include <string.h>
@@ -91,8 +91,9 @@ static bool parse_message(struct seen *seen, struct seen_message *message)
     return seen_parse_msgpack(seen, text, message);
 }
 
-/* The next connection brings what the last one brought, the same connection what came
- * behind it, and the next connection of a burst what the last one began with. */
+/* Finds an equal message. Probes first the last hit (the next connection gets the same
+ * message), the one after it (the same connection goes further), then backward (the next
+ * connection of a burst begins again). */
 static struct seen_message *find_message(struct seen *seen, struct slice text)
 {
     static const unsigned AHEAD = 2;

@@ -1,8 +1,8 @@
-/* seen.h - messages parsed once, however many connections bring them.
+/* seen.h - parses each message once, however many connections receive it.
  *
  * The server sends the same bytes to all subscribers of a topic. A message that equals one
- * of the last few is not parsed again, so a bench on one core can listen for ten thousand
- * and its own work does not show in the latencies. */
+ * of the last few is not parsed again. So a bench on one core can receive for ten thousand
+ * clients without its own work showing in the latencies. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,20 +30,20 @@ enum seen_op {
 
 struct seen_row {
     uint32_t run;     /* index of a tracked run, or RUN_UNKNOWN */
-    uint32_t version; /* 0: a long poll does not say it */
-    int64_t n;        /* of the metadata; 0: none */
+    uint32_t version; /* 0: unknown, in a long poll */
+    int64_t n;        /* from the metadata; 0: none */
 };
 
 struct seen_message {
     struct buf text;
     enum seen_op op;
     bool more;
-    bool resumed;   /* of ok: the position that was brought holds */
+    bool resumed;   /* of ok: the given position was accepted */
     int64_t seq;    /* of rows, patch and ping */
-    int64_t in_ms;  /* of drain: when to come back */
+    int64_t in_ms;  /* of drain: when to reconnect */
     char epoch[24]; /* of welcome */
-    int64_t count;  /* of ok: rows to come; of done: frames sent */
-    int64_t cpu_ns; /* of done: what the floor server used */
+    int64_t count;  /* of ok: rows that follow; of done: frames sent */
+    int64_t cpu_ns; /* of done: CPU of the floor server */
     size_t row_count, row_capacity;
     struct seen_row *rows;
 };
@@ -56,16 +56,16 @@ struct tracked_run {
 struct seen {
     struct table runs; /* struct tracked_run by id */
     struct seen_message messages[SEEN_MESSAGES];
-    unsigned last; /* hit: the next one is likely behind it */
+    unsigned last; /* last hit: the next message is likely one of those after it */
     unsigned oldest;
 };
 
 void seen_init(struct seen *seen);
 void seen_finish(struct seen *seen);
 
-/* The run is borrowed until seen_finish. */
+/* Borrows the run until seen_finish. */
 void seen_track(struct seen *seen, struct tracked_run *run);
 
-/* The parsed message, or NULL if it is none that a gateway sends. Valid until the next
+/* Returns the parsed message, or NULL if it is not one of a gateway's. Valid until the next
  * call. */
 const struct seen_message *seen_parse(struct seen *seen, struct slice text);

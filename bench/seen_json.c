@@ -1,4 +1,4 @@
-/* seen_json.c - messages of runs.v1 in JSON, and the bodies of long polls. */
+/* seen_json.c - parses messages of runs.v1 in JSON, and the bodies of long polls. */
 #include "seen_parse.h"
 
 #include "base/json/scan.h"
@@ -22,7 +22,7 @@ static struct slice inside(struct slice string)
                           : (struct slice){ string.ptr + 1, string.len - 2 };
 }
 
-/* [runId, version, {fields}] or [runId, version, {all fields}, 1] */
+/* Parses [runId, version, {fields}] or [runId, version, {all fields}, 1]. */
 static void parse_row(const struct seen *seen, struct slice text, struct seen_row *row)
 {
     struct scan_members members = scan_members(text);
@@ -83,8 +83,8 @@ bool seen_parse_json(const struct seen *seen, struct slice text,
     return true;
 }
 
-/* {"key":"run_x","value":{"metadata":"{\"n\":1}",…},"headers":{…}}: a column is a text,
- * and {"n":…} has nothing in it that is escaped but its quotes. */
+/* Parses {"key":"run_x","value":{"metadata":"{\"n\":1}",…},"headers":{…}}: a column is a
+ * string, and in {"n":…} only the quotes are escaped. */
 static void parse_change(const struct seen *seen, struct slice change,
                          struct seen_message *message)
 {

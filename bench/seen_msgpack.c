@@ -1,4 +1,4 @@
-/* seen_msgpack.c - messages of runs.v1 in MessagePack. */
+/* seen_msgpack.c - parses messages of runs.v1 in MessagePack. */
 #include "seen_parse.h"
 
 #include <msgpack.h>
@@ -18,7 +18,7 @@ static int64_t number_of(const msgpack_object *object)
     return object->type == MSGPACK_OBJECT_POSITIVE_INTEGER ? (int64_t)object->via.u64 : 0;
 }
 
-/* Metadata is the text of its JSON. */
+/* Metadata is a string of JSON. */
 static int64_t n_of(const msgpack_object *fields)
 {
     int64_t n = 0;

@@ -1,4 +1,4 @@
-/* server.c - what the measured server costs: its CPU, its memory, its loop turns. */
+/* server.c - costs of the measured server: its CPU, its memory, its loop turns. */
 #include "server.h"
 
 #include <dirent.h>
@@ -16,8 +16,8 @@ static const char COMMITS[] = "runcast_store_commits_total{result=\"ok\"} ";
 static const char GROUPS[] = "runcast_store_commit_groups_total ";
 static const double TURN_LIMIT_S = 0.005;
 
-/* The kernel's clock of another process counts nanoseconds and is exact while it runs;
- * /proc/PID/stat counts ticks. Returns 0 or a number of errno. */
+/* Reads the kernel's clock of another process, which counts nanoseconds and is exact while
+ * it runs; /proc/PID/stat counts ticks. Returns 0 or an errno. */
 static int read_clock(int64_t pid, int64_t *cpu_ns)
 {
     clockid_t clock;
@@ -37,7 +37,7 @@ static int64_t children_cpu_ns(int64_t pid, const char *thread)
     int64_t child, cpu_ns, total_ns = 0;
     snprintf(path, sizeof(path), "/proc/%" PRId64 "/task/%.20s/children", pid, thread);
     FILE *file = fopen(path, "re");
-    if (!file) /* the thread has ended, or the kernel does not tell */
+    if (!file) /* the thread has ended, or the kernel does not report it */
         return 0;
     while (fscanf(file, "%" SCNd64, &child) == 1) {
         if (read_clock(child, &cpu_ns) == 0)
@@ -94,7 +94,7 @@ static void read_bucket(struct turns *turns, struct slice line)
     char text[128];
     char *end;
     snprintf(text, sizeof(text), "%.*s", SLICE_ARG(slice_from(line, sizeof(BUCKET) - 1)));
-    double bound_s = strtod(text, &end); /* "+Inf" is a number too */
+    double bound_s = strtod(text, &end); /* "+Inf" is a number, too */
     char *value = strchr(end, ' ');
     if (!value)
         return;
@@ -103,7 +103,7 @@ static void read_bucket(struct turns *turns, struct slice line)
     turns->count++;
 }
 
-/* False: the server has none for us, which is said once to who has named a token. */
+/* Returns false if /metrics is not accessible. Warns once if a token was given. */
 static bool read_metrics(const struct options *options, struct buf *text)
 {
     static bool is_told;
@@ -138,7 +138,7 @@ void server_report_turns(const struct options *options, const struct turns *befo
                          struct report *report)
 {
     struct turns after;
-    if (!before->known) /* the floor does not even answer */
+    if (!before->known) /* the floor does not respond at all */
         return;
     server_read_turns(options, &after);
     if (before->count != after.count)
@@ -161,7 +161,7 @@ void server_report_turns(const struct options *options, const struct turns *befo
                       after.bound_s[longest] * 1000, "ms");
 }
 
-/* The value behind the name of a sample; 0 when there is none. */
+/* Returns the value after the name of a sample; 0 if it is missing. */
 static double find_sample(struct slice text, const char *name)
 {
     struct slice line;

@@ -1,7 +1,7 @@
-/* server.h - what the measured server costs: its CPU, its memory, its loop turns.
+/* server.h - costs of the measured server: its CPU, its memory, its loop turns.
  *
- * CPU and memory come from the kernel, for the process the user named with --pid on the
- * same machine; loop turns from the server's own /metrics. */
+ * CPU and memory come from the kernel, for the process given with --pid on the same
+ * machine; loop turns come from the server's /metrics. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 enum { TURN_BUCKETS_MAX = 32 };
 
-/* The cumulative histogram of thread CPU time of the loop's turns. */
+/* Cumulative histogram of the CPU time of the loop's turns. */
 struct turns {
     bool known;
     unsigned count; /* of buckets */
@@ -20,44 +20,44 @@ struct turns {
     uint64_t total[TURN_BUCKETS_MAX];
 };
 
-/* CPU time of all threads of the process and of its children since they started; 0 without a
- * pid. */
+/* Returns the CPU time of all threads of the process and of its children since they
+ * started; 0 without a pid. */
 int64_t server_cpu_ns(const struct options *options);
 
-/* Memory that only this process has and that is written to (Private_Dirty); 0 without a
- * pid. The kernel's socket buffers are not in it. */
+/* Returns the memory that only this process has and has written to (Private_Dirty); 0
+ * without a pid. The kernel's socket buffers are not included. */
 int64_t server_memory_bytes(const struct options *options);
 
-/* Not known when the server has no /metrics for us. */
+/* turns->known is false if /metrics is not accessible. */
 void server_read_turns(const struct options *options, struct turns *turns);
 
-/* The turns since before: how many, how many above 5 ms, the longest. Nothing when they
- * are not known. */
+/* Reports the turns since before: their number, those above 5 ms, the longest. Nothing if
+ * they are unknown. */
 void server_report_turns(const struct options *options, const struct turns *before,
                          struct report *report);
 
-/* How long changes have taken in the server, all together, since it started. */
+/* Sums of the durations of changes in the server since it started. */
 struct deliveries {
-    double commits, commit_s; /* from a commit asked for to acknowledged */
-    double writes, write_s;   /* from a change applied to its last frame written */
+    double commits, commit_s; /* from the request of a commit to its acknowledgement */
+    double writes, write_s;   /* from applying a change to writing its last frame */
 };
 
-/* 0 when the server has no /metrics for us. */
+/* Zeroed if /metrics is not accessible. */
 struct deliveries server_read_deliveries(const struct options *options);
 
-/* How long one took since before, from the commit that was asked for to its last frame, where each
- * commit is one change and each is written by itself; nothing when that is not known. */
+/* Reports the mean time since before, from the request of a commit to its last frame, if
+ * each commit is one change and is written by itself. Nothing if it is unknown. */
 void server_report_deliveries(const struct options *options, struct deliveries before,
                               struct report *report);
 
-/* What the server's store has written since it started. */
+/* Writes of the server's store since it started. */
 struct commits {
     uint64_t count, groups; /* groups: transactions, each of one commit or more */
 };
 
-/* 0 when the server has no /metrics for us. */
+/* Zeroed if /metrics is not accessible. */
 struct commits server_read_commits(const struct options *options);
 
-/* How many commits a group had since before; nothing when that is not known. */
+/* Reports the mean number of commits per group since before; nothing if it is unknown. */
 void server_report_groups(const struct options *options, struct commits before,
                           struct report *report);

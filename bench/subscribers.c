@@ -1,7 +1,7 @@
-/* subscribers.c - N connections that subscribe, and the book of what reached them.
+/* subscribers.c - N subscribing connections, and a record of what reached them.
  *
- *   connect, ask ──► ok, rows … ──► a message without "more": live
- *   (at most CONNECTING_MAX on their way)   patch ──► count, note, measure */
+ *   connect, subscribe ──► ok, rows … ──► a message without "more": live
+ *   (at most CONNECTING_MAX at a time)      patch ──► count, note, measure */
 #include "subscribers.h"
 
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static void on_closed(struct client *client, unsigned code, struct slice reason)
                 SLICE_ARG(reason));
 }
 
-/* Which change of all that is; the change says only when it was meant to be made. */
+/* Returns the number of the change, derived from its intended instant. */
 static uint32_t ordinal_of(const struct subscribers *subs, int64_t n)
 {
     if (subs->interval_ns == 0 || n < subs->start_ns)
@@ -79,7 +79,7 @@ static void note_version(struct subscribers *subs, const struct subscriber *subs
         return;
     size_t number = (size_t)(subscriber - subs->all);
     uint32_t *newest = &subs->versions[number * subs->run_count + row->run];
-    if (row->version == 0) { /* a long poll tells states, and the last counts */
+    if (row->version == 0) { /* a long poll returns states, and the last one counts */
         *newest = ordinal_of(subs, row->n);
         return;
     }
@@ -90,7 +90,7 @@ static void note_version(struct subscribers *subs, const struct subscriber *subs
     *newest = row->version;
 }
 
-/* One of them has heard of this change; of the last one the time is taken. */
+/* Notes that a subscriber has received this change; at the last one, records the time. */
 static void note_arrival(struct subscribers *subs, const struct seen_row *row,
                          int64_t received_ns)
 {
@@ -116,7 +116,7 @@ static void take_rows(struct subscribers *subs, struct subscriber *subscriber,
         subs->snapshot_rows += message->row_count;
         return;
     }
-    if (message->row_count == 0) { /* a poll that was held for nothing */
+    if (message->row_count == 0) { /* a held poll without result */
         subs->idle++;
         return;
     }

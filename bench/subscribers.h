@@ -1,8 +1,8 @@
-/* subscribers.h - N connections that subscribe, and the book of what reached them.
+/* subscribers.h - N subscribing connections, and a record of what reached them.
  *
- * For every connection and run of its subscription the newest version seen is kept. A
- * version that jumps by k + 1 means k conflated states; a final version that never came is
- * a loss. A long poll tells no versions: what is kept is which change was told last. */
+ * For every connection and run of its subscription, the newest version seen is kept. If a
+ * version jumps by k + 1, k states were conflated. A final version that never came is a
+ * loss. Long polls have no versions: for them, the number of the last change is kept. */
 #pragma once
 
 #include <stdbool.h>
@@ -36,57 +36,58 @@ struct subscribers {
     size_t run_count;
     struct subscriber *all;
     size_t count;
-    size_t begun, live; /* stages that so many connections have reached */
+    size_t begun, live; /* how many connections have reached this stage */
     uint32_t *versions; /* newest seen: count x run_count, a connection's together; of
-                         * long polls the change told last, from 1 */
-    uint32_t *base;     /* by run: newest seen by anybody before the measurement */
+                         * long polls the number of the last change, from 1 */
+    uint32_t *base;     /* by run: newest seen on any connection before the measurement */
 
     uint64_t frames, rows, conflated, closed; /* since subscribers_measure */
     uint64_t idle; /* long polls that were answered without a row */
     uint64_t payload_bytes;
     uint64_t snapshot_rows;
     int64_t since_ns; /* rows with an older n are not measured */
-    int64_t last_ns;  /* a row came last, or rows were first waited for */
+    int64_t last_ns;  /* when the last row came, or waiting for rows began */
     struct histogram latency;
-    struct histogram last;         /* from a change to the last who heard of it */
-    int64_t start_ns, interval_ns; /* when changes are meant to be made */
-    size_t burst, bursts;          /* changes at one instant, instants */
-    uint64_t *arrived;             /* by instant: rows that everybody got */
+    struct histogram last; /* from a change to the last subscriber that received it */
+    int64_t start_ns, interval_ns; /* when changes should be made */
+    size_t burst, bursts;          /* changes at one instant; number of instants */
+    uint64_t *arrived;             /* by instant: rows received by all together */
     bool done;                     /* the floor has sent everything */
     int64_t floor_frames, floor_cpu_ns;
 };
 
-/* The topic of that name; ends the program for any other name. */
+/* Returns the topic of that name; ends the program if there is none. */
 enum topic subscribers_topic(const char *name);
 
-/* Ends the program unless there may be so many subscribers, each of which hears of so many runs. */
+/* Ends the program if there are too many subscribers, or pairs of subscriber and run. */
 void subscribers_check(const struct options *options, int64_t runs);
 
-/* Fill, options and report are borrowed. */
+/* Borrows fill, options and report. */
 void subscribers_init(struct subscribers *subs, struct poller *poller,
                       const struct options *options, const struct fill *fill,
                       struct report *report);
 void subscribers_finish(struct subscribers *subs);
 
-/* Connects and subscribes all of them and returns when all are live. */
+/* Connects and subscribes all of them; returns when all are live. */
 void subscribers_connect(struct subscribers *subs);
 
-/* Counts from here. */
+/* Resets the counters. */
 void subscribers_measure(struct subscribers *subs);
 
-/* Which changes there will be, so that it is known when the last has heard of one. Once. */
+/* Announces the changes, so that the arrival at the last subscriber can be measured. Call
+ * once. */
 void subscribers_expect(struct subscribers *subs, int64_t start_ns, int64_t interval_ns,
                         size_t bursts);
 
-/* Pairs of connection and run whose final state was not seen, when each run has changed
- * changed_of[run] times since subscribers_measure. */
+/* Returns the number of pairs of connection and run without the final state, if each run
+ * has changed changed_of[run] times since subscribers_measure. */
 uint64_t subscribers_lost(const struct subscribers *subs, const uint32_t *changed_of);
 
-/* The same where no versions are told: n_of[run] is what the run's metadata says now. */
+/* The same without versions: n_of[run] is the current value in the run's metadata. */
 uint64_t subscribers_outdated(const struct subscribers *subs, const int64_t *n_of);
 
-/* Rows that all of them were to get for these changes, had nothing been conflated. */
+/* Returns the number of rows for these changes if nothing had been conflated. */
 uint64_t subscribers_due(const struct subscribers *subs, const uint32_t *changed_of);
 
-/* The same for new runs of the topic: rows that did not come. */
+/* For new runs of the topic: returns the number of rows that did not come. */
 uint64_t subscribers_missing(const struct subscribers *subs, uint64_t rows_each);

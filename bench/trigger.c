@@ -1,9 +1,8 @@
-/* trigger.c - durable triggers a second at a concurrency.
+/* trigger.c - durable triggers per second at a concurrency.
  *
- * Closed loop: every connection sends its next request when the last one was answered, so
- * the rate is what the server gives at this concurrency, and a latency is that of a client
- * that waits. A batch is two requests (POST /api/v3/batches and its items); its latency
- * is that of both together. */
+ * Closed loop: every connection sends its next request after a response. So the rate is the
+ * server's maximum at this concurrency, and a latency is that of a client that waits. A
+ * batch is two requests (POST /api/v3/batches and its items); its latency covers both. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -17,7 +16,7 @@
 #include "http_client.h"
 #include "server.h"
 
-enum { BATCH_MAX = 1000 }; /* items that a gateway takes */
+enum { BATCH_MAX = 1000 }; /* max items that a gateway accepts */
 
 enum step { STEP_TRIGGER, STEP_BATCH, STEP_ITEMS };
 
@@ -28,11 +27,11 @@ struct load {
     const struct options *options;
     struct report report;
     struct histogram latency;
-    struct buf body;  /* of a trigger or of the first request of a batch */
-    struct buf items; /* of the second */
+    struct buf body;  /* of a trigger, or of the first request of a batch */
+    struct buf items; /* of the second request */
     int64_t started_ns, ended_ns;
     uint64_t begun, done, failed; /* runs */
-    struct buf failure;           /* the first refusal */
+    struct buf failure;           /* the first error response */
 };
 
 static uint64_t runs_a_request(const struct load *load)

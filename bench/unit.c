@@ -1,4 +1,4 @@
-/* unit.c - does for the measured gateway what systemd does for a unit that has a socket. */
+/* unit.c - runs the measured gateway like systemd runs a unit with a socket. */
 #include "unit.h"
 
 #include <errno.h>
@@ -19,9 +19,9 @@
 #include "base/list.h"
 
 enum {
-    BACKLOG = 4096,   /* that of runcast.socket */
+    BACKLOG = 4096,   /* like runcast.socket */
     FIRST_HANDED = 3, /* SD_LISTEN_FDS_START of sd_listen_fds(3) */
-    HIGH_FD = 100,    /* above those that a child is handed */
+    HIGH_FD = 100,    /* above the descriptors passed to a child */
 };
 
 static const int64_t PATIENCE_NS = 60000000000;
@@ -92,7 +92,7 @@ void unit_open(struct unit *unit, struct poller *poller, const struct options *o
     poller_add(poller, &unit->told, EPOLLIN);
 }
 
-/* The child: becomes the gateway, which does not outlive a bench that gives up. */
+/* The child: becomes the gateway, which is killed if the bench ends. */
 __attribute__((noreturn)) static void run(const struct unit *unit)
 {
     const struct options *options = unit->options;

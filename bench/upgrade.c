@@ -1,10 +1,11 @@
-/* upgrade.c - what clients see of an upgrade: the gateway is stopped and started on a socket
- * that stays, as systemd restarts it.
+/* upgrade.c - measures an upgrade from the clients' view.
+ *
+ * The gateway is restarted on a socket that stays bound, like by systemd:
  *
  *   start ─► runs ─► clients, all live ─► changes, calm ─► SIGTERM ─► ended ─► start again
- *        ─► everybody is back ─► changes, calm ─► what does each know? ─► report
+ *        ─► all clients are back ─► changes, calm ─► which states does each know? ─► report
  *
- * The changes go on all the while, one request for each, at an even pace. */
+ * Changes continue all the time, one request each, at an even rate. */
 #include "commands.h"
 
 #include <inttypes.h>
@@ -18,8 +19,8 @@
 
 enum {
     STEP_MS = 500,  /* of the histogram */
-    STEPS_MAX = 12, /* above them: the last row */
-    PEAK_MS = 100,  /* in which connections are counted that come together */
+    STEPS_MAX = 12, /* later ones are in the last row */
+    PEAK_MS = 100,  /* window for counting simultaneous connections */
     TARGET_MS = 5000,
 };
 
@@ -27,7 +28,8 @@ static const int64_t NS_PER_MS = 1000000;
 static const int64_t TICK_NS = 2000000;
 static const int64_t CALM_NS = 3000000000;
 static const int64_t PATIENCE_NS = 90000000000;
-static const int64_t QUIET_NS = 5000000000; /* who knows too little then has missed it */
+static const int64_t QUIET_NS =
+    5000000000; /* a client without the newest states by then has missed them */
 
 struct upgrade {
     const struct options *options;
@@ -41,12 +43,13 @@ struct upgrade {
     struct histogram calm; /* latency of changes before the stop */
     uint64_t missed;
     int64_t stop_ns, ended_ns, ready_ns;
-    int64_t start_cpu_ns, back_cpu_ns; /* of the new process: until ready, until all back */
+    /* CPU of the new process: until it is ready, and from then until all clients are back. */
+    int64_t start_cpu_ns, back_cpu_ns;
     int64_t memory_before, memory_after;
     int64_t *times;
 };
 
-/* The options with the process that runs now, for server.h. */
+/* Returns the options with the pid of the running process, for server.h. */
 static struct options of_process(const struct upgrade *upgrade)
 {
     struct options options = *upgrade->options;
@@ -70,7 +73,7 @@ static void pass(struct upgrade *upgrade, int64_t ns, const char *what)
         turn(upgrade, what);
 }
 
-/* Changes without an end at the rate of the options. */
+/* Begins endless changes at the rate of the options. */
 static void begin_changes(struct upgrade *upgrade)
 {
     writer_begin(&upgrade->writer, upgrade->options->rate, UINT64_MAX);
@@ -110,7 +113,7 @@ static void be_calm(struct upgrade *upgrade)
     upgrade->memory_before = server_memory_bytes(&process);
     server_read_turns(&process, &upgrade->turns);
     memset(upgrade->turns.total, 0,
-           sizeof(upgrade->turns.total)); /* the next begins at 0 */
+           sizeof(upgrade->turns.total)); /* the next process begins at 0 */
 }
 
 static void restart(struct upgrade *upgrade)
@@ -139,7 +142,7 @@ static void restart(struct upgrade *upgrade)
     upgrade->memory_after = server_memory_bytes(&process);
 }
 
-/* Until everybody knows what the database has, or nothing comes any more. */
+/* Waits until all clients know what the database has, or nothing comes any more. */
 static void settle(struct upgrade *upgrade)
 {
     pass(upgrade, CALM_NS, "calm again");
@@ -164,7 +167,7 @@ static void report_ms(struct upgrade *upgrade, const char *key, const char *labe
     report_number(&upgrade->report, key, label, (double)ns / (double)NS_PER_MS, "ms");
 }
 
-/* The most of them that came within so short a time. */
+/* Returns the largest number of them within PEAK_MS. */
 static size_t find_peak(const int64_t *times, size_t count)
 {
     size_t most = 0, first = 0;
@@ -268,7 +271,7 @@ static void report_process(struct upgrade *upgrade)
     server_report_turns(&process, &upgrade->turns, report);
 }
 
-/* Whether it was as promised. */
+/* Returns true if the upgrade has met its target. */
 static bool judge(const struct upgrade *upgrade)
 {
     const struct writer *writer = &upgrade->writer;

@@ -1,4 +1,5 @@
-/* writer.c - a client that triggers and updates runs at a steady pace, whatever happens. */
+/* writer.c - a client that triggers and updates runs at a steady rate, even if calls
+ * fail. */
 #include "writer.h"
 
 #include <inttypes.h>
@@ -17,7 +18,7 @@ enum {
 };
 
 static const int64_t NS_PER_S = 1000000000;
-static const int64_t CUT_OFF_NS = 100000000; /* after being cut off it waits so long */
+static const int64_t CUT_OFF_NS = 100000000; /* pause after a broken connection */
 
 static void on_reply(struct http_conn *conn, const struct http_reply *reply);
 
@@ -68,7 +69,7 @@ void writer_tag(const struct writer *writer, size_t number, char out[FILL_TAG_SI
     snprintf(out, FILL_TAG_SIZE, "%s-%zu", writer->prefix, number % writer->tags);
 }
 
-/* ---- what was answered ---- */
+/* ---- responses ---- */
 
 static void keep_id(struct written_run *run, struct slice reply)
 {
@@ -122,7 +123,7 @@ static void on_reply(struct http_conn *conn, const struct http_reply *reply)
     }
 }
 
-/* ---- what is sent ---- */
+/* ---- requests ---- */
 
 static void send_change(struct writer *writer, struct http_conn *conn, size_t index)
 {
@@ -146,7 +147,7 @@ static void send_change(struct writer *writer, struct http_conn *conn, size_t in
     buf_finish(&body);
 }
 
-/* The next run that has an id and no change on its way; run_count if there is none. */
+/* Returns the next run with an id and no change in flight; run_count if there is none. */
 static size_t next_run(struct writer *writer)
 {
     for (size_t i = 0; i < writer->run_count; i++) {
@@ -164,7 +165,7 @@ static void begin_change(struct writer *writer, struct http_conn *conn, int64_t 
                    writer->run_count < writer->tags * WRITER_SLOTS;
     size_t run = creates ? writer->run_count : next_run(writer);
     if (!creates && run == writer->run_count)
-        return; /* all are busy: this instant passes */
+        return; /* all are busy: skip this instant */
     writer->run_count += creates;
     if (writer->change_count == writer->change_room) {
         writer->change_room = 2 * writer->change_room + 1024;
@@ -202,13 +203,13 @@ void writer_step(struct writer *writer)
         int64_t due_ns = writer->start_ns + (int64_t)writer->begun * writer->interval_ns;
         struct http_conn *conn = http_client_idle(&writer->client);
         if (due_ns > now || !conn)
-            return; /* the instant that was meant for it stays */
+            return; /* its intended instant stays */
         writer->begun++;
         begin_change(writer, conn, due_ns);
     }
 }
 
-/* ---- the truth ---- */
+/* ---- the stored states ---- */
 
 static uint32_t read_run(const struct writer *writer, const struct written_run *run)
 {

@@ -1,11 +1,11 @@
-/* ws_client.c - runs.v1 over WebSocket, by itself or inside what a peer says.
+/* ws_client.c - runs.v1 over WebSocket, plain or wrapped in a peer's protocol.
  *
  *   connected ──► upgrade request ──► 101 ──► {"op":"sub"}, or the peer's hello
  *   input ──────► frames parsed in place ───► on_message
- *                    └─ of a peer: its words ──┘
+ *                    └─ of a peer: its packets ┘
  *
- * The nonce of the handshake and the mask are constants: both protect against what cannot
- * happen between a bench and the server it loads (RFC 6455 §10.3). */
+ * The nonce of the handshake and the mask are constants: both protect against attacks that
+ * cannot happen between a bench and the server it loads (RFC 6455 §10.3). */
 #include "ws_client.h"
 
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 #include "peer.h"
 
 enum {
-    SEND_MAX = 1024, /* bytes of one message of ours */
+    SEND_MAX = 1024, /* bytes of one message that we send */
     OP_TEXT = 1,
     OP_BINARY = 2,
     OP_CLOSE = 8,
@@ -37,10 +37,11 @@ struct frame {
     struct slice payload;
 };
 
-/* Asks the kernel to acknowledge what comes when the client reads it (tcp(7), TCP_QUICKACK). Once
- * a client has answered something, here a ping, its kernel holds acknowledgements back until a later
- * frame makes it send one: inside the server's call, so the server would pay for it. The kernel
- * does so again after each answer, so it is asked behind each frame that the client sends. */
+/* Asks the kernel to acknowledge data when the client reads it (tcp(7), TCP_QUICKACK).
+ * After a client has sent something, here a pong, its kernel delays acknowledgements until
+ * a later frame makes it send one. That happens inside the server's call, so the server
+ * would pay for it. The kernel does this again after each send, so the option is set after
+ * each frame. */
 static void acknowledge_reads(const struct client *client)
 {
     int yes = 1;
@@ -74,7 +75,7 @@ void ws_client_send(struct client *client, struct slice text)
     send_frame(client, OP_TEXT, text);
 }
 
-/* Sends what a peer wants to hear; "": nothing. */
+/* Sends a peer's packet; "": nothing. */
 static void send_word(struct client *client, struct slice word)
 {
     if (word.len)
@@ -104,7 +105,7 @@ static void send_upgrade(struct client *client)
               "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
               "Sec-WebSocket-Key: %s\r\n",
               peer ? peer->path : "/realtime/v1/ws", options->host, NONCE);
-    if (!peer) /* who is no gateway is told no key */
+    if (!peer) /* only a gateway gets the key */
         buf_print(&head,
                   "Sec-WebSocket-Protocol: runs.v1.%s\r\nAuthorization: Bearer %s\r\n",
                   options->encoding, options->key);
@@ -135,14 +136,14 @@ static void subscribe(struct client *client)
     ws_client_send(client, slice_of(message));
 }
 
-/* What a gateway would say now: nothing comes before the first change. */
+/* Reports what a gateway would send now: no rows before the first change. */
 static void say_subscribed(struct client *client, int64_t received_ns)
 {
     client->group->handler->on_message(client, SLICE("{\"op\":\"ok\",\"count\":0}"),
                                        received_ns);
 }
 
-/* Takes the words that are complete and returns the bytes of them. */
+/* Takes complete packets and returns their length. */
 static size_t take_words(struct client *client, struct slice in, int64_t received_ns)
 {
     struct slice rest = in;
@@ -160,7 +161,7 @@ static size_t take_words(struct client *client, struct slice in, int64_t receive
     return in.len - rest.len;
 }
 
-/* A word may lie across frames: what is incomplete waits in client->line. */
+/* A packet may span frames: an incomplete one waits in client->line. */
 static void take_payload(struct client *client, struct slice payload, int64_t received_ns)
 {
     struct buf *line = &client->line;
@@ -174,7 +175,7 @@ static void take_payload(struct client *client, struct slice payload, int64_t re
     buf_drop(line, take_words(client, buf_slice(line), received_ns));
 }
 
-/* Returns the bytes used; 0 while the reply is not complete or when it was a refusal. */
+/* Returns the bytes used; 0 while the response is incomplete, or if it was a refusal. */
 static size_t take_upgrade(struct client *client, struct slice in, int64_t received_ns)
 {
     const char *end = memmem(in.ptr, in.len, "\r\n\r\n", 4);
@@ -200,7 +201,7 @@ static size_t take_upgrade(struct client *client, struct slice in, int64_t recei
     return head.len + 4;
 }
 
-/* The bytes of the frame, or 0 while it is not complete. */
+/* Returns the length of the frame, or 0 while it is incomplete. */
 static size_t parse_frame(struct slice in, struct frame *frame)
 {
     struct cursor cursor = cursor_over(in);

@@ -1,5 +1,6 @@
-/* ws_client.h - runs.v1 over WebSocket, by itself or inside what a peer says (peer.h): pings
- * are answered; compression and fragmented messages are not asked for and not read. */
+/* ws_client.h - runs.v1 over WebSocket, plain or wrapped in a peer's protocol (peer.h).
+ *
+ * Pings are answered. Compression is not requested; fragmented messages are an error. */
 #pragma once
 
 #include "client.h"
@@ -7,5 +8,5 @@
 /* Sends one text message. */
 void ws_client_send(struct client *client, struct slice text);
 
-/* Has a peer tell everybody a message of runs.v1. The group has one. */
+/* Publishes a message of runs.v1 to all subscribers of a peer; the group must have one. */
 void ws_client_publish(struct client *client, struct slice message);
