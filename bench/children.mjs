@@ -1,21 +1,22 @@
-// How well the official CLI is kept busy: one run that waits for 200 children, which compute, in
-// a project with processKeepAlive.
+// children.mjs - how busy the official CLI is kept: one run waits for 200 children, which compute.
 //
 //   node bench/children.mjs BUILD        BUILD: a Release build directory; needs npm ci in
 //                                        tests/conformance/worker
 //
 // CHILDREN  how many (200)
-// MS        CPU that each one computes for (100)
-// ROUNDS    how often; the medians are printed (3)
+// MS        CPU time of each (100)
+// ROUNDS    how often; medians are printed (3)
 //
-//   family ──► child, child …      at most two a core at a time
+//   family ──► child, child …      at most two per core at a time
+//
+// The project has processKeepAlive. Figures:
 //
 // wall   from the trigger of the family to its end, by the gateway's clock
-// CPU    of the processes that execute, their start included (/proc); what the CLI itself, the
-//        gateway and everything else on the machine take meanwhile is shown beside it, for they
-//        have the same cores: where others take much, the figures say more about them
-// gap    from the end of a child to the next start of one while some are queued, the largest;
-//        both times are the gateway's
+// CPU    of the processes that execute, including their start (/proc). The CPU of the CLI, the
+//        gateway and everything else on the machine is printed, too, as they share the cores:
+//        if others use much, the figures say more about them
+// gap    largest time from the end of a child to the next start while some are queued, by the
+//        gateway's clock
 //
 // Ends with status 1 if a target is missed.
 import fs from "node:fs";
@@ -29,9 +30,9 @@ const [build = "build"] = process.argv.slice(2);
 const count = Number(process.env.CHILDREN ?? 200), ms = Number(process.env.MS ?? 100), rounds = Number(process.env.ROUNDS ?? 3);
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 const cores = os.availableParallelism();
-const TICK_MS = 10; // of /proc, on every Linux that matters
+const TICK_MS = 10; // of /proc, on every common Linux
 
-/** The fields of /proc/PID/stat behind the name, from the state on; none of a process that has gone. */
+/** The fields of /proc/PID/stat after the name, from the state on; empty if the process has ended. */
 function stat(pid) {
   try {
     const text = fs.readFileSync(`/proc/${pid}/stat`, "latin1");
@@ -41,7 +42,7 @@ function stat(pid) {
 const [PARENT, OWN, REAPED] = [1, 11, 13];
 const cpu = (fields, from) => TICK_MS * (Number(fields[from] ?? 0) + Number(fields[from + 1] ?? 0));
 
-/** CPU in ms so far: of a process itself, and of those that it started, also if they have ended. */
+/** CPU in ms so far: of a process, and of those that it has started, even if they have ended. */
 function used(pid) {
   const own = stat(pid);
   const started = fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(stat)
@@ -65,7 +66,7 @@ async function children(gateway) {
   return all;
 }
 
-/** While some are queued: from each end to the first start behind it; the largest in ms. */
+/** The largest time in ms from an end to the next start, while some are queued. */
 function largestGap(runs) {
   const starts = runs.map((run) => Date.parse(run.startedAt)).sort((a, b) => a - b);
   const last = starts.at(-1);

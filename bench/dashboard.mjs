@@ -1,17 +1,19 @@
-// How the dashboard keeps up in a real browser: how soon it is there, how long its frames take while
-// thousands of changes a second reach its table, and while somebody scrolls through all runs.
+// dashboard.mjs - how fast the dashboard is in a real browser: first paint, and time per frame.
+//
+// Frames are measured while thousands of changes a second reach its table, and while all runs are
+// scrolled.
 //
 //   node bench/dashboard.mjs BUILD        BUILD: a Release build directory; needs npm ci in
 //                                         tests/conformance/browser, and Chromium
 //
-// RATE     changes a second (5000), SECONDS for which they come (6)
-// RUNS     that are scrolled through (100000)
+// RATE     changes per second (5000), SECONDS how long (6)
+// RUNS     to scroll through (100000)
 // ROUNDS   of first paints (9)
 //
-//   frame   from the first callback of an animation frame to the first task behind it: drawing of
-//           the rows, style, layout and painting. What comes in between frames is in "busy", the
-//           share of the time for which the page's thread does anything. Browser, gateway and load
-//           share the cores, so it is measured three times: the one with the median p99 is shown
+//   frame   from the first callback of an animation frame to the first task after it: drawing of
+//           the rows, style, layout and painting. Work between frames is included in "busy", the
+//           share of time in which the page's thread works. Browser, gateway and load share the
+//           cores, so it is measured three times, and the median p99 is shown
 //   paint   from the navigation to the first contentful paint, in a context of its own; an empty
 //           page of another server and the dashboard take turns
 //
@@ -40,7 +42,7 @@ function row(name, value, target, isMet) {
   console.log(`${name.padEnd(52)} ${value.padStart(34)}   ${target.padEnd(14)} ${isMet ? "" : "MISSED"}`.trimEnd());
 }
 
-/** runcast-bench to its end, and what it has measured. */
+/** Runs runcast-bench and returns its results. */
 function load(...words) {
   return new Promise((resolve, reject) => {
     const child = spawn(path.resolve(build, "runcast-bench"), [...words, "--url", gateway.url, "--key", keys.dev, "--json"], { stdio: ["ignore", "pipe", "inherit"] });
@@ -53,7 +55,7 @@ function load(...words) {
 const at = (sorted, share) => sorted[Math.min(Math.floor(sorted.length * share), sorted.length - 1)];
 const median = (values) => at(values.toSorted((a, b) => a - b), 0.5);
 
-// ---- what the page weighs ----
+// ---- weight of the page ----
 
 function weigh(target) {
   return new Promise((resolve, reject) => {
@@ -72,7 +74,7 @@ async function measureWeight() {
   row("the whole page, gzipped", `${(bytes / 1000).toFixed(1)} KB`, "<= 150 KB", bytes <= pageLimit);
 }
 
-// ---- how soon it is there ----
+// ---- first paint ----
 
 async function paint(address) {
   const { page, close } = await open(address);
@@ -98,7 +100,7 @@ async function measurePaint() {
   row("first paint of the table, and of an empty page", `${median(dashboard).toFixed(0)} ms, ${median(empty).toFixed(0)} ms: ${ratio.toFixed(2)} x`, "<= 3 x", ratio <= paintLimit);
 }
 
-// ---- how long frames take ----
+// ---- time per frame ----
 
 async function open(address) {
   const ends = [], { page } = await browser.open({ after: (end) => ends.push(end) }, "about:blank");
@@ -107,7 +109,7 @@ async function open(address) {
   return { page, close: async () => { for (const end of ends) await end(); } };
 }
 
-/** Begins to note frames; the function that is returned ends it, and tells. */
+/** Begins to record frames; the returned function stops that and returns the figures. */
 async function watchFrames(page) {
   const devtools = await page.context().newCDPSession(page);
   await devtools.send("Performance.enable");
@@ -154,7 +156,7 @@ async function measureChanges(by, name) {
   await close();
 }
 
-/** Scrolls by so many pixels in each frame, until frames are over or the end of so many rows is there; gives how many rows there are. */
+/** Scrolls by `step` pixels per frame, for `frames` frames or until `rows` rows; returns the number of rows. */
 const scroll = (page, step, frames, rows) => page.evaluate(([step, frames, rows]) => new Promise((resolve) => {
   const box = document.querySelector(".run-scroll"), height = document.querySelector(".run-row").offsetHeight;
   let top = box.scrollTop, left = frames;
@@ -167,7 +169,7 @@ const scroll = (page, step, frames, rows) => page.evaluate(([step, frames, rows]
   requestAnimationFrame(next);
 }), [step, frames, rows]);
 
-/** All runs, a screen and more in each frame, which no hand does; then some of them as fast as a hand can. */
+/** Scrolls through all runs, more than a screen per frame, then through some as fast as a hand can. */
 async function measureScroll() {
   const { page, close } = await open(table);
   await page.locator(".run-row").first().waitFor();

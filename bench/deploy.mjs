@@ -1,21 +1,21 @@
-// What production costs: a deploy by the official CLI, the start of a run, and memory.
+// deploy.mjs - the cost of production: a deploy by the official CLI, the start of a run, memory.
 //
 //   node bench/deploy.mjs BUILD          BUILD: a Release build directory; needs npm ci in
 //                                        tests/conformance/deploy, and npm for one package
 //
-// RUNS      measured for each figure of a start (7); medians are printed
+// RUNS      per figure of a start (7); medians are printed
 //
 //   CLI ──► bundle ──► builder ──► version ──► run: controller ──► task process
 //
-// deploy  of the sample project of the conformance suite: the command from its start to its end, and
-//         of that the server's part, from the call that deploys to DEPLOYED
-// cold    from the trigger of a run that does nothing to its end, by the gateway's clock: two
-//         Node processes begin, which are the floor: `node -e 0`, twice
+// deploy  of the conformance suite's sample project: the whole command, and the server's part of
+//         it, from the call that deploys to DEPLOYED
+// cold    from the trigger of an empty run to its end, by the gateway's clock. Two Node processes
+//         start, which are the floor: `node -e 0`, twice
 // warm    the same with a controller that was kept (--warm)
-// rate    runs that do nothing, one and eight at once
+// rate    empty runs, one and eight at once
 // memory  resident, of the supervise role without a run, and of the two processes of a run
 //
-// No targets: most of it is Node's. The ratios say what of it is.
+// There are no targets, as most of it is Node's; the ratios show which part is not.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import os from "node:os";
@@ -73,7 +73,7 @@ async function startsOf(runs) {
   return median(all);
 }
 
-/** Runs a second, that many at once. */
+/** Runs per second, that many at once. */
 async function rate(atOnce, runs) {
   await startWith("--supervise-runs", String(atOnce));
   await ended(await trigger("which"));
@@ -88,7 +88,7 @@ const resident = (pid) => Number(fs.readFileSync(`/proc/${pid}/status`, "latin1"
 const role = () => fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).find((pid) => {
   try { const words = fs.readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0"); return words.includes("supervise") && words.includes(data); } catch { return false; }
 });
-/** Of all processes of one run, while it is in that state. */
+/** Memory of all processes of one run, while it is in that state. */
 async function memoryOf(task, payload, status) {
   const id = await trigger(task, payload);
   await until(async () => (await show(id)).status === status, { timeoutMs: 30_000, what: status });

@@ -1,21 +1,26 @@
-// Requests that are valid and meant badly, one kind after the other, beside a victim in another
-// environment: what they do to the p99 of its triggers, as a ratio to its own alone.
+// hostile.mjs - valid but hostile requests: how much they slow down a victim in another environment.
+//
+// For each kind, the p99 of the victim's triggers is measured along with the attacker and alone.
 //
 //   node bench/hostile.mjs BUILD [NAME…]        BUILD: a Release build directory
 //
-//   alone ── beside ── alone ── beside …        ROUNDS times each; the medians are divided
+//   alone ── with it ── alone ── with it …      ROUNDS times each; the medians are divided
 //
-// SECONDS  how long each is measured (1)
-// ROUNDS   how often they take turns (9: a disk that is slow for two seconds moves no median)
+// SECONDS  duration of each (1)
+// ROUNDS   how often they take turns (9: a disk that is slow for two seconds changes no median)
 // SENDERS  connections of the attacker (2)
 //
-// A line a kind: its name, both figures in us, the ratio, the longest turn of the gateway beside
-// the attacker (thread CPU, the bound of its bucket), and in words whether it is too much.
-// Ends with status 1 if one was. The kinds "with a large commit" write what no other commit can
-// be written beside: there the victim may wait, on top of its own time, for one turn of 5 ms and
-// for one such request, as long as the fastest of five takes alone. The attacker waits for each answer before it sends again. It is
-// a process of its own that runs only on a core that nobody else wants: its own work, which
-// would be on another machine, takes nothing from the gateway and the victim.
+// It prints one line per kind: its name, both figures in us, the ratio, the gateway's longest turn
+// during the attack (thread CPU, the bound of its bucket), and whether it is too much. Ends with
+// status 1 if one was.
+//
+// The kinds "with a large commit" write a transaction during which no other can be written. There,
+// the victim may wait for its own time, one turn of 5 ms, and one such request, as long as the
+// fastest of five takes alone.
+//
+// The attacker waits for each response before it sends again. It is a process of its own that runs
+// only on idle cores: its own work, which would be on another machine, takes nothing from the
+// gateway and the victim.
 import { spawn, spawnSync } from "node:child_process";
 import { on, once } from "node:events";
 import os from "node:os";
@@ -36,7 +41,7 @@ const most = 2, turnUs = 5000;
 const isLarge = (name) => name.startsWith("with a large commit");
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
 
-let gateway, attacker, worker; // the attacker's process knows of the gateway: url, port, data
+let gateway, attacker, worker; // what the attacker's process knows of the gateway: url, port, data
 const post = (target, body, more) => attacker.request("POST", target, { body, ...more });
 const list = (count, fn) => Array.from({ length: count }, (_, i) => fn(i));
 const json = JSON.stringify;
@@ -44,7 +49,7 @@ const plain = { "content-type": "text/plain;charset=UTF-8" };
 const hour = { delay: "1h" };
 const trigger = async (options = hour, payload = {}) => (await post("/api/v1/tasks/hello/trigger", json({ payload, options }))).json.id;
 
-/** 64 sockets with 16 live lists each, no two alike, and 16 runs at a time. */
+/** Opens 64 sockets with 16 different live lists each; returns a sender of 16 runs at a time. */
 async function watchAndTrigger(filterOf) {
   const sockets = await Promise.all(list(64, () => RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} })));
   for (const [i, socket] of sockets.entries()) {
@@ -56,7 +61,7 @@ async function watchAndTrigger(filterOf) {
   };
 }
 
-/** Each prepares once and gives what one sender does over and over. */
+/** Each function prepares once and returns what one sender does repeatedly. */
 const kinds = {
   "nothing costly: runs that nobody has": async () => () => attacker.request("GET", "/api/v3/runs/run_nobody"),
   "nothing costly: 1 MB that nobody reads": async () => {
@@ -151,7 +156,7 @@ async function prepare(name, where) {
   return kinds[name]();
 }
 
-/** Does what it is told, and answers each time: prepare, which gives us a request, begin, end. */
+/** Carries out orders and answers each: prepare (returns the time of one request), begin, end. */
 async function attack() {
   let send, over, sending, answers;
   const orders = {
@@ -180,7 +185,7 @@ async function attack() {
     process.send(await orders[order.do](order).then((result) => ({ result }), (error) => ({ error: error.stack })));
 }
 
-/** Starts it; gives what tells it what to do. Without chrt it is only nice. */
+/** Starts the attacker; returns a function that sends it orders. Without chrt it is only nice. */
 function startAttacker() {
   const self = [fileURLToPath(import.meta.url), build], stdio = ["ignore", "inherit", "inherit", "ipc"];
   const idle = spawnSync("chrt", ["-i", "0", "true"]).status === 0;
@@ -195,9 +200,9 @@ function startAttacker() {
   };
 }
 
-/* ---- the victim, and who compares ---- */
+/* ---- the victim, and the comparison ---- */
 
-/** The p99 of the victim's triggers, in us; when none was answered, as long as was waited. */
+/** The p99 of the victim's triggers, in us; if none was answered, the whole duration. */
 function victim() {
   const { RUNCAST_METRICS_TOKEN: _ofAnotherGateway, ...others } = process.env, env = { ...others, TRIGGER_SECRET_KEY: keys.prod };
   const args = ["trigger", "--url", gateway.url, "--concurrency", "2", "--payload", "256", "--seconds", String(seconds), "--delay", "1h", "--json"];
@@ -214,13 +219,13 @@ function victim() {
 
 const median = (values) => values.slice().sort((a, b) => a - b)[Math.floor(values.length / 2)];
 
-/** How many turns of the gateway were at most so long, by bound in seconds, shortest first. */
+/** The cumulative number of the gateway's turns by bound in seconds, shortest first. */
 async function turns() {
   const found = [...await gateway.metrics()].map(([key, count]) => [/^runcast_loop_turn_cpu_seconds_bucket\{le="([^"]+)"\}$/.exec(key)?.[1], count]);
   return found.filter(([bound]) => bound).map(([bound, count]) => [bound === "+Inf" ? Infinity : Number(bound), count]).sort(([a], [b]) => a - b);
 }
 
-/** The bound in ms of the longest turn between two looks at turns(). */
+/** The bound in ms of the longest turn between two results of turns(). */
 function longestTurn(before, after) {
   const added = after.map(([bound, count], i) => [bound, count - before[i][1]]);
   return 1000 * added.find(([, count]) => count === added.at(-1)[1])[0];

@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Other servers beside the gateway and the floor: what a delivered message costs each of them.
+# peers.sh - compares other servers with the gateway and the floor: the cost of a delivered message.
 #
 #   bench/peers.sh [BUILD] >TABLE.md       BUILD: a Release build directory (default: build)
 #
-# Gateway, floor and harness are built first; peers are what is installed:
+# Gateway, floor and harness are built first. These install the peers:
 #
 #   apt-get install nginx libnginx-mod-nchan nats-server mosquitto
 #   cd bench/peers && npm ci --ignore-scripts
 #
 # PEERS    which of them (nchan nats mosquitto socket.io ws)
-# ROUNDS   how often all of them take turns; medians are printed, of costs and of what each was by
+# ROUNDS   how often all of them take turns; medians are printed, of costs and of their ratios to
 #          eager in the same round (3)
-# DURATION how long each is measured at a steady pace, in seconds (5)
-# GATEWAY_PORT, FLOOR_PORT, PEER_PORT  where servers listen (3931, 3932, 3935)
-# DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
-# OUT      where the JSON of every measurement goes (BUILD/bench-out/peers)
+# DURATION how long each is measured at a steady rate, in seconds (5)
+# GATEWAY_PORT, FLOOR_PORT, PEER_PORT  ports of the servers (3931, 3932, 3935)
+# DATA     data of the gateways, on a real disk (BUILD/bench-data)
+# OUT      the JSON of every measurement (BUILD/bench-out/peers)
 #
-# bench/README.md says how to read it. Ends with status 1 if one that is wanted is missing.
+# bench/README.md explains the table. Ends with status 1 if a wanted peer is missing.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -39,7 +39,7 @@ bench_core=1
 present=()
 missing=()
 
-# What is measured: a name, what it is called, and options of fanout.
+# The measurements: a name, its title, and options of fanout.
 rows=(steady-1000 full-1000 steady-10000)
 declare -A title=(
     [steady-1000]="1,000, steady"
@@ -52,7 +52,7 @@ declare -A options=(
     [steady-10000]="--subscribers 10000 --rate 4 --seconds $seconds"
 )
 
-# From one message to the next at a steady pace; for the others there is none.
+# Time between two messages at a steady rate; the others have none.
 declare -A interval_us=([steady-1000]=25000 [full-1000]=1e12 [steady-10000]=250000)
 
 debian="apt-get install"
@@ -65,7 +65,7 @@ declare -A install=(
     [ws]=$npm
 )
 
-# What is not as it is by default, or might be thought to be otherwise.
+# Settings that differ from the defaults, or might be expected to.
 declare -A settings=(
     [nchan]="one worker, 'nchan_pubsub websocket' with its buffer of 10 messages, no log"
     [nats]="without JetStream; WebSocket without TLS and compression, no log"
@@ -74,7 +74,7 @@ declare -A settings=(
     [ws]="no compression, 'send' to each client of the bytes that came"
 )
 
-# Of each peer: is it there, which version is it, and how it is started on peer_port with its
+# For each peer: whether it is installed, its version, and how to start it on peer_port with its
 # files in $work.
 
 nginx_modules() { nginx -V 2>&1 | sed -n 's/.*--modules-path=\([^ ]*\).*/\1/p'; }
@@ -126,7 +126,7 @@ END
 
 is_there_mosquitto() { command -v mosquitto >/dev/null; }
 version_mosquitto() { echo "Mosquitto $(mosquitto -h | sed -n '1s/.*version //p')"; }
-# One that has no listener but by WebSocket does not start (2.0.11).
+# Version 2.0.11 does not start with a WebSocket listener only.
 start_mosquitto() {
     cat >"$work/mosquitto.conf" <<END
 listener $((peer_port + 1)) 127.0.0.1
@@ -156,10 +156,10 @@ is_there_ws() { is_there_module ws; }
 version_ws() { version_module ws; }
 start_ws() { start_peer node "$root/bench/peers/ws.mjs" "$peer_port"; }
 
-# of WHAT PEER: the name of its function.
+# of WHAT PEER: prints the name of the peer's function.
 of() { echo "$1_${2//./_}"; }
 
-# start_peer COMMAND…: it does not become a daemon.
+# start_peer COMMAND…: COMMAND must stay in the foreground.
 start_peer() {
     need_free "$peer_port" PEER_PORT
     NODE_ENV=production taskset -c "$server_cores" "$@" >"$out/peer.log" 2>&1 &
@@ -189,13 +189,13 @@ against() {
     ring) start_ring ;;
     *) "$(of start "$server")" ;;
     esac
-    # A status of 1 with a report says that something was lost: a column of the table.
+    # Status 1 with a report means that something was lost, which is a column of the table.
     taskset -c "$bench_core" "$build/runcast-bench" fanout "${how[@]}" "${aim[@]}" --json \
         --pid "$server_pid" >"$out/$name.json" || [ -s "$out/$name.json" ] || exit 1
     stop_server
 }
 
-# lost SERVER: messages of all rows and rounds that did not come to a subscriber.
+# lost SERVER: prints how many messages of all rows and rounds did not reach a subscriber.
 lost() {
     local row i name
     for row in "${rows[@]}"; do
@@ -206,7 +206,7 @@ lost() {
     done | awk '{ lost += $1 * $2 - $3 } END { print lost + 0 }'
 }
 
-# cell SERVER ROW [KEY]: by how many times the cost of a message is that of eager, and the cost.
+# cell SERVER ROW [KEY]: prints the ratio of a message's cost to that of eager, and the cost.
 cell() {
     local cost times late
     cost=$(median "$1-$2" "${3:-cpu_us_per_frame}")
@@ -225,7 +225,7 @@ line() {
     printf ' %s |\n' "$(lost "$2")"
 }
 
-# Percent of all cores, while nothing of ours runs: a few of them spoil the figures.
+# Prints the load of all cores in percent while nothing of ours runs: a few percent spoil the figures.
 other_work() {
     { head -n 1 /proc/stat; sleep 2; head -n 1 /proc/stat; } | awk '
         { all = 0; for (i = 2; i <= NF; i++) all += $i; idle = $5 + $6 }

@@ -1,23 +1,24 @@
-// What a database that is PostgreSQL costs: triggers, an idle gateway, and a start.
+// postgres.mjs - the cost of PostgreSQL as the database: triggers, an idle gateway, a start.
 //
 //   node bench/postgres.mjs BUILD        BUILD: a Release build directory
 //
-// ROUNDS   how often; the medians are printed (3)
+// ROUNDS   how often; medians are printed (3)
 // SECONDS  of each load of triggers (5)
-// RUNS     unfinished, that a start loads (100000)
-// TMPDIR   on the disk that both databases shall be measured on
+// RUNS     unfinished ones that a start loads (100000)
+// TMPDIR   on the disk on which to measure both databases
 //
-// Each round takes in turn, in one PostgreSQL with fsync on and on one machine:
+// Each round takes these in turn, in one PostgreSQL with fsync on, on one machine:
 //
-//   sqlite  triggers of 64 connections at a gateway on SQLite
-//   pg      the same on PostgreSQL; how many commits a group had on average
+//   sqlite  triggers on 64 connections to a gateway on SQLite
+//   pg      the same on PostgreSQL, and the mean number of commits per group
 //   bare    the same runs by commit_v100 alone, which the gateway calls, in groups of that size, from a
 //           session of the server: no network, no HTTP, no waiting client. The groups are prepared
-//           before the clock runs
+//           before the clock starts
 //
-// Both gateways begin with an empty database in each round, for writing gets dearer as indexes grow.
-// Nobody vacuums meanwhile: what does so on its own would take from one of them and not from another.
-// A start is from taking the lead to ready, by the gateway's log; the median of five.
+// Both gateways begin with an empty database in each round, as writing gets slower when indexes grow.
+// Vacuum is off: an automatic one would slow down one of them and not another. A start lasts from
+// taking the lead to ready, by the gateway's log; the median of five counts.
+//
 // Ends with status 1 if a target is missed.
 import { execFileSync } from "node:child_process";
 import path from "node:path";
@@ -35,7 +36,7 @@ const connections = 64, payloadBytes = 512, idleS = 20;
 const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1];
 const postgres = await startPostgres({ settings: { shared_buffers: "256MB", max_wal_size: "4GB", autovacuum: "off" } });
 
-/** Runs a second; the runs of a group. */
+/** Runs per second, and runs per group. */
 async function trigger(settings) {
   const gateway = await startGateway({ release: true, data: path.join(temporaryFolder(), "data"), ...settings });
   const samples = async () => Promise.all(["runcast_store_commits_total{result=\"ok\"}", "runcast_store_commit_groups_total"].map((name) => gateway.metric(name)));
@@ -49,7 +50,7 @@ async function trigger(settings) {
   return { perSecond, groupSize: commits / groups };
 }
 
-/** New runs like the newest one, in so many groups: what a function takes of each, in a table. */
+/** Prepares that many groups of new runs like the newest one: the function's arguments, in a table. */
 function prepareGroups(schema, size, groups) {
   postgres.ask(`SET search_path = ${schema};
     CREATE TABLE bench_place AS SELECT m.me, e.env, e.task FROM join_v100('bare', '', '', 1, '{}', 2) AS m(me),
@@ -67,7 +68,7 @@ function prepareGroups(schema, size, groups) {
     ANALYZE bench_group`);
 }
 
-/** Writes and commits the groups. Returns the seconds that it takes. */
+/** Writes and commits the groups. Returns how many seconds it took. */
 function writeGroups(schema, { groups, size }) {
   postgres.ask(`CREATE PROCEDURE ${schema}.bench_commit() LANGUAGE plpgsql AS $$
     DECLARE
@@ -91,7 +92,7 @@ function writeGroups(schema, { groups, size }) {
   return Number(process.hrtime.bigint() - began) / 1e9;
 }
 
-/** Runs a second that the function writes, in groups of a size. */
+/** Runs per second that the function writes, in groups of a size. */
 function bare(schema, groupSize, count) {
   const size = Math.max(1, Math.round(groupSize)), groups = Math.ceil(count / size);
   prepareGroups(schema, size, groups);
@@ -118,10 +119,10 @@ async function inTurn(times, run) {
   return values;
 }
 
-/** Statements a second of a gateway that has nothing to do, by what connects it to the database. */
+/** Statements per second of an idle gateway, counted by the relay between it and the database. */
 async function idle(relay) {
   const count = () => [...relay.connections].reduce((sum, { statements }) => sum + statements, 0);
-  await sleep(10_000); // what a start does by itself has been done
+  await sleep(10_000); // a start's own work has finished by then
   const before = count();
   await sleep(idleS * 1000);
   return (count() - before) / idleS;

@@ -1,24 +1,23 @@
 #!/usr/bin/env bash
-# The standard table: runcast against the floor server, in one run on one machine.
+# run.sh - the standard table: runcast against the floor server, in one run on one machine.
 #
 #   bench/run.sh [BUILD]        BUILD: a Release build directory (default: build)
 #
 # The gateway, the floor server and the harness are built first.
 #
-# ROUNDS   how often floor and gateway take turns; medians are printed, and as ratio that of the
-#          pairs (3; in the three rows of 1,000 subscribers beside the floor, of 10,000 topics and
-#          with ten twice as often and once more: there a pair differs from the next by more than
-#          what they cost from the target)
+# ROUNDS   how often floor and gateway take turns; medians are printed, and the median ratio of
+#          the pairs (3). Three rows with 1,000 subscribers, 10,000 topics and ten subscribers
+#          take 2 * ROUNDS + 1: there, pairs differ by more than their distance to the target
 # DURATION how long each fan-out is measured (5)
 # FULL=1   a million runs in the table instead of a hundred thousand
-# GATEWAY_PORT, FLOOR_PORT, SECURE_PORT  where servers listen (3931, 3932, 3933)
-# DATA     where the gateways keep their data, on a real disk (BUILD/bench-data)
-# OUT      where the JSON of every measurement goes (BUILD/bench-out)
+# GATEWAY_PORT, FLOOR_PORT, SECURE_PORT  ports of the servers (3931, 3932, 3933)
+# DATA     data of the gateways, on a real disk (BUILD/bench-data)
+# OUT      the JSON of every measurement (BUILD/bench-out)
 #
-# The rows of hostile requests want Node, those of the CLI also `npm ci --ignore-scripts` in
-# tests/conformance/worker; without it they are missed.
+# The rows of hostile requests need Node. Those of the CLI also need `npm ci --ignore-scripts` in
+# tests/conformance/worker; without it they count as missed.
 #
-# bench/README.md says how to read it. Ends with status 1 if a target was missed.
+# bench/README.md explains the table. Ends with status 1 if a target was missed.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -48,7 +47,7 @@ trap stop_server EXIT
 floors=(floor)
 if has_ring; then floors+=(ring); fi
 
-# A gateway with a certificate of the kind that is usual: ECDSA, P-256.
+# Starts a gateway with a certificate of the usual kind: ECDSA, P-256.
 start_secure() {
     [ -f "$out/tls.pem" ] ||
         openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 \
@@ -58,7 +57,7 @@ start_secure() {
 }
 
 # against gateway|secure|floor|ring NAME COMMAND [OPTIONS]: one measurement of a fresh server, to
-# OUT/NAME.json. A measurement that lost something is a missed target, not an end.
+# OUT/NAME.json. If it lost something, that is a missed target; the script continues.
 against() {
     local server=$1 name=$2 url=http://127.0.0.1:$gateway_port trust=()
     shift 2
@@ -77,8 +76,8 @@ against() {
     stop_server
 }
 
-# row LABEL VALUE UNIT FLOOR RATIO [TARGET]: TARGET is "<= N" or ">= N", of the ratio if
-# there is one, else of the value.
+# row LABEL VALUE UNIT FLOOR RATIO [TARGET]: TARGET is "<= N" or ">= N", for the ratio if there is
+# one, otherwise for the value.
 row() {
     local label=$1 value=$2 unit=$3 floor=$4 ratio=$5 target=${6:-} verdict=
     if [ -n "$target" ]; then
@@ -99,8 +98,8 @@ turns() {
     row "$2: turns above 5 ms" "$(field "$1" turns_over_5ms)" "" - - "<= 0"
 }
 
-# fanout_rounds NAME PAD OPTION…: gateway and both floors in turn, with frames of one size; the
-# gateway's are longer by PAD bytes of metadata.
+# fanout_rounds NAME PAD OPTION…: gateway and both floors in turn, with frames of the same size. PAD
+# bytes of metadata make the gateway's longer.
 fanout_rounds() {
     local name=$1 pad=$2 i bytes floor
     shift 2
@@ -126,15 +125,15 @@ frame_rows() {
         "$(by_pairs "gateway-$1" fanout_us_per_frame "ring-$1" cpu_us_per_frame)" "$4"
 }
 
-# saturated_rows COUNT: the next change is made when the last but one has come.
+# saturated_rows COUNT: the next change is made when the last but one has arrived.
 saturated_rows() {
     frame_rows "full-$1" "$1, saturated" "$2" "$3"
     row "  frames that arrived together" "$(median "gateway-full-$1" frames_per_read)" "" - -
     row "  lost" "$(median "gateway-full-$1" lost)" "" - - "<= 0"
 }
 
-# Bursts of changes of 10,000 runs, each of which has one subscriber, and for the gateway as many
-# of runs that have none.
+# Bursts of changes of 10,000 runs with one subscriber each, and for the gateway as many of runs
+# without.
 measure_topics() {
     local i bytes
     local topics=(fanout --topic run --subscribers 10000 --burst 64 --seconds "$seconds")
@@ -188,7 +187,7 @@ measure_secure() {
     done
 }
 
-# The same as the first rows, through TLS; what these cost without stands under "floor".
+# Like the first rows, by TLS; the cost without TLS is in the column "floor".
 secure_rows() {
     local alone plain shaken
     alone=$(median tls1000 fanout_us_per_frame)
@@ -226,7 +225,7 @@ measure_http() {
     done
 }
 
-# Event streams and long polls. Of the bare echoes the p99 stands under "floor".
+# Event streams and long polls. The column "floor" has the p99 of the bare echoes.
 http_rows() {
     local floor alone
     floor=$(median floor-1000 cpu_us_per_frame)
@@ -256,7 +255,7 @@ http_rows() {
     row "  lost" "$(median poll200 lost)" "" - - "<= 0"
 }
 
-# measure_bare NAME OPTION…: SQLite by itself, in the database of the gateway that has just stopped.
+# measure_bare NAME OPTION…: SQLite alone, in the database of the gateway that has just stopped.
 measure_bare() {
     local name=$1
     shift
@@ -268,8 +267,8 @@ measure_bare() {
     fi
 }
 
-# Gateway and bench share both cores: a bench that keeps to one of them would take it from the
-# gateway's writer alone.
+# Gateway and bench share both cores: a bench on one core would take that from the gateway's writer
+# only.
 measure_requests() {
     local i
     server_cores=0,1 bench_cores=0,1
@@ -286,8 +285,8 @@ measure_requests() {
     server_cores=0 bench_cores=1
 }
 
-# add_up NAME: to least-NAME.json, what a change takes that SQLite alone commits and the floor sends
-# to ten, one after the other.
+# add_up NAME: writes least-NAME.json, the cost of a change that SQLite alone commits and then the
+# floor sends to ten.
 add_up() {
     awk -v sqlite_cpu="$(field "bare-$1" cpu_us_per_change)" \
         -v frame_cpu="$(field "floor-$1" cpu_us_per_frame)" \
@@ -296,7 +295,7 @@ add_up() {
                  frame_cpu + sqlite_cpu / 10, sqlite + sent }' >"$out/least-$1.json"
 }
 
-# One change, one request and one connection beside what these cost the floor.
+# One change, one request and one connection, compared with their cost in the floor.
 measure_single() {
     local i bytes ten=(--subscribers 10 --rate 40 --seconds "$seconds")
     for i in $(seq "${times_of[ten]}"); do
@@ -361,7 +360,7 @@ request_rows() {
     row "snapshot of 100,000 runs" "$(field snapshot seconds)" s - -
     row "  server CPU a row" "$(field snapshot cpu_us_per_row)" us - -
     turns snapshot "  snapshot"
-    # What a gateway costs by itself is shared by few runs: the target is that of a million.
+    # A few runs share the gateway's own cost, so the target applies to a million only.
     local most=
     if [ "$many" -ge 1000000 ]; then most="<= 500"; fi
     row "memory a run, $many runs, payload left out" "$(field scale bytes_per_run)" bytes \

@@ -1,11 +1,11 @@
-# servers.sh - the gateway and the floor for one measurement each, and what was measured.
+# servers.sh - starts the gateway and the floor for one measurement each, and reads the results.
 #
-# Sourced by run.sh and peers.sh, which set root (the checkout), data and out (folders of a gateway's
-# data and of JSON), rounds, server_cores, gateway_port and floor_port; and by upgrade.sh, which sets
-# root, and wants the keys, the folder of programs and checks of its settings alone.
+# Sourced by run.sh and peers.sh, which set root (the checkout), data and out (folders for a gateway's
+# data and for JSON), rounds, server_cores, gateway_port and floor_port. Also by upgrade.sh, which sets
+# root and uses only the keys, the folder of programs and the checks of settings.
 
-# read_build ARGUMENT…: sets build to the folder that is named, or to the usual one. Asked for help,
-# prints the head of the program that sources this.
+# read_build ARGUMENT…: sets build to the given folder, or to the default. For --help, prints the
+# top comment of the calling script.
 read_build() {
     case ${1-} in
     -h | --help)
@@ -24,14 +24,14 @@ read_build() {
     build=${1:-$root/build}
 }
 
-# need_seconds VARIABLE VALUE: a number above 0.
+# need_seconds VARIABLE VALUE: requires a number above 0.
 need_seconds() {
     [[ $2 =~ ^[0-9]+(\.[0-9]+)?$ && $2 =~ [1-9] ]] && return 0
     echo "$(basename "$0"): $1 is a number of seconds above 0, not '$2'" >&2
     exit 2
 }
 
-# need_count VARIABLE VALUE: a whole number above 0.
+# need_count VARIABLE VALUE: requires a whole number above 0.
 need_count() {
     [[ $2 =~ ^[1-9][0-9]*$ ]] && return 0
     echo "$(basename "$0"): $1 is a whole number from 1, not '$2'" >&2
@@ -48,7 +48,7 @@ export RUNCAST_METRICS_TOKEN=bench-metrics-token # loop turns are read with it
 export TRIGGER_SECRET_KEY=$RUNCAST_PROD_SECRET_KEY
 export TRIGGER_PROJECT_REF=$RUNCAST_PROJECT_REF
 
-pad_to_512=346 # makes the gateway's frames 512 bytes long, or one or two more or less
+pad_to_512=346 # makes the gateway's frames about 512 bytes long
 server_pid=
 
 need_two_cores() {
@@ -66,14 +66,14 @@ stop_server() {
 
 is_open() { (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# need_free PORT VARIABLE: else what is measured would be another server's.
+# need_free PORT VARIABLE: ends the program if another server listens on PORT.
 need_free() {
     is_open "$1" || return 0
     echo "$(basename "$0"): something listens on port $1 already; set $2 to a free one" >&2
     exit 2
 }
 
-# ready PORT: true when the server on PORT answers that it is ready.
+# ready PORT: true if the server on PORT answers that it is ready.
 ready() {
     local line=
     {
@@ -86,8 +86,8 @@ ready() {
     return 1
 }
 
-# await_server NAME CONDITION…: returns when CONDITION is true; ends the program, with what the
-# server has said to OUT/NAME.log, if it ends or takes ten seconds.
+# await_server NAME CONDITION…: waits until CONDITION is true. Ends the program and prints
+# OUT/NAME.log if the server ends or takes ten seconds.
 await_server() {
     local name=$1
     shift
@@ -122,7 +122,7 @@ start_floor() {
 
 start_ring() { start_floor --ring; }
 
-# has_ring: whether the floor can send by io_uring here; else says why its rows are left out.
+# has_ring: true if the floor can send by io_uring here; if not, prints why its rows are left out.
 has_ring() {
     if (trap stop_server EXIT && start_ring) 2>"$out/ring.log"; then return 0; fi
     echo "$(basename "$0"): the rows of the floor that sends by io_uring are left out:" >&2
@@ -134,18 +134,18 @@ progress() {
     if [ -t 2 ]; then printf '\r\033[K%s\n' "measuring $1" >&2; fi
 }
 
-# field NAME KEY: a number of one measurement, empty if it has none.
+# field NAME KEY: prints a number of one measurement, or nothing if it has none.
 field() {
     sed -n "s/.*\"$2\":\([-0-9.]*\).*/\1/p" "$out/$1.json"
 }
 
-# middle: of the numbers that it reads.
+# middle: prints the median of the numbers on its input.
 middle() {
     sort -n | awk '{ v[NR] = $1 }
         END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'
 }
 
-# How often a measurement takes its turn, by its name without the server; others do rounds times.
+# How often a measurement takes its turn, by its name without the server; default: rounds.
 declare -A times_of=()
 
 # median SERVER-NAME KEY: of SERVER-NAME-1, SERVER-NAME-2 …
@@ -154,15 +154,15 @@ median() {
     for i in $(seq "${times_of[${1#*-}]:-$rounds}"); do field "$1-$i" "$2"; done | middle
 }
 
-# quotient A B: "-" where one of them is not known.
+# quotient A B: prints A / B, or "-" if one is unknown.
 quotient() {
     awk -v a="$1" -v b="$2" \
         'BEGIN { if (a != "" && b + 0 > 0) printf "%.3f", a / b; else print "-" }'
 }
 
-# by_pairs NAME KEY FLOOR-NAME KEY: the median of what NAME-1 is by FLOOR-NAME-1, NAME-2 by
-# FLOOR-NAME-2 …: the machine is another one from minute to minute, but the same one for a pair. "-"
-# where one of them is not known.
+# by_pairs NAME KEY FLOOR-NAME KEY: prints the median ratio of NAME-1 to FLOOR-NAME-1, NAME-2 to
+# FLOOR-NAME-2 …: the machine's speed changes from minute to minute, but is the same for a pair. "-"
+# if one is unknown.
 by_pairs() {
     local i times=${times_of[${1#*-}]:-$rounds} quotients
     quotients=$(for i in $(seq "$times"); do

@@ -1,17 +1,19 @@
-// How long nobody serves when the gateway that leads goes: two of them on one PostgreSQL behind HAProxy, as
-// deploy/failover.md has it, and 8 clients that write.
+// takeover.mjs - how long no gateway serves after the leader has gone.
+//
+// Two gateways share one PostgreSQL behind HAProxy, as in deploy/failover.md, and 8 clients write.
 //
 //   node bench/takeover.mjs BUILD        BUILD: a Release build directory; needs PostgreSQL and HAProxy
 //
-// ROUNDS    how often the one that leads is told to end, and how often it is killed (20); it is also stopped, and cut off
-//           from the database, a fifth as often, at least once each. The other one then is the next
-// RUNS      unfinished, that each takeover loads (100000); before they are made it is told to end ROUNDS times, too
+// ROUNDS    how often the leader is told to end, and how often it is killed (20). It is also stopped, and cut off
+//           from the database, a fifth as often, at least once each. The other gateway leads next
+// RUNS      unfinished ones that each takeover loads (100000). Before they are made, it is told to end ROUNDS times
 //
-//   it goes ──► dead after 5 s ──► taken, loaded ──► HAProxy finds it ready ──► a write is acknowledged
-//   └──────────────── how long no write was acknowledged ──────────────────────┘
+//   it ends ──► dead after 5 s ──► taken, loaded ──► HAProxy finds it ready ──► a write is acknowledged
+//   └──────────────── how long no write was acknowledged ────────────────────────┘
 //
-// Writes that were on their way end first: what counts is the longest time between two answers, of whatever client,
-// around the fault. At the end what was acknowledged is looked for in the database: all of it is there, and once.
+// Writes in flight finish first, so the longest time between two responses around the fault counts, of any client. At
+// the end, the database is checked: every acknowledged run must be there exactly once.
+//
 // Ends with status 1 if a target is missed.
 import os from "node:os";
 import path from "node:path";
@@ -40,7 +42,7 @@ const { postgres, leader, other, url } = await startTwoGateways(undefined, { rel
 const writers = new Writers(url, { clients: WRITERS });
 const gateways = [leader, other];
 
-/** The longest time without an acknowledged write from now until the other one has served for a while. */
+/** The longest time without an acknowledged write, from now until the other gateway has served for a while. */
 async function pause(end) {
   const [leads, next] = gateways;
   let last = performance.now(), longest = 0, count = writers.count;

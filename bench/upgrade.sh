@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What clients see of an upgrade: the gateway is started anew beneath ten thousand of them.
+# upgrade.sh - an upgrade from the clients' view: the gateway restarts while 10,000 are connected.
 #
 #   bench/upgrade.sh [BUILD]    BUILD: a Release build directory (default: build)
 #
 # ROUNDS   how often (3); a table each time
-# CLIENTS  how many (10000); their number is also that of descriptors of each process
-# DATA     where the gateway keeps its data, on a real disk (BUILD/bench-data)
+# CLIENTS  how many (10000); each process needs as many descriptors
+# DATA     data of the gateway, on a real disk (BUILD/bench-data)
 # PORT     where it listens (3934)
 #
-# bench/README.md says how to read it. Ends with status 1 if somebody was refused, missed a change
-# or was not back within 5 s.
+# bench/README.md explains the table. Ends with status 1 if a client was refused, missed a change or
+# was not back within 5 s.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -18,7 +18,7 @@ source "$root/bench/servers.sh"
 read_build "$@"
 rounds=${ROUNDS:-3}
 clients=${CLIENTS:-10000}
-data=$(realpath -m "${DATA:-$build/bench-data}")/upgrade # a socket to be told by is named absolutely
+data=$(realpath -m "${DATA:-$build/bench-data}")/upgrade # absolute, as it names the notify socket
 missed=0
 need_count ROUNDS "$rounds"
 need_count CLIENTS "$clients"

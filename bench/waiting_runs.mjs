@@ -1,7 +1,7 @@
-// Runs that nobody takes, for what a start has to load.
+// waiting_runs.mjs - makes runs that no worker takes, for a start to load.
 import { keys } from "../tests/support/js/gateway.mjs";
 
-/** Triggers so many, whose payloads have so many bytes. */
+/** Triggers `count` runs with payloads of `payloadBytes` bytes. */
 export async function triggerWaiting(gateway, count, payloadBytes) {
   const item = { task: "waits", payload: JSON.stringify("x".repeat(payloadBytes - 2)), options: { payloadType: "application/json" } };
   for (let left = count; left > 0; left -= 500) {

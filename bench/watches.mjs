@@ -1,17 +1,16 @@
-// What live lists cost a change that they do not want, and how soon counts are there.
+// watches.mjs - the cost of live lists for changes that they do not contain, and the delay of counts.
 //
 //   node bench/watches.mjs BUILD        BUILD: a Release build directory
 //
-// WATCHES  with different filters, 16 a connection (1000)
-// CHANGES  of one measurement (4000)
-// ROUNDS   how often; the medians are printed (5)
-// RUNS     that are counted (100000; FULL=1: a million)
+// WATCHES  with different filters, 16 per connection (1000)
+// CHANGES  per measurement (4000)
+// ROUNDS   how often; medians are printed (5)
+// RUNS     to count (100000; FULL=1: a million)
 //
-// CPU of a change is what the gateway's process uses while it is made (utime and stime of
-// /proc/PID/stat): once with connections that watch nothing, once with those that watch. The two
-// take turns on one gateway, so that whatever else the machine does is in both. Of four filters one
-// names a tag, one a task, one a queue, which the gateway has indices of, and one a version, by
-// which each change is judged.
+// The CPU of a change is that of the gateway's process (utime and stime of /proc/PID/stat): once with
+// connections without watches, once with watches. The two take turns on one gateway, so that other
+// work on the machine affects both. Of four filters, three name a tag, a task or a queue, for which
+// the gateway has indices; one names a version, and is evaluated for each change.
 //
 // Ends with status 1 if a target is missed.
 import fs from "node:fs";
@@ -23,7 +22,7 @@ import { RunsSocket } from "../tests/support/js/runs.mjs";
 const [build = "build"] = process.argv.slice(2);
 const { WATCHES = 1000, CHANGES = 4000, ROUNDS = 5, FULL, RUNS = FULL ? 1_000_000 : 100_000 } = process.env;
 process.env.GATEWAY_BIN = process.env.GATEWAY_RELEASE_BIN = path.resolve(build, "runcast");
-const TICK_MS = 10; // of /proc, on every Linux that matters
+const TICK_MS = 10; // of /proc, on every common Linux
 
 const gateway = await startGateway({ release: true });
 
@@ -34,7 +33,7 @@ function cpuMs() {
 
 const kinds = [(i) => ({ tag: `tag-${i}` }), (i) => ({ taskIdentifier: `task-${i}` }), (i) => ({ queue: `queue-${i}`, status: ["QUEUED", "EXECUTING"] }), (i) => ({ version: `2026.${i}` })];
 
-/** Connections that watch so many filters, or nothing. */
+/** Opens connections that watch this many filters, or none. */
 async function open(watches) {
   const sockets = [];
   for (let i = 0; i < WATCHES; i++) {
@@ -45,7 +44,7 @@ async function open(watches) {
   return sockets;
 }
 
-/** CPU in µs of one change of metadata, 32 under way at a time. */
+/** CPU in µs of one change of metadata, with 32 in flight. */
 async function costOfChanges(ids) {
   const before = cpuMs();
   let left = CHANGES;
@@ -66,7 +65,7 @@ function row(label, value, unit, target) {
   console.log(`${label.padEnd(46)} ${value.toFixed(unit === "µs" || unit === "ms" || Number.isInteger(value) ? 0 : 2).padStart(12)} ${unit.padEnd(6)} ${target ? `<= ${target}` : ""}  ${verdict}`.trimEnd());
 }
 
-// ---- what a change costs ----
+// ---- the cost of a change ----
 
 const ids = [];
 for (let i = 0; i < 32; i++) ids.push((await gateway.post("/api/v1/tasks/changed/trigger", { options: { tags: ["changed"], delay: "1h" } })).json.id);
@@ -86,9 +85,9 @@ row("CPU of a change, nobody watches", median(without), "µs");
 row("CPU of a change beside them", median(beside), "µs");
 row("the second by the first, of one round", median(ratios), "", 1.2);
 
-// ---- how long a turn becomes when all want the same change ----
+// ---- long turns if all lists contain the same change ----
 
-/** Turns of the loop that took more than 10 ms of CPU. */
+/** How many turns of the loop took more than 10 ms of CPU. */
 async function longTurns() {
   const [all, short] = await Promise.all(["+Inf", "0.01"].map((le) => gateway.metric(`runcast_loop_turn_cpu_seconds_bucket{le="${le}"}`)));
   return all - short;
@@ -107,7 +106,7 @@ await until(async () => (await gateway.get("/api/v1/runs/counts?filter[tag]=want
 row("turns > 10 ms, each list wants 1,000 runs", await longTurns() - before, "", 2);
 await Promise.all(wanting.map((socket) => socket.cut()));
 
-// ---- how soon counts are there ----
+// ---- the delay of counts ----
 
 for (let made = 0; made < RUNS;) {
   const items = Array.from({ length: 500 }, (_, i) => ({ task: `counted-${i % 7}`, options: { tags: ["counted"], delay: "1h" } }));

@@ -1,9 +1,9 @@
-// socket_io.mjs - the server that fanout measures as "socket.io": each event "m" goes to everybody.
+// socket_io.mjs - the server that fanout measures as "socket.io": broadcasts each event "m".
 //
 //   node bench/peers/socket_io.mjs PORT
 //
-// As its chapter on performance advises: WebSocket alone, no compression (which is the default), and
-// the request that a connection began with is not kept. A broadcast is encoded once by its adapter.
+// Set up as Socket.IO's chapter on performance advises: WebSocket only, no compression (the default),
+// and the first request of a connection is not kept. The adapter encodes a broadcast once.
 import { createServer } from "node:http";
 import { Server } from "socket.io";
 

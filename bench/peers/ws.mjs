@@ -1,9 +1,9 @@
-// ws.mjs - the server that fanout measures as "ws": each message goes to everybody.
+// ws.mjs - the server that fanout measures as "ws": broadcasts each message.
 //
 //   node bench/peers/ws.mjs PORT
 //
-// As the library's own example of a broadcast, and nothing beside it. Compression is off, as it
-// is by default; the bytes that came are the bytes that are sent, so they are encoded once.
+// Like the library's own example of a broadcast. Compression is off, the default; received bytes are
+// sent unchanged, so they are encoded once.
 import { WebSocket, WebSocketServer } from "ws";
 
 const server = new WebSocketServer({
