@@ -1,4 +1,4 @@
-/** A run as the gateway sends it. Which fields it has, `fields` of connect() chooses. */
+/** A run as the gateway sends it. `fields` of connect() chooses its fields. */
 export interface Run {
   id: string;
   taskIdentifier: string;
@@ -13,7 +13,7 @@ export interface Run {
   output?: unknown;
   metadata?: Record<string, unknown>;
   error?: { message?: string; name?: string; stackTrace?: string };
-  /** These two to those who name them in `fields`. */
+  /** These two only if they are named in `fields`. */
   queue?: string;
   realtimeStreams?: string[];
   number?: number;
@@ -35,34 +35,34 @@ export interface Run {
 export interface Counts {
   byStatus: Record<string, number>;
   total: number;
-  /** The change up to which they are exact. */
+  /** They are exact up to this change. */
   seq: number;
 }
 
-/** A code of runs.v1 ("forbidden"), or that with which the gateway closed the connection (4001). */
+/** A code of runs.v1 ("forbidden"), or the close code of the connection (4001). */
 export interface RuncastError extends Error {
   code: string | number;
 }
 
 /**
- * connecting: not, or not yet, up to date; what the mirror holds is older. live: in sync.
- * paused: the tab is hidden. closed: for ever.
+ * connecting: not up to date, the mirror has older data. live: in sync. paused: the tab is hidden.
+ * closed: for good.
  */
 export type State = "connecting" | "live" | "paused" | "closed";
 
 export interface MirrorEvents {
-  /** Runs that are new or have changed, and the ids of those that are gone; counts, too. */
+  /** New or changed runs, and ids of removed ones; also called when counts change. */
   change: { runs: Run[]; removed: string[] };
-  /** The mirror is what the gateway had at this change: x-runs-seq of a write says when it shows it. */
+  /** The change that the mirror has reached; x-runs-seq of a write tells which one shows it. */
   synced: number;
-  /** The gateway skipped states of a run, since this client was slow or away. */
+  /** The gateway skipped states of a run, as this client was slow or away. */
   gap: { run: Run; skipped: number };
   state: State;
 }
 
-/** The runs of a filter, as they are now. A run that changes is a new object. */
+/** The runs of a filter as they are now. A changed run is a new object. */
 export interface Mirror extends AsyncIterable<Run> {
-  /** By id. Those of a watch have the newest first. */
+  /** By id; newest first for a watch. */
   readonly runs: ReadonlyMap<string, Run>;
   readonly counts?: Counts;
   /** How many states were skipped. */
@@ -70,10 +70,10 @@ export interface Mirror extends AsyncIterable<Run> {
   readonly state: State;
   /** Why it is closed, or not connected. */
   readonly error?: RuncastError;
-  /** Gives the function that ends it. */
+  /** Returns a function that removes the listener. */
   on<Name extends keyof MirrorEvents>(event: Name, listener: (value: MirrorEvents[Name]) => void): () => void;
   close(): void;
-  /** Each run, and again when it has changed: who is slow gets its newest state. */
+  /** Yields each run, and again when it has changed: a slow reader gets its newest state. */
   [Symbol.asyncIterator](): AsyncIterator<Run>;
 }
 
@@ -81,9 +81,9 @@ type Topic = { run: string } | { tags: string[] } | { batch: string } | { all: t
 
 export type Filter = Topic & {
   task?: string | string[];
-  /** Created at or after: "24h" (by the clock here), a time. */
+  /** Created at or after: "24h" (by this clock), or a time. */
   since?: string | number | Date;
-  /** The newest so many when it begins, and all that come later. */
+  /** Number of newest runs to begin with; later runs are added. */
   limit?: number;
   counts?: boolean;
 };
@@ -114,20 +114,20 @@ export interface WatchOptions {
 }
 
 export interface Options {
-  /** A public access token; a secret key where nobody else sees it. */
+  /** A public access token; or a secret key if no user can see it. */
   token?: string;
-  /** Asked for a token with each connection, and before the one in use expires. */
+  /** Returns a token; called for each connection, and before the current token expires. */
   getToken?: () => string | Promise<string>;
-  /** The fields wanted, or with a minus those left out: ["-payload"]. */
+  /** Wanted fields, or unwanted ones with a minus: ["-payload"]. */
   fields?: string[];
-  /** At least so many ms between two patches. */
+  /** Minimum ms between two patches. */
   every?: number;
   api?: "2025-07-16";
-  /** A connection that says nothing for so many ms is asked, and then given up: 30,000. */
+  /** Ms without data after which the connection is checked, and then replaced: 30,000. */
   silence?: number;
-  /** A tab that is hidden for so many ms lets its connection go: 60,000. Infinity: never. */
+  /** Ms after which a hidden tab disconnects: 60,000. Infinity: never. */
   hiddenAfter?: number;
-  /** Where there is none (Node 18 and 20): that of the package ws. */
+  /** If there is none (Node 18 and 20): that of the package ws. */
   WebSocket?: unknown;
 }
 
@@ -135,12 +135,12 @@ export interface Client {
   readonly state: State;
   readonly error?: RuncastError;
   subscribe(filter: Filter): Mirror;
-  /** The newest runs of a filter that runs also leave, as their status changes. */
+  /** The newest runs of a filter; a run leaves when it no longer matches. */
   watch(filter?: WatchFilter, options?: WatchOptions): Mirror;
   on(event: "state", listener: (state: State) => void): () => void;
-  /** What ends nothing: a token that could not be had, or was refused. */
+  /** Errors that end nothing: a token could not be fetched, or was rejected. */
   on(event: "error", listener: (error: RuncastError) => void): () => void;
-  /** Ends all of it. */
+  /** Closes the connection and all mirrors. */
   close(): void;
 }
 

@@ -1,21 +1,22 @@
-// client.js - a live mirror of runs, for pages and Node: the client's half of runs.v1, whose rules
-// are in include/runcast/protocol.h; options and events are in client.d.ts.
+// client.js - a live mirror of runs, for pages and Node: the client's half of runs.v1.
+//
+// The rules are in include/runcast/protocol.h; options and events are in client.d.ts.
 //
 //   Client - Mirrors, one for each subscribe or watch
-//          - a Connection for all of them; while the gateway drains the next one beside it
+//          - a Connection for all of them; while the gateway drains, also the next one
 //
-// Patches are for all subscriptions at once: one table has their rows, and runs are filed under the
-// mirrors by their filters. A watch has a table of its own, since runs leave it.
+// Patches apply to all subscriptions at once: one table has their rows, and the filters of the mirrors
+// decide which runs they show. A watch has a table of its own, since runs leave it.
 
 const units = { w: 6048e5, d: 864e5, h: 36e5, m: 6e4, s: 1e3 };
 const final = /^(COMPLETED|CANCELED|FAILED|CRASHED|INTERRUPTED|SYSTEM_FAILURE|EXPIRED|TIMED_OUT)$/;
 
 const failure = (code, message) => Object.assign(new Error(message || `closed with ${code}`), { code });
 
-/** Close codes after which to come back; after all others it would not help. */
+/** Close codes after which to reconnect; after any other it would not help. */
 const atOnce = /^(42..|1001|1012)$/, later = /^(41..|1006|1011|1013)$/;
 
-/** "24h" becomes a time of this clock, so that gateway and mirror mean the same. */
+/** Turns "24h" into a time of this clock, so that gateway and mirror mean the same. */
 function timeOf(since) {
   if (!/^(\d+[wdhms])+$/.test(since)) return since && new Date(since).toISOString();
   let ms = Date.now();
@@ -23,7 +24,7 @@ function timeOf(since) {
   return new Date(ms).toISOString();
 }
 
-/** Takes a row into a table, unless it is old news. A run that changes is a new object. */
+/** Merges a row into a table, unless it is outdated. A changed run is a new object. */
 function merge(table, [id, version, fields, whole]) {
   const known = table.get(id);
   if (known && (version < known.version || (version === known.version && !whole))) return { run: known.run, skipped: 0 };
@@ -63,7 +64,7 @@ class Mirror extends Emitter {
   gaps = 0;
   state = "connecting";
   error;
-  complete = false; // it had everything once, and goes on from the client's position
+  complete = false; // it was complete once, and resumes from the client's position
 
   constructor(request, close) {
     super();
@@ -71,7 +72,7 @@ class Mirror extends Emitter {
     this.begin();
   }
 
-  /** The floor is a time of creation: which one a limit means the gateway will say. */
+  /** Sets the floor, a time of creation; for a limit, the gateway will send it. */
   begin() {
     const { since = "", limit } = this.request;
     if (!this.complete) this.floor = limit ? undefined : since;
@@ -96,7 +97,7 @@ class Mirror extends Emitter {
     if (runs.length + removed.length) this.emit("change", { runs, removed });
   }
 
-  /** Each run, and again when it has changed: who is slow gets its newest state. */
+  /** Yields each run, and again when it has changed: a slow reader gets its newest state. */
   async *[Symbol.asyncIterator]() {
     const waiting = new Map(this.runs);
     let wake;
@@ -121,12 +122,12 @@ class Mirror extends Emitter {
   }
 }
 
-/** A socket, with the pace that its gateway allows and an ear for silence. */
+/** A socket that keeps to the gateway's message rate, and detects silence. */
 class Connection {
-  live = new Set(); // mirrors that miss nothing up to the last frame
-  seen = new Map(); // mirror -> ids that its snapshot has brought so far
-  asked = new Set(); // ids of subscriptions and watches whose rows may come
-  perSecond = 50; // messages that the gateway allows, until it says so
+  live = new Set(); // mirrors that have everything up to the last frame
+  seen = new Map(); // mirror -> ids that its snapshot has contained so far
+  asked = new Set(); // ids of subscriptions and watches whose rows may arrive
+  perSecond = 50; // messages that the gateway allows; until it announces its limit
   #queue = [];
   #credit = 50;
 
@@ -147,7 +148,7 @@ class Connection {
     this.#pump();
   }
 
-  /** Fifty at once, and again, at half the pace that is allowed. */
+  /** Sends fifty messages at once, then fifty more at half the allowed rate. */
   #pump() {
     if (this.socket.readyState !== 1) return;
     const texts = this.#queue.splice(0, this.#credit);
@@ -160,7 +161,7 @@ class Connection {
     }, 1e5 / this.perSecond);
   }
 
-  /** A path that broke tells nobody: after silence the gateway is asked, and then given up. */
+  /** A broken path is not reported: after a silence, sends a message, and then gives up. */
   #listen(asked) {
     this.heard = false;
     clearTimeout(this.ear);
@@ -172,7 +173,7 @@ class Connection {
   }
 
   ask() {
-    this.send({ op: "unsub", id: 0 }); // nobody's: the answer is an error, and a sign of life
+    this.send({ op: "unsub", id: 0 }); // id of no subscription: the response is an error, and a sign of life
     this.#listen(true);
   }
 
@@ -198,11 +199,11 @@ class Client extends Emitter {
   #epoch;
   #position; // [seq, base] of what was received
   #now; // the connection,
-  #next; // and the one that takes over from it
+  #next; // and the one that will replace it
   #isOpening = false;
   #attempts = 0;
   #ids = 0;
-  #heedless = new AbortController(); // of the page
+  #heedless = new AbortController(); // removes the listeners of the page
 
   constructor(url, options) {
     super();
@@ -231,7 +232,7 @@ class Client extends Emitter {
     this.#hangUp("closed", error);
   }
 
-  // ---- the page: back on the network, hidden, shown again ----
+  // ---- the page: online again, hidden, shown again ----
 
   #hurry() {
     this.#attempts = 0;
@@ -239,7 +240,7 @@ class Client extends Emitter {
     else this.#open();
   }
 
-  /** Nobody sees a hidden tab, and to come back from its position costs next to nothing. */
+  /** Disconnects a hidden tab after a while: resuming from its position is cheap. */
   #attend() {
     const { hiddenAfter } = this.#options;
     clearTimeout(this.hiding);
@@ -289,7 +290,7 @@ class Client extends Emitter {
     this.#forgetClosed();
   }
 
-  /** Changes of a closed mirror's runs may be under way until the gateway has ended it. */
+  /** Removes closed mirrors once the gateway has ended them; until then changes of their runs may arrive. */
   #forgetClosed() {
     for (const [id, { state, runs }] of this.#mirrors) {
       if (state !== "closed" || this.#connections().some(({ asked }) => asked.has(id))) continue;
@@ -350,7 +351,7 @@ class Client extends Emitter {
     this.#show(error);
   }
 
-  /** The next connection has all that this one has: no change is lost, and none comes twice. */
+  /** Switches to the next connection once it has all that this one has: no change is lost or repeated. */
   #takeOver() {
     const old = this.#now;
     if (![...old.live].every((mirror) => this.#next.live.has(mirror))) return;
@@ -367,21 +368,21 @@ class Client extends Emitter {
       mirror.turn(this.#connections().some(({ live }) => live.has(mirror)) ? "live" : "connecting", error);
   }
 
-  /** Nothing received counts any more. */
+  /** Invalidates everything that was received. */
   #restart() {
     this.#position = undefined;
     for (const row of this.#rows.values()) row.version = 0;
     for (const mirror of this.#mirrors.values()) mirror.complete = false;
   }
 
-  // ---- what the gateway says ----
+  // ---- messages of the gateway ----
 
   #receive(connection, text) {
     try {
       const message = JSON.parse(text), { op, id, ignored } = message, mirror = this.#mirrors.get(id);
       if (ignored) console.warn(`runcast: the gateway does not know ${ignored.join(", ")}`);
       if (mirror || id === undefined) this[`on_${op}`]?.(message, connection, mirror);
-    } catch (error) { // what is not understood is asked for anew
+    } catch (error) { // a message that is not understood: request everything again
       this.#restart();
       connection.lose(1011, error.message);
     }
@@ -401,7 +402,7 @@ class Client extends Emitter {
   }
 
   on_ok({ id, mode, since }, connection, mirror) {
-    if (mirror.state === "closed") connection.send({ op: "unsub", id }); // it was no subscription yet
+    if (mirror.state === "closed") connection.send({ op: "unsub", id }); // the subscription did not exist yet when it was closed
     mirror.floor = since ?? mirror.request.since ?? "";
     if (mode === "resume" || mirror.isWatch) return;
     mirror.complete = false;
@@ -428,7 +429,7 @@ class Client extends Emitter {
 
   on_ping({ seq }, connection) { this.#advance(connection, seq); }
 
-  /** A watch shows a moment: nothing of a frame that more follow. */
+  /** A watch shows one moment: nothing of a frame that others complete. */
   on_list({ begin, rows, more, seq }, connection, mirror) {
     if (begin) Object.assign(mirror, { table: new Map(), source: connection });
     if (mirror.source !== connection) return;
@@ -463,12 +464,12 @@ class Client extends Emitter {
 
   on_end = this.on_error;
 
-  /** Retention: final runs that changed last before are gone. */
+  /** Retention: final runs that changed last before this time are gone. */
   on_floor({ updatedAt }) {
     for (const mirror of this.#subscriptions()) this.#remove(mirror, (run) => run.updatedAt < updatedAt && final.test(run.status));
   }
 
-  /** The token is renewed when half of what is left of it is over. */
+  /** Renews the token after half of its remaining time. */
   on_expiring(message, connection) {
     const { getToken } = this.#options;
     if (getToken) connection.renewal = setTimeout(async () => {
@@ -480,7 +481,7 @@ class Client extends Emitter {
     }, message.in / 2);
   }
 
-  /** The moment holds also when the gateway closes before. */
+  /** Reconnects at the given moment, even if the gateway closes before it. */
   on_drain(message, connection) {
     if (connection !== this.#now || this.#next) return;
     connection.isLeaving = true;
@@ -489,7 +490,7 @@ class Client extends Emitter {
 
   // ---- rows ----
 
-  /** of: whose rows they are; undefined: of all. */
+  /** of: the mirror whose rows they are; undefined: all. */
   #file(rows, of) {
     const changes = rows.map((row) => merge(this.#rows, row));
     for (const mirror of this.#subscriptions()) {
@@ -512,7 +513,7 @@ class Client extends Emitter {
     mirror.tell([], ids);
   }
 
-  /** The position moves only while everything that was complete before is live again. */
+  /** Moves the position only while all mirrors that were complete are live again. */
   #advance(connection, seq, more) {
     if (connection === this.#next && !more) this.#takeOver();
     if (connection === this.#now && this.#subscriptions().every((one) => !one.complete || connection.live.has(one)))

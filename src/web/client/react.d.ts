@@ -8,6 +8,6 @@ export interface Shown {
   error?: RuncastError;
 }
 
-/** null: nothing is asked for. */
+/** filter null: subscribes to nothing. */
 export function useRuns(client: Client, filter: Filter | null): Shown;
 export function useWatch(client: Client, filter: WatchFilter | null, options?: WatchOptions): Shown;

@@ -1,17 +1,17 @@
-// react.js - runs as React shows them: one hook for subscriptions, one for watches.
+// react.js - React hooks for runs: one for subscriptions, one for watches.
 //
 //   const { runs, state } = useRuns(client, { tags: ["demo"] });
 //   const { runs, counts } = useWatch(client, { status: "EXECUTING" }, { limit: 20, counts: true });
 //
-// A component that is shown subscribes, one that is gone has left. With a filter of null nothing is
-// asked for.
+// A component subscribes when it is mounted, and unsubscribes when it is unmounted. A filter of null
+// subscribes to nothing.
 import { useMemo, useSyncExternalStore } from "react";
 
 const nothing = { runs: [], counts: undefined, gaps: 0, state: "connecting", error: undefined };
 
 const look = ({ runs, counts, gaps, state, error }) => ({ runs: [...runs.values()], counts, gaps, state, error });
 
-/** key: what is asked for, as a text: with another one it is asked for anew. */
+/** key: the filter as a text; if it changes, the hook subscribes again. */
 function useMirror(client, open, key) {
   const store = useMemo(() => {
     let shown = nothing;
