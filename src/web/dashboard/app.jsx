@@ -1,4 +1,4 @@
-// app.jsx - the dashboard: who is signed in, where the address bar points, and the view of it.
+// app.jsx - the dashboard's root: sign-in, the place in the address bar, and its view.
 import "./style.css";
 
 import { Component, render } from "preact";
@@ -20,14 +20,14 @@ import { views } from "./views/views.js";
 
 const lastKey = "runcast.place";
 
-/** Where this tab was last, of what there still is. */
+/** Where this tab was last, if its project still exists. */
 function lastPlace(projects) {
   let last = {};
   try { last = JSON.parse(sessionStorage.getItem(lastKey)) ?? {}; } catch { /* none */ }
   return projects.some(({ externalRef }) => externalRef === last.ref) ? last : { ref: projects[0]?.externalRef };
 }
 
-/** In dev there is a worker, in prod a deployment: what has runs is shown first. */
+/** The environment to show first: dev if it has runs, otherwise the first with runs. */
 async function busiest(ref) {
   const counted = await Promise.all(["dev", "prod", "staging"].map(async (env) => {
     const { total } = await session.ask({ ref, env }, "GET", "/api/v1/runs/counts").catch(() => ({ total: 0 }));
@@ -36,7 +36,7 @@ async function busiest(ref) {
   return (counted.find(({ env, total }) => env === "dev" && total) ?? counted.find(({ total }) => total) ?? counted[0]).env;
 }
 
-/** Whether an environment has what a link of the CLI names: such links do not say which one. */
+/** Whether an environment has the object of a CLI link, which does not name the environment. */
 const has = {
   runs: async (place, id) => Boolean(await session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`)),
   deployments: async (place, id) => Boolean(await findDeployment(place, id)),
@@ -53,7 +53,7 @@ function NoEnvironment({ place, projects }) {
   return error ? <Problem error={error} /> : <Loading />;
 }
 
-/** A view that fails says so, and others still open: another address is another try. */
+/** Shows the error of a failed view; other views still open, and another address tries again. */
 class Guard extends Component {
   static getDerivedStateFromError(error) { return { error }; }
 
@@ -94,8 +94,8 @@ function SignedIn({ place }) {
   return <Shell place={place} project={project} projects={projects}><Guard at={location.pathname + location.search}>{content}</Guard></Shell>;
 }
 
-/** The code of the link that has led here: a link may also be pasted into a tab that is open. Who is
- * signed in stays who they are. */
+/** The code of the link that was opened, also in a tab that is open already. A user who is signed in
+ * stays signed in. */
 function useCode(isSignedIn) {
   const [code, setCode] = useState(takeCode);
   useEffect(() => {
@@ -114,5 +114,5 @@ function App() {
 }
 
 const root = document.getElementById("app");
-root.replaceChildren(); // index.html has the bar, which is there before this program
+root.replaceChildren(); // index.html shows the bar before this program is loaded
 render(<App />, root);

@@ -1,5 +1,6 @@
-// build.mjs - makes the dashboard that the gateway serves: `node build.mjs FOLDER` writes index.html,
-// app.js, app.css and icon.svg there.
+// build.mjs - builds the dashboard: index.html, app.js, app.css and icon.svg.
+//
+//   node build.mjs FOLDER
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";

@@ -1,11 +1,11 @@
-// emitter.js - who listens to what.
+// emitter.js - registers listeners of events and calls them.
 import { useLayoutEffect, useState } from "preact/hooks";
 
 export class Emitter {
   #listeners = new Map();
-  count = 0; // of what was emitted
+  count = 0; // of emitted events
 
-  /** Gives the function that ends it. */
+  /** Returns a function that removes the listener. */
   on(event, listener) {
     if (!this.#listeners.has(event)) this.#listeners.set(event, new Set());
     const all = this.#listeners.get(event);
@@ -19,7 +19,7 @@ export class Emitter {
   }
 }
 
-/** Draws a component anew after each event; also after one that came between its drawing and its listening. */
+/** Redraws a component after each event, even one between its drawing and its listening. */
 export function useEvent(emitter, event) {
   const [, turn] = useState(0), { count } = emitter;
   useLayoutEffect(() => {

@@ -1,10 +1,11 @@
-// filter.js - the filter of a list of runs: as the address bar has it, as the gateway's live lists take
-// it, as its calls take it, and as bulk actions take it. All mean the same.
+// filter.js - the filter of a list of runs, in four forms that mean the same.
+//
+// They are for the address bar, live lists, calls, and bulk actions.
 const lists = ["status", "task", "tag", "version", "queue", "machine"];
 const singles = ["batch", "schedule", "period", "from", "to", "test", "bulk"];
 const gatewayNames = { task: "taskIdentifier", test: "isTest", bulk: "bulkAction" };
 
-/** { status: ["FAILED"], task: […], batch: "…", … }, without what is not set. */
+/** Reads { status: ["FAILED"], task: […], batch: "…", … }; unset members are left out. */
 export function readFilter(query) {
   const filter = {};
   for (const name of lists) {
@@ -15,7 +16,7 @@ export function readFilter(query) {
   return filter;
 }
 
-/** Without a time a list has the last week: said, so that lists, counts and bulk actions mean the same runs. */
+/** Adds the default of a week if there is no time, so that lists, counts and bulk actions mean the same runs. */
 export const withTime = (filter) => filter.period || filter.from || filter.to ? filter : { ...filter, period: "7d" };
 
 /** The query of the address bar. */
@@ -23,7 +24,7 @@ export function writeFilter(filter) {
   return Object.fromEntries(Object.entries(filter).map(([name, value]) => [name, [value].flat().join(",")]).filter(([, text]) => text));
 }
 
-/** What a live list takes. */
+/** The filter of a live list. */
 export function watchFilter(filter) {
   return Object.fromEntries(Object.entries(withTime(filter)).map(([name, value]) => [gatewayNames[name] ?? name, name === "test" ? value === "true" : value]));
 }
@@ -39,5 +40,5 @@ export function listQuery(filter, page = {}) {
   return query.toString();
 }
 
-/** Whether nothing narrows the list. */
+/** Returns true if nothing narrows the list. */
 export const isOpenFilter = (filter) => !Object.keys(filter).length;

@@ -1,7 +1,7 @@
-// live.js - the connection to an environment, and the mirrors of it that views show.
+// live.js - the connection to an environment, and its mirrors for views.
 //
-// A tab has one connection, to the environment that it shows; it is the gateway's own client, which
-// comes back by itself and misses nothing. Views are drawn at most once a frame, whatever comes.
+// A tab has one connection, to the environment that it shows. It is the gateway's own client, which
+// reconnects by itself and misses nothing. Views are drawn at most once per frame.
 import { useEffect, useState } from "preact/hooks";
 
 import { connect } from "../../client/client.js";
@@ -9,14 +9,14 @@ import { gatewayUrl } from "./base.js";
 import { Emitter, useEvent } from "./emitter.js";
 import { session } from "./session.js";
 
-/** What tables show. Values of runs may be megabytes: the view of one run asks for its own. */
+/** Fields that tables show. Payloads may be megabytes, so the view of a run requests its own. */
 const fields = ["queue", "version", "attemptCount", "isTest", "queuedAt", "delayedUntil", "startedAt", "finishedAt", "realtimeStreams"];
 const connection = new Emitter();
 let current, currentKey, closing;
 
 const keyOf = ({ ref, env, branch }) => `${ref}/${env}/${branch ?? ""}`;
 
-/** The client of a place: that of another place is closed. */
+/** The client of a place; closes that of another place. */
 export function clientOf(place) {
   const key = keyOf(place);
   if (current && currentKey === key && current.state !== "closed") return current;
@@ -27,7 +27,7 @@ export function clientOf(place) {
   const client = current;
   closing = client.on("state", () => {
     connection.emit("state");
-    if (client.state === "closed" && client.error) session.check(); // perhaps the person's token has ended
+    if (client.state === "closed" && client.error) session.check(); // perhaps the user's token has expired
   });
   connection.emit("state");
   return client;
@@ -40,13 +40,13 @@ session.on("change", () => {
   connection.emit("state");
 });
 
-/** connecting, live, paused, closed; and why. */
+/** state: connecting, live, paused or closed; and the error. */
 export function useConnection() {
   useEvent(connection, "state");
   return { state: current?.state ?? "closed", error: current?.error };
 }
 
-/** Calls draw once in the next frame, however often it is asked to. */
+/** Calls draw once in the next frame, however often it is requested. */
 export function perFrame(draw) {
   let frame;
   const ask = () => { frame ??= requestAnimationFrame(() => { frame = undefined; draw(); }); };
@@ -54,7 +54,7 @@ export function perFrame(draw) {
   return ask;
 }
 
-/** A mirror of a watch or a subscription, drawn anew with each change of it. */
+/** A mirror of a watch or a subscription; redraws with each change of it. */
 export function useMirror(place, open, keys) {
   const [state, setState] = useState({});
   useEffect(() => {

@@ -1,10 +1,10 @@
-// place.js - what the address bar says: view, project, environment, branch, and the query of the view.
+// place.js - the place in the address bar: view, project, environment, branch, and the view's query.
 //
 //   /projects/v3/REF/runs?env=prod&status=FAILED        a view of a project
 //   /projects/v3/REF/runs/RUN_ID                        one of its objects
-//   /runs/RUN_ID                                        a run, wherever it is
+//   /runs/RUN_ID                                        a run in any project
 //   /account/authorization-code/CODE                    a login of the CLI that waits for approval
-//   /account/tokens                                     where the CLI sends who has no token
+//   /account/tokens                                     where the CLI sends users without a token
 //
 // The official CLI prints links of this form; it names the environment as environment, envSlug or env.
 import { base } from "./base.js";
@@ -16,7 +16,7 @@ const moves = new Emitter();
 
 const withoutBase = (pathname) => `${pathname}/`.startsWith(`${base}/`) ? pathname.slice(base.length) : pathname;
 
-/** Where the page begins: the runs of the project that was shown last. */
+/** The start page: the runs of the last project. */
 export const home = `${base}/`;
 
 export function readPlace({ pathname, search } = location) {
@@ -24,7 +24,7 @@ export function readPlace({ pathname, search } = location) {
     try { return decodeURIComponent(part); } catch { return part; }
   });
   const named = query.get("env") ?? query.get("environment") ?? query.get("envSlug");
-  const env = (Object.hasOwn(slugs, named ?? "") ? slugs[named] : named) ?? undefined; // what is none of the four is said to be
+  const env = (Object.hasOwn(slugs, named ?? "") ? slugs[named] : named) ?? undefined; // an unknown environment is reported as such
   const branch = env === "preview" ? query.get("branch") ?? undefined : undefined;
   for (const name of ["env", "environment", "envSlug", "branch"]) query.delete(name);
   if (parts[0] === "account" && parts[1] === "authorization-code" && parts[2]) return { view: "approve", id: parts[2], query };
@@ -35,7 +35,7 @@ export function readPlace({ pathname, search } = location) {
   return { view: parts.length ? "missing" : "start", query };
 }
 
-/** The address of a place; of query what is undefined or "" stays out. */
+/** The address of a place; members of query that are undefined or "" are left out. */
 export function addressOf({ ref, env, branch, view = "runs", id, query = {} }) {
   const named = new URLSearchParams();
   if (env) named.set("env", env);
@@ -53,7 +53,7 @@ export function go(address, { replace = false } = {}) {
 
 addEventListener("popstate", () => moves.emit("move"));
 
-/** Links of the page are followed without a new page, but where the person asks for one. */
+/** Follows links of the page without loading a new one, unless the user asks for that. */
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[href]");
   if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;

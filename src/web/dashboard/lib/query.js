@@ -1,8 +1,8 @@
-// query.js - what a view asks the gateway for: asked when it is shown, and again when it may have changed.
+// query.js - data for a view: requested when it is shown, and again when it may have changed.
 //
 //   const { data, error, isLoading, reload } = useQuery([place, id], () => session.ask(…), { everyMs: 5000 });
 //
-// What is known stays on the page while the next answer comes; a gateway that restarts is asked again.
+// Known data stays on the page until the next response. If the gateway restarts, the request is retried.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 
 const firstPauseMs = 500, longestPauseMs = 8000;
@@ -41,7 +41,7 @@ export function useQuery(keys, ask, { everyMs, enabled = true } = {}) {
       if (again) { again = false; load(); }
       else if (waitMs) timer = setTimeout(() => document.hidden && everyMs ? wait() : load(), waitMs);
     }
-    /** Nobody sees a hidden tab. */
+    /** Does not poll while the tab is hidden. */
     function wait() {
       const shown = () => { document.removeEventListener("visibilitychange", shown); if (!isGone) load(); };
       document.addEventListener("visibilitychange", shown);

@@ -1,11 +1,11 @@
-// run_list.js - the rows of the table of runs: a live list of the newest ones, and older ones by pages.
+// run_list.js - the rows of the table of runs: a live list of the newest ones, and pages of older ones.
 //
-//   head  - what the live list has, the newest first; it moves while the table stands at its top
-//   tail  - older rows, a page at a time, while somebody scrolls
+//   head  - rows of the live list, newest first; it moves while the table is at its top
+//   tail  - older rows, loaded page by page while the user scrolls
 //
-// Somebody who has scrolled reads: then no row moves (hold), what each row shows stays live, and runs
-// that are new are counted until the table stands at its top again. Rows that the live list does not
-// have, and that have not ended, are followed one by one while they are on the screen.
+// When the user has scrolled, no row moves (hold). The content of each row stays live, and new runs are
+// counted until the table is at its top again. Unfinished rows outside the live list are followed one
+// by one while they are on the screen.
 import { Emitter } from "./emitter.js";
 import { listQuery, watchFilter } from "./filter.js";
 import { clientOf, perFrame } from "./live.js";
@@ -27,8 +27,8 @@ export class RunList extends Emitter {
   #filter;
   #mirror;
   #followed = new Map(); // id -> mirror
-  #fresh = new Map(); // id -> run: what followed rows show now
-  #generation = 0; // of the tail: pages of an older one come too late
+  #fresh = new Map(); // id -> run: current state of followed rows
+  #generation = 0; // of the tail: pages of an older one are discarded
 
   constructor(place, filter) {
     super();
@@ -75,7 +75,7 @@ export class RunList extends Emitter {
     this.emit("change");
   }
 
-  /** The table has left its top, or is there again. */
+  /** The table has left its top (true), or is there again. */
   hold(isHeld) {
     if (isHeld === this.isHeld) return;
     this.isHeld = isHeld;
@@ -90,7 +90,7 @@ export class RunList extends Emitter {
     this.draw();
   }
 
-  /** One more page of older rows. */
+  /** Loads one more page of older rows. */
   async loadOlder() {
     if (this.isLoading || this.isWhole || !this.isHeld || !this.head.length) return;
     const generation = this.#generation, last = this.tail.at(-1) ?? this.head.at(-1);
@@ -110,7 +110,7 @@ export class RunList extends Emitter {
     this.emit("change");
   }
 
-  /** The rows that are on the screen. */
+  /** Sets the rows that are on the screen. */
   follow(rows) {
     const wanted = new Set();
     for (const row of rows)

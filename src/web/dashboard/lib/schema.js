@@ -1,8 +1,8 @@
-// schema.js - what the JSON schema of a task helps with: an example, and what of a payload does not fit.
+// schema.js - uses the JSON schema of a task: makes an example, and finds problems of a payload.
 //
-// Only the usual words are read. What is not understood is no problem: the task itself judges. A schema
-// is what somebody has deployed, and may be anything: words of a wrong type are passed over, and after
-// so many steps the rest is.
+// Only common keywords are evaluated; unknown ones are no problem, as the task itself validates. A
+// schema is deployed by users and may be anything: keywords of a wrong type are ignored, and after
+// stepsMax steps the rest is.
 const stepsMax = 2000, depthMax = 12, exampleMax = 50_000;
 
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
@@ -20,7 +20,7 @@ class Walk {
 
   constructor(root) { this.root = root; }
 
-  /** The schema itself, behind its references; none when the walk has been long enough. */
+  /** The schema after following its references; undefined if the walk was too long. */
   enter(given, depth) {
     let schema = given;
     if (this.steps > stepsMax) return undefined;
@@ -88,11 +88,11 @@ function problems(walk, given, value, path, depth) {
   return found;
 }
 
-/** A value that a schema may take; none of one that would be too long to be edited. */
+/** A valid value for a schema; undefined if it would be too long to edit. */
 export function exampleOf(schema) {
   const value = example(new Walk(schema), schema, 0);
   return JSON.stringify(value)?.length > exampleMax ? undefined : value;
 }
 
-/** Sentences about what does not fit. */
+/** Sentences about the parts that do not match. */
 export const problemsOf = (schema, value) => problems(new Walk(schema), schema, value, "payload", 0);

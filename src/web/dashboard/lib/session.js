@@ -1,18 +1,18 @@
-// session.js - who is signed in, and the short tokens with which the page asks the gateway.
+// session.js - the signed-in user, and short-lived tokens for requests to the gateway.
 //
-// A person's token (typed in, or had for a one-time link) is kept by the tab alone, in its session
-// storage. It signs a token of one environment for a quarter of an hour; all other requests carry that
-// one, and so do WebSockets. When it ends the next one is signed; when the person's token has ended the
-// person has to sign in again.
+// The user's token (typed in, or from a one-time link) is kept by the tab only, in its session storage.
+// It signs tokens of one environment for a quarter of an hour. All other requests and WebSockets use
+// those; when one expires the next is signed. When the user's token has expired, the user must sign in
+// again.
 //
-// A new tab asks those of the same origin that are signed in (a link of the CLI opens a tab that has no
-// storage yet), and signing out reaches all of them.
+// A new tab asks signed-in tabs of the same origin for the token (a link of the CLI opens a tab without
+// storage), and signing out applies to all of them.
 import { base } from "./base.js";
 import { Emitter } from "./emitter.js";
 
 const storageKey = "runcast.token", tabsMs = 300;
 
-/** What the gateway refused, or that it was not reached (status 0). */
+/** The gateway refused a request, or was not reached (status 0). */
 export class ApiError extends Error {
   constructor(status, message, details) {
     super(message);
@@ -20,29 +20,29 @@ export class ApiError extends Error {
   }
 }
 
-/** Names the branch of a place: a header has bytes, those of UTF-8. */
+/** Header with the branch of a place: its bytes are UTF-8. */
 export const branchHeader = ({ branch }) => branch ? { "x-trigger-branch": String.fromCharCode(...new TextEncoder().encode(branch)) } : undefined;
 
 const unreachable = "The gateway does not answer. It may be restarting: the page tries again.";
 const unreached = "The gateway does not answer: nothing was changed. Try again when it does.";
 
-/** After a while without the gateway, an answer is the sign to connect again at once: the client for pages
- * does that when the browser says that it is online. */
+/** After a while without the gateway, the first response makes the client reconnect at once, as if the
+ * browser had reported that it is online. */
 let isAway = false;
 function note(isHere) {
   if (isHere && isAway) dispatchEvent(new Event("online"));
   isAway = !isHere;
 }
 
-const long = /\d{16}/; // what may be more than a number of JavaScript holds
+const long = /\d{16}/; // may exceed a JavaScript number
 
-/** JSON whose integers stay what they are, also those that no number of JavaScript is (where the browser can). */
+/** Parses JSON; integers that exceed a JavaScript number stay exact (if the browser supports it). */
 export function parseExactly(text) {
   if (!long.test(text)) return JSON.parse(text);
   return JSON.parse(text, (_, value, context) => typeof value === "number" && !Number.isSafeInteger(value) && JSON.rawJSON && /^-?\d+$/.test(context?.source ?? "") ? JSON.rawJSON(context.source) : value);
 }
 
-/** Some refusals come with a list of what is wrong, each with its path. */
+/** Makes the message of an error; some errors have a list of problems, each with its path. */
 function sentenceOf(status, answer) {
   const details = [
     ...(answer?.details ?? []).map(({ path, message }) => [path?.join("."), message].filter(Boolean).join(": ")),
@@ -79,8 +79,8 @@ async function request(token, method, path, { body, headers, text, signal } = {}
 
 class Session extends Emitter {
   #personal = sessionStorage.getItem(storageKey) ?? undefined;
-  #tokens = new Map(); // of an environment -> { token, until } or a promise of that
-  ended = false; // the person's token was refused while it was in use
+  #tokens = new Map(); // environment -> { token, until } or a promise of that
+  ended = false; // the user's token was rejected while it was in use
 
   #tabs = globalThis.BroadcastChannel && new BroadcastChannel("runcast.session");
 
@@ -94,7 +94,7 @@ class Session extends Emitter {
     };
   }
 
-  /** Asks other tabs for the person's token; gives whether one had it. */
+  /** Asks other tabs for the user's token; returns whether one had it. */
   async askTabs() {
     if (!this.#tabs || this.ended) return false;
     this.isAsking = true;
@@ -114,14 +114,14 @@ class Session extends Emitter {
     this.emit("change");
   }
 
-  /** Takes a personal access token that a person has typed. */
+  /** Signs in with a personal access token that the user has typed. */
   async signIn(token) {
     await request(token, "GET", "/api/v2/whoami");
     this.ended = false;
     this.#keep(token);
   }
 
-  /** Takes the code of a one-time link, which is good once. */
+  /** Signs in with the code of a one-time link. */
   async signInByCode(code) {
     const { token, user } = await request(undefined, "POST", "/api/v1/sign-in", { body: { code } });
     this.ended = false;
@@ -135,7 +135,7 @@ class Session extends Emitter {
     this.#keep(undefined);
   }
 
-  /** A request with the person's token: projects, and what belongs to no environment. */
+  /** Sends a request with the user's token: for projects, and for data outside of environments. */
   async personal(method, path, options) {
     try {
       return await request(this.#personal, method, path, options);
@@ -145,10 +145,10 @@ class Session extends Emitter {
     }
   }
 
-  /** Signs out who has a token that has ended. */
-  check() { this.personal("GET", "/api/v2/whoami").catch(() => { /* said elsewhere */ }); }
+  /** Signs out if the user's token has expired. */
+  check() { this.personal("GET", "/api/v2/whoami").catch(() => { /* reported elsewhere */ }); }
 
-  /** A token of an environment: { ref, env, branch }. */
+  /** Returns a token of an environment: { ref, env, branch }. */
   async token(place, fresh = false) {
     const key = `${place.ref}/${place.env}/${place.branch ?? ""}`, known = this.#tokens.get(key);
     if (!fresh && known && !(known.until < Date.now())) return (await known).token;
@@ -169,7 +169,7 @@ class Session extends Emitter {
     }
   }
 
-  /** A request in an environment. A token that has ended meanwhile is replaced once. */
+  /** Sends a request in an environment. Replaces an expired token once. */
   async ask(place, method, path, options) {
     const token = await this.token(place);
     try {

@@ -1,10 +1,10 @@
-// settings.js - what a person has chosen for this browser: colours, and how times are written.
+// settings.js - the user's choices for this browser: colors, and how times are written.
 import { Emitter, useEvent } from "./emitter.js";
 
 const changes = new Emitter();
 const defaults = { theme: "system", clock: "local" };
 
-/** Storage may be forbidden; the choice then holds for this page. */
+/** If storage is forbidden, the choice applies to this page only. */
 const chosen = { ...defaults };
 try { Object.assign(chosen, JSON.parse(localStorage.getItem("runcast.settings"))); } catch { /* none */ }
 

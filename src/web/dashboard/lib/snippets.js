@@ -1,9 +1,9 @@
-// snippets.js - how to trigger the same run from elsewhere.
+// snippets.js - code that triggers the same run from elsewhere.
 import { gatewayUrl } from "./base.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** JSON as Python writes it. */
+/** JSON in Python's syntax. */
 function python(value, indent = "") {
   if (value === null || value === undefined) return "None";
   if (value === true) return "True";
@@ -17,7 +17,7 @@ function python(value, indent = "") {
   return JSON.stringify(value);
 }
 
-/** run: taskIdentifier, payload, tags, … Gives [name, text] of each way. */
+/** run: taskIdentifier, payload, tags, … Returns [name, text] for each language. */
 export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = gatewayUrl) {
   const options = { ...tags?.length && { tags }, ...queue && { queue: { name: queue } } }, hasOptions = Object.keys(options).length > 0;
   const body = { payload, ...hasOptions && { options } }, path = `/api/v1/tasks/${encodeURIComponent(taskIdentifier)}/trigger`;
@@ -29,5 +29,5 @@ export function snippetsOf({ taskIdentifier, payload, tags, queue }, origin = ga
   ];
 }
 
-/** What the CLI deploys to an environment with. */
+/** The command that deploys to an environment. */
 export const deployCommand = ({ env, branch }) => `npx trigger.dev@4.8.3 deploy${env === "prod" ? "" : ` --env ${env}`}${branch ? ` --branch=${quoted(branch)}` : ""}`;

@@ -1,4 +1,4 @@
-// status.js - what the states of a run are called, in the gateway's newer words, and how they look.
+// status.js - labels and colors of run statuses, by the gateway's newer names.
 export const statuses = {
   PENDING_VERSION: { label: "Waiting for version", tone: "wait" },
   DELAYED: { label: "Delayed", tone: "wait" },

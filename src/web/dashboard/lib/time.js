@@ -1,4 +1,4 @@
-// time.js - times and durations in words.
+// time.js - formats times and durations.
 import { useEffect, useState } from "preact/hooks";
 
 import { settings } from "./settings.js";
@@ -12,7 +12,7 @@ function format(options) {
 
 const dayOf = (time) => format({ year: "numeric", month: "2-digit", day: "2-digit" }).format(time);
 
-/** 14:03:22, or with the day when it is another one. */
+/** 14:03:22; with the day if that is not today. */
 export function clockTime(time, { ms = false, now = Date.now() } = {}) {
   if (!time) return "–";
   const date = new Date(time), clock = { hour: "2-digit", minute: "2-digit", second: "2-digit", ...ms && { fractionalSecondDigits: 3 } };
@@ -20,7 +20,7 @@ export function clockTime(time, { ms = false, now = Date.now() } = {}) {
   return format(isToday ? clock : { day: "numeric", month: "short", ...clock }).format(date);
 }
 
-/** The whole of it, for titles: 2026-11-25 14:03:22.123 UTC. */
+/** The complete time, for titles: 2026-11-25 14:03:22.123 UTC. */
 export function wholeTime(time) {
   if (!time) return "";
   const date = new Date(time);
@@ -40,7 +40,7 @@ export function duration(ms) {
   return `${Math.floor(s / 86400)} d ${Math.floor(s % 86400 / 3600)} h`;
 }
 
-/** "now", "12 s", "3 min", "2 h", "5 d": ago, or to come. */
+/** "now", "12 s", "3 min", "2 h", "5 d"; for past and future times. */
 export function age(ms) {
   const s = Math.floor(Math.abs(ms) / 1000);
   if (s < 1) return "now";
@@ -53,13 +53,13 @@ export function age(ms) {
 export const ago = (time, now = Date.now()) => time ? (now - new Date(time) < 1000 ? "now" : `${age(now - new Date(time))} ago`) : "–";
 export const until = (time, now = Date.now()) => time ? (new Date(time) <= now ? "now" : `in ${age(new Date(time) - now)}`) : "–";
 
-/** How long a run has executed or waited since its start, to its end or now. */
+/** How long a run has executed or waited since its start, until its end or now. */
 export function runDuration(run, now = Date.now()) {
   if (!run.startedAt) return undefined;
   return new Date(run.finishedAt ?? now) - new Date(run.startedAt);
 }
 
-/** The time, anew each second: all clocks of the page tick together. */
+/** The current time, updated every second: all clocks of the page tick together. */
 const tickers = new Set();
 let timer;
 function tick() {

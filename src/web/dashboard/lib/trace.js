@@ -1,7 +1,7 @@
-// trace.js - the spans and logs of a run and of the runs below it, as one list of lines.
+// trace.js - spans and logs of a run and its descendants, as one list of lines.
 //
-// The gateway has a tree for each run. The tree of a child stands below the span that triggered it:
-// that of its own id or batch, else below its parent's root.
+// The gateway has a tree for each run. The tree of a child is inserted below the span that triggered it
+// (found by the child's id or batch), otherwise below its parent's root.
 import { session } from "./session.js";
 
 const tracedRuns = 60, tracedDepth = 4, pageSize = 50, longTrace = 2000;
@@ -24,7 +24,7 @@ function* all(span) {
   for (const child of span.children) yield* all(child);
 }
 
-/** The tree of a run with those of its children. Gives { root, isCut, isLong }: isCut when there are more runs than are shown. */
+/** Loads the tree of a run with those of its children. Returns { root, isCut, isLong }; isCut: some runs are left out. */
 export async function loadTrace(place, run) {
   let left = tracedRuns, isCut = false, lines = 0;
   async function load(one, depth) {
@@ -50,7 +50,7 @@ export async function loadTrace(place, run) {
   return { root, isCut, isLong: lines > longTrace };
 }
 
-/** The lines that are open: { span, depth, isOpen, hasChildren }, and from when to when all of it was. */
+/** The visible lines, { span, depth, isOpen, hasChildren }, and the time range of all of them. */
 export function linesOf(root, closed, now) {
   const lines = [];
   let from = root.start, to = root.start;

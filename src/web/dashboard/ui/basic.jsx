@@ -1,4 +1,4 @@
-// basic.jsx - the small parts that all views are made of.
+// basic.jsx - small components that all views use.
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 
 import { labelOf, toneOf } from "../lib/status.js";
@@ -16,7 +16,7 @@ export function Button({ icon, kind = "plain", children, busy, ...rest }) {
   );
 }
 
-/** A button that only has a picture, and says in words what it does. */
+/** A button with an icon only; its label is for screen readers and the tooltip. */
 export function IconButton({ icon, label, ...rest }) {
   return <button type="button" class="button ghost square" aria-label={label} title={label} {...rest}><Icon name={icon} /></button>;
 }
@@ -29,7 +29,7 @@ export function Tag({ children, href }) {
   return href ? <a class="tag" href={href}>{children}</a> : <span class="tag">{children}</span>;
 }
 
-/** A time, and in its title the whole of it. */
+/** A time; the complete one is its title. */
 export function Time({ at, relative = false, ms = false }) {
   useSettings();
   const now = useNow(relative && Boolean(at));
@@ -45,7 +45,7 @@ export function Copy({ text, label = "Copy" }) {
   return <IconButton icon="copy" label={label} onClick={copy} />;
 }
 
-/** An id: shown whole, copied by a click. */
+/** An id, with a button that copies it. */
 export function Id({ children }) {
   return <span class="id"><code>{children}</code><Copy text={children} label={`Copy ${children}`} /></span>;
 }
@@ -71,7 +71,7 @@ export function Loading({ what = "Loading" }) {
   return <div class="loading" role="status">{isSlow && <><span class="spinner" aria-hidden="true" /> {what}…</>}</div>;
 }
 
-/** A labelled input; hint says what is expected, error what is wrong. */
+/** A labeled input; hint: what is expected; error: what is wrong. */
 export function Field({ label, hint, error, children, as: As = "input", ...rest }) {
   const id = useId(), hintId = `${id}-hint`;
   return (
@@ -85,7 +85,7 @@ export function Field({ label, hint, error, children, as: As = "input", ...rest 
   );
 }
 
-/** A box above the page; Esc and a click beside it close it, and the focus comes back. */
+/** A modal dialog; Esc and a click outside close it, and the focus returns. */
 export function Dialog({ title, onClose, children, actions, wide = false }) {
   const dialog = useRef(), titleId = useId();
   useEffect(() => {
@@ -105,7 +105,7 @@ export function Dialog({ title, onClose, children, actions, wide = false }) {
   );
 }
 
-/** A button with a list below it. children(close) are the items. */
+/** A button with a menu below it. children(close) are the items. */
 export function Menu({ label, icon, text, kind = "plain", align = "left", children, title }) {
   const [isOpen, setOpen] = useState(false), box = useRef();
   useEffect(() => {
@@ -158,7 +158,7 @@ export function Table({ label, columns, rows, rowKey = "id", onRow }) {
   );
 }
 
-/** What a version declares and the gateway does not have. */
+/** Features that a version declares and the gateway lacks. */
 export function Warnings({ warnings = [] }) {
   return warnings.map(({ feature, names, message }) => (
     <div key={feature} class="problem" role="note" aria-label="Warning"><strong>Not supported</strong><span>{message}{names.some(Boolean) && <>: {names.filter(Boolean).join(", ")}</>}</span></div>
@@ -168,7 +168,7 @@ export function Warnings({ warnings = [] }) {
 /** The warning about one task. */
 export const warningOf = (warnings = [], slug) => warnings.find(({ feature, names }) => feature !== "prompts" && names.includes(slug));
 
-/** Names and values, two columns. Rows without a value stay out. */
+/** Names and values in two columns. Rows without a value are left out. */
 export function Facts({ rows }) {
   return (
     <dl class="facts">

@@ -1,4 +1,4 @@
-// icons.jsx - the pictures of the page, drawn with one line on a grid of 16.
+// icons.jsx - the icons of the page, drawn with one line on a grid of 16.
 const paths = {
   overview: "M2 13V9m4 4V3m4 10V6m4 7v-2",
   runs: "M3 4h10M3 8h10M3 12h6",

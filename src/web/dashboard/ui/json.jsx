@@ -1,11 +1,11 @@
-// json.jsx - a value as a tree that opens and closes; what is long is shown in part.
+// json.jsx - a JSON value as a collapsible tree; long parts are truncated.
 import { useState } from "preact/hooks";
 
 import { Copy } from "./basic.jsx";
 
 const openDepth = 2, shownMembers = 100, shownText = 2000;
 
-/** Characters that are not seen, or turn the text around them, as JSON writes them. */
+/** Characters that are invisible or change the text direction; shown as JSON escapes. */
 const unseen = /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g, short = { "\n": "\\n\n", "\t": "\\t", "\r": "\\r" };
 const visible = (text) => text.replace(unseen, (c) => short[c] ?? `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 

@@ -1,4 +1,4 @@
-// plot.jsx - values over time, drawn by uPlot in the colours of the page; said in words for who does not see it.
+// plot.jsx - a plot of values over time, drawn by uPlot in the page's colors, with a text alternative.
 import { useEffect, useRef } from "preact/hooks";
 import UPlot from "uplot";
 
@@ -8,7 +8,7 @@ const height = 160, leastWidth = 200;
 const widthOf = (element) => Math.max(element.getBoundingClientRect().width, leastWidth);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
-/** times in seconds; series: [{ label, tone, values, isStacked }]; unit writes a value. */
+/** times: seconds; series: [{ label, tone, values, isStacked }]; unit: formats a value. */
 export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
   const shape = JSON.stringify([series.map(({ label }) => label), theme, clock]);

@@ -1,4 +1,4 @@
-// toast.jsx - what has just happened, in one sentence at the edge of the page.
+// toast.jsx - short messages about what has just happened, at the edge of the page.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 import { Emitter } from "../lib/emitter.js";
@@ -6,7 +6,7 @@ import { Emitter } from "../lib/emitter.js";
 const said = new Emitter();
 let ids = 0;
 
-/** tone: "good" or "bad", which stays longer. */
+/** tone: "good", or "bad", which stays longer. */
 export const say = (text, tone = "good") => said.emit("say", { id: ++ids, text, tone });
 
 export function Toasts() {
@@ -15,7 +15,7 @@ export function Toasts() {
     setToasts((all) => [...all.slice(-3), toast]);
     setTimeout(() => setToasts((all) => all.filter(({ id }) => id !== toast.id)), toast.tone === "bad" ? 8000 : 3500);
   }), []);
-  // A dialog is above everything but what is shown after it.
+  // A dialog covers everything except what is shown after it.
   const box = useRef(), newest = toasts.at(-1)?.id;
   useLayoutEffect(() => {
     if (!box.current.showPopover) return;
@@ -25,7 +25,7 @@ export function Toasts() {
   return <div class="toasts" ref={box} popover="manual" role="status" aria-live="polite">{toasts.map(({ id, text, tone }) => <div key={id} class={`toast ${tone}`}>{text}</div>)}</div>;
 }
 
-/** Does something, and says how it ended. Gives whether it went well. */
+/** Does something and reports the result. Returns true if it succeeded. */
 export async function attempt(action, done) {
   try {
     const result = await action();

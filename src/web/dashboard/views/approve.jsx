@@ -1,5 +1,6 @@
-// approve.jsx - a login of the CLI, which a person approves or refuses. The code that the approval gives
-// goes to the CLI alone: by the port where it listens on this machine, or by hand.
+// approve.jsx - approves or refuses a login of the CLI.
+//
+// The code that an approval yields goes to the CLI only: to its port on this machine, or by hand.
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";

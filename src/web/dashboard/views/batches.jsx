@@ -1,4 +1,4 @@
-// batches.jsx - batches, and how far each is.
+// batches.jsx - the list of batches and their progress, and one batch.
 import { useState } from "preact/hooks";
 
 import { useWatch } from "../lib/live.js";
@@ -12,7 +12,7 @@ import { Icon } from "../ui/icons.jsx";
 const order = Object.keys(statuses).sort((a, b) => finalStatuses.has(b) - finalStatuses.has(a));
 const tones = { PENDING: "run", PROCESSING: "run", COMPLETED: "good", PARTIAL_FAILED: "bad", ABORTED: "off" };
 
-/** Runs by status as one bar. */
+/** A bar of runs by status. */
 export function Progress({ byStatus, total }) {
   const shown = order.filter((status) => byStatus[status]), done = shown.filter((status) => finalStatuses.has(status)).reduce((sum, status) => sum + byStatus[status], 0);
   return (
@@ -22,7 +22,7 @@ export function Progress({ byStatus, total }) {
   );
 }
 
-/** Of a list, which knows how many have ended, or of one batch. */
+/** Counts of a batch in the list, which knows only how many have ended, or of one batch. */
 const countsOf = ({ counts, endedCount, runCount }) => ({ byStatus: counts?.byStatus ?? { COMPLETED: endedCount }, total: runCount });
 
 function Batch({ place }) {

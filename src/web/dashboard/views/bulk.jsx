@@ -1,4 +1,4 @@
-// bulk.jsx - cancels or replays many runs: first says how many, then does it, and shows how far it is.
+// bulk.jsx - cancels or replays many runs: shows how many, does it, and shows the progress.
 import { useEffect, useState } from "preact/hooks";
 
 import { isOpenFilter, listQuery, watchFilter } from "../lib/filter.js";

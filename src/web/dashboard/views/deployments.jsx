@@ -1,4 +1,4 @@
-// deployments.jsx - deployed versions: where each stands, what its build said, promotion and rollback.
+// deployments.jsx - deployed versions: their states, build logs, promotion and rollback.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";
@@ -38,7 +38,7 @@ function Log({ place, deployment }) {
   return error ? <Problem error={error} /> : data === undefined ? <Loading /> : <pre class="log" ref={box} tabIndex={0} aria-label="Log of the build">{data || "Nothing yet."}</pre>;
 }
 
-/** Of the newest hundred, by id, short code or version. */
+/** Finds one of the newest hundred, by id, short code or version. */
 export async function findDeployment(place, name) {
   const { data } = await session.ask(place, "GET", "/api/v1/deployments?page[size]=100");
   return data.find(({ id, shortCode, version }) => [id, shortCode, version].includes(name));

@@ -1,4 +1,4 @@
-// filter_bar.jsx - what narrows the table of runs. All of it is in the address bar.
+// filter_bar.jsx - the filters of the table of runs. Their state is in the address bar.
 import { useEffect, useState } from "preact/hooks";
 
 import { listQuery, withTime, writeFilter } from "../lib/filter.js";
@@ -14,7 +14,7 @@ import { currentWorker } from "./test.jsx";
 
 const ever = "2000-01-01T00:00:00.000Z";
 const periods = [["5m", "5 minutes"], ["1h", "1 hour"], ["6h", "6 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
-const usual = "7d", barePart = /^\d[0-9a-z]{5,}$/; // what is taken for the beginning of an id without "run_"
+const usual = "7d", barePart = /^\d[0-9a-z]{5,}$/; // taken for the beginning of an id without "run_"
 const named = { task: "Task", tag: "Tag", version: "Version", queue: "Queue", machine: "Machine", batch: "Batch", schedule: "Schedule", test: "Test runs", bulk: "Bulk action", period: "Last", from: "From", to: "To" };
 const lists = ["task", "tag", "version", "queue", "machine"];
 
@@ -49,7 +49,7 @@ function TimeFilter({ filter, change, close }) {
   );
 }
 
-/** An id leads to its run; the beginning of one to the newest run that begins so. */
+/** Finds the run of an id, or the newest run whose id begins like this. */
 async function find(place, beginning) {
   const query = listQuery({ from: ever }, { size: 1, after: cursorBefore(beginning) });
   const { data: [run] } = await session.ask(place, "GET", `/api/v1/runs?${query}`);

@@ -1,4 +1,4 @@
-// find.jsx - a run that a link names without its project: looked for where the person may look.
+// find.jsx - finds a run whose link does not name its project, among the user's projects.
 import { useEffect } from "preact/hooks";
 
 import { addressOf, environments, go, home } from "../lib/place.js";
@@ -6,14 +6,14 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { Empty, Loading } from "../ui/basic.jsx";
 
-const branchesMax = 30; // of each project that are searched, when no environment has the run
+const branchesMax = 30; // max branches per project to search if no environment has the run
 
 async function branchesOf(ref) {
   const { branches = [] } = await session.personal("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`).catch(() => ({}));
   return branches.slice(0, branchesMax).map(({ name, branchName }) => ({ ref, env: "preview", branch: name ?? branchName }));
 }
 
-/** The first of the places that has the run. */
+/** The first place that has the run. */
 async function findIn(places, id) {
   const found = await Promise.all(places.map((place) => session.ask(place, "GET", `/api/v3/runs/${encodeURIComponent(id)}`).then(() => place, () => undefined)));
   return found.find(Boolean);

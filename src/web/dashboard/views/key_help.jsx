@@ -1,4 +1,4 @@
-// key_help.jsx - which keys the table of runs knows.
+// key_help.jsx - the list of keys for the table of runs.
 import { Dialog } from "../ui/basic.jsx";
 
 const keys = [["j  ↓", "next run"], ["k  ↑", "previous run"], ["Enter", "open the run"], ["x", "select it; a click with Shift selects up to there"], ["/", "search"], ["Esc", "let go of everything; in a run: back"], ["?", "this list"]];

@@ -1,4 +1,4 @@
-// overview.jsx - how an environment does: what runs now, and the last hours as plots.
+// overview.jsx - the state of an environment: what runs now, and plots of the last hours.
 import { useMemo, useState } from "preact/hooks";
 
 import { useWatch } from "../lib/live.js";
@@ -11,12 +11,12 @@ import { Button, Loading, Page, Problem, Status, Time } from "../ui/basic.jsx";
 import { Plot } from "../ui/plot.jsx";
 
 const ranges = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600]];
-const always = ["QUEUED", "EXECUTING", "WAITING", "COMPLETED", "FAILED"]; // also when there are none
-const points = 180; // drawn at most: older samples are joined
+const always = ["QUEUED", "EXECUTING", "WAITING", "COMPLETED", "FAILED"]; // shown even if there are none
+const points = 180; // max points; older samples are joined
 const good = ["COMPLETED"], bad = ["FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT", "INTERRUPTED"], off = ["CANCELED", "EXPIRED"];
 const sum = (byStatus, names) => names.reduce((total, name) => total + (byStatus[name] ?? 0), 0);
 
-/** The samples of the gateway, which has none where nothing happened, as rows of equal steps. */
+/** The gateway's samples as rows of equal steps. It has no sample for times without events. */
 function rowsOf({ samples, intervalMs, to }, seconds) {
   const end = Math.floor(new Date(to) / intervalMs) * intervalMs, all = Math.ceil(seconds * 1000 / intervalMs), join = Math.ceil(all / points), step = join * intervalMs;
   const count = Math.ceil(all / join), start = Math.floor(end / step) * step - (count - 1) * step;

@@ -1,4 +1,4 @@
-// preview.jsx - preview has runs in its branches only: one is chosen before anything is shown.
+// preview.jsx - chooses a branch of preview, which has runs in its branches only.
 import { useEffect } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -6,7 +6,7 @@ import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { Empty, Loading, Page, Problem } from "../ui/basic.jsx";
 
-/** The branches of a project's preview that are there. */
+/** The branches of a project's preview. */
 export function useBranches(ref, enabled = true) {
   const { data, ...rest } = useQuery([ref, "branches"], () => session.personal("GET", `/api/v1/projects/${encodeURIComponent(ref)}/branches`), { enabled });
   return { ...rest, branches: data?.branches.map(({ name }) => name) };

@@ -1,4 +1,4 @@
-// queues.jsx - what waits where, and how much of it may execute at once.
+// queues.jsx - queues: how much waits and executes in each, and their limits.
 import { useState } from "preact/hooks";
 
 import { addressOf } from "../lib/place.js";

@@ -1,4 +1,4 @@
-// run.jsx - one run: where it stands and why, what happened when, what went in and came out.
+// run.jsx - one run: its status and the reason, its history, its payload and output.
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
@@ -19,11 +19,11 @@ import { Trace } from "./trace.jsx";
 import { CompleteDialog } from "./waitpoints.jsx";
 import { currentWorker } from "./test.jsx";
 
-const traceMs = 1500, longTraceMs = 15_000; // while the run has not ended; all of the trace is loaded each time
+const traceMs = 1500, longTraceMs = 15_000; // while the run has not ended; the whole trace is loaded each time
 
-const fetchedMax = 2_000_000; // characters of a long value that are shown on demand
+const fetchedMax = 2_000_000; // max characters of a long value that is shown on request
 
-/** A value that the SDK has stored beside the run, since it is long: shown on demand. */
+/** A value that the SDK has stored outside of the run because it is long; shown on request. */
 function LongValue({ url, label }) {
   const [value, setValue] = useState(), [problem, setProblem] = useState();
   async function show() {
@@ -42,7 +42,7 @@ function Value({ run, name, label }) {
   return value === undefined && url ? <LongValue key={url} url={url} label={label} /> : <Json value={value} label={label} />;
 }
 
-/** What the gateway says of a waiting run, with its times as the page writes them. */
+/** The gateway's explanation of a waiting run, with times in the page's format. */
 const withTimes = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => clockTime(time));
 
 function Panel({ title, children }) {
@@ -65,7 +65,7 @@ function RunLink({ place, run }) {
 
 const firstChildren = 20, childrenPage = 100;
 
-/** The newest children live, and more of them by pages. */
+/** The newest children, live, and pages of older ones. */
 function Children({ place, id, first }) {
   const [pages, setPages] = useState([]), [after, setAfter] = useState(""), [isBusy, setBusy] = useState(false);
   const more = pages.flat(), shown = more.length ? more : first.slice(0, firstChildren), mayHaveMore = after !== undefined && (more.length > 0 || first.length > firstChildren);

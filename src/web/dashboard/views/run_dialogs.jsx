@@ -1,4 +1,4 @@
-// run_dialogs.jsx - replay with another payload, cancel, another time, and how to trigger the same elsewhere.
+// run_dialogs.jsx - dialogs for a run: replay with another payload, cancel, reschedule, snippets.
 import { useState } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -7,7 +7,7 @@ import { snippetsOf } from "../lib/snippets.js";
 import { Button, Copy, Dialog, Field } from "../ui/basic.jsx";
 import { attempt, say } from "../ui/toast.jsx";
 
-/** The JSON of a text, or why it is none. */
+/** The value of a JSON text, or why it is invalid. */
 export function parseJson(text) {
   try { return { value: text.trim() ? parseExactly(text) : undefined }; }
   catch (error) { return { error: `This is no JSON: ${error.message}` }; }

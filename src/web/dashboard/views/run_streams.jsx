@@ -1,7 +1,7 @@
-// run_streams.jsx - what a run streams, as it comes.
+// run_streams.jsx - a run's streams, live.
 //
-// Each stream that is read holds a connection, of which a browser has six for all tabs of an address:
-// a tab reads two at a time, all tabs together four, and one that is hidden none.
+// Each stream that is read takes a connection, of which a browser has six for all tabs of an address.
+// So a tab reads two at a time, all tabs together four, and a hidden tab none.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
@@ -12,16 +12,16 @@ const keptChunks = 500, againMs = 2000, openMax = 2;
 
 const slots = 4; // of all tabs
 
-/** Does it when fewer than that many tabs do such a thing; what waits for a slot may be aborted. */
+/** Calls action when fewer than that many tabs read a stream; waiting for a slot may be aborted. */
 async function inSlot(signal, action) {
   const { locks } = navigator, name = (slot) => `runcast.stream.${slot}`;
-  if (!locks) return action(); // an address that is not secure
+  if (!locks) return action(); // an insecure origin has no locks
   for (let slot = 0; slot < slots; slot++)
     if (await locks.request(name(slot), { ifAvailable: true }, async (lock) => { if (lock) await action(); return Boolean(lock); })) return undefined;
   return locks.request(name(Math.floor(Math.random() * slots)), { signal }, action);
 }
 
-/** The chunks of a stream: read as server-sent events, and gone on with when the connection is cut. */
+/** Reads the chunks of a stream as server-sent events, and resumes if the connection breaks. */
 async function read(place, run, name, from, onChunks, signal) {
   let last = from;
   while (!signal.aborted) {
@@ -44,7 +44,7 @@ async function read(place, run, name, from, onChunks, signal) {
         }
         if (chunks.length) onChunks(chunks, last);
       }
-      return; // it has ended, or said nothing for a minute
+      return; // it has ended, or sent nothing for a minute
     } catch (error) {
       if (signal.aborted) return;
       await new Promise((resolve) => setTimeout(resolve, againMs));

@@ -1,4 +1,4 @@
-// run_view.jsx - one run when the address names it, else all.
+// run_view.jsx - one run if the address names it, otherwise the table.
 import { Run } from "./run.jsx";
 import { Runs } from "./runs.jsx";
 

@@ -1,4 +1,4 @@
-// runs.jsx - the live table of runs, its filters, and what can be done with many runs at once.
+// runs.jsx - the live table of runs, its filters, and bulk actions.
 import { Component } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 
@@ -15,9 +15,9 @@ import { BulkDialog } from "./bulk.jsx";
 import { FilterBar } from "./filter_bar.jsx";
 import { KeyHelp } from "./key_help.jsx";
 
-const overscan = 4, older = 60, restMs = 150; // rows drawn beyond the edges; rows before the end at which older ones are asked for; without scrolling before rows are followed
+const overscan = 4, older = 60, restMs = 150; // rows drawn beyond the edges; rows before the end at which older ones are loaded; ms without scrolling before rows are followed
 
-/** The list that was shown last, and where one was in it: who comes back from a run finds it so. */
+/** The last list and the position in it, for a user who returns from a run. */
 let kept = {};
 
 function keep(place, filter) {
@@ -28,7 +28,7 @@ function keep(place, filter) {
   return kept;
 }
 
-/** The list of a place and filter, drawn anew when it changes. */
+/** The list of a place and filter; redraws when it changes. */
 function useRunList(place, filter) {
   const shown = useMemo(() => keep(place, filter), [place.ref, place.env, place.branch, JSON.stringify(filter)]);
   useEvent(shown.list, "change");
@@ -51,7 +51,7 @@ function StatusTabs({ place, filter, counts }) {
   );
 }
 
-/** Drawn anew when what it shows has changed: most changes of a list are of other rows. */
+/** Redraws only if its own content has changed: most changes of a list are of other rows. */
 class Row extends Component {
   shouldComponentUpdate(next) { return ["run", "index", "height", "place", "now", "query", "isCursor", "isSelected"].some((name) => next[name] !== this.props[name]); }
 
@@ -74,8 +74,8 @@ class Row extends Component {
   }
 }
 
-/** The key of each run's row: a row that has left lends its elements to one that comes, since making new
- * ones is most of what scrolling costs. */
+/** The key of each run's row: a row that leaves passes its elements to one that comes, since creating
+ * new ones is most of the cost of scrolling. */
 function useRowKeys(ids) {
   const { taken, free } = useRef({ taken: new Map(), free: [] }).current, shown = new Set(ids);
   for (const [id, key] of taken) {
@@ -205,7 +205,7 @@ export function Runs({ place }) {
   });
 
   const isEmpty = list.state === "live" && !list.length;
-  // What has not changed is not compared: rows may be drawn anew in each frame.
+  // Memoized, as rows may be redrawn in each frame.
   const bar = useMemo(() => <FilterBar place={place} filter={filter} search={search} />, [place, filter]);
   const tabs = useMemo(() => <StatusTabs place={place} filter={filter} counts={list.counts} />, [place, filter, list.counts]);
   return (

@@ -1,4 +1,4 @@
-// schedules.jsx - runs by the clock: what fires when, made and changed with a look at the next times.
+// schedules.jsx - schedules: lists, creates and edits them, with a preview of the next times.
 import { useEffect, useState } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -11,7 +11,7 @@ import { currentWorker } from "./test.jsx";
 
 const typingMs = 250;
 
-/** The next five times of what is being typed, or why there are none. */
+/** The next five times of the cron text that is being typed, or why there are none. */
 function useNext(place, cron, timezone) {
   const [settled, setSettled] = useState({ cron, timezone });
   useEffect(() => { const timer = setTimeout(() => setSettled({ cron, timezone }), typingMs); return () => clearTimeout(timer); }, [cron, timezone]);

@@ -1,4 +1,4 @@
-// shell.jsx - what stands around every view: where one is, where one can go, and whether the page is live.
+// shell.jsx - the frame around every view: current place, navigation, and connection state.
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";

@@ -1,5 +1,6 @@
-// sign_in.jsx - who has no token in this tab: a one-time link of `runcast dashboard`, or a personal
-// access token. The code of a link leaves the address bar before anything else happens.
+// sign_in.jsx - signs in with a one-time link of `runcast dashboard`, or a personal access token.
+//
+// The code of a link is removed from the address bar before anything else happens.
 import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
@@ -9,10 +10,10 @@ import { say } from "../ui/toast.jsx";
 
 const signInMark = "#signin=";
 
-/** Says as whom: a link may come from somebody else. */
+/** Signs in and shows the user: a link may come from another person. */
 const signInBy = (code) => async () => { const { email } = await session.signInByCode(code); say(`Signed in as ${email}`); };
 
-/** What a person may paste for a token, and how it signs in. */
+/** Reads what a user may paste as a token, and returns how to sign in with it. */
 function readPasted(text) {
   const [, code] = text.split(signInMark);
   if (code) return signInBy(code);
@@ -20,7 +21,7 @@ function readPasted(text) {
   return () => session.signIn(text);
 }
 
-/** The code of a one-time link, which leaves the address bar. */
+/** Returns the code of a one-time link and removes it from the address bar. */
 export function takeCode() {
   const [, code] = location.hash.split(signInMark);
   if (code) history.replaceState({}, "", location.pathname + location.search);

@@ -1,4 +1,4 @@
-// test.jsx - triggers a task with a payload that somebody types, and leads to its run.
+// test.jsx - triggers a task with a payload that the user types, and opens its run.
 import { useEffect, useMemo, useState } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -11,9 +11,9 @@ import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { parseJson } from "./run_dialogs.jsx";
 
-const memory = "runcast.payload."; // what was typed for a task stays in the tab
+const memory = "runcast.payload."; // prefix for the text typed for a task, which the tab keeps
 
-/** The version that new runs get, or the one that is named. */
+/** The version for new runs, or the given one. */
 export const currentWorker = (place, version) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
   { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
 

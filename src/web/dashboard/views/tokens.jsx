@@ -1,5 +1,6 @@
-// tokens.jsx - keys of the environment and tokens of the person, by name and last use. They are made and
-// revoked where the gateway runs; the one exception is a login of the CLI that the person approves.
+// tokens.jsx - keys of the environment and tokens of the user, by name and last use.
+//
+// They are created and revoked on the gateway's machine; the only exception is an approved CLI login.
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";

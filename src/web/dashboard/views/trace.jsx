@@ -1,4 +1,4 @@
-// trace.jsx - spans and logs as a tree beside their times.
+// trace.jsx - spans and logs as a tree along a time axis.
 import { useState } from "preact/hooks";
 
 import { addressOf, go } from "../lib/place.js";
@@ -13,12 +13,12 @@ const shownLines = 300;
 const isLog = (span) => span.level !== "TRACE";
 const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial ? "run" : "plain";
 
-/** What the SDK and the gateway note for themselves is not the task's. */
+/** Properties of the task, without those that the SDK and the gateway add for themselves. */
 const ownProperties = (properties) => Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith("$")));
 
 const textOf = (value) => typeof value === "string" ? value : JSON.stringify(value, null, 2);
 
-/** Where an exception was thrown, or what else is said of it. */
+/** The stack trace of an exception, or whatever else describes it. */
 const stackOf = ({ properties = {} }) => textOf(properties.exception?.stacktrace ?? properties["exception.stacktrace"] ?? properties.exception?.message ?? properties);
 
 function Detail({ span, place }) {
@@ -40,7 +40,7 @@ const lossReasons = {
   share: "unfinished runs keep all the spans and logs that their environment or project may keep",
 };
 
-/** What is not among the lines of the run, and why. */
+/** Lines that are missing in the trace, and why. */
 function Missing({ dropped = {}, removed, mayBeIncomplete }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// variables.jsx - the variables that tasks see. A secret is written, and never shown again.
+// variables.jsx - the variables of tasks. A secret can be written, but is never shown again.
 import { useState } from "preact/hooks";
 
 import { useQuery } from "../lib/query.js";

@@ -1,4 +1,4 @@
-// views.js - the views of an environment, in the order of the navigation, by the word in the address.
+// views.js - the views of an environment, in the order of the navigation, by their name in the address.
 import { Batches } from "./batches.jsx";
 import { Deployments } from "./deployments.jsx";
 import { Overview } from "./overview.jsx";

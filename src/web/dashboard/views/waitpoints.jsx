@@ -1,4 +1,4 @@
-// waitpoints.jsx - tokens that runs wait for, and completing one by hand.
+// waitpoints.jsx - tokens that runs wait for; completes one by hand.
 import { useState } from "preact/hooks";
 
 import { useQuery } from "../lib/query.js";

@@ -1,4 +1,4 @@
-// workers.jsx - who executes: connected workers, and the version that new runs get.
+// workers.jsx - connected workers, and the version for new runs.
 import { gatewayUrl } from "../lib/base.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
