@@ -6,8 +6,9 @@
 # The gateway, the floor server and the harness are built first.
 #
 # ROUNDS   how often floor and gateway take turns; medians are printed, and the median ratio of
-#          the pairs (3). Three rows with 1,000 subscribers, 10,000 topics and ten subscribers
-#          take 2 * ROUNDS + 1: there, pairs differ by more than their distance to the target
+#          the pairs (3). The three rows of 1,000 subscribers, and those of 10,000 topics and of
+#          ten subscribers, take 2 * ROUNDS + 1: their pairs differ by more than the distance
+#          to the target
 # DURATION how long each fan-out is measured (5)
 # FULL=1   a million runs in the table instead of a hundred thousand
 # GATEWAY_PORT, FLOOR_PORT, SECURE_PORT  ports of the servers (3931, 3932, 3933)
