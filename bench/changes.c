@@ -1,5 +1,4 @@
-/* changes.c - sends changes to runs at fixed instants (open loop), through the public
- * API. */
+/* changes.c - sends changes to runs at fixed times (open loop), through the public API. */
 #include "changes.h"
 
 #include <inttypes.h>

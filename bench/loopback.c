@@ -1,5 +1,4 @@
-/* loopback.c - measures how long the machine itself takes to send one message to many
- * receivers. */
+/* loopback.c - measures how long this machine takes to send a message to many receivers. */
 #include "loopback.h"
 
 #include <errno.h>

@@ -1,5 +1,4 @@
-/* loopback.h - measures how long the machine itself takes to send one message to many
- * receivers.
+/* loopback.h - measures how long this machine takes to send a message to many receivers.
  *
  * A child process on the processors of the measured server waits for a message on the first
  * connection and sends one of the same size on each. With one connection that is a bare

@@ -1,5 +1,4 @@
-/* returning.h - many clients that reconnect when their connection ends, and the states they
- * know.
+/* returning.h - many clients that reconnect, and the states of runs that they know.
  *
  *   connect ─► live ─ the server tells when to reconnect, and closes ─► away ─► connect ─► live
  *

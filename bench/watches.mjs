@@ -9,7 +9,7 @@
 //
 // The CPU of a change is that of the gateway's process (utime and stime of /proc/PID/stat): once with
 // connections without watches, once with watches. The two take turns on one gateway, so that other
-// work on the machine affects both. Of four filters, three name a tag, a task or a queue, for which
+// work on the machine affects both. Three of four filters name a tag, a task or a queue, for which
 // the gateway has indices; one names a version, and is evaluated for each change.
 //
 // Ends with status 1 if a target is missed.

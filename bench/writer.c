@@ -1,5 +1,4 @@
-/* writer.c - a client that triggers and updates runs at a steady rate, even if calls
- * fail. */
+/* writer.c - a client that triggers and updates runs at a steady rate despite failures. */
 #include "writer.h"
 
 #include <inttypes.h>
