@@ -1,5 +1,4 @@
-/* ends.h - notifies code outside of the engine that a run has ended or a batch was
- * sealed. */
+/* ends.h - reports ended runs and sealed batches to code outside of the engine. */
 #pragma once
 
 #include "core/engine/engine.h"

@@ -1,4 +1,4 @@
-/* place.c - puts a run where its state says: queue or slot, and timer.
+/* place.c - puts a run into the queue or slot of its state, and sets its timer.
  *
  *   with a worker          ─► a slot of its queue
  *   queued, its turn came  ─► its queue: workers that wait are matched

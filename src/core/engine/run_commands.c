@@ -1,5 +1,4 @@
-/* run_commands.c - decides user actions on a run; each is a function of the run as it
- * is. */
+/* run_commands.c - user actions on a run: each decides from the run as it is. */
 #include "core/engine/run_commands.h"
 
 #include "base/mem.h"

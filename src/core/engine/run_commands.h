@@ -1,5 +1,4 @@
-/* run_commands.h - user actions on a run: cancel, reschedule, tag, annotate, release its
- * key. */
+/* run_commands.h - cancel, reschedule, tag or annotate a run, or release its key. */
 #pragma once
 
 #include "core/engine/engine.h"

@@ -85,7 +85,7 @@ int64_t engine_deadline(const struct engine *engine, int64_t unix_ms);
 
 /* place.c */
 
-/* Puts the run where its state says: queue, slot, timer. */
+/* Puts the run into the queue or slot of its state, and sets its timer. */
 void engine_place(struct engine *engine, struct tracked *run);
 
 /* Returns when the attempt is lost unless there is a sign of life; monotonic ms. */
@@ -131,7 +131,7 @@ void flights_finish(struct engine *engine);
 
 /* deadlines.c */
 
-/* The timer of a run has fired: decides what its state says. */
+/* Handler of a run's timer: decides what its state requires. */
 void deadlines_on_due(struct timer *timer);
 
 /* sweep.c */

@@ -1,5 +1,4 @@
-/* sweep.c - finds what must follow from the states of runs: at start, and when versions
- * change.
+/* sweep.c - applies what follows from run states, at start and when versions change.
  *
  *   each run of an environment, oldest change first, some in each turn
  *     ├ no deadline set yet           ─► set its timer

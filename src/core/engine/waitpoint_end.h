@@ -1,5 +1,4 @@
-/* waitpoint_end.h - completes a token: stores its output and resumes the runs that wait for
- * it. */
+/* waitpoint_end.h - completes a token: stores its output and resumes waiting runs. */
 #pragma once
 
 #include "core/engine/engine.h"
