@@ -1,5 +1,4 @@
-/* worker_versions.c - the versions of one environment, oldest first, and how to find
- * them. */
+/* worker_versions.c - versions of one environment, oldest first, and lookups in them. */
 #include "core/fleet/worker_versions.h"
 
 #include <stdio.h>
