@@ -1,5 +1,4 @@
-/* stats.h - samples of ten seconds of an environment's activity, for plots of the last
- * hours.
+/* stats.h - samples of an environment's activity, for plots of the last hours.
  *
  *   change ──► the open sample ──────────┐ the first one after its ten seconds
  *   flush ───► (delivery times) ─────────┴─► ring, the newest six hours
