@@ -1,5 +1,4 @@
-/* subcommands.c - the table of subcommands with their functions; may include every
- * folder. */
+/* subcommands.c - the table of subcommands; may include headers of every folder. */
 #include "server/subcommands.h"
 
 #include "accounts/command_words.h"

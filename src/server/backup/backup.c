@@ -1,5 +1,4 @@
-/* backup.c - copies the files in an order such that all that the copied database names is
- * there.
+/* backup.c - copies files so that all that the copied database names are there.
  *
  *   copy archives ─► read the database's file names at one moment ─► copy the missing ones
  *        ▲                        │                     ─► copy the database of that moment

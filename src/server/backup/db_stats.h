@@ -1,5 +1,4 @@
-/* db_stats.h - how much a data directory stores, by table and environment; as text or
- * JSON. */
+/* db_stats.h - the size of a data directory by table and environment, as text or JSON. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,4 @@
-/* sealed.c - reads accounts, as a start does, and then the variables that are sealed for
- * them. */
+/* sealed.c - opens sealed values: of accounts, as a start does, then variables. */
 #include "server/backup/sealed.h"
 
 #include "accounts/accounts.h"

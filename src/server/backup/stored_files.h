@@ -1,5 +1,4 @@
-/* stored_files.h - the files that a database names: archives, indexes and logs of
- * deployments.
+/* stored_files.h - files that a database names: archives, indexes, logs of deployments.
  *
  * The gateway creates a file before a row names it, and removes it after the row. So all
  * files that a database names at one moment existed at that moment. Every deployment names

@@ -1,5 +1,4 @@
-/* remote.h - calls of subcommands to the API of a gateway, with the secret key of an
- * environment.
+/* remote.h - calls of subcommands to a gateway's API, with a secret key.
  *
  *   remote_open ─► remote_ask, remote_upload … ─► remote_close
  *

@@ -1,5 +1,4 @@
-/* remote_command.h - subcommands that use a gateway's API with an environment's secret
- * key. */
+/* remote_command.h - subcommands that call a gateway's API with a secret key. */
 #pragma once
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* remote_session.c - shared by the remote subcommands: errors, output, the current
- * version. */
+/* remote_session.c - errors, output and the current version, for all remote subcommands. */
 #include "server/cli/remote_session.h"
 
 #include "base/json/members.h"

@@ -1,5 +1,4 @@
-/* remote_session.h - the state of a remote subcommand: its words, connection and
- * outputs. */
+/* remote_session.h - the state of a remote subcommand: words, connection, outputs. */
 #pragma once
 
 #include <stdio.h>

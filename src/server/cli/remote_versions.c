@@ -1,5 +1,4 @@
-/* remote_versions.c - lists the versions of an environment and changes which one is
- * current. */
+/* remote_versions.c - lists an environment's versions and changes its current one. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,4 @@
-/* closest.c - a name is close if the given one is its beginning, or few characters
- * differ. */
+/* closest.c - a name is close if it extends the given one, or differs in few characters. */
 #include "server/config/closest.h"
 
 #include "server/config/config_value.h"

@@ -16,7 +16,7 @@
 #include "core/model/price.h"
 #include "server/config/subcommand.h"
 
-/* What to do instead of the command. */
+/* Actions that replace the command, such as --help. */
 enum config_action {
     ACTION_NONE,
     ACTION_CHECK_CONFIG,

@@ -1,5 +1,4 @@
-/* config_reload.c - applies settings that may change while the gateway runs: all or
- * none. */
+/* config_reload.c - applies settings that may change at run time: all or none. */
 #include <string.h>
 
 #include "server/config/config_value.h"

@@ -1,5 +1,4 @@
-/* config_tls.h - loads the certificates for addresses with TLS from the files in the
- * settings. */
+/* config_tls.h - loads the certificates for TLS addresses from the configured files. */
 #pragma once
 
 #include "net/certificates.h"

@@ -1,5 +1,4 @@
-/* admin_socket.h - the UNIX socket for subcommands, in the data directory of a running
- * gateway.
+/* admin_socket.h - a running gateway's UNIX socket for subcommands, in its data directory.
  *
  * Its mode is 0600. A request is one line. The response is text until the end; if the
  * request failed, it begins with "error: " or "usage: ":

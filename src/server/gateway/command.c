@@ -1,5 +1,4 @@
-/* command.c - subcommands on accounts: sent to the running gateway, or carried out here if
- * none runs.
+/* command.c - carries out subcommands on accounts, in the gateway or, if none runs, here.
  *
  *   store ─► accounts ─► command ─► close the store
  *

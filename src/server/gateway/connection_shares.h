@@ -1,5 +1,4 @@
-/* connection_shares.h - limits of long-lived connections per environment and per
- * project. */
+/* connection_shares.h - limits of long-lived connections of environments and projects. */
 #pragma once
 
 #include "api/request/call.h"

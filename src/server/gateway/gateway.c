@@ -1,13 +1,12 @@
-/* gateway.c - builds, connects and drains all parts of a gateway; the only file that knows
- * them all.
+/* gateway.c - builds, connects and drains all parts of a gateway.
  *
  *   config ─► vault, store ─► engine ─► auth ─► api ─► server ─► leads ─► accounts ─► runs ─► ready
  *
- * The server listens before anything is read or created: the keys of a first start are
- * printed once, with an address that must be ours. Until the runs are in memory, every call
- * but health gets 503. So do calls to a gateway that stands by because another one leads.
- * If another one takes the lead, everything is destroyed, and serve.c starts the gateway
- * again.
+ * No other file knows all parts. The server listens before anything is read or created: the
+ * keys of a first start are printed once, with an address that must be ours. Until the runs
+ * are in memory, every call but health gets 503. So do calls to a gateway that stands by
+ * because another one leads. If another one takes the lead, everything is destroyed, and
+ * serve.c starts the gateway again.
  *
  * Draining goes the other way: refuse new requests, finish those in flight, tell sockets to
  * move, then destroy server, engine and store in reverse order of their creation. If

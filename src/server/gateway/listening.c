@@ -1,5 +1,4 @@
-/* listening.c - checks addresses before a start opens any data, and derives URLs from
- * them. */
+/* listening.c - checks addresses before any data is opened, and derives URLs from them. */
 #include "server/gateway/listening.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* listening.h - the addresses of a gateway: whether it may listen on them, and their
- * URLs. */
+/* listening.h - the addresses of a gateway: may it listen on them, and their URLs. */
 #pragma once
 
 #include "net/http/server.h"

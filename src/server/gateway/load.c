@@ -7,8 +7,8 @@
  *
  * Results are taken in time slices, so that health checks are answered meanwhile.
  *
- * Of an archived branch or deleted project, only unfinished runs are loaded, to be
- * canceled; most have none and stay out of memory. */
+ * For an archived branch or deleted project, only unfinished runs are loaded, to be
+ * canceled. Most have none and stay out of memory. */
 #include "server/gateway/load.h"
 
 #include "accounts/bootstrap.h"

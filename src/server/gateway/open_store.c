@@ -1,5 +1,4 @@
-/* open_store.c - opens the configured database; the only file that knows which kinds there
- * are. */
+/* open_store.c - opens the configured database; the only file that knows its kinds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

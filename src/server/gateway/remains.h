@@ -1,5 +1,4 @@
-/* remains.h - removes what an ended environment leaves in the store after its runs were
- * removed.
+/* remains.h - removes what an ended environment leaves in the store, after its runs.
  *
  * That is documents of every kind, and at last the document of an archived branch itself.
  * For a deleted project, retention.c removes all environments at once. */

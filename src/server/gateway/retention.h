@@ -1,5 +1,4 @@
-/* retention.h - removes final runs when they are old enough, and deleted projects at
- * once. */
+/* retention.h - removes expired final runs, and the data of deleted projects at once. */
 #pragma once
 
 #include "accounts/accounts.h"

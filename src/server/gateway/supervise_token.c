@@ -1,5 +1,4 @@
-/* supervise_token.c - creates the supervise role's token and registers it with the
- * accounts.
+/* supervise_token.c - creates the supervise role's token and registers it.
  *
  * The file is written under another name and renamed, so an existing one is complete. */
 #include "server/gateway/supervise_token.h"

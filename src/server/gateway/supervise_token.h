@@ -1,5 +1,4 @@
-/* supervise_token.h - the token of the supervise role on this machine: a file in the data
- * directory.
+/* supervise_token.h - the supervise role's token, a file in the data directory.
  *
  * Both the gateway and the role read it. */
 #pragma once

@@ -1,5 +1,4 @@
-/* role_keeper.h - a process that starts the supervise role, and restarts it when it has
- * ended.
+/* role_keeper.h - a process that starts the supervise role, and restarts it.
  *
  *   gateway ──fork──► keeper ──► our own binary as `supervise`, in a session of its own ─┐
  *      │                ▲ ▲                                                             │

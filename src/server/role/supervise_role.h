@@ -1,5 +1,4 @@
-/* supervise_role.h - the supervise role as a command: its settings, signals and exit
- * status. */
+/* supervise_role.h - the supervise role as a command: settings, signals, exit status. */
 #pragma once
 
 #include "server/config/config_listen.h"
