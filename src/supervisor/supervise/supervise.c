@@ -199,7 +199,10 @@ static void on_notices_closed(void *owner)
 static void on_workload_closed(void *owner)
 {
     struct supervise *supervise = owner;
-    gateway_notices_close(supervise->notices, on_notices_closed);
+    if (supervise->notices)
+        gateway_notices_close(supervise->notices, on_notices_closed);
+    else
+        on_closed(supervise);
 }
 
 static void kill_runners(struct supervise *supervise)
@@ -433,8 +436,9 @@ static enum err begin_work(struct supervise *supervise, const char *token,
                                          .keep_ms = KEEP_MS,
                                          .poll_ms = POLL_MS,
                                          .figures = options->figures };
-    enum err refused =
-        workload_create(supervise->loop, &workload, &supervise->workload, why);
+    enum err refused = OK;
+    if (!supervise->workload) /* an earlier try may have got this far */
+        refused = workload_create(supervise->loop, &workload, &supervise->workload, why);
     if (!refused)
         refused = upward_create(supervise->loop, &upward, &shared->upward, why);
     if (refused)
