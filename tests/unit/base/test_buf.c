@@ -1,4 +1,4 @@
-/* A buffer holds what was added, in order, however it grew. */
+/* A buffer holds everything that was added, in order, however it grew. */
 #include "tests/support/world/unit.h"
 
 #include <float.h>
@@ -63,7 +63,7 @@ static void growing_loses_nothing(void **state)
     assert_null(buf.ptr);
 }
 
-/* Around the end of what is reserved. */
+/* Lengths around the end of the reserved memory. */
 static void printing_fits_at_every_length(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static void a_json_time_has_quotes(void **state)
     buf_finish(&buf);
 }
 
-/* What JSON.stringify writes, but for the sign of zero. */
+/* The same as JSON.stringify writes, except for the sign of zero. */
 static void a_double_is_written_as_javascript_writes_it(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Bytes are copied once, counted, and gone with the last reference. */
+/* Bytes are copied once, counted, and freed with the last reference. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -93,7 +93,8 @@ static void a_long_text_is_not_kept(void **state)
     bytes_unref(bytes);
 }
 
-/* More names than the cache has places: whoever holds one keeps it. */
+/* There are more names than the cache has slots: a name that is still referenced stays
+ * whole. */
 static void names_that_push_each_other_out_stay_whole(void **state)
 {
     (void)state;

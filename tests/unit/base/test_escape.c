@@ -1,4 +1,5 @@
-/* A text is escaped to the same bytes in steps of any size, and measured without being. */
+/* Escaping in steps of any size gives the same bytes; the length is also measured without
+ * it. */
 #include "tests/support/world/unit.h"
 
 #include "base/buf.h"
@@ -6,7 +7,7 @@
 #include "base/utf8.h"
 #include "tests/support/world/sim.h"
 
-/* Character by character, as RFC 8259 §7 has it. */
+/* Escapes one character at a time, as RFC 8259 §7 describes. */
 static void escape_slowly(struct slice text, struct buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -28,8 +29,9 @@ static void escape_slowly(struct slice text, struct buf *out)
     }
 }
 
-/* Long stretches of one kind and short ones of all: plain, wide, pairs, control characters, Korean
- * syllables and halves of surrogate pairs, which are never cut. */
+/* Makes long stretches of one kind and short ones of all kinds. The kinds are plain and
+ * wide characters, pairs, control characters, Korean syllables and halves of surrogate
+ * pairs. Characters are never cut. */
 static void make_text(struct draws *draws, size_t len, struct buf *text)
 {
     static const char *const kinds[] = { "abcdefghijk",  "\xc3\xa9\xe2\x82\xac",
@@ -83,7 +85,7 @@ static void any_steps_give_the_same_bytes(void **state)
     }
 }
 
-/* More pairs than the bytes of a word can count. */
+/* There are more quotes than the bytes of a word can count. */
 static void many_quotes_are_all_measured(void **state)
 {
     char quotes[5001];
@@ -95,7 +97,7 @@ static void many_quotes_are_all_measured(void **state)
     assert_int_equal(escape_len((struct slice){ quotes, 5001 }), 2 * 5000 + 6);
 }
 
-/* The place, or the beginning of the character that it is within. */
+/* Returns the place, or the beginning of the character that contains it. */
 static uint32_t whole(const struct bytes *text, uint32_t at)
 {
     while (at && at < text->len && ((unsigned char)text->data[at] & 0xC0) == 0x80)
@@ -103,7 +105,7 @@ static uint32_t whole(const struct bytes *text, uint32_t at)
     return at;
 }
 
-/* Whichever part is asked for first, and whether the rest of them is long or short. */
+/* Measures parts in any order, whether the rest of the bytes is long or short. */
 static void parts_of_measured_bytes_are_measured(void **state)
 {
     struct draws draws = { 13 };

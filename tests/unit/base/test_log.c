@@ -13,7 +13,7 @@
 static int real_stderr, file;
 static char lines[8192];
 
-/* Standard error is a file in memory from here on. */
+/* Makes standard error a file in memory. */
 static int set_up(void **state)
 {
     (void)state;
@@ -40,7 +40,7 @@ static const char *logged(void)
     return lines;
 }
 
-/* The part of the line behind the time, which must be one. */
+/* Returns the part of the line after the timestamp, which must be valid. */
 static const char *after_time(const char *line, const char *head)
 {
     int64_t ms;

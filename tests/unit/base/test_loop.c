@@ -1,4 +1,4 @@
-/* Turns of the loop: timers, deferred calls, flushers; stepped by the test. */
+/* Turns of the loop: timers, deferred calls and flushers; the test steps the loop. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@ struct world {
     struct timer timer;
     struct deferred first, second;
     struct flusher flusher, other;
-    int flushes; /* that the flusher still wants */
+    int flushes; /* how often the flusher still asks to be called */
     char heard[64];
 };
 
@@ -115,7 +115,7 @@ static void a_turn_runs_timers_then_deferred_calls_then_flushers(void **state)
     assert_heard("");
 }
 
-/* What it gathers comes from flushers, so it is called behind them, and in the same turn. */
+/* Its work comes from other flushers: it is called after them, in the same turn. */
 static bool on_flush_for_the_late(struct flusher *flusher)
 {
     (void)flusher;
@@ -257,7 +257,7 @@ static void a_call_may_cancel_the_one_behind_it(void **state)
 static void calls_beyond_the_turns_time_keep_their_order(void **state)
 {
     (void)state;
-    loop_set_budget(world.loop, 0); /* no time at all: one call a turn */
+    loop_set_budget(world.loop, 0); /* no time at all: one call per turn */
     struct deferred third = { .fn = on_first };
     loop_defer(world.loop, &world.first);
     loop_defer(world.loop, &world.second);
@@ -367,7 +367,7 @@ static void a_stepped_turn_has_as_much_time_as_was_set(void **state)
     assert_true(loop_time_left(world.loop));
 }
 
-/* Sockets are served although reports of commits have used the turn's share. */
+/* Sockets are served even if reports of commits have used up the turn's share. */
 static void a_share_of_its_own_restarts_the_budget(void **state)
 {
     (void)state;

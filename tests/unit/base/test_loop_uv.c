@@ -1,5 +1,5 @@
-/* Turns of the loop with libuv: when they end, what keeps the libuv loop alive, the time that
- * a turn has. */
+/* Turns of the loop with libuv: their end, their time, and what keeps the libuv loop
+ * alive. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -16,7 +16,7 @@ struct world {
     struct timer timer;
     struct deferred first;
     struct flusher flusher;
-    int flushes; /* that the flusher still wants */
+    int flushes; /* how often the flusher still asks to be called */
     char heard[64];
 };
 
@@ -182,7 +182,7 @@ static void on_polled(uv_check_t *check)
     uv_close((uv_handle_t *)check, NULL);
 }
 
-/* Before the poll, that is. A check handle is called behind it. */
+/* The call comes before the loop polls; a check handle would be called after that. */
 static void a_call_deferred_by_a_callback_comes_in_the_same_turn(void **state)
 {
     (void)state;
@@ -214,7 +214,7 @@ static int64_t cpu_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* Uses up the turn; what it asked is checked against the CPU clock. */
+/* Uses up the turn, measured with the CPU clock. */
 static bool on_burn(struct flusher *flusher)
 {
     (void)flusher;
@@ -266,7 +266,7 @@ static void waiting_costs_no_time(void **state)
     assert_true(loop_time_left(world.loop));
 }
 
-/* From the text that operators see. */
+/* Reads the count from the metrics that operators see. */
 static long turns_counted(void)
 {
     struct buf out = { 0 };

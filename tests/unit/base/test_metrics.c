@@ -1,4 +1,4 @@
-/* What is counted is what Prometheus reads. */
+/* Prometheus reads exactly what was counted. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -55,7 +55,7 @@ static void rows_of_one_name_share_their_head(void **state)
                                  "runcast_connections{kind=\"ws\"} 2\n"));
 }
 
-/* The format allows one head a name. */
+/* The format allows one head per metric name. */
 static void no_name_has_two_heads(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void a_histogram_counts_up_to_each_bound(void **state)
             fail_msg("not printed: %s", lines[i]);
 }
 
-/* As a thread does that counts for itself. */
+/* Counts in buckets of its own, as a thread does. */
 static void what_was_counted_elsewhere_is_added_by_the_bounds_of_its_histogram(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Drawn numbers stay below their bound and reach each value. */
+/* Random numbers stay below their bound and reach each value. */
 #include "tests/support/world/unit.h"
 
 #include "base/random.h"

@@ -1,4 +1,4 @@
-/* Values are found by their place, whatever came and went before. */
+/* Values are found by their rank, whatever was inserted and removed before. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void values_stand_in_the_order_of_their_bytes(void **state)
 
 enum { WORDS = 500, STEPS = 20000 };
 
-/* The places as counting gives them. */
+/* Compares all ranks with those found by counting. */
 static void check(const struct ranking *ranking, const struct word *words)
 {
     uint32_t place = 0;

@@ -1,4 +1,4 @@
-/* What a rope refers to is read as if it had been copied, in stretches of any size. */
+/* A rope reads the same as a plain copy, in stretches of any size. */
 #include "tests/support/world/unit.h"
 
 #include "base/rope.h"
@@ -14,7 +14,7 @@ static struct bytes *make_value(struct draws *draws)
     return value;
 }
 
-/* The same calls on any buffer: that of a rope, or a plain one. */
+/* Makes the same calls on the buffer of a rope or on a plain one. */
 static void write_some(struct buf *out, struct bytes *const *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -26,7 +26,7 @@ static void write_some(struct buf *out, struct bytes *const *values, size_t coun
     }
 }
 
-/* With stretches of any size, and as a socket does it that takes less than it was given. */
+/* Reads in stretches of any size, like a socket that accepts less than it was given. */
 static void read_all(struct draws *draws, const struct bytes *bytes, struct buf *out)
 {
     static char room[4096];
@@ -78,7 +78,7 @@ static void close_scene(struct scene *scene)
     }
 }
 
-/* Takes over the reference. */
+/* Takes ownership of the reference. */
 static void assert_reads_as(struct scene *scene, struct bytes *bytes, struct slice expected)
 {
     struct buf got = { 0 };

@@ -1,4 +1,4 @@
-/* Long bytes take room once, however many hold them, and as long as anybody does. */
+/* Long bytes count against the memory quota once, as long as any holder keeps them. */
 #include "base/share.h"
 #include "tests/support/world/unit.h"
 
@@ -43,7 +43,7 @@ static void what_was_given_back_may_be_taken_again(void **state)
     bytes_unref(bytes);
 }
 
-/* They are told apart by where they are, not by what they say. */
+/* Bytes are identified by their address, not by their content. */
 static void equal_bytes_in_two_places_count_twice(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void whoever_has_taken_bytes_holds_them(void **state)
     share_give(&room, bytes);
 }
 
-/* A room only counts: who takes has asked before whether there is any left. */
+/* A room only counts: callers check the limit before they take. */
 static void a_full_room_refuses_nothing(void **state)
 {
     (void)state;
@@ -127,7 +127,7 @@ static void without_room_or_bytes_nothing_happens(void **state)
     bytes_unref(bytes);
 }
 
-/* What is held by one room is not found under another, however many there are. */
+/* Bytes held by one room are not found under another, however many there are. */
 static void a_thousand_are_kept_apart(void **state)
 {
     (void)state;

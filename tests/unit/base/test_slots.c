@@ -1,4 +1,5 @@
-/* What is kept by the number of an environment is found there, however large the number. */
+/* A pointer that is kept under the number of an environment is found, however large the
+ * number. */
 #include "base/slots.h"
 #include "tests/support/world/unit.h"
 

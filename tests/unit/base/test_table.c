@@ -1,4 +1,4 @@
-/* A table finds what was inserted, and nothing that was removed. */
+/* A table finds everything that was inserted and nothing that was removed. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -54,7 +54,7 @@ static void what_is_inserted_is_found_by_its_key(void **state)
     free(items);
 }
 
-/* Random inserts and removes of few names, so that gaps are closed in every position. */
+/* Inserts and removes few names at random, so that gaps are closed in every position. */
 static void the_rest_is_found_after_removing(void **state)
 {
     (void)state;
@@ -83,7 +83,7 @@ static void the_rest_is_found_after_removing(void **state)
     free(items);
 }
 
-/* Growing takes many steps; whatever is removed, found or walked meanwhile is right. */
+/* The table grows in many steps; removing, finding and walking work meanwhile. */
 static void nothing_is_lost_while_the_table_grows(void **state)
 {
     (void)state;

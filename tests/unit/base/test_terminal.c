@@ -1,4 +1,4 @@
-/* What others have chosen is shown, and what a terminal would obey is not. */
+/* Text chosen by others is shown without anything that a terminal would obey. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static void all_else_is(void **state)
     expect_shown(SLICE(""), "");
 }
 
-/* A terminal of eight bits has the second set of controls there. */
+/* An eight-bit terminal treats these bytes as the C1 control characters. */
 static void bytes_that_are_no_utf8_are_not_shown(void **state)
 {
     (void)state;

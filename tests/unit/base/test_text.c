@@ -76,7 +76,7 @@ static void durations_add_up_their_units(void **state)
         { "30m2h", OK, 9000000 },
         { "0s", OK, 0 },
         { "1s5s", ERR_INVALID, 0 },
-        { "1h2hr", ERR_INVALID, 0 }, /* both spell hours */
+        { "1h2hr", ERR_INVALID, 0 }, /* both are units of hours */
         { "000000000001m", OK, 60000 },
         { "", ERR_INVALID, 0 },
         { "s", ERR_INVALID, 0 },
@@ -135,7 +135,7 @@ static void seconds_are_written_in_the_compact_form(void **state)
     }
 }
 
-/* The expected texts are those of JavaScript's toISOString, with the clock on UTC. */
+/* The expected texts are those of JavaScript's toISOString in UTC. */
 static void times_are_read_as_javascript_reads_them(void **state)
 {
     (void)state;
@@ -333,7 +333,7 @@ static void ids_made_one_behind_the_other_rise(void **state)
             fail_msg("%s behind %s", last, before);
     }
     assert_memory_not_equal(before + 4 + 9 + 4, last + 4 + 9 + 4,
-                            8); /* the rest is drawn */
+                            8); /* the rest is random */
 }
 
 static void ids_of_several_kinds_rise_behind_one_last(void **state)
@@ -354,7 +354,7 @@ static void ids_rise_after_one_that_was_made_by_a_clock_ahead(void **state)
     enum { NOW_S = 1706691600 };
     char ahead[ID_MAX], last[ID_MAX] = "", before[ID_MAX];
     text_make_id("run", (NOW_S + 20) * INT64_C(1000), ahead);
-    memset(ahead + 4 + 9, 'z', 4); /* the counter of its millisecond is full */
+    memset(ahead + 4 + 9, 'z', 4); /* its counter for this millisecond is full */
     text_note_id(ahead, last);
     for (int i = 0; i < 2000; i++) {
         memcpy(before, last, sizeof(before));
@@ -367,7 +367,7 @@ static void ids_rise_after_one_that_was_made_by_a_clock_ahead(void **state)
     text_note_id("run_short", last);
     text_note_id("run_zzzzzzzzzzzzzzzzzzzzzzzzz1", last);
     text_note_id("none", last);
-    assert_string_equal(last, before); /* each of them is older, or is no id of ours */
+    assert_string_equal(last, before); /* each of them is older or not an id of ours */
 }
 
 static void only_ids_of_the_prefix_are_ids(void **state)
@@ -378,7 +378,7 @@ static void only_ids_of_the_prefix_are_ids(void **state)
         bool expected;
     } cases[] = {
         { "run_7h3k9mq2w5xz8c4v1b6ny", true },
-        { "run_cm0abcdefghijklmnopqrst1l0", true }, /* 26, with l and 0 */
+        { "run_cm0abcdefghijklmnopqrst1l0", true }, /* 26 characters, with l and 0 */
         { "run_7h3k9mq2w5xz8c4v1b6n", false },
         { "run_cm0abcdefghijklmnopqrst1l0x", false },
         { "run_7h3k9mq2w5xz8c4v1b6nY", false },
@@ -395,7 +395,7 @@ static void only_ids_of_the_prefix_are_ids(void **state)
         assert_int_equal(text_is_id(slice_of(cases[i].text), "run"), cases[i].expected);
 }
 
-/* A byte modulo 192 would be below 64 half of the time. */
+/* A random byte modulo 192 would be below 64 half of the time. */
 static void drawn_characters_are_all_of_the_alphabet_and_about_equally_often(void **state)
 {
     (void)state;
@@ -513,14 +513,14 @@ static void percent_escapes_are_decoded(void **state)
     static const struct {
         const char *text;
         bool plus_is_space;
-        const char *expected; /* NULL: refused */
+        const char *expected; /* NULL: rejected */
     } cases[] = {
         { "", false, "" },
         { "a%20b", false, "a b" },
         { "a+b", false, "a+b" },
         { "a+b%2B", true, "a b+" },
         { "%41%c3%A4", false, "A\xc3\xa4" },
-        { "%25%32%30", false, "%20" }, /* once, not twice */
+        { "%25%32%30", false, "%20" }, /* decoded once, not twice */
         { "\xc3\xa4", false, "\xc3\xa4" },
         { "%", false, NULL },
         { "%4", false, NULL },

@@ -1,4 +1,4 @@
-/* Timers are called in the order of their deadlines, once. */
+/* Timers are called once, in the order of their deadlines. */
 #include "tests/support/world/unit.h"
 
 #include "base/list.h"

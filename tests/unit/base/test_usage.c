@@ -1,4 +1,4 @@
-/* The usage of a command as the grammar of its words. */
+/* The usage line of a command is the grammar of its words. */
 #include "tests/support/world/unit.h"
 
 #include "base/usage.h"

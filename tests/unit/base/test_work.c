@@ -1,10 +1,11 @@
-/* Jobs of the thread pool: how they end, and that none is begun past works.def. */
+/* Jobs of the thread pool: how they are stopped, and that each ends at its limit in
+ * works.def. */
 #include "tests/support/world/unit.h"
 
 #include "base/list.h"
 #include "base/work.h"
 
-/* Runs until it may not go on. */
+/* Runs until it is stopped. */
 struct job {
     struct work work;
     unsigned runs, ends;
@@ -31,7 +32,7 @@ static void stop(uv_timer_t *timer)
     work_stop(timer->data);
 }
 
-/* A build has no limit of its own: without work_stop this would not end. */
+/* This job has no limit of its own: without work_stop it would not end. */
 static void a_job_that_is_stopped_ends_and_can_begin_again(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* A run is a value with names that clients know. */
+/* Tests of struct run: the names of its status that clients see, and copies of the
+ * value. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -77,7 +78,7 @@ static void a_filter_finds_what_its_reader_sees_under_that_word(void **state)
         { "FROZEN", VOCABULARY_B, 1 << RUN_WAITING },
         { "INTERRUPTED", VOCABULARY_B, 1 << RUN_INTERRUPTED },
         { "WAITING_FOR_DEPLOY", VOCABULARY_B, 1 << RUN_PENDING_VERSION },
-        /* no words */
+        /* not a word of this vocabulary */
         { "PENDING", VOCABULARY_A, 0 },
         { "COMPLETED_SUCCESSFULLY", VOCABULARY_B, 0 },
         { "completed", VOCABULARY_A, 0 },
@@ -152,12 +153,12 @@ static void each_snapshot_has_a_name_of_its_own(void **state)
     assert_string_equal(id, "snapshot_run_123456789abcdefghijkm-n4294967295");
 }
 
-/* The controller of a deployed run drops a snapshot whose id is not the greater text. */
+/* The controller of a deployed run drops a snapshot unless its id is the greater text. */
 static void a_newer_snapshot_is_the_greater_text(void **state)
 {
     (void)state;
     char older[64] = "snapshot_run_123456789abcdefghijkm-9",
-         newer[64]; /* as they once were */
+         newer[64]; /* ids of the form that earlier versions made */
     struct run run = { .id = "run_123456789abcdefghijkm", .snapshot = 1 };
     for (; run.snapshot < 200; run.snapshot++) {
         run_snapshot_id(&run, newer);
@@ -181,7 +182,7 @@ static void the_short_name_of_a_snapshot_is_still_known(void **state)
 
 typedef void text_fn(struct bytes **place, int number);
 
-/* Every place of a text, in the run and in its rare part. */
+/* Calls fn for every text of the run and of its rare part. */
 static void for_each_text(struct run *run, text_fn *fn)
 {
     struct run_rare *rare = run->rare;
@@ -208,7 +209,7 @@ static void assert_only_holder(struct bytes **place, int number)
     assert_int_equal((*place)->refs, 1);
 }
 
-/* A run with a different text in every place. */
+/* Makes a run with a different text in every place. */
 static void fill(struct run *run)
 {
     *run = (struct run){ .id = "run_1", .status = RUN_EXECUTING, .attempt = 3 };
@@ -218,7 +219,7 @@ static void fill(struct run *run)
     run->tags = tag_list_create(tags, sizeof(tags) / sizeof(tags[0]));
 }
 
-/* ASan reports what is lost or given back twice. */
+/* ASan reports bytes that leak or are freed twice. */
 static void a_copy_lives_on_when_the_original_has_ended(void **state)
 {
     (void)state;
@@ -256,7 +257,7 @@ static void editing_the_rare_part_of_a_run_leaves_its_copies_alone(void **state)
     assert_true(slice_is(bytes_slice(run_rare(&original)->parent), "text 103"));
 
     struct run_rare *own = original.rare;
-    assert_ptr_equal(run_rare_edit(&original), own); /* nobody else has it any more */
+    assert_ptr_equal(run_rare_edit(&original), own); /* no other run shares it any more */
     run_finish(&original);
 }
 
@@ -335,7 +336,7 @@ static void names_that_recur_are_held_once_after_sharing(void **state)
     size_t same = 0;
     for (size_t i = 0; i < count; i++)
         same += names[i][0] == names[i][1];
-    assert_in_range(same, count - 2, count); /* two that meet in a slot are held twice */
+    assert_in_range(same, count - 2, count); /* two names of the same slot are held twice */
     assert_ptr_not_equal(one.payload, two.payload);
     assert_true(slice_is(bytes_slice(two.task), "text 0"));
     run_finish(&one);

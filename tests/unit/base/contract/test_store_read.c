@@ -1,4 +1,4 @@
-/* What a read has delivered is freed by one function, whatever its kind. */
+/* One function frees the results of a read, whatever its kind. */
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"

@@ -1,4 +1,5 @@
-/* Ends of containers and depths, against reading one character after the other. */
+/* Ends and depths of containers, compared with a reader that takes one character at a
+ * time. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -11,10 +12,11 @@ enum { TEXTS = 3000, DEPTH = 12 };
 
 static unsigned chance(unsigned of)
 {
-    return (unsigned)(rand() % (int)of); /* NOLINT: the same texts each time */
+    return (unsigned)(rand() % (int)of); /* NOLINT: repeatable */
 }
 
-/* Quotes, backslashes and brackets inside, of every length around that of a block. */
+/* Adds a string that contains quotes, backslashes and brackets, of any length around a
+ * block. */
 static void add_string(struct buf *out)
 {
     static const char *const parts[] = { "[",    "}",        "{\\\"", "\\\\", "a",
@@ -47,8 +49,8 @@ static void add_value(struct buf *out, unsigned depth)
 }
 
 struct plain {
-    size_t end;     /* behind the bracket that closes all; the length when none does */
-    size_t deepest; /* containers in one another */
+    size_t end;     /* after the bracket that closes all; the length if none does */
+    size_t deepest; /* the greatest nesting depth */
 };
 
 static struct plain read_plainly(struct slice text, size_t depth)
@@ -100,7 +102,8 @@ static void texts_end_and_are_as_deep_as_read_plainly(void **state)
     assert_true(longest > 1000);
 }
 
-/* A block ends between a backslash and what it escapes, in a string, at a bracket. */
+/* A block may end between a backslash and the escaped byte, in a string, or at a
+ * bracket. */
 static void it_does_not_matter_where_a_block_ends(void **state)
 {
     (void)state;
@@ -114,7 +117,7 @@ static void it_does_not_matter_where_a_block_ends(void **state)
         struct slice inner = slice_from(buf_slice(&text), 1);
         assert_int_equal(brackets_until_closed(inner, 1), inner.len - 1);
         assert_int_equal(brackets_until_closed(inner, 2), inner.len);
-        inner.len -= 2; /* its last bracket has not come */
+        inner.len -= 2; /* without its last bracket */
         assert_int_equal(brackets_until_closed(inner, 1), inner.len);
         buf_finish(&text);
     }

@@ -1,9 +1,9 @@
-/* A JSON object that comes in pieces: the same is found however it was cut. */
+/* A JSON object that arrives in pieces is read the same however it was cut. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/envelope.h"
 
-/* At most `size` bytes at a time; OK, or the first error. */
+/* Feeds at most `size` bytes at a time. Returns OK, or the first error. */
 static enum err feed(struct envelope *envelope, struct slice text, size_t size)
 {
     while (text.len) {

@@ -1,9 +1,9 @@
-/* The items of a batch, one after the other, however its body is cut. */
+/* The items of a batch are read one after the other, however its body is cut. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/item_array.h"
 
-/* The tasks of the items, each with a semicolon behind it. */
+/* Collects the tasks of the items, each followed by a semicolon. */
 struct reader {
     struct item_array array;
     struct failure why;
@@ -12,7 +12,7 @@ struct reader {
 
 static enum err note_task(struct item_array *array)
 {
-    struct reader *reader = (struct reader *)(void *)array; /* its first member */
+    struct reader *reader = (struct reader *)(void *)array; /* array is its first member */
     buf_add(&reader->tasks, envelope_get(&array->item, "task"));
     buf_add_char(&reader->tasks, ';');
     return OK;

@@ -1,4 +1,4 @@
-/* A tree holds and writes what JSON.parse and JSON.stringify hold and write. */
+/* A JSON tree holds and writes the same as JSON.parse and JSON.stringify. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/json_tree.h"

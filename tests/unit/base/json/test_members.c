@@ -1,4 +1,4 @@
-/* Members are written with the commas they need, and read back as they were. */
+/* Members are written with the commas that they need, and read back unchanged. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/members.h"

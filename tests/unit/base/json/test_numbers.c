@@ -1,4 +1,4 @@
-/* A number is spelled with a point, whatever the locale of the process says. */
+/* Numbers are written with a decimal point, whatever the locale of the process. */
 #include "tests/support/world/unit.h"
 
 #include <locale.h>
@@ -11,7 +11,8 @@
 #include "base/json/scan.h"
 #include "core/model/metadata.h"
 
-/* A locale of ours, for machines have few others: it differs from C in its numbers only. */
+/* A locale of our own, because few are installed: only its numbers differ from the C
+ * locale. */
 static const char comma[] = "LC_NUMERIC\\ndecimal_point \",\"\\nthousands_sep \".\"\\n"
                             "grouping 3;3\\nEND LC_NUMERIC\\n";
 
@@ -49,7 +50,7 @@ static void assert_comma(void)
 {
     char text[8];
     snprintf(text, sizeof(text), "%.1f", 1.5);
-    assert_string_equal(text, "1,5"); /* else localedef or its data is not installed */
+    assert_string_equal(text, "1,5"); /* otherwise localedef or its data is missing */
 }
 
 static void a_number_is_read_with_its_point(void **state)

@@ -1,4 +1,4 @@
-/* JSON is told from what is not, wherever the pieces end, and spans keep their bytes. */
+/* Finds valid and invalid JSON wherever the pieces end; spans keep their bytes. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static const struct slice accepted[] = {
     TEXT("\"\\u0000\""), TEXT("\"\\uABCD\\uabcd\""), TEXT("\"\\\\u0041\""),
     TEXT("\"\\ud83d\\ude00\""), TEXT("\"\\uD83D\\uDE00\""), TEXT("\"\\uDBFF\\uDFFF\""),
     TEXT("\"\\uD800\\uDC00x\""),
-    /* halves of surrogate pairs without the other one */
+    /* half of a surrogate pair without the other half */
     TEXT("\"\\ud800\""), TEXT("\"\\udbff\""), TEXT("\"\\udc00\""), TEXT("\"\\udfff\""),
     TEXT("\"\\ud800a\""), TEXT("\"\\ud800\\n\""), TEXT("\"\\ud800\\u0041\""),
     TEXT("\"\\ud800\\ud800\""), TEXT("\"\\udc00\\ud800\""), TEXT("\"\\ud800\\ud800\\udc00\""),
@@ -47,13 +47,13 @@ static const struct slice accepted[] = {
 };
 
 static const struct slice refused[] = {
-    /* nothing, or too much */
+    /* empty, or more than one value */
     TEXT(""), TEXT(" "), TEXT("\n"), TEXT("null null"), TEXT("1 2"), TEXT("[]]"), TEXT("[][]"),
     TEXT("{}}"), TEXT("{}x"), TEXT("\"a\"b"), TEXT("[1]x"), TEXT("nullx"), TEXT("true1"),
     TEXT(","), TEXT(":"), TEXT("]"), TEXT("}"), TEXT("\"a\",\"b\""), TEXT("null\0"), TEXT("\0"),
     TEXT("[]\0"), TEXT("\xef\xbb\xbfnull"), TEXT("\xef\xbb\xbf"), TEXT("\xfe\xff\0n"),
     TEXT("\xff"), TEXT("\xc3\xa4"), TEXT("//x\n1"), TEXT("/**/1"), TEXT("1/**/"), TEXT("#1"),
-    /* white space that is not JSON's */
+    /* white space that JSON does not allow */
     TEXT("\f1"), TEXT("\v1"), TEXT("[\xc2\xa0]"), TEXT("1\f"), TEXT("[\b]"), TEXT("\xe2\x81\xa0"),
     TEXT("[1,\xe2\x80\xa8 2]"), TEXT("[\x1f]"),
     /* structure */
@@ -102,7 +102,8 @@ enum {
     REFUSED_COUNT = sizeof(refused) / sizeof(refused[0]),
 };
 
-/* Every piece has memory of its own size, so that reading past it is seen. */
+/* Copies every piece into memory of exactly its size, so that ASan sees reads past its
+ * end. */
 static void feed_copy(struct scan *scan, struct slice piece)
 {
     char *copy = malloc(piece.len + !piece.len);
@@ -133,7 +134,7 @@ static void check_byte_by_byte(struct slice text, bool expected)
     assert_verdict(&scan, text, expected);
 }
 
-/* An error is at the same place wherever the pieces end. */
+/* An error is found at the same place wherever the pieces end. */
 static void check_split(struct slice text, bool expected)
 {
     struct scan whole, scan;
@@ -213,7 +214,7 @@ static void an_error_stays(void **state)
     assert_int_equal(scan_finish(&scan), ERR_INVALID);
 }
 
-/* count levels of alternating kinds, or of arrays only. */
+/* Writes count levels of alternating kinds, or of arrays only. */
 static void nest(struct buf *text, int count, bool objects)
 {
     buf_clear(text);
@@ -282,7 +283,7 @@ static void a_scan_that_was_finished_in_the_middle_takes_no_more(void **state)
     buf_finish(&text);
 }
 
-/* A special byte at each place of a word of eight, behind each neighbour. */
+/* Puts a special byte at each place of an eight-byte word, after each kind of neighbor. */
 static void a_forbidden_byte_is_found_at_every_place(void **state)
 {
     (void)state;
@@ -302,7 +303,7 @@ static void a_forbidden_byte_is_found_at_every_place(void **state)
     }
 }
 
-/* count characters of a string, one of them the odd one. */
+/* Writes a string of count characters: `odd` at place `at`, `usual` everywhere else. */
 static void put_string(struct buf *text, struct slice usual, int count, struct slice odd,
                        int at)
 {
@@ -313,7 +314,7 @@ static void put_string(struct buf *text, struct slice usual, int count, struct s
     buf_add_char(text, '"');
 }
 
-/* Runs of what is skipped quickly, and what must not be among it. */
+/* Long runs are skipped quickly; a character that must not be skipped is found in them. */
 static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
 {
     (void)state;

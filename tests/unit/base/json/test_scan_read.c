@@ -1,4 +1,4 @@
-/* Readers yield spans of valid JSON; what they yield has its own bytes. */
+/* Readers yield spans of valid JSON, and texts that own their bytes. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/scan.h"
@@ -175,7 +175,7 @@ static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **
         struct scan_text text = { 0 };
         struct buf out = { 0 };
         scan_text_feed(&text, (struct slice){ raw.ptr, cut }, &out);
-        for (size_t i = cut; i < raw.len; i++) /* and the rest byte by byte */
+        for (size_t i = cut; i < raw.len; i++) /* the rest byte by byte */
             scan_text_feed(&text, (struct slice){ raw.ptr + i, 1 }, &out);
         scan_text_end(&text, &out);
         assert_true(slice_equal(buf_slice(&out), buf_slice(&expected)));
@@ -189,7 +189,7 @@ static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
 {
     (void)state;
     static const struct {
-        const char *text, *spelled; /* NULL: false */
+        const char *text, *spelled; /* NULL: returns false */
     } cases[] = {
         { "\"\xed\xa0\xbd\"", "\"\\ud83d\"" },
         { "{\"\xed\xbf\xbf\":[\"a\xed\xa0\x80z\"]}", "{\"\\udfff\":[\"a\\ud800z\"]}" },
@@ -232,7 +232,7 @@ static void more_halves_than_a_turn_bears_are_not_spelled(void **state)
     buf_finish(&out);
 }
 
-/* What differs further down is not looked for: the stack has an end. */
+/* The stack is limited: differences below SCAN_EQUAL_DEPTH are not found. */
 static void values_are_compared_to_a_depth(void **state)
 {
     (void)state;
@@ -272,7 +272,7 @@ static void what_is_written_as_json_is_read_back(void **state)
     buf_finish(&back);
 }
 
-/* Special characters at each place, single and in runs, and at every length. */
+/* Special characters at each place, alone and in runs, in strings of every length. */
 static void a_string_of_any_length_is_read_back(void **state)
 {
     (void)state;
@@ -312,7 +312,7 @@ static void values_are_equal_whatever_their_spelling(void **state)
         { "100", "1e2", true },
         { "0", "-0", true },
         { "1e400", "1e500", true },
-        { "9007199254740992", "9007199254740993", true }, /* one double */
+        { "9007199254740992", "9007199254740993", true }, /* the same double */
         { "1", "2", false },
         { "1", "\"1\"", false },
         { "null", "false", false },
@@ -329,7 +329,7 @@ static void values_are_equal_whatever_their_spelling(void **state)
         { "[1,1]", "[1]", false },
         { "[]", "{}", false },
         { "{\"a\":1,\"b\":2}", "{\"b\":2,\"a\":1}", true },
-        { "{\"a\":1,\"a\":2}", "{\"a\":2}", true }, /* the last counts */
+        { "{\"a\":1,\"a\":2}", "{\"a\":2}", true }, /* the last one counts */
         { "{\"a\":1,\"\\u0061\":2}", "{\"a\":2}", true },
         { "{\"a\":2,\"a\":1}", "{\"a\":2}", false },
         { "{\"a\":1}", "{\"b\":1}", false },
@@ -346,7 +346,7 @@ static void values_are_equal_whatever_their_spelling(void **state)
     }
 }
 
-/* An object as large as metadata may be is no reason to stop the loop. */
+/* Comparing objects as large as metadata may be must not stop the loop. */
 static void many_members_are_compared_in_reasonable_time(void **state)
 {
     (void)state;

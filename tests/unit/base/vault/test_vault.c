@@ -1,4 +1,4 @@
-/* What is sealed comes back only to the same key in the same place. */
+/* A sealed text opens only with the same key and in the same place. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #define KEY_BASE64 "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 #define OTHER_HEX "fffefdfcfbfaf9f8f7f6f5f4f3f2f1f0efeeedecebeae9e8e7e6e5e4e3e2e1e0"
 
-/* "a secret" for "proj/dev/NAME", sealed by another program (node's crypto) with KEY_HEX.
- */
+/* "a secret" for "proj/dev/NAME", sealed with KEY_HEX by another program (node's
+ * crypto). */
 static const char sealed_elsewhere[] = "AaChoqOkpaanqKmqq4c4D0gmuWfL-uaxMm81cL0MoDL-o0ylLw";
 
 static struct vault *open_vault(const char *key)
@@ -44,7 +44,7 @@ static enum err unseal(struct vault *vault, const char *context, struct slice se
     enum err err = vault_unseal(vault, slice_of(context), sealed, &plain);
     assert_true(slice_starts(buf_slice(&plain), "kept"));
     if (err)
-        assert_int_equal(plain.len, 4); /* nothing is delivered with a refusal */
+        assert_int_equal(plain.len, 4); /* nothing is added when unsealing fails */
     buf_finish(&plain);
     return err;
 }
@@ -217,7 +217,7 @@ static int remove_folder(void **state)
     unlink(beside);
     snprintf(beside, sizeof(beside), "%s.next", folder->key);
     unlink(beside);
-    assert_int_equal(rmdir(folder->path), 0); /* nothing else was left there */
+    assert_int_equal(rmdir(folder->path), 0); /* no other file was left */
     free(folder);
     return 0;
 }
@@ -239,7 +239,7 @@ static void the_first_start_makes_a_key_file_that_the_second_one_reads(void **st
     struct stat stat_;
     assert_int_equal(vault_open((struct slice){ 0 }, folder->key, &first, &why), OK);
     assert_int_not_equal(access(folder->key, F_OK),
-                         0); /* not before it is known as needed */
+                         0); /* not written before a key is needed */
     assert_int_equal(vault_settle(first, &why), OK);
     assert_int_equal(stat(folder->key, &stat_), 0);
     assert_int_equal(stat_.st_mode & 0777, 0600);
@@ -355,7 +355,7 @@ static void the_hash_is_sha_256(void **state)
 
 /* ---- rotation ---- */
 
-/* Of a first start, with the key that it has drawn. */
+/* Opens a vault on its first start, with the key that it drew. */
 static struct vault *open_file(const char *path)
 {
     struct vault *vault = NULL;
@@ -376,7 +376,7 @@ static struct buf seal_with_next(const struct vault *vault, struct slice plain)
     return sealed;
 }
 
-/* Where a rotation may be cut short, and whose text the next start opens. */
+/* For each point at which a rotation may be cut short: which text the next start opens. */
 static void a_rotation_that_is_cut_short_is_settled_by_what_was_sealed(void **state)
 {
     struct folder *folder = *state;
@@ -404,7 +404,7 @@ static void a_rotation_that_is_cut_short_is_settled_by_what_was_sealed(void **st
 
         snprintf(next, sizeof(next), "%s.next", folder->key);
         assert_int_not_equal(access(next, F_OK), 0);
-        vault = open_file(folder->key); /* and it stays so */
+        vault = open_file(folder->key); /* a second start changes nothing */
         assert_int_equal(unseal(vault, "here", buf_slice(stored)), OK);
         assert_int_equal(unseal(vault, "here", buf_slice(stored == &old ? &new : &old)),
                          ERR_INVALID);
@@ -485,13 +485,13 @@ static void a_key_given_as_text_is_rotated_to_one_given_as_text(void **state)
     assert_int_equal(vault_rotation_begin(vault, SLICE("nonsense"), &why), ERR_INVALID);
     assert_int_equal(vault_rotation_begin(vault, SLICE(KEY_HEX), &why), ERR_INVALID);
     assert_non_null(strstr(why.text, "the one in use"));
-    assert_int_equal(vault_hold(vault), VAULT_HELD); /* none of them was begun */
+    assert_int_equal(vault_hold(vault), VAULT_HELD); /* no rotation was begun */
     vault_release(vault);
     assert_int_equal(vault_rotation_begin(vault, SLICE(OTHER_HEX), &why), OK);
     struct buf new = seal_with_next(vault, SLICE("x"));
     vault_close(vault);
 
-    vault = open_vault(KEY_HEX); /* started again with both */
+    vault = open_vault(KEY_HEX); /* restarted with both keys */
     assert_int_equal(vault_offer(vault, SLICE(OTHER_HEX), &why), OK);
     assert_int_equal(unseal(vault, "here", buf_slice(&new)), OK);
     assert_int_equal(vault_settle(vault, &why), OK);
