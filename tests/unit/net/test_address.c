@@ -1,4 +1,4 @@
-/* Addresses, ranges, X-Forwarded-For and the PROXY protocol: who is at the other end. */
+/* Addresses, ranges, X-Forwarded-For and the PROXY protocol: who the client is. */
 #include "tests/support/world/unit.h"
 
 #include "net/proxy_header.h"
@@ -160,7 +160,7 @@ static void loopback_is_known_in_both_families(void **state)
         assert_true(address_is_loopback(&one));
         assert_false(address_is_loopback(&other));
     }
-    assert_false(address_is_loopback(&local)); /* a UNIX socket has no address */
+    assert_false(address_is_loopback(&local)); /* a UNIX socket has no IP address */
 }
 
 /* ---- the PROXY protocol ---- */
@@ -173,7 +173,7 @@ static void loopback_is_known_in_both_families(void **state)
 
 static const struct {
     struct slice bytes; /* a whole header */
-    const char *client; /* NULL: it names none */
+    const char *client; /* NULL: the header names no client */
 } headers[] = {
     { SLICE_INIT(SIGNATURE "\x21\x11\x00\x0C" IP4), "198.51.100.1" },
     { SLICE_INIT(SIGNATURE "\x21\x21\x00\x24" IP6), "2001:db8::1" },
@@ -215,9 +215,9 @@ static void what_is_no_proxy_header_is_refused_as_soon_as_it_shows(void **state)
         SLICE_INIT("PROXY TCP4 198.51.100.1 10.0.0.1 4660 80\r\n"),
         SLICE_INIT("\r\n\r\n\0\r\nQUIT\r"),
         SLICE_INIT(SIGNATURE "\x11\x11\x00\x0C" IP4), /* version 1 */
-        SLICE_INIT(SIGNATURE "\x22\x11\x00\x0C" IP4), /* no such command */
-        SLICE_INIT(SIGNATURE "\x21\x41\x00\x0C" IP4), /* no such family */
-        SLICE_INIT(SIGNATURE "\x21\x13\x00\x0C" IP4), /* no such transport */
+        SLICE_INIT(SIGNATURE "\x22\x11\x00\x0C" IP4), /* unknown command */
+        SLICE_INIT(SIGNATURE "\x21\x41\x00\x0C" IP4), /* unknown family */
+        SLICE_INIT(SIGNATURE "\x21\x13\x00\x0C" IP4), /* unknown transport */
         SLICE_INIT(SIGNATURE "\x21\x11\x00\x0B" IP4), /* too short for its addresses */
         SLICE_INIT(SIGNATURE "\x21\x21\x00\x0C" IP4),
         SLICE_INIT(SIGNATURE "\x21\x11\x10\x00"),                /* too long */

@@ -1,4 +1,4 @@
-/* Who is closed when connections run short, and who waits for nothing. */
+/* Which connection is closed when there are too many, and which clients never wait. */
 #include "tests/support/world/unit.h"
 
 #include "base/metrics.h"
@@ -10,7 +10,7 @@ struct scene {
     struct exchange *waiting;
 };
 
-/* Every path but this one shows a valid credential. */
+/* Requests for /stranger have no valid credential; all others have one. */
 #define STRANGER "GET /stranger HTTP/1.1\r\nHost: a\r\n\r\n"
 #define KNOWN "GET /known HTTP/1.1\r\nHost: a\r\n\r\n"
 #define WAITING "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -70,7 +70,7 @@ static void who_says_nothing_is_closed_before_an_idle_connection_is(void **state
     peer_open(&scene.world, &peers[1]);
     peer_await_end(&scene.world, &peers[1]);
     assert_int_equal(peers[1].got.len, 0);
-    assert_false(has_ended(&peers[0])); /* it has 75 s */
+    assert_false(has_ended(&peers[0])); /* this one has 75 s */
     close_all(&scene, peers, 2);
 }
 
@@ -90,7 +90,7 @@ static void empty_lines_are_not_a_beginning(void **state)
     close_all(&scene, &peer, 1);
 }
 
-/* The limit is 16: what makes more than 14 closes one. */
+/* The limit is 16: a connection is closed when there would be more than 14. */
 static void the_oldest_stranger_makes_room_first(void **state)
 {
     enum { ROOM = 14 };
@@ -103,7 +103,7 @@ static void the_oldest_stranger_makes_room_first(void **state)
         peer_open(&scene.world, &peers[i]);
         ask(&scene, &peers[i], i == 3 || i == 5 ? STRANGER : KNOWN);
     }
-    ask(&scene, &peers[3], STRANGER); /* does not make it any younger */
+    ask(&scene, &peers[3], STRANGER); /* another request does not make it younger */
     for (int i = ROOM; i < ROOM + 3; i++) {
         peer_open(&scene.world, &peers[i]);
         ask(&scene, &peers[i], KNOWN);
@@ -114,7 +114,7 @@ static void the_oldest_stranger_makes_room_first(void **state)
     close_all(&scene, peers, ROOM + 3);
 }
 
-/* All of them are accepted in one turn, in which no connection that was closed is gone. */
+/* All are accepted in one turn, which frees none of the connections that it closes. */
 static void of_many_at_once_each_gets_in(void **state)
 {
     enum { MANY = 60 };
@@ -129,7 +129,7 @@ static void of_many_at_once_each_gets_in(void **state)
         ask(&scene, &peers[i], KNOWN);
     for (int i = 0; i < MANY - 14; i++) {
         assert_true(has_ended(&peers[i]));
-        assert_int_equal(peers[i].got.len, 0); /* closed, not turned away */
+        assert_int_equal(peers[i].got.len, 0); /* closed without a response */
     }
     assert_int_equal(metrics[M_CONNECTIONS_EVICTED] - before, MANY - 14);
     close_all(&scene, peers, MANY);
@@ -147,7 +147,7 @@ static void among_idle_connections_the_one_that_was_used_least_lately_goes(void 
         ask(&scene, &peers[i], KNOWN);
     }
     ask(&scene, &peers[0], KNOWN);
-    peer_send(&scene.world, &peers[1], SLICE(WAITING)); /* is not idle */
+    peer_send(&scene.world, &peers[1], SLICE(WAITING)); /* not idle */
     net_world_turn(&scene.world);
     for (int i = ROOM; i < ROOM + 2; i++) {
         peer_open(&scene.world, &peers[i]);
@@ -171,7 +171,7 @@ static void who_floods_the_gateway_closes_its_own(void **state)
         peer_open(&scene.world, &peers[i]);
         ask(&scene, &peers[i], KNOWN);
     }
-    peer_open(&scene.world, &flood[0]); /* one idle connection has to go for the first */
+    peer_open(&scene.world, &flood[0]); /* an idle connection is closed for it */
     for (int i = 1; i < FLOOD; i++)
         peer_open(&scene.world, &flood[i]);
     for (int i = 0; i < ROOM; i++)

@@ -1,4 +1,4 @@
-/* What the kernel does not take at once waits, in order, and costs references only. */
+/* Bytes that the kernel does not accept at once wait in order, as references only. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -52,7 +52,7 @@ static struct piece shared(struct bytes *bytes)
     return (struct piece){ bytes_slice(bytes), bytes };
 }
 
-/* Everything comes out, whatever the sizes of the reads. */
+/* Reads until nothing is left, whatever the size of a read. */
 static void drain(struct pipe *pipe, size_t step)
 {
     bool progress;
@@ -113,7 +113,7 @@ static void what_is_left_over_comes_later_and_in_order(void **state)
             shared(a), { { borrowed, sizeof(borrowed) }, NULL }, shared(c), shared(a)
         };
         assert_int_equal(outbox_send(&pipe.outbox, pipe.in, pieces, 4), OUTBOX_UNSENT);
-        memset(borrowed, 'x', sizeof(borrowed)); /* it was copied */
+        memset(borrowed, 'x', sizeof(borrowed)); /* copied when it was sent */
         assert_int_equal(a->refs, 3);
         assert_int_equal(c->refs, 2);
         assert_true(outbox_unsent(&pipe.outbox) > 0);
@@ -133,7 +133,7 @@ static void what_is_left_over_comes_later_and_in_order(void **state)
     }
 }
 
-/* Nothing overtakes what waits, though the kernel may have room again. */
+/* Nothing overtakes waiting bytes, even if the kernel's buffer has space again. */
 static void frames_queue_behind_what_waits(void **state)
 {
     struct pipe pipe;
@@ -214,7 +214,7 @@ static void what_is_never_sent_is_released(void **state)
     bytes_unref(big);
 }
 
-/* A frame of megabytes around the text of somebody else. */
+/* Makes a frame around a value of megabytes that other owners hold as well. */
 static struct bytes *frame_around(struct bytes *value, bool quoted)
 {
     struct rope rope = { 0 };
@@ -268,8 +268,7 @@ static void parts_are_read_as_the_kernel_takes_them(void **state)
     }
 }
 
-/* Whatever room the kernel has. */
-/* Until the last outbox that refers to it has sent it, or changes its room, or ends. */
+/* A value counts until its last outbox has sent it, changes its room or ends. */
 static void what_many_refer_to_takes_room_once(void **state)
 {
     enum { VALUE = 300000 };
@@ -301,7 +300,7 @@ static void what_many_refer_to_takes_room_once(void **state)
     assert_int_equal(outbox_own(&pipes[0].outbox), 0);
     assert_int_equal(room.used, VALUE);
     bytes_unref(frame);
-    bytes_unref(value); /* the last one that refers to it has it */
+    bytes_unref(value); /* the last reference is the outbox's */
     drain(&pipes[2], 100000);
     assert_int_equal(room.used, 0);
     assert_int_equal(outer.used, 0);

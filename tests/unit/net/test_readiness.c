@@ -1,4 +1,4 @@
-/* Sockets that are ready, a few at a time. */
+/* Sockets that are ready are served a few at a time. */
 #include "tests/support/world/unit.h"
 
 #include <string.h>
@@ -25,7 +25,7 @@ static struct {
     struct end ends[SOCKETS];
     int calls;   /* in this turn */
     bool hurry;  /* every call uses up the turn's time */
-    bool serves; /* who may be served counts the call and leaves the bytes */
+    bool serves; /* only calls that may serve count; they leave the bytes */
 } scene;
 
 static void on_ready(struct readiness_watch *watch, uint32_t events)
@@ -94,7 +94,7 @@ static void all_that_are_ready_are_served_in_one_turn(void **state)
 {
     (void)state;
     make_readable(0, SOCKETS);
-    /* Nobody has read, so the last batch may meet some of them again. */
+    /* No call has read, so the last batch may contain some of them twice. */
     assert_true(turn() >= SOCKETS);
     for (int i = 0; i < SOCKETS; i++)
         assert_true(scene.ends[i].calls >= 1);
@@ -113,14 +113,14 @@ static void without_time_a_turn_serves_a_few_and_those_left_over_are_next(void *
     }
     assert_true(turns >= SOCKETS / A_TURN);
     for (int i = 0; i < SOCKETS; i++)
-        assert_in_range(scene.ends[i].calls, 1, 2); /* the last turn may go round */
+        assert_in_range(scene.ends[i].calls, 1, 2); /* the last turn may start again */
 }
 
-/* Each has more bytes than its turn reads, as who sends a large body does. */
+/* Each has more bytes than a turn reads, like a client that sends a large body. */
 static void those_that_stay_ready_take_turns_although_each_uses_up_a_turn(void **state)
 {
     (void)state;
-    make_readable(0, 100); /* more than the kernel names at once */
+    make_readable(0, 100); /* more than the kernel reports at once */
     scene.hurry = scene.serves = true;
     for (int read = 0; read < 300;)
         read += turn();

@@ -1,4 +1,4 @@
-/* What many send leaves as one system call, and is answered as if each had sent by itself. */
+/* Many sends leave as one system call, and each sender gets its own result. */
 #include "tests/support/world/unit.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static void assert_got(const struct peer *peer, const char *expected)
     assert_string_equal(got, expected);
 }
 
-/* More than a batch has places for: those before leave by themselves. */
+/* There are more than a batch has slots for: the first ones leave on their own. */
 static void each_gets_its_own(void **state)
 {
     struct world *world = *state;
@@ -137,7 +137,7 @@ static void several_frames_of_one_keep_their_order(void **state)
     }
 }
 
-/* What has no room beside what its sender has in the batch comes behind it. */
+/* Sends a frame; flushes first if it does not fit into the batch. */
 static void send_or_flush(struct world *world, int to, struct bytes *frame)
 {
     if (send_frames(world, to, &frame, 1))
@@ -147,7 +147,7 @@ static void send_or_flush(struct world *world, int to, struct bytes *frame)
     assert_true(send_frames(world, to, &frame, 1));
 }
 
-/* Of two that take turns, and of so many that the batch is full in between. */
+/* First two senders take turns, then so many that the batch is full in between. */
 static void what_one_sends_in_several_calls_leaves_as_one(void **state)
 {
     struct world *world = *state;
@@ -175,7 +175,7 @@ static void what_one_sends_in_several_calls_leaves_as_one(void **state)
     }
 }
 
-/* Who does not read holds up nobody, and who is gone neither. */
+/* Neither a peer that does not read nor one that is gone delays the others. */
 static void each_is_told_what_became_of_its_own(void **state)
 {
     struct world *world = *state;
@@ -201,7 +201,7 @@ static void each_is_told_what_became_of_its_own(void **state)
     bytes_unref(small);
 }
 
-/* Its owner may do with it what he likes after the call. */
+/* The owner may change borrowed bytes after the call. */
 static void what_is_borrowed_is_copied(void **state)
 {
     struct world *world = *state;
@@ -228,9 +228,9 @@ static void what_is_borrowed_is_copied(void **state)
     struct piece half = { { large, sizeof(large) / 2 }, NULL };
     assert_true(send_pieces(world, 0, &half, 1));
     assert_true(send_pieces(world, 1, &half, 1));
-    assert_int_equal(world->peers[0].told, 2); /* there was no room for both */
+    assert_int_equal(world->peers[0].told, 2); /* both did not fit in the batch */
     ring_flush(world->ring);
-    assert_true(world->peers[1].result > 0); /* as much as the socket has room for */
+    assert_true(world->peers[1].result > 0); /* as much as the socket accepts */
     bytes_unref(frame);
 }
 
@@ -246,7 +246,7 @@ static void what_is_too_large_goes_another_way(void **state)
     assert_false(world->peers[0].sender.place);
     assert_true(send_frames(world, 0, many, 200));
     assert_true(send_frames(world, 1, many, 200));
-    assert_int_equal(world->peers[0].told, 1); /* there was no room for both */
+    assert_int_equal(world->peers[0].told, 1); /* both did not fit in the batch */
     ring_flush(world->ring);
     assert_int_equal(world->peers[1].result, 200 * small->len);
     assert_int_equal(small->refs, 1);
@@ -254,7 +254,7 @@ static void what_is_too_large_goes_another_way(void **state)
     bytes_unref(small);
 }
 
-/* Many large ones would take all of a turn. */
+/* Many large frames would take a whole turn. */
 static void a_batch_of_large_frames_is_a_short_one(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Names with several addresses, or with none for now: the resolver is the test's. */
+/* Host names with several addresses, or with none yet; the test plays the resolver. */
 #include "tests/support/world/unit.h"
 
 #include <arpa/inet.h>
@@ -12,7 +12,7 @@
 static struct client_world world;
 static struct probe probe;
 static const char *answers[4];                           /* of the resolver, in order */
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* it answers when this is open */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER; /* the resolver answers after it */
 
 int getaddrinfo(const char *restrict host, const char *restrict port,
                 const struct addrinfo *restrict hints, struct addrinfo **restrict found)
@@ -73,8 +73,8 @@ static void the_next_address_is_tried(void **state)
 {
     struct far far;
     (void)state;
-    answers[0] = "127.0.0.2";       /* nobody listens there, */
-    answers[1] = "255.255.255.255"; /* and this one cannot even be tried */
+    answers[0] = "127.0.0.2";       /* connection refused */
+    answers[1] = "255.255.255.255"; /* not reachable at all */
     answers[2] = "127.0.0.1";
     client_world_fetcher(&world, (struct fetcher_options){ 0 });
     probe_begin(&world, &probe, "/");
@@ -120,7 +120,7 @@ static void a_slow_resolver_keeps_nobody(void **state)
     probe_expect_error(&world, &second, ERR_CANCELED);
     probe_expect_error(&world, &probe, ERR_UNREACHABLE);
     assert_non_null(strstr(probe.why, "not resolved in time"));
-    pthread_mutex_unlock(&gate); /* what it says now, nobody wants to hear */
+    pthread_mutex_unlock(&gate); /* its late answer is ignored */
     assert_true(far_is_alone(&world));
 }
 

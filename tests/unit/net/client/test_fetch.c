@@ -1,4 +1,4 @@
-/* Requests and answers over real sockets: what is sent, what comes back, what goes wrong. */
+/* Requests and responses over real sockets: what is sent and received, and all failures. */
 #include "tests/support/world/unit.h"
 
 #include <unistd.h>
@@ -48,12 +48,12 @@ static void a_request_is_answered(void **state)
     far_close(&far);
 }
 
-/* What comes back, whole and byte by byte. */
+/* Responses of the server, sent whole and byte by byte. */
 static const struct row {
     const char *name;
     const char *method;
     const char *bytes;
-    bool ends; /* the far side closes behind them */
+    bool ends; /* the server closes after them */
     int status;
     const char *body;
     enum err error;
@@ -99,7 +99,7 @@ static void every_answer_is_read_as_the_rfc_says(void **state)
     }
 }
 
-/* Each is said until the client has enough. */
+/* `again` is repeated until the client gives up. */
 static void what_has_no_end_is_refused(void **state)
 {
     static const struct {
@@ -262,7 +262,7 @@ static void an_idle_connection_is_closed(void **state)
     far_close(&far);
 }
 
-/* One answer, so that the connection has been used. */
+/* Answers one request, so that the connection counts as used. */
 static void use_once(struct far *far)
 {
     struct probe first = { 0 };
@@ -289,7 +289,7 @@ static void a_used_connection_that_closes_is_replaced_once(void **state)
     far_say(&world, &new, HELLO);
     probe_expect(&world, &probe, 200, "hello");
 
-    probe_begin(&world, &probe, "/twice"); /* on the second one, used by now */
+    probe_begin(&world, &probe, "/twice"); /* on the second connection, now used too */
     far_await(&world, &new, "GET /twice");
     far_break(&new);
     far_accept(&world, &new);
@@ -367,7 +367,7 @@ static void a_name_is_resolved_and_each_address_is_tried(void **state)
     snprintf(text, sizeof(text), "http://localhost:%d/prefix/", world.port);
     assert_int_equal(url_read(slice_of(text), &world.url, &why), OK);
     client_world_fetcher(&world, (struct fetcher_options){ 0 });
-    probe_begin(&world, &probe, "/x"); /* where ::1 comes first, it refuses */
+    probe_begin(&world, &probe, "/x"); /* where ::1 comes first, it is refused */
     far_accept(&world, &far);
     far_await(&world, &far, "GET /prefix/x HTTP/1.1\r\nhost: localhost:");
     far_say(&world, &far, HELLO);
@@ -435,7 +435,7 @@ static void a_request_is_canceled_in_each_state(void **state)
         assert_int_equal(probe.done, 0);
         probe_expect_error(&world, &probe, ERR_CANCELED);
         if (!said[i])
-            far_is_alone(&world); /* takes it off the listener, if it came so far */
+            far_is_alone(&world); /* removes it from the backlog, if it got that far */
         if (far.fd >= 0)
             far_close(&far);
         client_world_until(&world, has_no_connection, &world);

@@ -1,4 +1,4 @@
-/* Long bodies and files, both ways. */
+/* Long bodies and files, sent and received. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Whom a client believes: certificates of all kinds, over real TLS. */
+/* Which servers a client trusts: certificates of all kinds, over real TLS. */
 #include "tests/support/world/unit.h"
 
 #include <openssl/ssl.h>
@@ -39,7 +39,7 @@ static int tidy(void **state)
     return 0;
 }
 
-/* A world whose far side shows such a certificate. */
+/* Opens a world whose server has a certificate with these properties. */
 static void open_world(const char *host, const struct certificate *issuer,
                        const char *names, int64_t from_s, int64_t to_s)
 {
@@ -57,7 +57,7 @@ static void close_world(void)
     probe_finish(&probe);
 }
 
-/* The far side shakes hands while the client does. */
+/* Lets the server's part of the handshake run along with the client's. */
 static bool shakes(void *owner)
 {
     far_read(owner);
@@ -74,7 +74,7 @@ static void expect_refusal(const struct trust *with, enum err error, const char 
     probe_expect_error(&world, &probe, error);
     if (!strstr(probe.why, reason))
         fail_msg("not '%s' but '%s'", reason, probe.why);
-    assert_int_equal(far.got.len, 0); /* nothing of the request has left */
+    assert_int_equal(far.got.len, 0); /* no byte of the request was sent */
     assert_null(strstr(probe.why, "secret"));
     far_close(&far);
     close_world();
@@ -180,7 +180,7 @@ static void a_server_without_tls_is_unreachable(void **state)
     client_world_fetcher(&world, (struct fetcher_options){ .trust = trust });
     probe_begin(&world, &probe, "/");
     SSL_CTX *tls = world.tls;
-    world.tls = NULL; /* plain from here on */
+    world.tls = NULL; /* no TLS from here on */
     far_accept(&world, &far);
     far_say(&world, &far, "HTTP/1.1 400 Bad\r\n\r\n");
     probe_expect_error(&world, &probe, ERR_UNREACHABLE);
@@ -213,7 +213,7 @@ static void an_answer_that_is_cut_without_a_word_is_not_whole(void **state)
         probe_begin(&world, &probe, "/");
         far_accept(&world, &far);
         far_await(&world, &far, "\r\n\r\n");
-        far_say(&world, &far, "HTTP/1.0 200 OK\r\n\r\nhello"); /* as long as it lasts */
+        far_say(&world, &far, "HTTP/1.0 200 OK\r\n\r\nhello"); /* its end ends the body */
         if (cut) {
             SSL_free(far.tls); /* no close_notify */
             far.tls = NULL;

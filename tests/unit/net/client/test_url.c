@@ -1,4 +1,4 @@
-/* URLs of operators: what is read from them, and what is refused in words. */
+/* URLs from operators: how they are read, and why a bad one is rejected. */
 #include "tests/support/world/unit.h"
 
 #include "net/client/url.h"
@@ -22,7 +22,7 @@ static const struct {
     { "http://1a.b2c", "1a.b2c", 80, "", "1a.b2c", false },
 };
 
-/* With a part of the reason. */
+/* A part of the reason. */
 static const struct {
     struct slice text;
     const char *reason;

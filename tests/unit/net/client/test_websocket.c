@@ -1,5 +1,5 @@
-/* The client's side of a WebSocket over real sockets: handshake, messages, and what a server may
- * not send; the test plays the server, byte by byte where it matters. */
+/* The client's side of a WebSocket over real sockets; the test plays the server. It covers
+ * the handshake, messages, and everything that a server must not send. */
 #include "tests/support/world/unit.h"
 
 #include "tests/support/world/websocket_scene.h"
@@ -40,7 +40,7 @@ static void the_request_says_what_a_handshake_must(void **state)
     assert_false(far_has(&far, "content-length"));
 }
 
-/* %s is the right answer to the key. */
+/* %s stands for the right accept value for the key. */
 static const struct {
     const char *answer;
     int status;
@@ -127,7 +127,7 @@ static void a_ping_is_answered(void **state)
     play_expect_said("O(are you there)O()");
 }
 
-/* What a server may not send: bytes, and the code that it is closed with. */
+/* Bytes that a server must not send, and the code with which the client then closes. */
 static const struct {
     const char *name;
     struct slice bytes;

@@ -91,12 +91,12 @@ static void what_is_unsent_is_bounded(void **state)
     client_world_turn(&world);
     far_read(&far);
     play_print(&said);
-    assert_int_equal(said.len, sent * (LEN + 3) + 6); /* T(…) each, T(end) */
+    assert_int_equal(said.len, sent * (LEN + 3) + 6); /* each T(…), and T(end) */
     buf_finish(&said);
     bytes_unref(message);
 }
 
-/* Uses up the turn's time: what has come behind it is heard in later turns. */
+/* Uses up the turn's time: messages that arrived after this one are read in later turns. */
 static void be_busy(void)
 {
     seen.late += !loop_time_left(world.loop);
@@ -119,7 +119,7 @@ static void many_messages_at_once_take_as_many_turns_as_they_need(void **state)
     buf_add_char(&expected, 0);
     far_send(&world, &far, buf_slice(&all));
     play_expect_heard(expected.ptr);
-    assert_true(seen.late < 25); /* all but one of them, if they came in one turn */
+    assert_true(seen.late < 25); /* all but one, if they were read in one turn */
     buf_finish(&all);
     buf_finish(&expected);
 }

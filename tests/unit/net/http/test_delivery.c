@@ -1,4 +1,4 @@
-/* Whether a reply has reached its peer: told once, whatever the peer does. */
+/* A reply's delivery is reported once, whatever the peer does. */
 #include "tests/support/world/unit.h"
 
 #include <sys/socket.h>
@@ -10,7 +10,7 @@ struct scene {
     struct net_world world;
     struct delivery delivery;
     struct exchange *waiting;
-    struct bytes *body; /* of the reply */
+    struct bytes *body; /* body of the reply */
     unsigned told;
     enum delivery_end end;
 };
@@ -110,8 +110,8 @@ static void who_has_read_the_reply_and_closes_has_it(void **state)
     assert_int_equal(scene.end, DELIVERY_TAKEN);
 }
 
-/* It had closed when the reply was written; the server had not seen that yet. Its kernel answers
- * the reply by a reset, as one of a peer that has read everything may. */
+/* The peer closed before the reply was written, but the server had not noticed yet. Its
+ * kernel answers the reply with a reset; so may that of a peer that has read everything. */
 static void of_who_had_closed_nothing_is_known(void **state)
 {
     struct scene scene;
@@ -140,7 +140,7 @@ static void of_who_closes_without_reading_nothing_is_known(void **state)
     assert_int_equal(scene.end, DELIVERY_UNKNOWN);
 }
 
-/* As proxies end the connections that they keep to a server and need no more. */
+/* Proxies end connections to a server in this way when they no longer need them. */
 static void of_who_resets_nothing_is_known(void **state)
 {
     struct scene scene;
@@ -164,7 +164,7 @@ static void who_leaves_in_the_middle_does_not_have_the_reply(void **state)
     struct scene scene;
     struct peer peer;
     (void)state;
-    open_scene(&scene, &peer, 32 << 20); /* more than kernels hold */
+    open_scene(&scene, &peer, 32 << 20); /* more than the kernel buffers */
     reply(&scene);
     peer_await(&scene.world, &peer, "xxx");
     peer_close(&peer);

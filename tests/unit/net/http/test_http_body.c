@@ -1,4 +1,4 @@
-/* Bodies that are taken slowly or come slowly, and streams that are cut. */
+/* Request bodies that are read slowly or arrive slowly, and streams that are cut. */
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
@@ -7,11 +7,11 @@
 enum { LARGE = 400 << 10, A_READ = 16 << 10 };
 
 struct scene {
-    struct net_world world; /* first */
+    struct net_world world; /* must be first */
     struct exchange *x;
-    size_t came, longest; /* bytes of bodies; of a piece */
+    size_t came, longest; /* bytes of bodies; the longest piece */
     struct room room, answers;
-    size_t kept, len; /* of the body of the request that is whole */
+    size_t kept, len; /* length of the beginning; of the complete body */
     bool pause, whole;
 };
 
@@ -111,7 +111,7 @@ static void a_paused_body_waits_and_then_comes_whole(void **state)
     net_world_close(&scene.world);
 }
 
-/* It may come slowly from then on: it no more takes the room of others. */
+/* It may arrive slowly from then on: it takes no memory budget from others any more. */
 static void body_that_is_too_long_leaves_its_room_at_once(void **state)
 {
     static const struct {
@@ -131,7 +131,7 @@ static void body_that_is_too_long_leaves_its_room_at_once(void **state)
     memset(buf_reserve(&body, LARGE), 'x', LARGE);
     peer_send(&scene.world, &peer,
               SLICE("POST /kept/begin HTTP/1.1\r\nHost: a\r\n"
-                    "Content-Length: 20481\r\n\r\n")); /* five beginnings and a byte */
+                    "Content-Length: 20481\r\n\r\n")); /* 5 * HTTP_BEGINNING + 1 */
     for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
         peer_send(&scene.world, &peer, (struct slice){ body.ptr, pieces[i].sent });
         for (int turn = 0; turn < 20; turn++)
@@ -159,7 +159,7 @@ static void send_body(struct scene *scene, struct peer *peer, size_t len)
     buf_finish(&text);
 }
 
-/* A route may spend ten nanoseconds on a byte: long pieces would be a turn each. */
+/* A route may spend ten nanoseconds on a byte: long pieces would take a whole turn each. */
 static void a_turn_reads_a_little_of_each_body(void **state)
 {
     struct scene scene;
@@ -177,7 +177,7 @@ static void a_turn_reads_a_little_of_each_body(void **state)
         before = scene.came;
     }
     assert_in_range(scene.longest, 1, A_READ);
-    /* Of both. Records are sent one by one, and some are read meanwhile. */
+    /* Both bodies; TLS records are sent one by one, and some are read in between. */
     assert_in_range(most, net_world_is_secure() ? 1 : A_READ, 2 * A_READ);
     for (int i = 0; i < 2; i++)
         peer_close(&peers[i]);
@@ -200,7 +200,7 @@ static void a_peer_that_leaves_in_a_pause_is_noticed(void **state)
     assert_false(scene.whole);
 }
 
-/* The one that may not be slow tells when the time is over. */
+/* The other requests, which must not be slow, show that the time limit has passed. */
 static void a_slow_body_outlasts_the_time_of_others(void **state)
 {
     struct scene scene;
@@ -226,7 +226,7 @@ static void a_slow_body_outlasts_the_time_of_others(void **state)
     net_world_close(&scene.world);
 }
 
-/* Whoever may be slow otherwise, and whether it began before the drain or in it. */
+/* Bodies that may be slow otherwise; they began before the drain or during it. */
 static void a_drain_does_not_wait_for_a_body_that_does_not_grow(void **state)
 {
     static const char *const heads[] = {
@@ -276,7 +276,7 @@ static bool is_idle(void *owner)
     return server_is_idle(((struct scene *)owner)->world.server);
 }
 
-/* One whose answer began before the drain, and one whose answer began in it. */
+/* One response began before the drain, the other during it. */
 static void a_drain_does_not_wait_for_strangers_that_do_not_read(void **state)
 {
     struct scene scene;
@@ -297,7 +297,7 @@ static void a_drain_does_not_wait_for_strangers_that_do_not_read(void **state)
     net_world_close(&scene.world);
 }
 
-/* Refused, given up or complete: what a body took is there for others again. */
+/* A body that was rejected, abandoned or completed gives its memory budget back. */
 static void bodies_under_way_share_the_room_they_have(void **state)
 {
     static const char *const paths[] = { "/", "/kept" };

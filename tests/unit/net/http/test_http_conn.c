@@ -1,8 +1,8 @@
-/* Bytes in, statuses out: the whole of HTTP/1.1 as one table.
+/* All of HTTP/1.1 as one table: bytes in, statuses out.
  *
  * Every row is sent whole, byte by byte, and in two parts at every offset, over loopback
- * sockets; the answer must be the same, and before the last byte there must be none. With TLS,
- * where each connection costs a handshake, there are fewer cuts. */
+ * sockets. The answer must be the same each time, and none may come before the last byte
+ * was sent. With TLS, where each connection costs a handshake, there are fewer cuts. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -99,7 +99,7 @@ static void on_request(void *owner, struct exchange *x)
     }
 }
 
-/* The reply of an exchange that the peer has given up. */
+/* Replies to an exchange that the peer has given up. */
 static void on_gone(void *owner, struct exchange *x)
 {
     (void)owner;
@@ -109,13 +109,13 @@ static void on_gone(void *owner, struct exchange *x)
         http_reply(x, 500, (struct slice){ 0 }, SLICE("nobody reads this"));
 }
 
-/* What is expected: the statuses in order; whether the connection ends. */
+/* Whether the connection stays open after the expected statuses. */
 enum after { KEPT, CLOSED };
 
 static const struct row {
     const char *name, *bytes, *statuses;
     enum after after;
-    const char *text; /* in the answer */
+    const char *text; /* part of the answer */
 } rows[] = {
 #include "tests/unit/net/http/http_requests.def"
 };
@@ -124,10 +124,10 @@ struct trial {
     struct peer peer;
     const struct row *row;
     struct slice bytes;
-    size_t cut; /* the first part; 0: byte by byte */
+    size_t cut; /* length of the first part; 0: byte by byte */
 };
 
-/* The answer without its dates, which differ from second to second. */
+/* Removes the dates from the answer, because they change every second. */
 static void drop_dates(struct buf *answer)
 {
     char *at;
@@ -193,7 +193,7 @@ static void send_trial(struct net_world *world, struct trial *trial)
     peer_send(world, &trial->peer, slice_from(trial->bytes, trial->cut));
 }
 
-/* The bytes of several trials at the same time, each in its own connection. */
+/* Runs several trials at the same time, each on its own connection. */
 static void send_in_two(struct net_world *world, struct trial *trials, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -386,7 +386,7 @@ static void zero_bytes_are_refused(void **state)
     net_world_close(&scene.world);
 }
 
-/* What was received of a request that never ends is forgotten with its connection. */
+/* The received part of a request that never ends is freed with its connection. */
 static void an_unfinished_request_waits_and_vanishes(void **state)
 {
     static const char *const parts[] = { "G", "GET / HTTP/1.1\r\nHost: ",

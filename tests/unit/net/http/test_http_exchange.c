@@ -1,4 +1,4 @@
-/* Replies now and later, peers that leave or do not read, and the end of it all. */
+/* Replies at once and later, peers that leave or do not read, and closing the server. */
 #include "tests/support/world/unit.h"
 
 #include <sys/socket.h>
@@ -19,7 +19,7 @@ struct scene {
     unsigned requests, gone, drained;
     struct bytes *shared;
     struct deferred later;
-    struct exchange *deferred; /* replied to at the end of the turn */
+    struct exchange *deferred; /* its reply comes at the end of the turn */
     bool close_in_handler, reply_when_gone;
     bool hurry; /* each call of on_drained uses up the turn's time, as /long does */
 };
@@ -127,7 +127,7 @@ static void a_reply_may_come_any_time_later(void **state)
     send_text(&scene, &peer, GET("/wait?q=1"));
     assert_int_equal(scene.world.server->open_exchanges, 1);
     struct exchange *x = scene.waiting[0];
-    assert_true(slice_is(x->query, "q=1")); /* borrowed until the reply */
+    assert_true(slice_is(x->query, "q=1")); /* the query is borrowed until the reply */
     assert_false(x->admin);
     assert_string_equal(x->peer, "127.0.0.1");
     http_reply(x, 200, (struct slice){ 0 }, SLICE("at last"));
@@ -218,7 +218,7 @@ static void a_body_that_is_cut_off_ends_its_exchange(void **state)
     net_world_close(&scene.world);
 }
 
-/* Until the kernel's buffers are full as well. */
+/* Sends until the kernel's buffers are full as well. */
 static void flood(struct scene *scene, struct peer *peer, const char *text)
 {
     struct buf many = { 0 };
@@ -231,7 +231,7 @@ static void flood(struct scene *scene, struct peer *peer, const char *text)
     buf_finish(&many);
 }
 
-/* Of a flood behind a request that waits for its reply. */
+/* Floods the server after a request that waits, and checks how many bytes it keeps. */
 static void assert_kept(const char *request, size_t least, size_t most)
 {
     struct scene scene;
@@ -282,7 +282,7 @@ static void leaving_is_noticed_when_nothing_more_is_read(void **state)
     net_world_close(&scene.world);
 }
 
-/* Neither the stack nor a turn grows with the number of requests. */
+/* The number of requests makes neither the stack nor a turn grow. */
 static void pipelined_requests_are_answered_one_by_one(void **state)
 {
     enum { MANY = 20000 };
@@ -304,7 +304,7 @@ static void pipelined_requests_are_answered_one_by_one(void **state)
     net_world_close(&scene.world);
 }
 
-/* A peer that does not read its replies is not worked for. */
+/* No request is handled for a peer that does not read its replies. */
 static void the_next_request_waits_until_the_reply_has_left(void **state)
 {
     struct scene scene;
@@ -316,7 +316,7 @@ static void the_next_request_waits_until_the_reply_has_left(void **state)
     peer_open(&scene.world, &peer);
     send_text(&scene, &peer, GET("/") GET("/"));
     assert_int_equal(scene.requests, 1);
-    assert_int_equal(scene.shared->refs, 2); /* not a copy */
+    assert_int_equal(scene.shared->refs, 2); /* shared, not copied */
     bool both = false;
     while (!both) {
         net_world_turn(&scene.world);
@@ -358,7 +358,7 @@ static void a_stream_says_when_its_reader_is_too_slow(void **state)
     net_world_close(&scene.world);
 }
 
-/* More than a slow reader may leave unsent. */
+/* There is more than a slow reader may leave unsent. */
 static void parts_that_belong_together_are_written_whole(void **state)
 {
     struct scene scene;
@@ -415,7 +415,7 @@ static void those_that_can_be_written_to_take_turns(void **state)
     net_world_close(&scene.world);
 }
 
-/* To free what they have not read costs time. */
+/* Freeing the bytes that they have not read costs time. */
 static void of_those_that_reset_none_is_closed_in_a_turn_without_time(void **state)
 {
     struct scene scene;
@@ -488,7 +488,7 @@ static void a_drain_lets_open_exchanges_finish(void **state)
     peer_open(&scene.world, &busy);
     send_text(&scene, &busy, GET("/wait"));
     server_drain(scene.world.server);
-    send_text(&scene, &idle, GET("/")); /* is told what the handler says, and to go */
+    send_text(&scene, &idle, GET("/")); /* gets its answer, and "connection: close" */
     peer_await_end(&scene.world, &idle);
     assert_true(peer_has(&idle, "connection: close\r\n"));
     http_reply(scene.waiting[0], 200, (struct slice){ 0 }, SLICE("finished"));
@@ -501,8 +501,8 @@ static void a_drain_lets_open_exchanges_finish(void **state)
     net_world_close(&scene.world);
 }
 
-/* The exchange is over when its answer is given to the connection: the bytes may wait there
- * for a long time, and who closes the server then cuts them. */
+/* An exchange ends when its answer was given to the connection. The bytes may wait there
+ * for a long time, and closing the server then would cut them. */
 static void a_drain_knows_of_an_answer_that_has_not_left(void **state)
 {
     struct scene scene;

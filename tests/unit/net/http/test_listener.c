@@ -1,4 +1,4 @@
-/* What connections have from the socket that listens. */
+/* Options that connections inherit from the listening socket. */
 #include "tests/support/world/unit.h"
 
 #include <netinet/in.h>
@@ -38,7 +38,7 @@ static void small_answers_do_not_wait_for_more(void **state)
     net_world_close(&world);
 }
 
-/* It was connected before anybody could say what the listener is for. */
+/* The client had connected before the listener's options could be set. */
 static void answers_to_who_connected_before_us_do_not_wait_either(void **state)
 {
     struct sockaddr_in any = { .sin_family = AF_INET,

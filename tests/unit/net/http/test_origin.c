@@ -1,4 +1,4 @@
-/* Who is at the other end of a connection, and how many connections it may have. */
+/* Which client is at the other end of a connection, and its limit of connections. */
 #include "tests/support/world/unit.h"
 
 #include "net/http/http_conn.h"
@@ -11,7 +11,7 @@ struct scene {
     struct net_world world;
     struct exchange *waiting[WAITING_MAX];
     unsigned count;
-    char peer[ADDRESS_TEXT]; /* of the last request */
+    char peer[ADDRESS_TEXT]; /* peer address of the last request */
 };
 
 static void on_head(void *owner, struct exchange *x)
@@ -73,7 +73,7 @@ static void make_header(const char *client, struct buf *out)
         buf_add_char(out, 1);
 }
 
-/* Connects as that client, and asks. */
+/* Connects with the given client address and sends a request. */
 static void come(struct scene *scene, struct peer *peer, const char *client,
                  const char *request)
 {
@@ -107,7 +107,7 @@ static void a_proxy_header_may_come_in_pieces_and_names_the_client(void **state)
         net_world_turn(&scene.world);
     }
     struct peer checking;
-    peer_open(&scene.world, &checking); /* LOCAL: the proxy itself looks after us */
+    peer_open(&scene.world, &checking); /* LOCAL: the proxy checks our health */
     peer_send(&scene.world, &checking, SLICE("\r\n\r\n\0\r\nQUIT\n\x20\0\0\0" GET));
     peer_await(&scene.world, &checking, "welcome");
     assert_string_equal(scene.peer, "127.0.0.1");
@@ -134,7 +134,7 @@ static void without_the_header_a_connection_is_closed(void **state)
         assert_int_equal(peer.got.len, 0);
         peer_close(&peer);
     }
-    peer_open(&scene.world, &peer); /* half of one, and gone */
+    peer_open(&scene.world, &peer); /* half a header, then closed */
     peer_send(&scene.world, &peer, SLICE("\r\n\r\n"));
     peer_close(&peer);
     net_world_turn(&scene.world);
@@ -168,7 +168,7 @@ static void an_address_has_so_many_connections_and_no_more(void **state)
     }
     peer_close(&peers[0]);
     net_world_turn(&scene.world);
-    come(&scene, &again, "198.51.100.1", GET); /* room that was given back is used */
+    come(&scene, &again, "198.51.100.1", GET); /* a freed slot is used again */
     peer_await(&scene.world, &again, "welcome");
     peer_close(&again);
     for (size_t i = 1; i < COMERS; i++)
@@ -199,7 +199,7 @@ static void who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts(void
     peer_open(&scene.world, &peers[2]);
     peer_send(&scene.world, &peers[2], slice_of(waiting));
     net_world_turn(&scene.world);
-    assert_int_equal(scene.count, 2); /* the one before is over, its connection idle */
+    assert_int_equal(scene.count, 2); /* the one before has ended, its connection is idle */
     for (int i = 0; i < 3; i++)
         peer_close(&peers[i]);
     net_world_turn(&scene.world);
@@ -207,7 +207,7 @@ static void who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts(void
     net_world_close(&scene.world);
 }
 
-/* As if the connection came from that address itself: the peers here are on loopback. */
+/* As if the connection came from that address, because all peers here are on loopback. */
 static void come_unnamed(struct scene *scene, struct peer *peer, const char *address,
                          const char *request)
 {
@@ -255,7 +255,7 @@ static void expect_no_excuse(bool named, const char *trusted)
     net_world_close(&scene.world);
 }
 
-/* Some proxies are known: this one has only chosen to send the header. */
+/* Some proxies are trusted, but not this one, which sends the header all the same. */
 static void a_header_that_nobody_trusts_excuses_nobody(void **state)
 {
     (void)state;

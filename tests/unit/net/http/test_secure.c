@@ -52,7 +52,7 @@ static void older_versions_are_refused(void **state)
     tls_scene_close(&scene);
 }
 
-/* One byte of the first flight in each turn, which must not be a step that costs anything. */
+/* Each turn gets one byte of the ClientHello, and must not do a costly step for it. */
 static void a_hello_may_come_byte_by_byte(void **state)
 {
     struct tls_scene scene;
@@ -174,7 +174,7 @@ static void renegotiation_is_refused(void **state)
     tls_scene_close(&scene);
 }
 
-/* Gives the peer's session to those that come behind it. */
+/* Keeps the peer's session for peers that connect later. */
 static int keep_session(SSL *ssl, SSL_SESSION *session)
 {
     SSL_SESSION **kept = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
@@ -211,7 +211,7 @@ static void a_ticket_resumes_until_the_certificates_change(void **state)
     SSL_CTX_sess_set_new_cb(scene.clients, keep_session);
     tls_scene_open_peer(&scene, &peer);
     tls_scene_expect_answer(&scene, &peer);
-    tls_say_end(peer.tls); /* else the client does not use its session again */
+    tls_say_end(peer.tls); /* otherwise the client would not use its session again */
     peer_close(&peer);
     assert_non_null(session);
     int64_t resumed = metrics[M_TLS_RESUMED], full = metrics[M_TLS_FULL];
@@ -278,7 +278,7 @@ static void an_end_is_said(void **state)
     tls_scene_close(&scene);
 }
 
-/* Behind a part of an answer there is no end that looks like one. */
+/* After part of an answer, no end may look like a complete one. */
 static void a_cut_is_not_said_to_be_an_end(void **state)
 {
     struct tls_scene scene;

@@ -1,4 +1,4 @@
-/* What handshakes and records of TLS may take: time, turns, and places among others. */
+/* Limits of TLS handshakes and records: time, turns, and slots for connections. */
 #include "tests/support/world/unit.h"
 
 #include <openssl/ssl.h>
@@ -27,7 +27,7 @@ static void a_slow_handshake_has_its_time(void **state)
     tls_scene_close(&scene);
 }
 
-/* Whoever connects may ask for a handshake; who is there already waits for a few of them. */
+/* Any client may start handshakes; established connections wait only for a few of them. */
 static void a_turn_takes_few_handshakes(void **state)
 {
     enum { PEERS = 200 };
@@ -44,7 +44,7 @@ static void a_turn_takes_few_handshakes(void **state)
         peer_connect(&scene.world, &peers[i]);
     for (int i = 0; i < PEERS; i++)
         peer_send(&scene.world, &peers[i], hello);
-    uv_run(&scene.world.uv, UV_RUN_NOWAIT); /* they are in line */
+    uv_run(&scene.world.uv, UV_RUN_NOWAIT); /* they are queued */
     peer_send(&scene.world, &early, SLICE(TLS_SCENE_GET("/")));
     size_t most = 0, before = 0;
     while (!peer_has(&early, "hello")) {
@@ -53,7 +53,7 @@ static void a_turn_takes_few_handshakes(void **state)
         before = server->begun_count;
     }
     assert_in_range(most, 1, PEERS / 4);
-    assert_in_range(server->begun_count, 1, PEERS / 2); /* it did not wait for all */
+    assert_in_range(server->begun_count, 1, PEERS / 2); /* did not wait for all of them */
     while (server->begun_count < PEERS)
         net_world_turn(&scene.world);
     for (int i = 0; i < PEERS; i++)
@@ -89,7 +89,7 @@ static void the_oldest_of_too_many_handshakes_gives_way(void **state)
     tls_scene_close(&scene);
 }
 
-/* Turns until the server has sent what begins so. */
+/* Counts the turns until the server has sent data that begins with text. */
 static int turns_until(struct tls_scene *scene, struct peer *peer, const char *text)
 {
     int turns = 0;
@@ -100,8 +100,8 @@ static int turns_until(struct tls_scene *scene, struct peer *peer, const char *t
     return turns;
 }
 
-/* OpenSSL reads record after record until one has something for its caller. Whoever sends only
- * others would have the loop for itself. */
+/* OpenSSL reads records until one carries application data. A peer that sends only other
+ * records would occupy the loop. */
 static void new_keys_without_end_are_taken_a_few_a_turn(void **state)
 {
     enum { UPDATES = 2000, A_TURN = 16 };

@@ -1,4 +1,4 @@
-/* Who may come in, how slow they may be, and what the rest is told. */
+/* Which clients may connect, how slow they may be, and how the others are rejected. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@ struct scene {
     struct net_world world;
     struct exchange *waiting;
     unsigned gone;
-    bool by_admin; /* the last request */
+    bool by_admin; /* the last request came over the admin socket */
 };
 
 static void on_head(void *owner, struct exchange *x)
@@ -108,7 +108,7 @@ static void a_port_in_use_is_explained(void **state)
     net_world_close(&scene.world);
 }
 
-/* An address that was just given up can be taken again, as a restart needs it. */
+/* A restart needs this: an address that was just given up can be used again. */
 static void the_same_port_can_be_listened_on_again(void **state)
 {
     struct scene scene;
@@ -127,7 +127,7 @@ static void the_same_port_can_be_listened_on_again(void **state)
     net_world_close(&scene.world);
 }
 
-/* A path of this test's own. */
+/* Returns a path that only this test process uses. */
 static struct listen_options at_path(char path[64])
 {
     snprintf(path, 64, "/tmp/test_server.%d.sock", (int)getpid());
@@ -145,7 +145,7 @@ static int connect_to(const char *path)
     return -1;
 }
 
-/* As a process leaves it that was killed. */
+/* Leaves the socket file that a killed process leaves. */
 static void leave_socket(const char *path)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -192,7 +192,7 @@ static void what_is_no_socket_of_ours_is_left_where_it_is(void **state)
     open_scene(&scene, same);
     struct failure why = { 0 };
     assert_int_equal(server_create(scene.world.loop, &same, &second, &why), ERR_INVALID);
-    assert_non_null(strstr(why.text, "in use")); /* somebody listens there: this process */
+    assert_non_null(strstr(why.text, "in use")); /* this process itself listens there */
     net_world_close(&scene.world);
 
     open_scene(&scene, (struct server_options){ 0 });
@@ -208,7 +208,7 @@ static void what_is_no_socket_of_ours_is_left_where_it_is(void **state)
     net_world_close(&scene.world);
 }
 
-/* Another process has taken the path meanwhile: its file stays. */
+/* Another process has created a file at the path meanwhile: it is not removed. */
 static void a_file_that_is_not_ours_any_more_is_not_removed(void **state)
 {
     char path[64];
@@ -264,7 +264,7 @@ static void listeners_share_one_limit_and_admins_come_in_all_the_same(void **sta
     net_world_close(&scene.world);
 }
 
-/* Whoever lowers it while connections are many wants to see what comes of it. */
+/* An operator who lowers the limit under load wants to see the effect. */
 static void a_limit_lowered_below_what_is_open_keeps_no_admin_out(void **state)
 {
     enum { OPEN = 80 };
@@ -318,7 +318,7 @@ static void above_the_limit_one_is_told_to_come_back(void **state)
     net_world_close(&scene.world);
 }
 
-/* One descriptor short of accepting: each caller hears 503, and nothing spins. */
+/* No descriptor is left for accepting: clients get a 503, and the loop does not spin. */
 static void without_descriptors_callers_are_turned_away(void **state)
 {
     enum { CALLERS = 20 };
@@ -375,7 +375,7 @@ static void a_slow_head_is_refused(void **state)
     }
 }
 
-/* One byte now and then does not help. */
+/* A single byte now and then does not extend the time limit. */
 static void a_head_that_drips_is_refused(void **state)
 {
     struct scene scene;
@@ -411,7 +411,7 @@ static void a_slow_body_is_refused(void **state)
     net_world_close(&scene.world);
 }
 
-/* Longer than the timeout, but fast enough all the time. */
+/* It takes longer than the timeout, but is always fast enough. */
 static void a_steady_body_is_accepted(void **state)
 {
     enum { PIECES = 60, STEP_MS = 10 };
@@ -502,7 +502,7 @@ static void a_reply_that_nobody_reads_is_given_up(void **state)
     net_world_close(&scene.world);
 }
 
-/* Neither what the kernel takes nor what the peer sends is a sign that it reads. */
+/* Neither bytes that the kernel accepts nor bytes that the peer sends prove it reads. */
 static void who_sends_but_does_not_read_is_given_up(void **state)
 {
     struct scene scene;
@@ -528,7 +528,7 @@ static void who_sends_but_does_not_read_is_given_up(void **state)
     net_world_close(&scene.world);
 }
 
-/* The client hears why, though it is still sending. */
+/* The client can read the reason although it is still sending. */
 static void a_refused_upload_can_read_its_answer(void **state)
 {
     struct scene scene;
@@ -553,7 +553,7 @@ static void a_refused_upload_can_read_its_answer(void **state)
     net_world_close(&scene.world);
 }
 
-/* A peer that never closes after a refusal is left alone. */
+/* A peer that never closes after a rejection is cut. */
 static void lingering_ends(void **state)
 {
     struct scene scene;

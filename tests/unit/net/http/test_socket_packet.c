@@ -1,4 +1,4 @@
-/* socket_packet: what either side of a Socket.IO connection may say. */
+/* socket_packet: the packets that either side of a Socket.IO connection may send. */
 #include "net/http/socket_packet.h"
 #include "tests/support/world/unit.h"
 

@@ -1,4 +1,4 @@
-/* How a WebSocket begins late and ends: hands shaken or not, and what is left of it. */
+/* How a WebSocket begins late and ends: handshakes, and what is left of a connection. */
 #include "tests/support/world/unit.h"
 
 #include <sys/socket.h>
@@ -31,8 +31,8 @@ static void references_are_given_back_when_the_peer_goes(void **state)
     assert_int_equal(scene.closed, 10);
 }
 
-/* Sending to a peer that has reset finds that out, but tells it later. What goes through a ring has
- * not been sent yet, and is before anything else. */
+/* A send finds that the peer has reset the connection, but reports it later. With a ring,
+ * the data has not been sent yet at that point. */
 static void a_lost_peer_is_told_later(void **state)
 {
     struct ws_scene scene;
@@ -204,8 +204,8 @@ static void what_a_peer_leaves_unfinished_is_freed(void **state)
     }
 }
 
-/* The token of a handshake may have to be looked up: the answer comes later, and what the
- * client says meanwhile is not lost. */
+/* The token of a handshake may have to be looked up: the answer comes later. Messages that
+ * the client sends meanwhile are not lost. */
 static void the_handshake_may_be_answered_later(void **state)
 {
     struct ws_scene scene;
@@ -221,7 +221,7 @@ static void the_handshake_may_be_answered_later(void **state)
     net_world_turn(&scene.world);
     scene.ws = ws_accept(scene.waiting, "runs.v1.json", &ws_scene_ops, &scene);
     assert_non_null(scene.ws);
-    assert_int_equal(scene.messages, 0); /* not from inside */
+    assert_int_equal(scene.messages, 0); /* not called from within ws_accept */
     peer_await(&scene.world, &peer, "sec-websocket-protocol: runs.v1.json\r\n");
     net_world_turn(&scene.world);
     assert_int_equal(scene.messages, 1);

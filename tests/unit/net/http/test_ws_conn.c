@@ -1,8 +1,8 @@
-/* RFC 6455 as a table: frames in, what an echo server says out.
+/* RFC 6455 as a table: frames in, and the answer of an echo server.
  *
  * The rows follow the groups of the Autobahn test suite: framing, ping and pong, reserved
  * bits, opcodes, fragmentation, UTF-8, closing, limits. Every row is sent whole and byte
- * by byte. (Text only: a binary message is refused with 1003.) */
+ * by byte. (Text only: a binary message is rejected with 1003.) */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ enum {
     CLOSE = 0x88,
     PING = 0x89,
     PONG = 0x8A,
-    RAW = 0x70, /* the bytes as they are */
+    RAW = 0x70, /* the bytes unchanged */
 };
 
 struct scene {
@@ -89,7 +89,7 @@ struct frame {
 #define A100 A10 A10 A10 A10 A10 A10 A10 A10 A10 A10
 #define A125 A100 A10 A10 "01234"
 
-/* expected ends with X and the code when the server ends the connection. */
+/* `expected` ends with X and the close code if the server ends the connection. */
 static const struct row {
     const char *name;
     struct frame frames[FRAMES_MAX];
@@ -109,7 +109,7 @@ static void build(const struct frame *frames, struct buf *out)
     }
 }
 
-/* step: how many bytes at once. */
+/* step: number of bytes sent at a time. */
 static void check(struct scene *scene, const char *name, struct slice bytes, size_t step,
                   const char *expected)
 {
@@ -128,7 +128,7 @@ static void check(struct scene *scene, const char *name, struct slice bytes, siz
     if (strchr(expected, 'X'))
         peer_await_end(&scene->world, &peer);
     net_world_turn(&scene->world);
-    ws_peer_await(&scene->world, &peer, expected); /* and nothing else */
+    ws_peer_await(&scene->world, &peer, expected); /* nothing else is received */
     assert_int_equal(peer.ended, strchr(expected, 'X') != NULL);
     assert_false(peer.reset);
     peer_close(&peer);
@@ -150,7 +150,7 @@ static void every_frame_is_answered_as_the_rfc_says(void **state)
     assert_int_equal(scene.closed, 2 * sizeof(rows) / sizeof(rows[0]));
 }
 
-/* Markus Kuhn's stress test, and the ends of all planes. */
+/* From Markus Kuhn's UTF-8 stress test, and the ends of all planes. */
 static const struct {
     bool valid;
     struct slice text;
@@ -206,7 +206,7 @@ static bool has_come_back(void *owner)
     return echoed->peer->got.len >= echoed->len || echoed->peer->ended;
 }
 
-/* The payload is sent in fragments of the given size, the bytes step at a time. */
+/* Sends the payload in fragments of the given size, `step` bytes at a time. */
 static void echo_long(struct scene *scene, size_t len, size_t fragment, size_t step)
 {
     struct buf text = { 0 }, bytes = { 0 };
@@ -275,7 +275,7 @@ static void a_thousand_messages_make_the_round_trip(void **state)
 }
 
 /* clang-format off */
-/* Requests to open. */
+/* Upgrade requests. */
 static const struct {
     const char *name, *request, *status, *text;
 } handshakes[] = {
@@ -364,7 +364,7 @@ static void the_handshake_is_judged_as_the_rfc_says(void **state)
     net_world_close(&scene.world);
 }
 
-/* A client need not wait for the answer before it speaks. */
+/* A client may send before it has the answer to its handshake. */
 static void what_follows_the_handshake_at_once_is_heard(void **state)
 {
     struct scene scene;

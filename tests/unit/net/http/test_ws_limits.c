@@ -1,4 +1,4 @@
-/* WebSockets under pressure: floods, slow and silent peers. */
+/* WebSockets under load: floods, slow peers and silent peers. */
 #include "tests/support/world/unit.h"
 
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 
 static void more_fragments_than_allowed_are_refused(void **state)
 {
-    static const char *const contents[] = { "a", "" }; /* empty ones count as well */
+    static const char *const contents[] = { "a", "" }; /* empty fragments count as well */
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct ws_scene scene;
@@ -58,7 +58,7 @@ static void unfinished_messages_are_limited_together(void **state)
     net_world_close(&scene.world);
 }
 
-/* What they hold is not counted with what others hold, and the first of them has to go. */
+/* Unauthenticated peers share a budget; when it is full, the oldest of them is closed. */
 static void strangers_have_a_room_of_their_own(void **state)
 {
     struct ws_scene scene;
@@ -130,7 +130,7 @@ static void a_flood_of_messages_is_overload(void **state)
     net_world_close(&scene.world);
 }
 
-/* Each takes all the time that a turn has. */
+/* Uses up all the time that a turn has. */
 static void take_the_turn(struct ws_scene *scene, struct ws *ws)
 {
     struct loop *loop = scene->world.loop;
@@ -161,13 +161,13 @@ static void messages_that_come_at_once_are_heard_in_several_turns(void **state)
     peer_send(&scene.world, &peer, buf_slice(&bytes));
     while (scene.messages < 40)
         net_world_turn(&scene.world);
-    /* What a turn leaves is begun at its end, by one message: of each time that some came. */
+    /* A turn's end handles one message that it left over, once per batch that arrived. */
     assert_in_range(scene.late, 0, 2);
-    assert_in_range(scene.waited, 36, 39); /* but the first of each time */
+    assert_in_range(scene.waited, 36, 39); /* all but the first of each batch */
     assert_int_equal(scene.world.server->unfinished, 0);
     assert_true(ws_peer_said(&peer, ""));
 
-    peer_send(&scene.world, &peer, buf_slice(&bytes)); /* and leaves in the middle */
+    peer_send(&scene.world, &peer, buf_slice(&bytes)); /* the peer leaves in the middle */
     peer_close(&peer);
     net_world_until(&scene.world, ws_scene_has_closed, &scene);
     buf_finish(&bytes);
@@ -215,7 +215,7 @@ static void credit_for_messages_comes_back(void **state)
     net_world_close(&scene.world);
 }
 
-/* A peer that pings and does not read costs one pong, and gets the newest. */
+/* A peer that pings without reading costs the memory of one pong, and gets the newest. */
 static void only_the_newest_pong_waits(void **state)
 {
     struct ws_scene scene;
@@ -294,7 +294,7 @@ static void a_peer_is_pinged_and_lives_by_its_pongs(void **state)
     }
     ws_peer_await(&scene.world, &peer, "P()");
     ws_peer_clear(&peer);
-    peer_await_end(&scene.world, &peer); /* no pong this time */
+    peer_await_end(&scene.world, &peer); /* no pong for this ping */
     assert_true(ws_peer_said(&peer, "X1008"));
     assert_true(peer_has(&peer, "no pong"));
     net_world_until(&scene.world, ws_scene_has_closed, &scene);
@@ -302,7 +302,7 @@ static void a_peer_is_pinged_and_lives_by_its_pongs(void **state)
     net_world_close(&scene.world);
 }
 
-/* While bytes are unsent only the long deadline counts. */
+/* While bytes are unsent, only the long deadline counts. */
 static void a_peer_that_does_not_read_falls_too_far_behind(void **state)
 {
     struct ws_scene scene;
@@ -332,7 +332,7 @@ static void a_peer_that_does_not_read_falls_too_far_behind(void **state)
     assert_int_equal(scene.closed, 1);
 }
 
-/* In all it takes longer than the limit, but something is taken all the time. */
+/* In total it takes longer than the limit, but it makes progress all the time. */
 static void a_peer_that_reads_slowly_is_not_too_far_behind(void **state)
 {
     enum { STALL_MS = 1000, STEP_MS = 5 };
@@ -360,8 +360,8 @@ static void a_peer_that_reads_slowly_is_not_too_far_behind(void **state)
     net_world_close(&scene.world);
 }
 
-/* So a peer that reads slowly gives signs of life while it reads. Its answers are not too many
- * control frames, however many they are. */
+/* Thus a peer that reads slowly shows that it is alive while it reads. Its pongs do not
+ * count as too many control frames, however many they are. */
 static void pings_stand_between_the_frames(void **state)
 {
     enum { FRAMES = 40, ANSWERS = FRAMES - 1 };
@@ -391,7 +391,7 @@ static void pings_stand_between_the_frames(void **state)
     net_world_close(&scene.world);
 }
 
-/* It takes nothing for longer than the limit, and answers what it has come to. */
+/* It reads nothing for longer than the limit, but still sends pongs. */
 static void a_peer_that_says_something_is_not_too_far_behind(void **state)
 {
     enum { STALL_MS = 1500 };
