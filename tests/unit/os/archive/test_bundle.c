@@ -1,4 +1,4 @@
-/* What a bundle may have in it, and what is refused, each with an archive made for it. */
+/* Content that a bundle may have or not, each case with an archive made for it. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -107,7 +107,7 @@ static void names_that_lead_elsewhere_are_refused(void **state)
         if (names[i].reason)
             made_assert_refused(&made, ERR_INVALID, names[i].reason);
         else
-            made_assert_fine(&made); /* a name like any other, here */
+            made_assert_fine(&made); /* an ordinary name here */
     }
 }
 
@@ -247,7 +247,7 @@ static void there_is_a_limit_of_bytes(void **state)
     made_assert_refused(
         &made, ERR_TOO_LARGE,
         "the files are larger than 5000 bytes together (setting deploy-unpacked)");
-    /* One that only says so is refused before it is read. */
+    /* A header that claims a greater size is rejected before the file is read. */
     entry = (struct tar_entry){ .name = "a", .size = UINT64_C(8) << 30 };
     entry.size = 077777777777;
     tar_add(&made.tar, &entry);
@@ -309,7 +309,7 @@ static void what_is_no_tar_in_gzip_is_refused(void **state)
     assert_int_equal(made_check_bytes(buf_slice(&packed), &why), ERR_INVALID);
     buf_clear(&packed);
     tar_gzip(buf_slice(&made.tar), &packed);
-    tar_gzip(buf_slice(&packed), &made.packed); /* twice in gzip */
+    tar_gzip(buf_slice(&packed), &made.packed); /* gzip in gzip */
     assert_int_equal(made_check_bytes(buf_slice(&made.packed), &why), ERR_INVALID);
     assert_string_equal(why.text, "the archive is not a tar archive in gzip");
     buf_finish(&packed);

@@ -1,5 +1,4 @@
-/* What is written where when a bundle is extracted, also below what strangers put there; and
- * what comes back of a folder that was packed. */
+/* Extracting bundles, also where other users have put links; and packing folders. */
 #include "tests/support/world/unit.h"
 
 #include <dirent.h>
@@ -19,7 +18,7 @@ enum { STRANGER = 12345 };
 
 static struct {
     char folder[64], outside[64];
-    int fd; /* of the folder */
+    int fd; /* of folder */
     struct buf tar, packed;
 } world;
 
@@ -163,7 +162,7 @@ static void the_owner_is_who_was_named(void **state)
     struct failure why = { 0 };
     struct stat found;
     if (geteuid() != 0)
-        return; /* only root can give files away */
+        return; /* only root can change an owner */
     add_sample();
     assert_int_equal(extract(NULL, STRANGER, &why), OK);
     static const char *const names[] = { "package.json", "bin",  "bin/run", "a",
@@ -200,7 +199,7 @@ static void links_that_were_put_there_are_replaced(void **state)
     assert_int_equal(mode_of("a/b"), S_IFDIR | 0755);
 }
 
-/* The file outside keeps its content, mode and owner: the name leads to a new one. */
+/* The file outside keeps its content, mode and owner: the name gets a new file. */
 static void a_hard_link_is_left_alone(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Headers of gzip and tar as no honest program writes them, and those that few write. */
+/* Headers of gzip and tar that honest programs never write, or rarely. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -7,11 +7,11 @@
 #include "tests/support/world/heap_meter.h"
 #include "tests/support/world/made_archive.h"
 
-/* ---- archives that grow in whoever reads them ---- */
+/* ---- archives that grow in the reader's memory ---- */
 
 enum { LONG = 8 << 20, HEAP_MAX = 1 << 20 };
 
-/* The reader holds less than HEAP_MAX, however long the header is. */
+/* The reader uses less than HEAP_MAX of memory, however long the header is. */
 static void assert_refused_at_little_cost(struct made_archive *made, const char *reason)
 {
     struct failure why = { 0 };
@@ -50,7 +50,7 @@ static void a_long_map_of_holes_is_refused_before_it_is_read(void **state)
     buf_finish(&pieces);
     buf_finish(&map);
 
-    /* As GNU tar wrote it before: in headers that follow, each of which names the next one. */
+    /* An older form of GNU tar: a chain of headers, each of which announces the next. */
     char more[512] = { 0 };
     for (int i = 0; i < 21 * 24; i += 12)
         memcpy(more + i, "00000000001", 11);
@@ -154,7 +154,7 @@ static void sizes_come_from_pax_headers_and_in_base_256(void **state)
     made_assert_refused(
         &made, ERR_TOO_LARGE,
         "the files are larger than 5000 bytes together (setting deploy-unpacked)");
-    entry.size = UINT64_MAX; /* a negative one */
+    entry.size = UINT64_MAX; /* a negative size */
     tar_add(&made.tar, &entry);
     made_assert_refused(&made, ERR_INVALID,
                         "the archive cannot be read: a header is damaged");
@@ -235,7 +235,7 @@ static void damaged_gzip_is_refused(void **state)
     assert_packed(buf_slice(&packed),
                   "the archive cannot be read: its checksum does not match its content");
     packed.ptr[packed.len - 1] ^= 1;
-    packed.ptr[10] = 7; /* the kind of block that does not exist */
+    packed.ptr[10] = 7; /* an unknown block type */
     assert_packed(buf_slice(&packed),
                   "the archive cannot be read: its compressed bytes are damaged");
     buf_finish(&packed);
@@ -251,7 +251,7 @@ static void add_end(struct made_archive *made, struct buf *packed)
     tar_gzip(buf_slice(&made->tar), packed);
 }
 
-/* tar has seen its end before gzip's trailer is read. */
+/* tar has seen its end before the gzip trailer is read. */
 static void a_damaged_or_missing_gzip_trailer_is_refused(void **state)
 {
     (void)state;

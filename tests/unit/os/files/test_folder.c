@@ -1,4 +1,4 @@
-/* A folder is removed with all that is in it, and nothing outside of it is touched. */
+/* A folder is removed with all its contents, and nothing outside of it is touched. */
 #include "tests/support/world/unit.h"
 
 #include <errno.h>
@@ -41,7 +41,7 @@ static void scene_begin(struct scene *scene)
     write_file(scene->above, "secret");
 }
 
-/* Only "secret" is left. */
+/* Checks that only "secret" is left, and removes it. */
 static void scene_end(struct scene *scene)
 {
     assert_int_equal(unlinkat(scene->above, "secret", 0), 0);
@@ -92,11 +92,11 @@ static void removes_a_file_by_its_name(void **state)
     assert_true(folder_remove(scene.above, "filled/file", NULL));
     assert_false(is_there(scene.above, "filled/file"));
     assert_true(folder_remove(scene.above, "filled", NULL));
-    assert_true(folder_remove(scene.above, "filled", NULL)); /* nothing is left */
+    assert_true(folder_remove(scene.above, "filled", NULL)); /* already removed */
     scene_end(&scene);
 }
 
-/* A walk has one descriptor open for each level: so it does not go down all the way at once. */
+/* A walk has one descriptor open per level, so it does not walk all levels at once. */
 static void removes_folders_nested_deeper_than_a_walk_goes(void **state)
 {
     (void)state;
@@ -115,7 +115,7 @@ static void removes_folders_nested_deeper_than_a_walk_goes(void **state)
     scene_end(&scene);
 }
 
-/* A job of its kind may go on for a second from when it began, which is long ago. */
+/* A removal may run for a second; this one began long ago. */
 static void removal_ends_at_its_time_limit_and_is_continued(void **state)
 {
     (void)state;
@@ -125,7 +125,7 @@ static void removal_ends_at_its_time_limit_and_is_continued(void **state)
     assert_false(folder_remove(scene.above, "filled", &late));
     assert_true(is_there(scene.above, "filled/file"));
     assert_true(folder_remove(scene.above, "filled", NULL));
-    assert_true(folder_remove(scene.above, "filled", &late)); /* nothing is left */
+    assert_true(folder_remove(scene.above, "filled", &late)); /* already removed */
     scene_end(&scene);
 }
 

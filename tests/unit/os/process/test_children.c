@@ -1,4 +1,4 @@
-/* What a child gets and what it is told: outputs, ends, what it has and what it has not. */
+/* A child gets what was given to it and nothing else; its output and end are reported. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -119,7 +119,7 @@ static void the_environment_is_what_was_given(void **state)
     unsetenv("RUNCAST_ENCRYPTION_KEY");
 }
 
-/* Neither is anything of the spawner's in those that stand between it and the program. */
+/* Nor do the keepers between the spawner and the program have the spawner's environment. */
 static void keepers_have_no_environment(void **state)
 {
     (void)state;
@@ -262,7 +262,7 @@ static void a_launcher_that_is_not_there_is_refused(void **state)
     children_destroy(other);
 }
 
-/* Also at one that comes while the child is still being started. */
+/* Even if the deadline passes while the child is still being started. */
 static void at_its_deadline_a_child_is_killed(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void a_flood_waits_while_its_pipe_is_paused(void **state)
     process_kill(&job.process, SIGKILL);
     for (int i = 0; i < 20; i++)
         child_world_turn(5);
-    assert_false(job.ended); /* what it wrote was not read */
+    assert_false(job.ended); /* its output was not read */
     process_resume(&job.process, PROCESS_STDOUT);
     job_wait(&job);
     assert_true(job.output[PROCESS_STDOUT].len < 200000);

@@ -1,4 +1,4 @@
-/* Nothing is left of a child: not when it ended, nor when its keeper or its spawner died. */
+/* Nothing of a child is left after it ended, or after its keeper or its spawner died. */
 #include "tests/support/world/unit.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 enum { STRANGER = 12345 };
 
-/* A number for sleep that no other process sleeps for. */
+/* A duration for sleep that no other process uses. */
 static char mark[32];
 
 static void make_mark(void)
@@ -39,7 +39,7 @@ static struct process_options script_options(const char *script,
     return options;
 }
 
-/* One that stays in the group, and one that left it. */
+/* One process stays in the group, the other leaves it. */
 #define LEAVES "setsid sleep $MARK & sleep $MARK & echo up; "
 
 static void wait_for_marked(struct job *job, int count)
@@ -86,7 +86,7 @@ static void a_killed_child_leaves_nothing(void **state)
     }
 }
 
-/* As the memory's end does, or somebody who runs as the same user. */
+/* Killed like this by the OOM killer, or by another process of the same user. */
 static void a_killed_keeper_takes_its_child_along(void **state)
 {
     (void)state;
@@ -126,7 +126,7 @@ static void a_keeper_that_is_stopped_does_not_save_its_child(void **state)
 
 /* --- roles ----------------------------------------------------------------------------- */
 
-/* As in a container that does not let its processes make namespaces. */
+/* Like a container in which processes may not create namespaces. */
 static void forbid_unshare(void)
 {
     struct sock_filter code[] = {
@@ -141,21 +141,21 @@ static void forbid_unshare(void)
         _exit(90);
 }
 
-/* Spawns one that leaves its group and says "up", and waits to be killed. */
+/* Spawns a child that leaves its group and prints "up", then waits to be killed. */
 static int be_spawner(enum process_namespaces how)
 {
     struct job job = { 0 };
     struct process_options options = script_options(LEAVES "wait", how);
     child_world_set_up(NULL);
     job_begin(&job, &options);
-    wait_for_marked(&job, 3); /* two that sleep, and this one */
+    wait_for_marked(&job, 3); /* two that sleep, and the child */
     if (write(STDOUT_FILENO, "spawned", 7) != 7)
         return 1;
     job_wait(&job);
     return 1;
 }
 
-/* What becomes of children without a namespace: as an exit status. */
+/* Runs children without a namespace; the exit status is the result. */
 static int be_confined(void)
 {
     struct job job = { 0 };
@@ -211,7 +211,7 @@ static bool has_role(int argc, char **argv, int *status)
     return true;
 }
 
-/* This program in another role, with its standard output at *said. */
+/* Starts this program in another role, with its standard output at *said. */
 static pid_t begin_role(const char *role, uid_t uid, int *said)
 {
     int ends[2];

@@ -1,5 +1,5 @@
-/* What stands around a child: the tail of its output, its group, its user, its order, and the
- * fake that is played instead of it. */
+/* Parts around a child: the tail of its output, its cgroup, user and order, and its
+ * fake. */
 #include "tests/support/world/unit.h"
 
 #include <signal.h>
@@ -42,7 +42,7 @@ static void a_tail_keeps_the_last_bytes(void **state)
     tail_finish(&tail);
 }
 
-/* Against the plain way, in pieces of all lengths. */
+/* Compares with a plain implementation, for pieces of all lengths. */
 static void a_tail_of_many_pieces_is_the_end_of_them(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Whoever is in the sandbox reaches what was named, from whatever thread, and nothing else. */
+/* A thread in the sandbox reaches the named files and ports and nothing else. */
 #include "tests/support/world/unit.h"
 
 #include <netdb.h>
@@ -13,7 +13,7 @@
 #include "os/process/sanitized.h"
 #include "tests/support/escapes.h"
 
-/* What cannot be undone is done in a child; what it says is a failure. */
+/* Things that cannot be undone are done in a child; any output of it is a failure. */
 struct world {
     char top[64], data[80], outside[80], abstract[80];
     int says;
@@ -71,7 +71,7 @@ static void begin_sandbox(struct world *world)
     begin_sandbox_with(world, false);
 }
 
-/* Landlock keeps a thread that ran before only since ABI 8. */
+/* Landlock restricts threads that ran before only since ABI 8. */
 static void try_all(struct world *world, const char *thread, bool ran_before)
 {
     const struct sandbox *sandbox = &world->sandbox;
@@ -140,7 +140,8 @@ static void a_thread_that_ran_before_is_told_of(struct world *world)
     pthread_join(earlier, NULL);
 }
 
-/* Else the attempts would prove nothing. Root alone is refused nothing by the kernel itself. */
+/* Otherwise the attempts would prove nothing. The kernel itself refuses only root
+ * nothing. */
 static void without_it_nothing_is_refused_so(struct world *world)
 {
     for (int i = 0; i < ESCAPES && geteuid() == 0; i++) {
