@@ -1,4 +1,4 @@
-/* Who is written next: groups of small commits, large ones by themselves. */
+/* Which commits are written next: groups of small ones; large ones on their own. */
 #include "tests/support/world/unit.h"
 
 #include "store/commit_line.h"
@@ -7,15 +7,15 @@ enum { COMMITS = 3000, ITEMS = 500, BYTES = 3 << 20, ATTACKER = 1, VICTIM = 2, O
 
 struct commit {
     struct store_commit req;
-    struct change change; /* the only one, or the first of many */
+    struct change change; /* the only change, or the first of many */
 };
 
 static struct {
     struct commit_line line;
-    struct store store; /* share_of: NULL, or branches_of_one */
+    struct store store; /* share_of: NULL or branches_of_one */
     struct commit commits[COMMITS];
     size_t count;
-    struct change items[OTHER + 1][ITEMS]; /* of a batch, by environment */
+    struct change items[OTHER + 1][ITEMS]; /* changes of a batch, by environment */
     struct list group;
 } scene;
 
@@ -28,7 +28,7 @@ static int set_up(void **state)
     return 0;
 }
 
-/* Environments from here on are branches of one project. */
+/* From FIRST_BRANCH on, environments are branches of one project. */
 enum { FIRST_BRANCH = 100, BRANCHES = 200 };
 
 static uint64_t branches_of_one(void *owner, uint32_t env)
@@ -68,7 +68,7 @@ static struct store_commit *add_batch(uint32_t env)
     return &commit->req;
 }
 
-/* A commit that is large for its claims, which are never read. */
+/* Adds a commit that counts as large because of its claims, which are not read here. */
 static struct store_commit *add_large(uint32_t env)
 {
     struct commit *commit = &scene.commits[scene.count++];
@@ -80,7 +80,7 @@ static struct store_commit *add_large(uint32_t env)
     return &commit->req;
 }
 
-/* How many there were; the group is empty again. */
+/* Takes a group and returns its size; the group is emptied by the next call. */
 static size_t take(void)
 {
     size_t count = 0;
@@ -117,9 +117,9 @@ static void a_small_commit_waits_for_one_large_one_at_most(void **state)
     for (int i = 0; i < 20; i++)
         add_batch(ATTACKER);
     struct store_commit *victim = add(VICTIM);
-    assert_int_equal(take(), 1); /* and not with a large one that it would wait for */
+    assert_int_equal(take(), 1); /* not together with a large one that would delay it */
     assert_true(has(victim));
-    assert_int_equal(take(), 1); /* the large ones get on, too */
+    assert_int_equal(take(), 1); /* large ones make progress too */
     struct store_commit *late = add(VICTIM);
     assert_int_equal(take(), 1);
     assert_true(has(late));
@@ -154,7 +154,7 @@ static void a_commit_of_many_bytes_is_large(void **state)
     assert_int_equal(take(), 1);
     assert_true(has(victim));
 
-    commit->change.marks = 0; /* it has a payload, which is not written again */
+    commit->change.marks = 0; /* its payload is not written again */
     commit_line_add(&scene.line, &scene.store, &commit->req);
     victim = add(VICTIM);
     assert_int_equal(take(), 2);
@@ -174,7 +174,7 @@ static void nobody_waits_behind_all_that_another_environment_has_in_line(void **
         assert_in_range(take(), 1, 300);
 }
 
-/* As many as a project has, and its branches. */
+/* As many environments as a project has, with its branches. */
 static void nobody_waits_behind_all_that_other_environments_have_in_line(void **state)
 {
     (void)state;
@@ -234,7 +234,7 @@ static void branches_have_one_turn_of_a_group_together(void **state)
     struct store_commit *victims[300];
     for (int i = 0; i < 300; i++)
         victims[i] = add(VICTIM);
-    assert_in_range(take(), 250, 260); /* of two projects, not of 201 environments */
+    assert_in_range(take(), 250, 260); /* shares of two projects, not of 201 environments */
     assert_true(has(victims[120]));
     assert_false(has(victims[140]));
 }
@@ -268,7 +268,7 @@ static bool has_queues(const struct commit_turns *turns)
     return slots_next(&turns->queues, &at);
 }
 
-/* Branches come and go, and their numbers are not used again. */
+/* Branches are created and deleted, and their numbers are not used again. */
 static void an_environment_without_commits_has_no_queue(void **state)
 {
     (void)state;

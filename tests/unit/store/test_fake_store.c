@@ -1,4 +1,4 @@
-/* The store of tests keeps the contract, fails when told, and survives a crash. */
+/* The test store keeps the contract, fails on request and survives a crash. */
 #include "tests/support/fakes/fake_store.h"
 
 #include "base/mem.h"

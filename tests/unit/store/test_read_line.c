@@ -1,5 +1,5 @@
-/* Which read is next: owners take turns, and what is searched for leaves a connection to what
- * is found by its name. */
+/* Which read is next: owners take turns, and searches leave a connection for lookups. A
+ * lookup finds a row by its name. */
 #include "tests/support/world/unit.h"
 
 #include "store/read_line.h"
@@ -73,7 +73,7 @@ static void a_read_waits_for_one_of_each_other_owner(void **state)
     }
 }
 
-/* However many branches a project makes, it has one turn; its environments share it. */
+/* However many branches a project creates, its environments share one turn. */
 static void environments_share_the_turn_of_their_owner(void **state)
 {
     (void)state;
@@ -109,7 +109,7 @@ static void both_kinds_take_turns(void **state)
     assert_int_equal(slow, 5);
 }
 
-/* ---- what a read is ---- */
+/* ---- the kind of a read ---- */
 
 static struct read_waiter waiter_of(const struct store_read *read)
 {

@@ -1,5 +1,6 @@
-/* gateways.h - gateways on one database of this file: one of them leads, whatever stops, is cut off, or
- * comes back. Each has a loop, and so a clock, of its own. */
+/* gateways.h - several gateways on a database that this file plays; one of them leads. Any
+ * of them may stop, be cut off or come back. Each has an event loop of its own, and thus
+ * its own clock. */
 #pragma once
 
 #include "store/lead/leading.h"
@@ -16,19 +17,19 @@
 
 enum { GATEWAYS = 3, TURN_MS = 100 };
 
-/* A gateway, and its view of the database, which is its store. */
+/* A gateway and its view of the database, which is its store. */
 struct process {
     struct store store;
     struct leading *leading;
     struct loop *loop;
-    uint64_t id; /* 0: its row is gone */
+    uint64_t id; /* 0: has no row */
     char name[8];
     uint64_t beat;
-    bool cut;         /* the database does not answer it, and gets nothing of it */
-    bool stopped;     /* its turns do not come */
-    bool draining;    /* as its last beat said */
-    bool refused;     /* the next take fails with nobody knowing */
-    int64_t ahead_ms; /* of its wall clock */
+    bool cut;         /* the database gets nothing from it and does not answer */
+    bool stopped;     /* its loop does not turn */
+    bool draining;    /* as in its last beat */
+    bool refused;     /* its next take fails with an unknown result */
+    int64_t ahead_ms; /* how far its wall clock is ahead */
     struct store_beat *beating;
     struct store_lead *taking;
     struct store_leave *leaving;
@@ -134,7 +135,7 @@ static inline void begin_leave(struct store *store, struct store_leave *req)
     of_store(store)->leaving = req;
 }
 
-/* Its row goes, and the others are told. */
+/* Deletes its row and notifies the others. */
 static inline void answer_leave(struct process *process)
 {
     struct store_leave *req = process->leaving;
@@ -240,7 +241,7 @@ static inline void turn(struct process *process, int64_t ms)
     loop_turn(process->loop, 0);
 }
 
-/* Everybody's clocks go on. A process that is stopped finds that later. */
+/* Advances all clocks. A stopped process notices the gap when it continues. */
 static inline void pass(int64_t ms)
 {
     static int64_t slept[GATEWAYS];

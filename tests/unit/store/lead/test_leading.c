@@ -1,13 +1,13 @@
-/* Which of several gateways on one database leads, whatever stops, is cut off, or comes back. */
+/* Which of several gateways on one database leads: one stops, is cut off or comes back. */
 #include "tests/unit/store/lead/gateways.h"
 
-/* ---- one ---- */
+/* ---- one gateway ---- */
 
 static void a_database_of_one_process_is_led_at_once(void **state)
 {
     (void)state;
     struct process *only = start("a", &alone);
-    assert_int_equal(only->taken, 0); /* not from inside the call */
+    assert_int_equal(only->taken, 0); /* not called from within the start */
     pass(TURN_MS);
     assert_int_equal(only->taken, 1);
     assert_why_not(only, "starting");
@@ -50,7 +50,7 @@ static void a_take_of_which_nobody_knows_is_tried_again(void **state)
     assert_int_equal(a->taken, 1);
 }
 
-/* ---- two ---- */
+/* ---- two gateways ---- */
 
 static void a_second_one_stands_by_as_long_as_the_first_one_beats(void **state)
 {
@@ -88,7 +88,7 @@ static void one_that_was_killed_is_followed_after_five_seconds(void **state)
     assert_int_equal(b->taken, 1);
 }
 
-/* Between two beats: for a gateway that is alive one a second is enough. */
+/* It was killed between two beats: a live gateway beats once a second. */
 static void one_that_was_killed_is_followed_when_it_is_dead_and_not_later(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void one_that_has_left_is_followed_with_the_next_beat(void **state)
     assert_int_equal(b->taken, 1);
 }
 
-/* In the very turn in which it goes on, before it has heard anything. */
+/* In the very turn in which it continues, before it has received anything. */
 static void one_that_was_stopped_answers_nobody_when_it_goes_on(void **state)
 {
     (void)state;
@@ -135,7 +135,7 @@ static void one_that_was_stopped_answers_nobody_when_it_goes_on(void **state)
     assert_int_equal(a->lost, 1);
     assert_false(a->for_good);
     pass(10000);
-    assert_int_equal(a->lost, 1); /* once */
+    assert_int_equal(a->lost, 1); /* only once */
 }
 
 static void one_that_is_cut_off_stops_to_answer_before_another_begins(void **state)
@@ -167,7 +167,7 @@ static void one_that_is_cut_off_and_alone_goes_on_when_it_hears_again(void **sta
     assert_int_equal(a->lost, 0);
 }
 
-/* The database was away: who led before leads after it. */
+/* The database was down: the gateway that led before leads again. */
 static void after_a_restart_of_the_database_nobody_is_dead(void **state)
 {
     (void)state;
@@ -178,7 +178,7 @@ static void after_a_restart_of_the_database_nobody_is_dead(void **state)
         a->cut = b->cut = true;
         pass(down_ms);
         b->cut = false;
-        pass(4000); /* the first one needs longer to come back */
+        pass(4000); /* the first one needs longer to reconnect */
         a->cut = false;
         pass(20000);
         assert_true(leads(a));
@@ -200,7 +200,7 @@ static void of_two_that_stand_by_one_takes_over(void **state)
     assert_int_equal(b->lost + c->lost, 0);
 }
 
-/* A statement of the database says so before any beat does. */
+/* A statement of the database reports the lost lead before any beat does. */
 static void a_commit_that_was_refused_ends_the_lead_in_that_moment(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void a_commit_that_was_refused_ends_the_lead_in_that_moment(void **state)
     pass(500);
     a->store.on_moved(a->store.moved_owner);
     assert_why_not(a, "standby");
-    assert_int_equal(a->lost, 0); /* not from inside the call */
+    assert_int_equal(a->lost, 0); /* not called from within on_moved */
     pass(TURN_MS);
     assert_int_equal(a->lost, 1);
     assert_false(a->for_good);

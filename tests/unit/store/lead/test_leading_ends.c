@@ -1,4 +1,4 @@
-/* A leader that doubts, that hands the lead over, and that removes the rows of others. */
+/* A leader that is in doubt, hands the lead over, or removes the rows of others. */
 #include "tests/unit/store/lead/gateways.h"
 
 /* ---- doubt ---- */
@@ -50,11 +50,11 @@ static void a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat(void 
     assert_false(leading_has_successor(b->leading));
     leading_hand_over(a->leading, on_left);
     assert_false(leads(a));
-    assert_int_equal(a->left, 0); /* not from inside the call */
+    assert_int_equal(a->left, 0); /* not called from within the call */
     pass(3 * TURN_MS);
     assert_int_equal(a->left, 1);
     assert_int_equal(b->taken, 1);
-    a->store.on_moved(a->store.moved_owner); /* something of it was under way */
+    a->store.on_moved(a->store.moved_owner); /* one of its statements was in flight */
     unsigned before = a->beats;
     pass(10000);
     assert_int_equal(a->lost + a->doubts, 0);
@@ -118,7 +118,7 @@ static void a_beat_that_was_in_flight_does_not_say_who_succeeds(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
-    loop_turn(a->loop, 1000); /* it beats */
+    loop_turn(a->loop, 1000); /* a beat is in flight */
     leading_drain(a->leading);
     answer_beat(a);
     assert_true(leading_asks_successor(a->leading));
@@ -175,7 +175,7 @@ static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **
     assert_int_equal((b->taken ? c : b)->others, 1);
 }
 
-/* ---- those that are gone ---- */
+/* ---- gateways that are gone ---- */
 
 static void
 rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again(void **state)

@@ -1,4 +1,4 @@
-/* Who lives is known by what changes while I look, and by no clock but my own. */
+/* A gateway finds out which others are alive: by changing beats and its own clock only. */
 #include "store/lead/observation.h"
 
 #include <setjmp.h>
@@ -12,7 +12,7 @@ enum { DEAD_MS = 5000, BEAT_MS = 1000, ME = 1, OTHER = 2 };
 struct scene {
     struct observation observation;
     int64_t now_ms;
-    uint64_t beats; /* of the other one */
+    uint64_t beats; /* of the other gateway */
 };
 
 static int open_scene(void **state)
@@ -31,7 +31,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* My beat is answered; it took no time. */
+/* My beat is answered at once. */
 static void hear(struct scene *scene)
 {
     struct store_gateway gateways[] = { { .id = ME, .beat = (uint64_t)scene->now_ms },
@@ -40,7 +40,7 @@ static void hear(struct scene *scene)
     observation_answer(&scene->observation, scene->now_ms, scene->now_ms, &answer);
 }
 
-/* Seconds in which my beats are answered. */
+/* Lets seconds pass in which my beats are answered. */
 static void pass(struct scene *scene, int seconds, bool other_beats)
 {
     for (int i = 0; i < seconds; i++) {
@@ -118,7 +118,7 @@ static void nobody_is_dead_while_i_hear_nothing(void **state)
     assert_false(other_is_dead(scene));
 }
 
-/* What stood still may have been the database, for everybody. */
+/* The database may have stood still, for all gateways. */
 static void after_a_gap_everybody_has_all_the_time_again(void **state)
 {
     struct scene *scene = *state;
@@ -132,7 +132,7 @@ static void after_a_gap_everybody_has_all_the_time_again(void **state)
     assert_true(other_is_dead(scene));
 }
 
-/* A restart of the database shorter than a gap is seen by connections that end. */
+/* A restart of the database that is shorter than a gap shows in the failed connection. */
 static void after_a_beat_without_an_answer_too(void **state)
 {
     struct scene *scene = *state;
@@ -166,8 +166,8 @@ static void i_doubt_four_seconds_after_i_sent_what_was_answered(void **state)
     assert_true(observation_doubts(&scene->observation, sent_ms + 4001));
 }
 
-/* The first one's clock runs a tenth slow, mine a tenth fast: in true time it has stopped to
- * answer before I find it dead. */
+/* The leader's clock is a tenth slow, mine a tenth fast. Even then the leader is in doubt,
+ * and so stops answering, before I find it dead. */
 static void doubt_comes_before_death_where_clocks_run_wrong_by_a_tenth(void **state)
 {
     struct scene *scene = *state;

@@ -1,5 +1,5 @@
-/* Processes on one PostgreSQL: what beats say, who may take the lead, and that a commit of who has
- * lost it is never written. */
+/* Gateways on one PostgreSQL: beats, who may take the lead, and commits after its loss. A
+ * commit of a gateway that has lost the lead is never written. */
 #include <stdio.h>
 #include <uv.h>
 
@@ -10,17 +10,17 @@
 
 enum { PROCESSES = 3 };
 
-/* A process of the case, which is a store. */
+/* A gateway of the test; it has a store. */
 struct process {
-    struct store_world world; /* for the contract's verbs */
+    struct store_world world; /* for the functions of the store contract */
     struct store_beat beat;
     struct store_lead lead;
     struct store_leave leave;
     struct store_forget forget;
-    struct store_gateway others[8]; /* as the last beat said */
+    struct store_gateway others[8]; /* as in the last beat */
     bool done, closed;
     unsigned moved;
-    bool told; /* that another one has left */
+    bool told; /* the notice that another gateway has left arrived */
     enum store_status status;
 };
 
@@ -123,7 +123,7 @@ static enum store_status try_beat(struct process *process)
     process->done = false;
     process->beat = (struct store_beat){ .done = on_beaten };
     process->world.store->ops->beat(process->world.store, &process->beat);
-    assert_false(process->done); /* not from inside the call */
+    assert_false(process->done); /* not called from within the call */
     wait_for(&process->done);
     return process->status;
 }
@@ -135,7 +135,7 @@ static void on_led(struct store_lead *req, enum store_status status)
     process->done = true;
 }
 
-/* dead: as this process has seen it; NULL: nobody is. */
+/* dead: the gateway found dead, as this process last saw it; NULL: none. */
 static enum store_status try_take(struct process *process, const struct store_gateway *dead)
 {
     process->done = false;
@@ -158,7 +158,7 @@ static enum store_status try_leave(struct process *process)
     process->done = false;
     process->leave = (struct store_leave){ .done = on_given_up };
     process->world.store->ops->leave(process->world.store, &process->leave);
-    assert_false(process->done); /* not from inside the call */
+    assert_false(process->done); /* not called from within the call */
     wait_for(&process->done);
     return process->status;
 }
@@ -190,7 +190,7 @@ static const struct store_gateway *seen(const struct process *by, const char *na
     return NULL;
 }
 
-/* Until there is an answer: the connection may not be there yet, or not again. */
+/* Repeats until the database answers: the connection may not be open yet, or not again. */
 static enum store_status beat(struct process *process)
 {
     while (try_beat(process) == STORE_FAILED)
@@ -254,7 +254,7 @@ static void rows_of_the_dead_are_removed_unless_they_have_beaten_since(void **st
     assert_int_equal(beat(c), STORE_OK);
     assert_int_equal(beat(a), STORE_OK);
     struct store_gateway dead[] = { *seen(a, "b"), *seen(a, "c") };
-    assert_int_equal(beat(c), STORE_OK); /* it lives after all */
+    assert_int_equal(beat(c), STORE_OK); /* it is alive after all */
     assert_int_equal(forget(a, dead, 2), STORE_OK);
     assert_int_equal(beat(a), STORE_OK);
     assert_int_equal(a->beat.gateway_count, 2);
@@ -274,7 +274,7 @@ one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more(void **state
     struct process *a = start(0, "a"), *b = start(1, "b");
     assert_int_equal(take(a, NULL), STORE_OK);
     assert_int_equal(commit_one(&a->world, new_run(ENV_A, 1, "a")), STORE_OK);
-    assert_int_equal(beat(b), STORE_OK); /* it listens since before that */
+    assert_int_equal(beat(b), STORE_OK); /* from here on, b listens */
     assert_int_equal(try_leave(a), STORE_OK);
     wait_for(&b->told);
     assert_int_equal(take(b, NULL), STORE_OK);
@@ -301,7 +301,7 @@ static void who_leads_is_followed_when_dead_as_it_was_seen(void **state)
     assert_int_equal(take(a, NULL), STORE_OK);
     assert_int_equal(beat(b), STORE_OK);
     struct store_gateway dead = *seen(b, "a");
-    assert_int_equal(beat(a), STORE_OK); /* it lives after all */
+    assert_int_equal(beat(a), STORE_OK); /* it is alive after all */
     assert_int_equal(take(b, &dead), STORE_TAKEN);
     dead.beat++;
     assert_int_equal(take(b, &dead), STORE_OK);
@@ -340,7 +340,7 @@ static void who_does_not_lead_writes_nothing(void **state)
 
 /* ---- a connection that is cut at each message ---- */
 
-/* What is asked for is done with some answer, and the next one that is asked for is right. */
+/* The request ends with some result, and the next request gets the right one. */
 static void cut_beats(const char *what, enum pg_side from)
 {
     struct process *a = start_by(0, "a", pg_world_relay_url());

@@ -1,4 +1,4 @@
-/* Files in a PostgreSQL: whole or not there, written by who leads alone, whatever is lost on the way.
+/* Files in PostgreSQL: complete or missing, written by the leader alone, whatever is lost.
  *
  * Each case has a schema of its own on one server, which the program starts. */
 #include <stdio.h>
@@ -22,7 +22,7 @@ static struct {
     uv_loop_t loop;
     char schema[32];
     struct process all[PROCESSES];
-    char content[3 * FILE_PIECE_BYTES]; /* each piece is another one */
+    char content[3 * FILE_PIECE_BYTES]; /* all pieces differ */
 } scene;
 
 static void wait_for(const bool *done)
@@ -95,7 +95,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* What a statement says; the schema's name stands between the two texts. */
+/* Returns the result of a statement; the schema's name is put between the two texts. */
 static const char *ask(const char *before, const char *behind)
 {
     char sql[512];
@@ -118,7 +118,7 @@ static enum store_status request(struct process *process, struct store_file req)
     process->req.done = on_done;
     process->done = false;
     process->store->ops->file(process->store, &process->req);
-    assert_false(process->done); /* not from inside the call */
+    assert_false(process->done); /* not called from within the call */
     wait_for(&process->done);
     return process->req.status;
 }
@@ -142,7 +142,7 @@ static enum store_status put(struct process *process, const char *name, uint32_t
                                                  .content = { scene.content + at, len } });
 }
 
-/* All of its pieces, as they are to come. */
+/* Puts all pieces of a file in order. */
 static void put_all(struct process *process, const char *name, size_t size)
 {
     uint32_t count = store_file_pieces((int64_t)size);
@@ -200,7 +200,7 @@ static void a_file_is_there_whole_or_not_at_all(void **state)
         assert_int_equal(get(a, name, 0), STORE_MISSING);
         assert_int_equal(put(a, name, 0, sizes[i]), STORE_OK);
         assert_is_there(a, name, sizes[i]);
-        assert_int_equal(get(a, name, count), STORE_OK); /* behind its end */
+        assert_int_equal(get(a, name, count), STORE_OK); /* after its end */
         assert_int_equal(a->req.body->len, 0);
         bytes_unref(a->req.body);
         assert_int_equal(remove_file(a, name), STORE_OK);
@@ -217,7 +217,7 @@ static void a_file_that_lacks_a_piece_does_not_appear(void **state)
     size_t size = sizeof(scene.content);
     assert_int_equal(put(a, "x", 2, size), STORE_OK);
     assert_int_equal(put(a, "x", 0, size), STORE_LOST);
-    assert_int_equal(put(a, "x", 1, size - 1), STORE_OK); /* of another file */
+    assert_int_equal(put(a, "x", 1, size - 1), STORE_OK); /* a piece of another file */
     assert_int_equal(put(a, "x", 0, size), STORE_LOST);
     assert_int_equal(get(a, "x", 0), STORE_MISSING);
     assert_int_equal(put(a, "x", 1, size), STORE_OK);
@@ -248,15 +248,14 @@ static void what_does_not_fit_is_refused_and_what_comes_next_is_not(void **state
     assert_int_equal(put(a, "x", 1, FILE_PIECE_BYTES + 1), STORE_OK);
     assert_int_equal(request(a, req), STORE_FAILED); /* longer than a piece */
     req.content.len = FILE_PIECE_BYTES - 1;
-    assert_int_equal(request(a, req),
-                     STORE_FAILED); /* shorter than one that is not the last */
+    assert_int_equal(request(a, req), STORE_FAILED); /* shorter, but not the last piece */
     req.piece = 2;
     req.content.len = 0;
-    assert_int_equal(request(a, req), STORE_FAILED); /* behind the last one */
+    assert_int_equal(request(a, req), STORE_FAILED); /* after the last piece */
     req.piece = UINT32_MAX;
     assert_int_equal(request(a, req), STORE_FAILED);
     req = (struct store_file){ .step = FILE_PUT, .content = SLICE("") };
-    assert_int_equal(request(a, req), STORE_FAILED); /* it has no name */
+    assert_int_equal(request(a, req), STORE_FAILED); /* no name */
     put_all(a, "x", FILE_PIECE_BYTES + 1);
     assert_is_there(a, "x", FILE_PIECE_BYTES + 1);
 }
@@ -290,7 +289,7 @@ static void files_are_listed_by_pages_and_what_is_not_whole_too(void **state)
     assert_int_equal(count, 602);
 }
 
-/* ---- who leads ---- */
+/* ---- leading ---- */
 
 static void on_led(struct store_lead *req, enum store_status status)
 {
@@ -298,7 +297,7 @@ static void on_led(struct store_lead *req, enum store_status status)
     req->done = NULL;
 }
 
-/* As if the one that leads had not been heard for long. */
+/* Takes the lead, as if the leader had not beaten for long. */
 static void take(struct process *process)
 {
     ask("DELETE FROM ", ".gateway WHERE name = 'a'");
@@ -332,7 +331,7 @@ static void who_has_lost_the_lead_writes_and_removes_nothing(void **state)
     assert_is_there(b, "y", 10);
 }
 
-/* ---- what is lost on the way ---- */
+/* ---- lost messages ---- */
 
 static void whatever_is_lost_on_the_way_a_file_is_whole(void **state)
 {
@@ -346,7 +345,7 @@ static void whatever_is_lost_on_the_way_a_file_is_whole(void **state)
         enum pg_side side = i % 2 ? PG_SERVER : PG_CLIENT;
         for (unsigned at = 1; at <= 5; at++) {
             if (i / 2 == 3 && side == PG_SERVER)
-                continue; /* only a statement has a ghost */
+                continue; /* only statements become ghosts */
             pg_world_strike(strikes[i / 2], side, at,
                             at % 2 ? "put_piece_v100" : "whole.size");
             put_all(a, "x", size);
@@ -381,7 +380,7 @@ static void a_database_that_does_not_answer_is_told_within_seconds(void **state)
     (void)state;
     struct process *a = start_with(0, pg_world_relay_url(), 1000);
     while (put(a, "x", 0, 1) != STORE_OK)
-        continue; /* the machine is busy */
+        continue; /* the machine may be busy */
     uint64_t began = uv_hrtime();
     pg_world_order("hold server");
     assert_int_equal(get(a, "x", 0), STORE_FAILED);

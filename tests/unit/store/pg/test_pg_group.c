@@ -1,5 +1,5 @@
-/* Commits become the arrays that the function takes, byte by byte, and its answer becomes their
- * statuses, positions and numbers. */
+/* Commits become the arrays that the SQL function takes, compared byte by byte. Its answer
+ * becomes their statuses, positions and numbers. */
 #include "store/pg/pg_group.h"
 
 #include <stdio.h>
@@ -153,7 +153,7 @@ static void add_answer(struct buf *answer, int requests, int heads, int tasks)
     pg_add_int4(answer, tasks);
 }
 
-/* Only what was written counts. */
+/* Only commits that were written count. */
 static void positions_and_numbers_are_counted_from_the_answer(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void the_owners_of_taken_claims_are_read(void **state)
     bytes_unref(key);
 }
 
-/* Of every length that is not the whole one, and of every other first letter. */
+/* Every shorter length, and every other first letter. */
 static void what_is_not_an_answer_is_not_taken_for_one(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* PostgreSQL keeps the contract, and its word when connections, servers and leaders come and go.
+/* PostgreSQL keeps the store contract while connections, servers and leaders come and go.
  *
  * Each case has a schema of its own on one server, which the program starts. */
 #include "store/pg/pg_store.h"
@@ -15,7 +15,7 @@ struct server_world {
     struct store_world world;
     uv_loop_t loop;
     char schema[32];
-    unsigned patience_ms; /* long: a machine that is busy elsewhere is no failure */
+    unsigned patience_ms; /* long, so that a busy machine is not a failure */
     bool closed;
 };
 
@@ -107,7 +107,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* ---- many at once ---- */
+/* ---- many commits at once ---- */
 
 enum { CROWD = 300 };
 
@@ -141,7 +141,7 @@ static struct waiting *begin(struct store_world *world, int i, struct change fir
     return waiting;
 }
 
-/* The answer to the i-th; its changes are given back. */
+/* Waits for the answer of the i-th commit and frees its changes. */
 static enum store_status end(struct store_world *world, int i)
 {
     while (!crowd[i].answered)
@@ -151,7 +151,7 @@ static enum store_status end(struct store_world *world, int i)
     return crowd[i].req.status;
 }
 
-/* ---- answers that are lost ---- */
+/* ---- lost answers ---- */
 
 static int commit_next(struct store_world *world, int *n)
 {
@@ -163,7 +163,7 @@ static int commit_next(struct store_world *world, int *n)
     return status;
 }
 
-/* Each message of a commit, from either side, is lost, or comes in half, or twice, or late. */
+/* Each message of a commit, from either side, is lost, cut in half, doubled or delayed. */
 static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
 {
     static const char *const strikes[] = { "cut", "tear", "double", "ghost" };
@@ -176,7 +176,7 @@ static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
         enum pg_side side = i % 2 ? PG_SERVER : PG_CLIENT;
         for (unsigned at = 1; at <= 6; at++) {
             if (i / 2 == 3 && side == PG_SERVER)
-                continue; /* only a statement has a ghost */
+                continue; /* only statements become ghosts */
             pg_world_strike(strikes[i / 2], side, at, "commit_v100");
             assert_int_equal(commit_next(&own->world, &n), STORE_OK);
             struck += pg_world_struck();
@@ -203,7 +203,7 @@ static void on_walked(struct store_read *read, enum store_status status)
     walking->answered = true;
 }
 
-/* The runs that a start walks, each behind the one before it: how many came. */
+/* Walks the runs as a start does, each after the one before, and counts them. */
 static uint64_t walk(struct store_world *world, enum store_status *status)
 {
     struct walking walking = { .req = { .read = { READ_WALK, ENV_A, on_walked },
@@ -245,7 +245,7 @@ static void open_crowd(struct server_world *own)
         assert_int_equal(end(&own->world, i), STORE_OK);
 }
 
-/* Rows of a COPY are lost, or come in half, and its connection with them. */
+/* Rows of a COPY are lost or cut in half, and the connection is lost with them. */
 static void a_start_that_is_cut_off_goes_on_where_it_was(void **state)
 {
     struct server_world *own = own_of(*state);
@@ -262,14 +262,13 @@ static void a_start_that_is_cut_off_goes_on_where_it_was(void **state)
     assert_true(struck > 15);
 }
 
-/* Something between the server and us loses a row, and nothing else. */
+/* Something between the server and the gateway loses a single row. */
 static void a_start_that_brings_fewer_runs_than_there_are_fails(void **state)
 {
     struct server_world *own = own_of(*state);
     enum store_status status;
     open_crowd(own);
-    for (unsigned at = 20; at < CROWD;
-         at += 60) { /* what stands before the rows is short */
+    for (unsigned at = 20; at < CROWD; at += 60) { /* the rows begin after a short head */
         pg_world_strike("drop", PG_SERVER, at, "TO STDOUT");
         assert_int_not_equal(walk(&own->world, &status), CROWD);
         assert_int_equal(status, STORE_FAILED);
@@ -278,7 +277,7 @@ static void a_start_that_brings_fewer_runs_than_there_are_fails(void **state)
     assert_all_walked(&own->world);
 }
 
-/* What was refused is never written, also if it was on its way elsewhere. */
+/* A rejected commit is never written, even if a ghost of it is still in flight. */
 static void a_ghost_of_what_was_refused_writes_nothing(void **state)
 {
     struct server_world *own = own_of(*state);
@@ -342,7 +341,7 @@ static void what_was_not_sent_fails_and_what_was_sent_waits(void **state)
     own->patience_ms = 500;
     open_store(own, pg_world_relay_url());
     while (commit_one(world, new_run(ENV_A, 1, "a")) != STORE_OK)
-        continue; /* the machine is busy */
+        continue; /* the machine may be busy */
     pg_world_order("hold server");
     begin(world, 0, new_run(ENV_A, 2, "a"), NULL);
     begin(world, 1, new_run(ENV_A, 3, "a"), NULL);
@@ -359,7 +358,7 @@ static void what_was_not_sent_fails_and_what_was_sent_waits(void **state)
 
 /* ---- groups ---- */
 
-/* It does not fit into an index, which the server compresses what it can for. */
+/* It does not fit into an index, even though the server compresses what it can. */
 static struct bytes *too_long_a_tag(void)
 {
     struct bytes *tag = bytes_create_empty(16000);
@@ -390,7 +389,7 @@ static void one_that_cannot_be_written_fails_alone(void **state)
     bytes_unref(long_tag);
 }
 
-/* What one commit does is there for the next one in the group. */
+/* A commit of a group sees the changes of those before it. */
 static void commits_of_a_group_see_those_before_them(void **state)
 {
     struct store_world *world = *state;
@@ -423,7 +422,7 @@ static void commits_of_a_group_see_those_before_them(void **state)
     bytes_unref(key);
 }
 
-/* Of several connections, whose environments they lock in one order. */
+/* Several connections lock environments in the same order. */
 static void commits_over_environments_do_not_lock_each_other_out(void **state)
 {
     struct store_world *world = *state;
@@ -444,7 +443,7 @@ static void commits_over_environments_do_not_lock_each_other_out(void **state)
     assert_int_equal(count_runs(world, ENV_B), 100);
 }
 
-/* The second change of the old run in a commit needs no new run to be there. */
+/* The second change of an old run in a commit does not wait for the new runs. */
 static void new_runs_are_written_together_beside_changes_of_old_ones(void **state)
 {
     struct store_world *world = *state;
@@ -454,7 +453,7 @@ static void new_runs_are_written_together_beside_changes_of_old_ones(void **stat
     for (int i = 0; i < 40; i++)
         assert_int_equal(end(world, i), STORE_OK);
     world->reopen(world);
-    for (int i = 0; i < 80; i++) { /* new and old ones take turns */
+    for (int i = 0; i < 80; i++) { /* changes of new and old runs alternate */
         struct change first = new_run(ENV_A, i % 2 ? i / 2 : 100 + i, "a");
         struct change second = new_run(ENV_A, i / 2, "a");
         first.expected = i % 2;
@@ -465,7 +464,7 @@ static void new_runs_are_written_together_beside_changes_of_old_ones(void **stat
     }
     for (int i = 0; i < 80; i++)
         assert_int_equal(end(world, i), STORE_OK);
-    world->reopen(world); /* a session tells its figures when it ends, at the latest */
+    world->reopen(world); /* a session reports its statistics at its end at the latest */
     static const char calls[] =
         "SELECT string_agg(calls::text, ' ' ORDER BY funcname DESC)"
         " FROM pg_stat_user_functions WHERE funcname ~ '(commit|runs)_v100'";
@@ -476,7 +475,7 @@ static void new_runs_are_written_together_beside_changes_of_old_ones(void **stat
     assert_in_range(commits, 2, 39);
 }
 
-/* ---- who leads ---- */
+/* ---- leading ---- */
 
 static void an_environment_of_another_term_is_not_written(void **state)
 {
@@ -518,7 +517,7 @@ static void a_process_of_the_same_name_takes_all(void **state)
     assert_int_equal(count_runs(world, ENV_A), 3);
 }
 
-/* As when a copy of some time ago was put back beneath a process that goes on. */
+/* Like an old backup that was restored while the gateway runs. */
 static void a_database_that_has_lost_groups_begins_another_epoch(void **state)
 {
     struct store_world *world = *state;

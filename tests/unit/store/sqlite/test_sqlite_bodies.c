@@ -1,4 +1,4 @@
-/* Whoever looks for a row reads that row, and not the bodies of the rows on the way to it. */
+/* Finding a row reads that row, but not the bodies of the rows on the way to it. */
 #include "store/sqlite/sqlite_store.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ static struct bytes *large_body(void)
     return body;
 }
 
-/* More than its connections keep of it. */
+/* The database is larger than its connections' caches. */
 static void open_store(void)
 {
     struct sqlite_options options = { .path = scene.path, .cache_bytes = 1 << 20 };
@@ -96,7 +96,7 @@ static int close_scene(void **state)
     return rmdir(scene.dir);
 }
 
-/* Far from the one before it: what the connection keeps does not help. */
+/* Each is far from the one before, so that the connection's cache does not help. */
 static int nth(int i)
 {
     return i * 617 % RUNS;
@@ -150,7 +150,7 @@ static void on_walked(struct store_read *read, enum store_status status)
     scene.done = true;
 }
 
-/* As a start does: first what is not finished, then the others. */
+/* Walks as a start does: unfinished runs first, then the others. */
 static size_t walk(enum walk_kind kind)
 {
     struct store_walk req = {

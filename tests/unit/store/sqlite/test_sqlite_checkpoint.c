@@ -1,4 +1,4 @@
-/* The log is copied into the database while commits go on. */
+/* Commits continue while the WAL is copied into the database. */
 #include "store/sqlite/snapshot/sqlite_look.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -12,7 +12,7 @@
 
 enum {
     LARGE = 2 << 20,
-    COPIED_FROM = 32 << 20, /* bytes of pages, each of which has a header in the log */
+    COPIED_FROM = 32 << 20, /* bytes of pages; in the log, each page has a header too */
     GROWS_NO_MORE = 64 << 20,
     PAGE_BYTES = 4096,
     FRAME_BYTES = PAGE_BYTES + 24,
@@ -67,7 +67,7 @@ static int close_scene(void **state)
         uv_run(&scene.loop, UV_RUN_ONCE);
     uv_loop_close(&scene.loop);
     snprintf(text, sizeof(text), "%s-wal", scene.path);
-    assert_int_equal(access(text, F_OK), -1); /* the last connection has cleaned up */
+    assert_int_equal(access(text, F_OK), -1); /* the last connection has removed it */
     unlink(scene.path);
     snprintf(text, sizeof(text), "%s.lock", scene.path);
     unlink(text);
@@ -83,7 +83,7 @@ static void commit_large(void)
     assert_int_equal(commit_one(&scene.world, change), STORE_OK);
 }
 
-/* Up to the commit at which it begins to be copied. */
+/* Commits until the log begins to be copied. */
 static void fill_the_log(void)
 {
     while (fault_vfs.log_bytes / FRAME_BYTES < COPIED_FROM / PAGE_BYTES)
@@ -115,7 +115,7 @@ static void a_log_that_was_copied_begins_again(void **state)
     assert_true(scene.runs * (long long)LARGE < GROWS_NO_MORE);
 }
 
-/* Nothing was committed while it was copied, so nobody copied a rest. */
+/* No commit came during the first copy, so no rest was left to copy. */
 static void commits_go_on_while_a_log_that_has_begun_again_is_copied(void **state)
 {
     unsigned closed = fault_vfs.closed;
@@ -133,7 +133,7 @@ static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state
     fault_vfs.copies_wait = true;
     fill_the_log();
     while (fault_vfs.copies == fault_vfs.copied)
-        uv_sleep(1); /* a copy that commits overtake does not sync, and waits for nothing */
+        uv_sleep(1); /* a copy that commits overtake neither syncs nor waits */
     while (fault_vfs.log_bytes < COPIED_FROM + COPIED_FROM / 4)
         commit_large();
     fault_vfs.copies_wait = false;
@@ -145,7 +145,7 @@ static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state
     assert_true(highest < GROWS_NO_MORE);
 }
 
-/* A backup, say, of a large database. */
+/* A backup of a large database, for example. */
 static void who_reads_for_long_holds_up_no_commit(void **state)
 {
     struct sqlite_look *look;

@@ -1,4 +1,4 @@
-/* What is written into a log waits, and reaches the file in one piece. */
+/* Writes to the log are held back, and reach the file as one write. */
 #include "store/sqlite/sqlite_log.h"
 
 #include <fcntl.h>
@@ -28,10 +28,9 @@ enum {
 static struct {
     char dir[64], path[80], log_path[88];
     sqlite3_file *log;
-    unsigned char
-        image[IMAGE]; /* what the log holds, for whoever reads it by the file system */
+    unsigned char image[IMAGE]; /* expected content of the log */
     sqlite3_int64 size;
-    unsigned written; /* to the file, before the test */
+    unsigned written; /* writes to the file before the test */
 } scene;
 
 static int open_scene(void **state)
@@ -71,7 +70,7 @@ static unsigned writes(void)
     return fault_vfs.log_writes - scene.written;
 }
 
-/* As SQLite would: what is refused changes nothing. */
+/* Writes as SQLite would: a refused write changes nothing. */
 static int put(sqlite3_int64 at, int len, int fill)
 {
     unsigned char bytes[PAGE];
@@ -108,7 +107,7 @@ static void assert_file_is_image(void)
     free(found);
 }
 
-/* The log is what the file holds: what else was written into it was refused. */
+/* Takes the file's content as the expected one, because other writes were refused. */
 static void take_image(void)
 {
     int fd = open(scene.log_path, O_RDONLY | O_CLOEXEC);
@@ -232,8 +231,9 @@ static void read_anywhere(uint32_t drawn)
     assert_memory_equal(found, scene.image + at, (size_t)len);
 }
 
-/* Writes that go on, lie over each other or are far away, reads, syncs, and a disk that is full
- * now and then: the file and what is read are as if nothing had waited, but for what was refused. */
+/* Random writes, reads and syncs on a disk that is sometimes full. The file and all reads
+ * are as if writes had not been held back, except for those that were refused. The writes
+ * continue one another, overlap or are far apart. */
 static void a_log_is_as_if_nothing_had_waited(void **state)
 {
     uint32_t drawn = 20261127;
@@ -270,8 +270,8 @@ static void a_log_is_as_if_nothing_had_waited(void **state)
     assert_file_is_image();
 }
 
-/* With SQLite itself: pages of a transaction that spill before its end, a page that is changed
- * after it has spilled, and a rollback. */
+/* With SQLite itself: pages that spill before the transaction ends, and a rollback. One
+ * page is changed again after it has spilled. */
 static void a_transaction_is_one_write_and_one_that_spills_is_whole(void **state)
 {
     sqlite3 *db, *reader;
@@ -344,7 +344,7 @@ static int count_rows(const char *path)
     return count;
 }
 
-/* The disk has room again, the next transaction has begun, and the process is killed. */
+/* The disk has space again, the next transaction has begun, then the process is killed. */
 static void a_commit_that_was_refused_is_not_there_after_a_crash(void **state)
 {
     char path[80], log_path[88];

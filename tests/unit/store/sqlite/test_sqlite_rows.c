@@ -1,5 +1,5 @@
-/* A run is read from its row as it was written, and its long values come with what is known
- * of them: whether they are JSON, and how long they are escaped. */
+/* A run is read from its row as it was written, with notes about its long values. The notes
+ * say whether a value is JSON, and how long it is when escaped. */
 #include "store/sqlite/sqlite_rows.h"
 
 #include <stdio.h>
@@ -116,7 +116,7 @@ static struct change plain_run(int n)
     return new_run(ENV_A, n, "hello");
 }
 
-/* A run of which everything is set that a row has. */
+/* Makes a run in which every column is set. */
 static struct change full_run(int n)
 {
     static const struct slice tags[] = { SLICE("a"), SLICE("3:b,"), SLICE("\xC3\xA4, 7:") };
@@ -171,7 +171,7 @@ static void a_run_comes_back_as_it_was_written(void **state)
     assert_same_text(run.batch, written->batch);
     assert_same_text(run.payload, written->payload);
     assert_same_text(run.metadata, written->metadata);
-    assert_same_text(run.output, written->output); /* empty, which is not absent */
+    assert_same_text(run.output, written->output); /* empty, not missing */
     assert_same_text(run.error, written->error);
     assert_null(run.metadata_seed);
     assert_int_equal(run_rare(&run)->priority_ms, INT32_MIN);
@@ -214,7 +214,7 @@ static void without_packets_only_the_metadata_comes(void **state)
     change_finish(&change);
 }
 
-/* What never changes after the insert stays, whatever the change says. */
+/* Columns that never change after the insert keep their values, whatever it contains. */
 static void an_update_writes_what_may_change_and_of_the_expected_version_only(void **state)
 {
     (void)state;
@@ -239,10 +239,10 @@ static void an_update_writes_what_may_change_and_of_the_expected_version_only(vo
     change_finish(&change);
 }
 
-/* ---- what is known of long values ---- */
+/* ---- notes about long values ---- */
 
-/* len bytes, an even number: a JSON string of quotes, of which escaping makes twice as many
- * bytes. cut: its last byte is an x, which is not escaped, and it is no JSON. */
+/* Makes a JSON string of quotes, len bytes (even), which escaping makes twice as long. cut:
+ * its last byte is an x, which is not escaped, so that the value is not JSON. */
 static struct bytes *quotes(size_t len, bool cut)
 {
     struct bytes *bytes = bytes_create_empty(len);
@@ -280,7 +280,7 @@ of_a_long_value_it_is_noted_whether_it_is_json_and_how_long_escaped(void **state
     change_finish(&change);
 }
 
-/* Whoever shows it finds that out as fast, and most are never shown. */
+/* Checking a short value when it is shown is just as fast, and most are never shown. */
 static void of_a_short_value_nothing_is_noted(void **state)
 {
     (void)state;
@@ -297,7 +297,7 @@ static void of_a_short_value_nothing_is_noted(void **state)
 
 /* ---- sizes and tags ---- */
 
-/* Bytes, not characters, and those behind a zero too. */
+/* Sizes in bytes, not characters, including those after a NUL. */
 static void texts_have_the_size_in_sql_that_they_have_in_memory(void **state)
 {
     (void)state;
@@ -317,7 +317,7 @@ static void texts_have_the_size_in_sql_that_they_have_in_memory(void **state)
     assert_int_equal(sqlite3_column_int64(stmt, 0), size);
     /* task, queue, version, batch, parent, waits */
     assert_int_equal(size, 5 + 8 + 10 + 7 + 4 + 2);
-    /* Of those a task, a batch and a parent stay what they are. */
+    /* Task, batch and parent never change. */
     assert_int_equal(run_columns_size(&change.run, COLUMN_TEXTS_CHANGING), 8 + 10 + 2);
     sqlite3_finalize(stmt);
     buf_finish(&sql);

@@ -1,5 +1,6 @@
-/* An older database is upgraded step by step, with a copy beside it. One of a development version is
- * refused and left alone. The steps here are such as a later version may have. */
+/* An older database is upgraded step by step, after a copy of it was made. A database of a
+ * development version is rejected and not changed. The steps here are examples of a later
+ * version. */
 #include "store/sqlite/sqlite_schema.h"
 
 #include <stdio.h>
@@ -68,7 +69,7 @@ static void assert_number(struct sqlite_db *db, const char *sql, int64_t number)
     assert_int_equal(sqlite_db_number(db, sql, -1), number);
 }
 
-/* A database of this version with one row. */
+/* Makes a database of this version with one row. */
 static void make_database(struct sqlite_db *db)
 {
     struct failure why;
@@ -130,9 +131,9 @@ static void an_upgrade_that_stopped_goes_on_and_keeps_the_first_copy(void **stat
     struct sqlite_db db;
     (void)state;
     make_database(&db);
-    assert_true(sqlite_db_execute(&db, ADD_TABLE)); /* in the way of the second step */
+    assert_true(sqlite_db_execute(&db, ADD_TABLE)); /* makes the second step fail */
     assert_int_equal(upgrade(&db, steps), ERR_STORE);
-    assert_true(sqlite_db_execute(&db, "ROLLBACK")); /* as the end of the process does */
+    assert_true(sqlite_db_execute(&db, "ROLLBACK")); /* like the end of the process */
     assert_number(&db, "PRAGMA user_version", 101);
     assert_true(
         sqlite_db_execute(&db, "DROP TABLE later; UPDATE task_number SET last = 4"));
@@ -159,7 +160,7 @@ static void a_database_that_cannot_be_copied_is_not_upgraded(void **state)
     sqlite_db_close(&db);
 }
 
-/* The bytes of the file, which the caller frees. */
+/* Returns the bytes of the file. The caller frees them. */
 static char *read_file(size_t *len)
 {
     struct stat found;

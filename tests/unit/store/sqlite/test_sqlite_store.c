@@ -1,4 +1,4 @@
-/* The embedded database keeps the contract, and its word when the disk does not. */
+/* The embedded database keeps the store contract, even when the disk fails. */
 #include "store/sqlite/sqlite_store.h"
 
 #include <fcntl.h>
@@ -142,7 +142,7 @@ static void an_empty_file_gets_the_schema_and_only_we_can_read_it(void **state)
     assert_int_equal(stat(log, &stat_of), 0);
     assert_int_equal(stat_of.st_mode & 0777, 0600);
     close_store(own);
-    assert_int_equal(stat(log, &stat_of), -1); /* a clean end leaves one file */
+    assert_int_equal(stat(log, &stat_of), -1); /* a clean end removes the log */
 }
 
 static void a_database_of_a_newer_version_is_refused(void **state)
@@ -154,7 +154,7 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     assert_refused(own, "written by a newer runcast (schema 1000");
 }
 
-/* Counts all that an environment stores, as runcast/store.h says. */
+/* Counts everything that an environment stores, as runcast/store.h defines it. */
 #define COUNT_ALL                                                                          \
     "UPDATE environment AS e SET stored ="                                                 \
     " (SELECT ifnull(sum(1536 + 2 * length(CAST(ifnull(tags, '') AS BLOB)) + length(CAST(" \
@@ -178,7 +178,7 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     " + (SELECT ifnull(sum(128 + length(CAST(task AS BLOB))), 0) FROM task_number"         \
     " WHERE env = e.env AND last > 0)"
 
-/* What was counted change by change is what counting all of it gives. */
+/* Counting change by change gives the same as counting everything. */
 static void what_is_stored_is_counted_alike_change_by_change_and_as_a_whole(void **state)
 {
     struct disk_world *own = own_of(*state);
@@ -283,11 +283,12 @@ static void a_failed_sync_is_never_acknowledged_and_stops_everything_after_it(vo
     assert_int_equal(commit_one(world, new_run(ENV_A, 3, "a")), STORE_FAILED);
     struct run run;
     assert_int_equal(load_run(world, ENV_A, change.run.id, &run),
-                     STORE_OK); /* reads go on */
+                     STORE_OK); /* reads still work */
     run_finish(&run);
     change_finish(&change);
     uint64_t begun = uv_hrtime();
-    while (uv_hrtime() - begun < UINT64_C(1500000000)) /* a check with a broken disk */
+    while (uv_hrtime() - begun < UINT64_C(1500000000)) /* while the failed disk is
+                                                        * checked */
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
     assert_true(world->store->failing);
 
@@ -296,7 +297,7 @@ static void a_failed_sync_is_never_acknowledged_and_stops_everything_after_it(vo
         world->turn(world);
     change = new_run(ENV_A, 4, "a");
     assert_int_equal(commit(world, &change, 1, NULL, 0), STORE_OK);
-    assert_int_equal(change.seq, count_runs(world, ENV_A)); /* positions have no holes */
+    assert_int_equal(change.seq, count_runs(world, ENV_A)); /* positions have no gaps */
     assert_int_equal(change.run.number, change.seq);
     change_finish(&change);
     world->reopen(world);
@@ -362,7 +363,7 @@ static void the_log_stays_bounded(void **state)
         assert_int_equal(commit_one(world, change), STORE_OK);
         highest = fault_vfs.log_bytes > highest ? fault_vfs.log_bytes : highest;
     }
-    assert_true(highest < 64 << 20); /* of 120 MiB written */
+    assert_true(highest < 64 << 20); /* although 120 MiB were written */
     assert_int_equal(count_runs(world, ENV_A), 60);
 }
 
@@ -383,7 +384,7 @@ static void on_large(struct store_commit *req, enum store_status status)
     ++*container_of(req, struct large_commit, req)->reported;
 }
 
-/* What a commit brings is applied when it is reported, and turns have to be short. */
+/* A commit is applied in the turn that reports it, and turns have to be short. */
 static void a_turn_reports_one_large_commit(void **state)
 {
     struct store_world *world = *state;
@@ -418,7 +419,7 @@ static void on_listed(struct store_read *read, enum store_status status)
 
 enum { MANY = 3000, WALKED = 500 };
 
-/* They do not fit into the cache. */
+/* The runs do not fit into the cache. */
 static struct disk_world *open_with_many_runs(void **state)
 {
     struct disk_world *own = own_of(*state);
@@ -455,7 +456,7 @@ static enum store_status walk_all(struct disk_world *own, struct store_walk *req
     return listed;
 }
 
-/* A start reads every unfinished run: on a slow disk too, else it would never begin. */
+/* A start reads all unfinished runs; a time limit would stop every start on a slow disk. */
 static void what_a_start_reads_takes_its_time(void **state)
 {
     struct disk_world *own = open_with_many_runs(state);
