@@ -1,5 +1,5 @@
-/* Changes to accounts, as they are committed and as they come into memory: at once, or at
- * the next start from the documents alone. */
+/* Changes to accounts, as memory has them after the commit or after the next start. The
+ * start reads the documents alone. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -21,7 +21,7 @@ struct world {
     struct accounts *accounts;
     struct bootstrap bootstrap;
     struct change changes[DRAFT_MAX];
-    struct document stored[DOCUMENTS_MAX]; /* what a store would have; name NULL: free */
+    struct document stored[DOCUMENTS_MAX]; /* documents of the store; name NULL: free */
 };
 
 static struct document *find(struct world *world, const struct document *like)
@@ -43,7 +43,7 @@ static struct document *find_free(struct world *world)
     return &world->stored[i];
 }
 
-/* What the store does with a change, and then what the writer does. */
+/* Stores a change as the store does, then applies it as the writer does. */
 static void commit(struct world *world, struct draft *draft)
 {
     struct failure why = { 0 };
@@ -98,7 +98,7 @@ static int end_world(void **state)
     return 0;
 }
 
-/* As after a restart: memory is made from the documents alone. */
+/* Restarts: memory is filled from the documents alone. */
 static void restart(struct world *world)
 {
     struct failure why = { 0 };
@@ -197,7 +197,7 @@ static void damaged_branches_are_refused(void **state)
     const struct account *prod = environment(world, ENVIRONMENT_PROD);
     const struct {
         const char *type, *parent, *name;
-        bool added; /* and refused when it is linked */
+        bool added; /* accepted at first; rejected when it is linked */
     } cases[] = {
         { "preview", preview->id, NULL, false },  { "preview", NULL, "a", false },
         { "preview", preview->id, "a b", false }, { "preview", preview->id, "", false },
@@ -275,7 +275,7 @@ static void without_grace_it_ends_at_once(void **state)
     }
 }
 
-/* The second rotation does not lengthen the first one's time, the third clears up. */
+/* The second rotation does not extend the first one's grace; the third drops old keys. */
 static void keys_are_replaced_one_after_the_other(void **state)
 {
     struct world *world = *state;
@@ -292,8 +292,8 @@ static void keys_are_replaced_one_after_the_other(void **state)
     assert_true(valid_at(world, NEWER_KEY, now_ms + 69999));
 }
 
-/* Who rotates without grace wants to be rid of a key that has leaked, also of one that was
- * replaced with a grace before that was known. */
+/* A rotation without grace removes a leaked key. That includes a key that was replaced with
+ * a grace before the leak was known. */
 static void a_shorter_grace_holds_for_keys_that_were_replaced_before(void **state)
 {
     struct world *world = *state;
@@ -434,8 +434,8 @@ static size_t forget(struct world *world)
     return count;
 }
 
-/* Whatever was committed before a crash, what is left can be read: nothing names a document
- * that is gone. */
+/* Whatever was committed before a crash, the rest can be read. No document names one that
+ * was deleted. */
 static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void **state)
 {
     struct world *world = *state;
@@ -447,7 +447,7 @@ static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void
     struct draft draft = begin(world, now_ms);
     draft_delete_project(&draft, environment(world, ENVIRONMENT_PREVIEW)->project);
     commit(world, &draft);
-    size_t count, left = 4 + 70 + 4 + 1; /* keys, branches, environments, itself */
+    size_t count, left = 4 + 70 + 4 + 1; /* keys, branches, environments, the project */
     while ((count = forget(world))) {
         left -= count;
         if (left)

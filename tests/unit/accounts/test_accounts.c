@@ -1,5 +1,4 @@
-/* What the first start makes is found again, and nothing in it can be read without the key.
- */
+/* Accounts of the first start are found again, but not without the encryption key. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -89,7 +88,7 @@ static struct user *by_personal_token(struct accounts *accounts, struct slice to
     return secret ? secret->user : NULL;
 }
 
-/* Adds the documents from the first or from the last on, and links them. */
+/* Adds the documents, from the first or from the last on, and links them. */
 static void add_all(struct world *world, struct accounts *accounts, bool backwards)
 {
     struct failure why = { 0 };
@@ -208,7 +207,7 @@ static const struct document *document_of(struct world *world, enum document_kin
     return NULL;
 }
 
-/* Somebody who can write to the database puts the key of dev where that of prod is. */
+/* An attacker with write access to the database puts the key of dev in place of prod's. */
 static void a_key_moved_to_another_environment_does_not_open(void **state)
 {
     struct world *world = *state;
@@ -332,7 +331,7 @@ static void walking_meets_every_environment_once_in_order(void **state)
     assert_int_equal(expected, 5);
 }
 
-/* Another organization with a project and a user of its own. */
+/* There is another organization with a project and a user of its own. */
 static void a_user_sees_the_projects_of_the_own_organization_only(void **state)
 {
     struct world *world = *state;
@@ -376,7 +375,7 @@ static void environments_have_the_names_of_trigger_dev(void **state)
     assert_int_equal(environment_type_from_slug(SLICE(""), &type), ERR_NOT_FOUND);
 }
 
-/* ---- given and drawn values ---- */
+/* ---- given and generated values ---- */
 
 static bool is_made_of(const char *text, const char *prefix, size_t len,
                        const char *alphabet)
@@ -457,7 +456,7 @@ static void given_values_are_checked_and_taken(void **state)
             assert_non_null(memmem(&bootstrap, sizeof(bootstrap), cases[i].value,
                                    strlen(cases[i].value) + 1));
         }
-        assert_false(bootstrap.from_environment); /* one of four */
+        assert_false(bootstrap.from_environment); /* only one of four */
     }
 }
 
@@ -478,7 +477,7 @@ static void four_given_keys_count_as_given(void **state)
     set_all_keys();
     assert_int_equal(bootstrap_prepare(&bootstrap, &why), OK);
     assert_true(bootstrap.from_environment);
-    setenv("RUNCAST_PROD_SECRET_KEY", "", 1); /* as good as not there */
+    setenv("RUNCAST_PROD_SECRET_KEY", "", 1); /* as good as unset */
     assert_int_equal(bootstrap_prepare(&bootstrap, &why), OK);
     assert_false(bootstrap.from_environment);
     clear_variables();

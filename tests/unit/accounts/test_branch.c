@@ -1,4 +1,4 @@
-/* Names of preview branches: what the official CLI takes, and what a header means. */
+/* Names of preview branches: which are valid, and the branch of a git ref or a header. */
 #include "tests/support/world/unit.h"
 
 #include "accounts/accounts.h"

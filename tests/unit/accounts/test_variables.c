@@ -1,4 +1,4 @@
-/* Variables come back from their documents, only in their own place, and never in clear. */
+/* Variables are stored encrypted, and restored from their documents in their own place. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ struct world {
     struct account *dev, *prod;
 };
 
-/* The accounts of a first start. */
+/* Fills the accounts with those of a first start. */
 static void fill(struct world *world, const char *key, const struct change *changes,
                  size_t count)
 {
@@ -78,7 +78,7 @@ static struct change sealed(struct world *world, const char *name, const char *v
 {
     struct change change = variable_change(world->vault, world->dev, slice_of(name),
                                            slice_of(value), is_secret);
-    change.document.version = change.expected + 1; /* as a driver does */
+    change.document.version = change.expected + 1; /* as a store driver does */
     return change;
 }
 
@@ -122,7 +122,7 @@ static void the_document_shows_neither_value_nor_the_same_text_twice(void **stat
     change_finish(&two);
 }
 
-/* Each document is what somebody who can write to the database might try. */
+/* Each document is an attempt of an attacker with write access to the database. */
 static void a_document_in_another_place_does_not_open(void **state)
 {
     struct world *world = *state;

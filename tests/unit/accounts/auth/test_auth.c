@@ -1,4 +1,4 @@
-/* Who is let in, as whom, and what a scope grants. */
+/* Authentication: which identity a credential has, and which requests a scope grants. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ static void assert_refused(struct world *world, const char *header, const char *
     assert_string_equal(world->why.text, text);
 }
 
-/* A terminated token with sub and the further members, signed with the key of account. */
+/* Makes a terminated token with sub and further members, signed with the key of signer. */
 static struct buf make_token(const char *sub, const struct account *signer,
                              const char *more)
 {
@@ -97,7 +97,7 @@ static struct identity *identify_claims(struct world *world, const char *more)
     return identity;
 }
 
-/* ---- who ---- */
+/* ---- identities ---- */
 
 static void a_secret_key_is_its_environment(void **state)
 {
@@ -155,7 +155,7 @@ static void unknown_credentials_are_refused_with_the_texts_of_trigger_dev(void *
         "tr_dev_0123456789abcdefghijklmn",
         "tr_pat_0123456789abcdefghijklmnopqrstuvwxyz1234",
         "a.b.c",
-        "eyJhbGciOiJIUzI1NiJ9.e30.AAAA", /* a JWT, not a public one */
+        "eyJhbGciOiJIUzI1NiJ9.e30.AAAA", /* a JWT, but not a public one */
     };
     for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
         assert_refused(world, unknown[i], "Invalid API key");
@@ -286,7 +286,7 @@ static void who_was_let_in_is_known_the_next_time(void **state)
     assert_ptr_equal(first, second);
     identity_unref(second);
 
-    auth_destroy(world->auth); /* the one we hold lives on */
+    auth_destroy(world->auth); /* the identity that we hold stays valid */
     world->auth = auth_create(world->accounts);
     assert_int_equal(first->refs, 1);
     identity_unref(first);
@@ -312,7 +312,7 @@ static void ten_thousand_are_remembered_and_the_oldest_leave(void **state)
     identity_unref(oldest);
 }
 
-/* 16 MiB of them: tokens of thousands of scopes do not fill the memory. */
+/* The cache is limited to 16 MiB: tokens with thousands of scopes do not fill memory. */
 static void large_identities_leave_earlier(void **state)
 {
     struct world *world = *state;
@@ -356,10 +356,9 @@ static void the_expired_leave_as_others_come(void **state)
     buf_finish(&token);
 }
 
-/* ---- what ---- */
+/* ---- scopes ---- */
 
-/* The scopes that grant action on type:id, written down one by one: what is not in here
- * grants nothing. */
+/* Lists the scopes that grant action on type:id; no other scope grants it. */
 static bool is_expected(const char *scope, const char *action, const char *type,
                         const char *id)
 {
@@ -381,7 +380,7 @@ static bool is_expected(const char *scope, const char *action, const char *type,
     return false;
 }
 
-/* Every scope of these actions, types and ids against every request. */
+/* Checks every scope of these actions, types and ids against every request. */
 static void the_truth_table_of_scopes_holds(void **state)
 {
     (void)state;

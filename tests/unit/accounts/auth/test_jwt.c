@@ -1,4 +1,4 @@
-/* Public tokens: what the official SDK signs is accepted, everything else is refused. */
+/* Public tokens: those that the official SDK signs are accepted, others are rejected. */
 #include "tests/support/world/unit.h"
 
 #include <jansson.h>
@@ -18,7 +18,7 @@ static const int64_t now_ms = INT64_C(1700000100000);
 #define SUB "\"sub\":\"env_1\""
 #define GOOD "{" SUB "," ISS "," AUD "," EXP ",\"pub\":true}"
 
-/* Made by another program (node's crypto) from the same key. */
+/* Made from the same key by another program (node's crypto). */
 static const char sdk_claims[] =
     "{\"sub\":\"env_1\",\"pub\":true,\"scopes\":[\"read:runs:run_1\"],\"iat\":1700000000,"
     "\"iss\":\"https://id.trigger.dev\",\"aud\":\"https://api.trigger.dev\","
@@ -38,8 +38,8 @@ static void add_part(struct buf *out, const void *bytes, size_t len)
     out->len += text_to_base64url(part, place);
 }
 
-/* A token with any header and payload, signed with any digest: what an attacker who knows
- * the key, or a library that is too clever, could make. Terminated. */
+/* Makes a token with any header and payload, signed with any digest. Terminated. An
+ * attacker who knows the key, or a library that is too clever, could make it. */
 static struct buf forge(const char *header, const char *payload, const char *key,
                         const EVP_MD *digest)
 {
@@ -61,7 +61,7 @@ static enum err verify(struct slice token, const char *key)
     struct failure why = { 0 };
     enum err err = jwt_verify(token, slice_of(key), now_ms, &payload, &why);
     assert_int_equal(err, why.code);
-    assert_int_equal(!err, payload.len > 0); /* nothing is delivered with a refusal */
+    assert_int_equal(!err, payload.len > 0); /* nothing is returned with an error */
     buf_finish(&payload);
     return err;
 }
@@ -110,7 +110,7 @@ static void only_the_algorithm_hs256_is_known(void **state)
         { HS256, true },
         { "{\"alg\":\"HS256\",\"typ\":\"JWT\"}", true },
         { " { \"typ\" : \"JWT\" , \"alg\" : \"HS256\" } ", true },
-        { "{\"alg\":\"\\u0048S256\"}", true }, /* the same text, spelled otherwise */
+        { "{\"alg\":\"\\u0048S256\"}", true }, /* the same text with an escape */
         { "{\"alg\":\"none\"}", false },
         { "{\"alg\":\"None\"}", false },
         { "{\"alg\":\"NONE\"}", false },
@@ -213,8 +213,8 @@ static void only_three_canonical_parts_are_a_token(void **state)
     assert_int_equal(verify((struct slice){ 0 }, KEY), ERR_UNAUTHORIZED);
 }
 
-/* The signature's last character holds two unused bits: three further spellings of the same
- * bytes, all refused. */
+/* The signature's last character has two unused bits. So three other spellings decode to
+ * the same bytes; all are rejected. */
 static void every_changed_character_is_noticed(void **state)
 {
     (void)state;
@@ -276,7 +276,8 @@ static void the_claims_must_be_ours_and_in_time(void **state)
         { "{" ISS ",\"aud\":[]," EXP "}", false },
         { "{" ISS ",\"aud\":[[\"https://api.trigger.dev\"]]," EXP "}", false },
         { "{" ISS ",\"aud\":{\"a\":\"https://api.trigger.dev\"}," EXP "}", false },
-        /* Now is 1700000100. Expiry has no leeway: the second it names is too late. */
+        /* Now is 1700000100. Expiry has no leeway: a token is expired in the second that
+         * exp names. */
         { "{" ISS "," AUD "}", true },
         { "{" ISS "," AUD ",\"exp\":1700000101}", true },
         { "{" ISS "," AUD ",\"exp\":1700000100}", false },
@@ -327,14 +328,13 @@ static void another_key_does_not_open_it(void **state)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         assert_int_equal(verify(slice_of(sdk_token), keys[i]), ERR_UNAUTHORIZED);
 
-    /* No key at all: a token signed with the empty key is not one of ours. */
+    /* Without a key, no token is valid: one signed with the empty key is rejected. */
     struct buf token = forge(HS256, GOOD, "", EVP_sha256());
     assert_int_equal(verify(buf_slice(&token), ""), ERR_UNAUTHORIZED);
     buf_finish(&token);
 }
 
-/* A right signature around a payload of the given size, all white space behind the claims.
- */
+/* Verifies a correctly signed payload of the given size, padded with white space. */
 static enum err verify_long(size_t size)
 {
     struct buf payload = { 0 };
@@ -402,7 +402,7 @@ static void the_subject_is_read_before_the_signature(void **state)
 {
     (void)state;
     static const struct {
-        const char *payload, *subject; /* "": none */
+        const char *payload, *subject; /* "": no subject */
     } cases[] = {
         { "{\"sub\":\"env_1\"}", "env_1" },
         { "{\"sub\":\"1234567\"}", "1234567" },
@@ -425,7 +425,7 @@ static void the_subject_is_read_before_the_signature(void **state)
     }
 }
 
-static size_t parsed; /* what jansson asked memory for */
+static size_t parsed; /* calls of jansson's allocator */
 
 static void *count_parsing(size_t size)
 {
@@ -433,8 +433,7 @@ static void *count_parsing(size_t size)
     return malloc(size);
 }
 
-/* Anybody can make the gateway look at one: a tree of each would be 35 times the cost of a
- * wrong key. */
+/* Any client can send a token: parsing each would cost 35 times as much as a wrong key. */
 static void nothing_is_parsed_before_the_signature_is_right(void **state)
 {
     (void)state;
