@@ -1,4 +1,4 @@
-/* What other servers say, cut at each place where a frame may end. */
+/* Responses of the other servers of the bench, cut at each byte where a frame may end. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "bench/peer.h"
 #include "bench/poller.h"
 
-/* Of the bench, which would end. */
+/* The bench has this function; there it ends the process. */
 void fatal(const char *format, ...)
 {
     va_list args;
@@ -19,7 +19,7 @@ void fatal(const char *format, ...)
 
 #define MESSAGE "{\"op\":\"patch\",\"pad\":\"a\\r\\nb\"}"
 
-/* What is heard is told as text: R for a reply, S for subscribed, M for the message. */
+/* Appends a word as text: R for a reply, S for subscribed, M for the message. */
 static void hear(const struct peer_word *word, struct buf *told)
 {
     if (word->reply.len)
@@ -43,7 +43,7 @@ static void take_all(const struct peer *peer, struct buf *kept, struct buf *told
     }
 }
 
-/* Both parts of it, one after the other. */
+/* Reads both parts, one after the other. */
 static void check_cut(const struct peer *peer, struct slice said, size_t cut,
                       const char *expected)
 {
@@ -92,7 +92,7 @@ static void mqtt_is_a_stream_of_packets(void **state)
     buf_finish(&said);
 }
 
-/* 128 bytes and more have a length of two. */
+/* From 128 bytes on, the length takes two bytes. */
 static void mqtt_lengths_grow(void **state)
 {
     (void)state;

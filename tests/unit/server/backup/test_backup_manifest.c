@@ -1,4 +1,4 @@
-/* A manifest is believed only when it is whole, and names nothing but files of a backup. */
+/* A backup manifest is accepted only if it is complete and names only files of a backup. */
 #include "tests/support/world/unit.h"
 
 #include "server/backup/backup_manifest.h"

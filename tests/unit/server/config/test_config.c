@@ -1,4 +1,4 @@
-/* Settings: where they come from, which one wins, and what a wrong one is answered. */
+/* Settings: their sources, which source wins, and the error for an invalid one. */
 #include "tests/support/world/config_input.h"
 #include "tests/support/world/unit.h"
 
@@ -14,7 +14,7 @@
 #define HEX_KEY "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 #define CANARY "CANARY_of_a_secret"
 
-/* What print shows, terminated. */
+/* Returns the output of print, terminated. */
 static struct buf print(const struct config *config)
 {
     struct buf out = { 0 };
@@ -169,7 +169,7 @@ static void commands_and_actions_are_told_apart(void **state)
     static const struct {
         struct config_input input;
         enum config_action action;
-        const char *command; /* the words of its row */
+        const char *command; /* words of the command's row */
     } cases[] = {
         { { .arguments = { "serve" } }, ACTION_NONE, "serve" },
         { { .arguments = { "keys", "--data", "/x" } }, ACTION_NONE, "keys" },
@@ -380,7 +380,7 @@ static void an_indented_line_is_a_line_of_its_own(void **state)
 
 /* ---- unknown variables ---- */
 
-/* What was written to standard error while reading. */
+/* Returns the bytes that were written to standard error while reading. */
 static struct buf read_with_log(const struct config_input *input)
 {
     struct buf text = { 0 };
@@ -501,7 +501,7 @@ static void every_setting_is_in_the_help_and_in_the_print(void **state)
     for (int i = 0; i < SETTING_COUNT; i++) {
         char flag[64], line[64];
         if (config_settings[i].type == SETTING_IS_SECRET)
-            snprintf(flag, sizeof(flag), "  RUNCAST_"); /* no flag */
+            snprintf(flag, sizeof(flag), "  RUNCAST_"); /* a secret has no flag */
         else
             snprintf(flag, sizeof(flag), "  --%s ", config_settings[i].name);
         snprintf(line, sizeof(line), "%s ", config_settings[i].name);
@@ -533,7 +533,7 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
     buf_finish(&help);
 }
 
-/* A printed configuration is a file that says the same. */
+/* A printed configuration is a file with the same settings. */
 static void what_is_printed_can_be_read_back(void **state)
 {
     (void)state;

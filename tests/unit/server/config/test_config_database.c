@@ -1,5 +1,5 @@
-/* Settings of a database that several gateways have: what is refused, and that no password is an
- * argument or shown. */
+/* Settings of a shared database: what is rejected, and that passwords are never shown. A
+ * password is not accepted as an argument either. */
 #include "base/mem.h"
 #include "tests/support/world/config_input.h"
 #include "tests/support/world/unit.h"

@@ -1,4 +1,4 @@
-/* Addresses to listen on, as they stand in flags, variables and files. */
+/* Addresses to listen on, as flags, variables and files give them. */
 #include "tests/support/world/config_input.h"
 #include "tests/support/world/unit.h"
 

@@ -1,4 +1,4 @@
-/* Subcommands: which row of the table their words mean, among settings, and what is refused. */
+/* Subcommands: which row of the table words mean, among settings, and what is rejected. */
 #include "tests/support/world/unit.h"
 
 #include "server/config/config.h"
@@ -28,7 +28,7 @@ static void words_are_read_by_the_usage_and_settings_are_not_among_them(void **s
     (void)state;
     assert_int_equal(read(&config, given, &why), OK);
     assert_string_equal(config.command->words, "user create");
-    assert_int_equal(config.word_count, 6); /* as they were said */
+    assert_int_equal(config.word_count, 6); /* as they were given */
     assert_string_equal(config.said.argument, "Ada");
     assert_string_equal(said_option(&config.said, "--org"), "acme");
     assert_string_equal(said_option(&config.said, "--email"), "ada@example.com");
@@ -112,7 +112,7 @@ static void words_that_no_row_takes_are_refused_with_what_to_say(void **state)
     }
 }
 
-/* What a wrong row would break elsewhere: it has nothing to do, or another command's name. */
+/* Finds rows that would break something: without an action, or under another command. */
 static void each_row_of_the_table_is_whole(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* A start brings into memory what the store has, in whatever order the rows come. */
+/* A start loads the rows of the store into memory, whatever order they come in. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -11,12 +11,12 @@
 
 enum { TURNS_MAX = 100000, DEV = 1, NOBODYS = 77 };
 
-/* ---- a store whose rows come in another order, and whose reads fail ---- */
+/* ---- a store whose rows come in another order and whose reads fail ---- */
 
 struct odd_store {
     struct store store;
     struct store *fake;
-    struct fault fault; /* of scans and walks */
+    struct fault fault; /* applies to scans and walks */
     bool newest_are_slow;
     void (*scanned)(struct store_read *read, enum store_status status);
     void (*walked)(struct store_read *read, enum store_status status);
@@ -118,7 +118,7 @@ static void on_written(struct store_commit *commit, enum store_status status)
     container_of(commit, struct writing, commit)->done = true;
 }
 
-/* Takes over the changes. */
+/* Takes ownership of the changes. */
 static void write_all(struct loop *loop, struct change *changes, size_t count)
 {
     struct writing writing = {
@@ -133,7 +133,7 @@ static void write_all(struct loop *loop, struct change *changes, size_t count)
         change_finish(&changes[i]);
 }
 
-/* version 0: a new one, queued; else the next version of what is there. */
+/* Writes a run. version 0: a new, queued run; otherwise the stored run's next version. */
 static void write_run(struct loop *loop, uint32_t env, const char *id, uint32_t version,
                       enum run_status status)
 {
@@ -164,7 +164,7 @@ static void write_document(struct loop *loop, enum document_kind kind, uint32_t 
     write_all(loop, &change, 1);
 }
 
-/* The first start of all has made the accounts. */
+/* Starts once, so that the accounts exist. */
 static void live_first(struct loop *loop)
 {
     struct life life;
@@ -217,7 +217,7 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
     write_run(*state, DEV, "run_2", 0, RUN_QUEUED);
     write_run(*state, DEV, "run_3", 0, RUN_QUEUED);
     write_run(*state, DEV, "run_2", 1, RUN_COMPLETED);
-    write_run(*state, DEV, "run_1", 1, RUN_QUEUED); /* changed last, made first */
+    write_run(*state, DEV, "run_1", 1, RUN_QUEUED); /* made first, changed last */
 
     life_begin(&life, *state, &odd.store, 0);
     struct environment *env = engine_environment(life.engine, DEV);
@@ -225,12 +225,12 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
     assert_int_equal(env->runs.count, 3);
     assert_int_equal(env->unfinished, 2);
     assert_int_equal(env->applied, 5);
-    assert_int_equal(env->cold, 0); /* nothing is in the store alone */
+    assert_int_equal(env->cold, 0); /* no run is in the store alone */
     assert_int_equal(environment_find(env, SLICE("run_1"))->run.version, 2);
     life_end(&life);
 }
 
-/* More than a page of them. */
+/* There is more than one page of them. */
 static void others_come_newest_first_while_there_is_room(void **state)
 {
     enum { FINISHED = 1100 };
@@ -248,7 +248,7 @@ static void others_come_newest_first_while_there_is_room(void **state)
     assert_int_equal(env->cold, 0);
     life_end(&life);
 
-    life_begin(&life, *state, &odd.store, 1); /* byte: the first page is more than enough */
+    life_begin(&life, *state, &odd.store, 1); /* one byte: the first page exceeds it */
     env = engine_environment(life.engine, DEV);
     assert_int_equal(life.status, OK);
     assert_int_equal(env->unfinished, 1);
@@ -274,7 +274,7 @@ static void the_newest_are_not_waited_for(void **state)
     life_end(&life);
 }
 
-/* Its rows are there until retention has removed them. */
+/* Its rows stay until retention has removed them. */
 static void of_a_deleted_project_only_what_must_end_comes(void **state)
 {
     struct life life;
@@ -296,7 +296,7 @@ static void of_a_deleted_project_only_what_must_end_comes(void **state)
     life_end(&life);
 }
 
-/* Left behind by a removal that was cut off, or by a tool. */
+/* They are left over from a removal that was interrupted, or were written by a tool. */
 static void rows_of_no_environment_are_left_alone(void **state)
 {
     struct life life;
@@ -323,7 +323,7 @@ static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void *
     life_end(&life);
 }
 
-/* Each read of the start fails once, the first of all too; nothing is left behind. */
+/* Each read of the start fails once, the very first included; ASan would report leaks. */
 static void a_read_that_fails_ends_the_start(void **state)
 {
     live_first(*state);
@@ -356,7 +356,7 @@ static void what_was_read_is_taken_a_share_in_each_turn(void **state)
         snprintf(name, sizeof(name), "run_%03d", i);
         write_run(*state, DEV, name, 0, RUN_QUEUED);
     }
-    loop_set_budget(*state, 0); /* no time at all: one unit a turn */
+    loop_set_budget(*state, 0); /* no time at all: one unit per turn */
     life_begin(&life, *state, &odd.store, 0);
     loop_set_budget(*state, 1000);
     assert_int_equal(engine_environment(life.engine, DEV)->unfinished, 200);
