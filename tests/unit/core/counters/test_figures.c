@@ -1,4 +1,4 @@
-/* What happens in an environment is counted for it and its branches, as long as there is a place. */
+/* Counts per environment, which include its branches, while the table has a free slot. */
 #include "core/counters/figures.h"
 #include "tests/support/world/unit.h"
 
@@ -40,7 +40,8 @@ static void branches_count_with_their_environment_as_long_as_any_is_there(void *
     assert_int_equal(parent->number, 0);
 }
 
-/* Who counts with the rest stays there: its counts would be a burst in what was free. */
+/* An environment that counts with the rest stays there. In a free slot of its own, its
+ * counts would look like a burst. */
 static void a_place_that_is_free_again_is_the_next_comers(void **state)
 {
     (void)state;
@@ -65,7 +66,7 @@ static void a_run_counts_when_it_is_made_and_when_it_ends(void **state)
     figures_note_run(figures, -1, RUN_QUEUED);
     figures_note_run(figures, RUN_QUEUED, RUN_EXECUTING);
     figures_note_run(figures, RUN_EXECUTING, RUN_FAILED);
-    figures_note_run(figures, RUN_FAILED, RUN_FAILED); /* its metadata changed */
+    figures_note_run(figures, RUN_FAILED, RUN_FAILED); /* only its metadata changed */
     figures_note_run(figures, -1, RUN_COMPLETED);
     assert_int_equal(figures->triggers, 2);
     assert_int_equal(figures->ends[RUN_FAILED - RUN_CANCELED], 1);

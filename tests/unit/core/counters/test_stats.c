@@ -1,4 +1,4 @@
-/* Samples say what happened in their ten seconds, for six hours, and nothing of the others. */
+/* A sample holds the counts of its ten seconds; samples are kept for six hours. */
 #include "tests/support/world/unit.h"
 
 #include "core/counters/stats.h"
@@ -13,7 +13,7 @@ static void a_sample_is_kept_once_it_is_over(void **state)
     stats_note_run(&stats, -1, RUN_QUEUED);
     stats_note_run(&stats, RUN_QUEUED, RUN_EXECUTING);
     stats_note_run(&stats, RUN_EXECUTING, RUN_FAILED);
-    stats_note_run(&stats, RUN_FAILED, RUN_FAILED); /* its metadata changed */
+    stats_note_run(&stats, RUN_FAILED, RUN_FAILED); /* only its metadata changed */
     stats_note_run(&stats, -1, RUN_COMPLETED);
     assert_false(stats_is_over(&stats, BEGIN + STATS_INTERVAL_MS - 1));
     assert_true(stats_is_over(&stats, BEGIN + STATS_INTERVAL_MS));
@@ -80,7 +80,7 @@ static void delivery_times_are_within_a_quarter_and_never_short(void **state)
     for (int i = 0; i < 98; i++)
         stats_note_delivery(&stats, 100);
     stats_note_delivery(&stats, 1 << 20);
-    stats_note_delivery(&stats, INT64_C(1) << 40); /* longer than the last bucket */
+    stats_note_delivery(&stats, INT64_C(1) << 40); /* beyond the last bucket */
     stats_close(&stats, BEGIN + STATS_INTERVAL_MS, 0, 0);
     assert_int_equal(stats_at(&stats, 0)->deliveries, 100);
     assert_in_range(stats_at(&stats, 0)->p50_us, 100, 125);

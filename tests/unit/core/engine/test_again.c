@@ -1,4 +1,4 @@
-/* What nobody asks for twice happens although the store failed when its time had come. */
+/* Work that no client requests again is done even if the store failed when it was due. */
 #include "tests/support/world/unit.h"
 
 #include "tests/support/world/calls.h"
@@ -16,7 +16,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* Fails the commits that follow the next `good` ones, `bad` of them. */
+/* After `good` commits, the next `bad` ones fail. */
 static void fail_commits(struct world *world, enum store_status with, int good, int bad)
 {
     *fake_store_fault(world->fake) =
@@ -27,7 +27,7 @@ static void fail_commits(struct world *world, enum store_status with, int good, 
 static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
 enum { FAILURES = sizeof(failures) / sizeof(failures[0]) };
 
-/* That the child has ended is written, that its parent goes on is not. */
+/* The end of the child is stored, but the resumption of its parent is not. */
 static void a_run_goes_on_when_what_it_waited_for_is_over(void **state)
 {
     struct world *world = *state;
@@ -64,7 +64,7 @@ static void children_end_with_a_canceled_parent(void **state)
     }
 }
 
-/* The token was completed before the run waited for it, so nobody tells it. */
+/* The token was completed before the run waited for it, so no notice follows. */
 static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
 {
     struct world *world = *state;
@@ -76,7 +76,7 @@ static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
     *fake_store_load_fault(world->fake) = (struct fault){ .countdown = 1, .repeat = 1 };
     assert_int_equal(block_by(world, got.id, &wait, 1), OK);
     for (int i = 0; i < 2; i++) {
-        world_pass(world, 1); /* the answer of the store */
+        world_pass(world, 1); /* the store answers */
         assert_status(world, got.id, RUN_WAITING);
         world_pass(world, 1000);
     }
@@ -84,7 +84,7 @@ static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-/* Only the store knows how the parent has ended. */
+/* Only the store knows how the parent ended. */
 static void a_parent_that_could_not_be_read_is_read_again(void **state)
 {
     struct world *world = *state;
@@ -102,7 +102,7 @@ static void a_parent_that_could_not_be_read_is_read_again(void **state)
     assert_status(world, child.id, RUN_CANCELED);
 }
 
-/* Its time stays in the past; that does not keep the loop turning. */
+/* Its deadline stays in the past; that does not keep the loop busy. */
 static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
 {
     struct world *world = *state;
@@ -120,7 +120,7 @@ static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
     assert_status(world, got.id, RUN_QUEUED);
 }
 
-/* Nobody is left who could be told. */
+/* No caller waits for the result. */
 static void what_is_still_to_be_tried_ends_with_the_process(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Which completions may still change a run: the bodies of others are not kept. */
+/* Which completions may still change a run: the bodies of other completions are dropped. */
 #include "tests/support/world/unit.h"
 
 #include "core/engine/attempts.h"
@@ -29,7 +29,7 @@ static void only_the_newest_snapshot_of_an_unfinished_run_is_wanted(void **state
     char leased[64], started[64];
     assert_string_equal(dequeue(world), got.id);
     run_snapshot_id(run_now(world, got.id), leased);
-    assert_true(is_wanted(world, got.id, leased)); /* its start may be lost */
+    assert_true(is_wanted(world, got.id, leased)); /* the start may have been lost */
     assert_int_equal(start(world, got.id), OK);
     run_snapshot_id(run_now(world, got.id), started);
     assert_false(is_wanted(world, got.id, leased));

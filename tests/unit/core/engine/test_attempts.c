@@ -1,4 +1,4 @@
-/* A worker keeps its run by its heartbeat and completes it; silence has an end. */
+/* A worker keeps its run alive with heartbeats and completes it; silence is limited. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -97,7 +97,7 @@ static void heartbeats_keep_a_run_alive(void **state)
     }
     assert_status(world, got.id, RUN_EXECUTING);
     uint32_t version = run_now(world, got.id)->version;
-    assert_int_equal(version, 3); /* a heartbeat writes nothing */
+    assert_int_equal(version, 3); /* a heartbeat is not stored */
     world_pass(world, 300000);
     assert_status(world, got.id, RUN_INTERRUPTED);
 }
@@ -132,7 +132,7 @@ static void a_silent_run_elsewhere_is_tried_again_and_then_fails(void **state)
     }
 }
 
-/* Both come in one turn, the completion first: its retry begins a silence of its own. */
+/* Both come in one turn, the completion first; its retry starts a new time limit. */
 static void a_completion_in_the_moment_of_the_deadline_counts(void **state)
 {
     struct world *world = *state;
@@ -262,7 +262,7 @@ static void the_error_says_how_a_run_ends(void **state)
     }
 }
 
-/* Whether the process was killed or the task says it itself; the worker's own wish to retry
+/* Either the process was killed or the task reported it. The worker's own wish to retry
  * does not count. */
 static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **state)
 {
@@ -278,7 +278,7 @@ static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **s
         { "{\"type\":\"BUILT_IN_ERROR\",\"message\":\"MANUAL_OOM_KILL_ERROR\"}",
           MACHINE_LARGE_1X, RUN_FAILED },
         { "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}",
-          MACHINE_MICRO /* none named */, RUN_CRASHED },
+          MACHINE_MICRO /* no larger machine is set */, RUN_CRASHED },
     };
     struct world *world = *state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -298,7 +298,7 @@ static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **s
     }
 }
 
-/* What a worker could not judge itself is retried by the settings of the task. */
+/* A failure that the worker could not judge is retried by the settings of the task. */
 static void a_dead_process_is_retried_by_the_settings(void **state)
 {
     struct world *world = *state;
@@ -374,7 +374,7 @@ static void a_wait_is_over_at_its_time_and_holds_no_slot_before(void **state)
     assert_int_equal(succeed(world, got.id, "1"), OK);
 }
 
-/* The waits of the run that are complete. */
+/* Counts the completed waits of the run. */
 static size_t count_completed(const struct run *run)
 {
     struct scan_members waits = wait_list_of(run);
@@ -398,7 +398,7 @@ static void a_run_that_waits_for_others_goes_on_when_the_last_is_over(void **sta
     assert_status(world, parent.id, RUN_WAITING);
     uint32_t snapshot = run_now(world, parent.id)->snapshot;
 
-    assert_int_equal(block_by(world, parent.id, both, 1), OK); /* the call is repeated */
+    assert_int_equal(block_by(world, parent.id, both, 1), OK); /* a repeated call */
     assert_int_equal(cancel(world, one.id), OK);
     world_settle(world);
     assert_status(world, parent.id, RUN_WAITING);
@@ -419,7 +419,7 @@ static void a_run_that_waits_for_what_is_over_goes_on_at_once(void **state)
     struct triggered child = trigger(world, (struct wish){ 0 });
     execute(world, child.id);
     assert_int_equal(succeed(world, child.id, "1"), OK);
-    for (int i = 0; i < 2; i++) { /* it may be waited for again */
+    for (int i = 0; i < 2; i++) { /* it may be waited for twice */
         assert_int_equal(wait_for_run(world, parent.id, child.id), OK);
         world_settle(world);
         assert_status(world, parent.id, RUN_EXECUTING);
@@ -486,7 +486,7 @@ static void a_token_lets_its_waiters_go_on(void **state)
     waits_end(world->engine, world->env, wait.id);
     world_settle(world);
     assert_status(world, got.id, RUN_EXECUTING);
-    assert_int_equal(block_by(world, got.id, &wait, 1), OK); /* completed before */
+    assert_int_equal(block_by(world, got.id, &wait, 1), OK); /* it was complete already */
     world_pass(world, 1);
     assert_status(world, got.id, RUN_EXECUTING);
 }
@@ -535,7 +535,7 @@ static void the_end_of_a_session_interrupts_what_it_held(void **state)
 
 /* ---- restarts ---- */
 
-/* Every deadline is found again from the store. */
+/* Every deadline is restored from the store. */
 static void deadlines_come_back_after_a_restart(void **state)
 {
     struct world *world = *state;
@@ -547,7 +547,7 @@ static void deadlines_come_back_after_a_restart(void **state)
     assert_string_equal(dequeue(world), leased.id);
     struct triggered expiring = trigger(world, (struct wish){ .ttl = "30s" });
     world_restart(world);
-    assert_int_equal(world->env->queues.running, 1); /* not the one that waits */
+    assert_int_equal(world->env->queues.running, 1); /* not the run that waits */
     assert_int_equal(world->env->queues.waiting, 1);
     world_pass(world, 10000);
     assert_status(world, delayed.id, RUN_QUEUED);

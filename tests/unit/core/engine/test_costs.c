@@ -1,4 +1,4 @@
-/* What a run costs: its first start, and each attempt on its machine. */
+/* Costs of a run: one for its first start, and those of each attempt on its machine. */
 #include "tests/support/world/unit.h"
 
 #include <math.h>
@@ -9,12 +9,12 @@ static const char thrown[] = "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}";
 static const char out_of_memory[] =
     "{\"type\":\"INTERNAL_ERROR\",\"code\":\"TASK_PROCESS_OOM_KILLED\"}";
 
-/* A completion tells 10 ms (calls.h). */
+/* A completion reports 10 ms (calls.h). */
 static const struct prices prices = {
     .run = 0.5,
     .per_second = { [MACHINE_MICRO] = 200, [MACHINE_LARGE_1X] = 3000 },
 };
-enum { SMALL = 2, LARGE = 30 }; /* cents of 10 ms */
+enum { SMALL = 2, LARGE = 30 }; /* cents for 10 ms */
 
 static struct world *make(bool is_prod)
 {
@@ -113,7 +113,7 @@ static void on_answered(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-/* Two at once would be what is too much. */
+/* The sum of two attempts would overflow. */
 static void
 a_worker_that_tells_a_huge_time_is_counted_for_what_the_duration_holds(void **state)
 {

@@ -1,4 +1,4 @@
-/* Workers ask for runs and get them in order, at once or when one comes. */
+/* Workers request runs and get them in order, at once or when one arrives. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -71,9 +71,9 @@ static void a_limit_holds_back_what_is_above_it(void **state)
     world_destroy(world);
 }
 
-/* A worker that waits gets the run in the turn in which it comes. */
+/* A waiting worker gets the run in the turn in which it arrives. */
 struct waiter {
-    struct dequeue dequeue; /* first */
+    struct dequeue dequeue; /* must be first */
     enum err status;
     bool done;
 };
@@ -126,8 +126,8 @@ static void on_failed(struct command *command, enum err status)
     assert_int_equal(status, ERR_STORE);
 }
 
-/* A run comes back into its queue, to be matched in the next turn by the first of those who
- * wait; and in that turn the first one's time is over. */
+/* The run comes back into its queue, and the next turn matches it with the first waiter. In
+ * that same turn the first waiter's time expires. */
 static void a_worker_gets_what_comes_in_its_last_moment(void **state)
 {
     struct world *world = *state;
@@ -138,7 +138,7 @@ static void a_worker_gets_what_comes_in_its_last_moment(void **state)
     *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
     fake_store_set_delay(world->fake, 99, 0);
     run_add_tags(world->engine, world->env, slice_of(got.id), &op, on_failed);
-    loop_turn(world->loop, 0); /* the run is in flight: nobody gets it */
+    loop_turn(world->loop, 0); /* the run has a commit in flight: no worker gets it */
     wait_for_work(world, &first, 100);
     wait_for_work(world, &second, 10000);
     loop_turn(world->loop, 50);
@@ -161,7 +161,7 @@ static void on_canceled(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-/* What another environment of the project stores, which is not in memory. */
+/* Reports bytes that another environment of the project has in the store, not in memory. */
 static void store_elsewhere(struct world *world, int64_t bytes)
 {
     world->store->on_stored(world->store->stored_owner, WORLD_ENV + 1, bytes);
@@ -192,16 +192,16 @@ static void a_full_project_starts_nothing_until_there_is_room(void **state)
     assert_int_equal(break_down(world, executing.id, thrown, 40000), OK);
     world_pass(world, 45000); /* the retry is due */
     assert_status(world, executing.id, RUN_RETRYING);
-    store_elsewhere(world, -(1 << 10)); /* still above it */
+    store_elsewhere(world, -(1 << 10)); /* still above the limit */
     assert_false(waiter.done);
     store_elsewhere(world, -(1 << 20) + (1 << 10));
     assert_true(waiter.done);
     assert_int_equal(waiter.status, OK);
-    assert_string_equal(waiter.dequeue.command.run_id, executing.id); /* the older one */
+    assert_string_equal(waiter.dequeue.command.run_id, executing.id); /* the older run */
     assert_string_equal(dequeue(world), queued.id);
 }
 
-/* The time is over while the run is being canceled that it was given. */
+/* The time expires while the run that it was given is being canceled. */
 static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
 {
     struct world *world = *state;
@@ -210,7 +210,7 @@ static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
     struct triggered got = trigger(world, (struct wish){ 0 });
     fake_store_set_delay(world->fake, 40, 0);
     wait_for_work(world, &waiter, 20);
-    loop_turn(world->loop, 0); /* the run is given to the worker, not yet decided */
+    loop_turn(world->loop, 0); /* the lease is not decided yet */
     run_cancel(world->engine, world->env, slice_of(got.id), &op, on_canceled);
     for (int i = 0; i < 200 && !waiter.done; i++)
         loop_turn(world->loop, 1);
@@ -218,7 +218,7 @@ static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
     world_pass(world, 100);
 }
 
-/* The same, and the cancel was first. */
+/* The same, but the cancel came first. */
 static void a_worker_that_came_second_does_not_wait_for_ever(void **state)
 {
     struct world *world = *state;
@@ -260,7 +260,7 @@ static void a_worker_that_leaves_while_it_waits_is_told_once(void **state)
     struct waiter waiter;
     wait_for_work(world, &waiter, 10);
     dequeue_cancel(&waiter.dequeue);
-    assert_false(waiter.done); /* never from inside the call */
+    assert_false(waiter.done); /* not called from within dequeue_cancel */
     world_pass(world, 10);
     assert_true(waiter.done);
     assert_int_equal(waiter.status, ERR_CANCELED);
@@ -288,7 +288,7 @@ static void what_waits_for_a_version_still_expires(void **state)
     assert_status(world, got.id, RUN_EXPIRED);
 }
 
-/* The id of the run that this request gets at once, or "". */
+/* Returns the id of the run that this request gets at once, or "". */
 static const char *ask(struct world *world, const char *request)
 {
     static struct waiter waiter;
@@ -356,7 +356,7 @@ static void a_repeated_request_does_not_get_what_went_back(void **state)
     assert_string_equal(ask(world, "a"), got.id);
     world_pass(world, 60 * 1000);
     assert_status(world, got.id, RUN_QUEUED);
-    assert_string_equal(ask(world, "a"), ""); /* it pauses */
+    assert_string_equal(ask(world, "a"), ""); /* the run pauses */
 }
 
 static void a_draining_engine_gives_nothing_out(void **state)

@@ -1,14 +1,15 @@
-/* Outside of dev a worker may say which runs it takes: of versions that were deployed, and of
- * machines that it has room for; and why it will not start one that it got. */
+/* Outside dev, a worker may restrict which runs it takes, and give one back with a reason.
+ * It takes runs of deployed versions only, or for machines for which it has the
+ * capacity. */
 #include "core/engine/state.h"
 #include "core/fleet/versions.h"
 #include "core/fleet/waiting.h"
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 
-/* A worker that waits. */
+/* A worker that waits for a run. */
 struct waiter {
-    struct dequeue dequeue; /* first */
+    struct dequeue dequeue; /* must be first */
     enum err status;
     bool done;
 };
@@ -76,7 +77,7 @@ static void assert_waits(struct world *world, const char *id, const char *reason
     buf_finish(&text);
 }
 
-/* A run that is queued for a machine. */
+/* Triggers a run that is queued for the given machine. */
 static struct triggered trigger_for(struct world *world, enum machine machine)
 {
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -111,7 +112,7 @@ static void what_is_deployed_is_for_anybody_and_passes_by_what_is_not(void **sta
     ask(world, &supervisor, &deployed);
     assert_got(&supervisor, first.id);
     ask(world, &worker, &any_run);
-    assert_got(&worker, plain.id); /* the oldest */
+    assert_got(&worker, plain.id); /* the oldest run */
     ask(world, &worker, &any_run);
     assert_got(&worker, second.id);
 }
@@ -139,7 +140,7 @@ static void a_run_is_not_given_to_who_has_no_room_for_its_machine(void **state)
     struct triggered large = trigger_for(world, MACHINE_LARGE_1X);
     struct triggered behind = trigger_for(world, MACHINE_MICRO);
     ask(world, &narrow, &small);
-    assert_false(narrow.done); /* and what is behind it does not overtake */
+    assert_false(narrow.done); /* the run after it does not overtake */
     assert_waits(world, large.id, "room", "no room for a large-1x (4 cores, 8 GB)");
     ask(world, &roomy, &any_run);
     assert_got(&roomy, large.id);
@@ -161,7 +162,7 @@ static void on_released(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-/* The one that gave it back last says why. */
+/* The last worker that gave it back gives the reason. */
 static void a_run_that_is_given_back_too_often_fails_for_that_reason(void **state)
 {
     struct world *world = *state;
@@ -191,7 +192,7 @@ static void ask_as(struct world *world, struct waiter *waiter, const char *id)
     dequeue_name_request(&waiter->dequeue, slice_of(id));
 }
 
-/* A proxy may keep the connection of a worker that has dropped its call. */
+/* A proxy may keep the connection of a worker that has given up its call. */
 static void who_asks_again_under_its_id_waits_once(void **state)
 {
     struct world *world = *state;
@@ -244,7 +245,7 @@ static void who_asks_twice_more_for_what_it_got_keeps_it(void **state)
     world_settle(world);
 }
 
-/* A worker's token may serve branches alone, and the last one be archived. */
+/* A worker's token may be for branches alone, and the last of them may be archived. */
 static void who_serves_no_environment_waits_and_gets_nothing(void **state)
 {
     struct world *world = *state;
@@ -267,7 +268,7 @@ static void who_serves_no_environment_waits_and_gets_nothing(void **state)
 
 enum { BRANCHES = 200, OWN_RUNS = 5 };
 
-/* The environment of the run that a worker of all of them gets. */
+/* Returns the environment of the run that a worker of all these environments gets. */
 static const struct environment *served(struct world *world,
                                         struct environment *const *environments)
 {

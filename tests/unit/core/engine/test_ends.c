@@ -1,4 +1,4 @@
-/* Whoever waits for the end of something is told once, and of that alone. */
+/* A caller that waits for an end is notified once, and only of that end. */
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
@@ -19,7 +19,7 @@ static void on_end(struct end_watch *watch)
     free(listener);
 }
 
-/* One who counts in *told that it was told, and is gone then. */
+/* Adds a listener that counts its notice in *told and frees itself. */
 static struct listener *listen_to(struct world *world, const struct environment *env,
                                   const char *id, unsigned *told)
 {
@@ -77,7 +77,7 @@ static void one_that_listens_no_more_is_not_told(void **state)
     ends_unwatch(world->engine, &left->watch);
     ends_unwatch(world->engine, &left->watch);
     ends_tell(world->engine, world->env, slice_of(run.id));
-    ends_unwatch(world->engine, &late->watch); /* between the end and the telling */
+    ends_unwatch(world->engine, &late->watch); /* after the end, before the notice */
     world_settle(world);
     assert_int_equal(told, 1);
     free(left);
@@ -108,7 +108,7 @@ static void thousands_are_told_in_several_turns(void **state)
         listen_to(world, world->env, "batch_1", &told);
     loop_set_budget(world->loop, 40);
     ends_tell(world->engine, world->env, SLICE("batch_1"));
-    /* Who listens from now on waits for another end. */
+    /* A caller that listens from now on waits for another end. */
     unsigned later = 0;
     struct listener *stays = listen_to(world, world->env, "batch_1", &later);
     while (told < MANY) {

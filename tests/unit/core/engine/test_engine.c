@@ -80,7 +80,7 @@ static void a_run_can_be_canceled_in_every_state(void **state)
 {
     static const struct {
         void (*reach)(struct world *world, char id[ID_MAX]);
-        bool on_a_worker; /* which has to confirm it */
+        bool on_a_worker; /* a worker has to confirm it */
     } cases[] = {
         { queue_it, false },    { delay_it, false },
         { dequeue_it, true },   { execute_it, true },
@@ -98,7 +98,7 @@ static void a_run_can_be_canceled_in_every_state(void **state)
         assert_int_equal(run_is_settled(run), !cases[i].on_a_worker);
         assert_int_equal(run->finished_at > 0, !cases[i].on_a_worker);
         uint32_t version = run->version;
-        assert_int_equal(cancel(world, id), OK); /* again: nothing changes */
+        assert_int_equal(cancel(world, id), OK); /* a second cancel changes nothing */
         assert_int_equal(run_now(world, id)->version, version);
         world_pass(world, 60000);
         assert_true(run_is_settled(run_now(world, id)));
@@ -176,7 +176,7 @@ static void very_many_children_end_too_while_other_runs_go_on(void **state)
     assert_status(world, other.id, RUN_QUEUED);
 }
 
-/* Its commit was on its way when the parent was canceled. */
+/* Its commit was in flight when the parent was canceled. */
 static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **state)
 {
     struct world *world = *state;
@@ -192,7 +192,7 @@ static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **sta
     triggering_finish(&child);
 }
 
-/* What a task triggers may outlive it. */
+/* A run that a task triggered may outlive it. */
 static void children_of_a_parent_that_completed_go_on(void **state)
 {
     struct world *world = *state;
@@ -251,7 +251,7 @@ static void only_a_delayed_run_can_be_rescheduled(void **state)
 }
 
 struct listing {
-    struct add_stream op; /* first */
+    struct add_stream op; /* must be first */
     enum err status;
     uint64_t seq;
 };
@@ -330,12 +330,12 @@ static void metadata_is_changed_by_operations(void **state)
     assert_string_equal(run_now(world, got.id)->metadata_seed->data, "{\"n\":1}");
     assert_int_equal(annotate(world, got.id, "[{\"type\":\"no\"}]"), ERR_INVALID);
     assert_int_equal(cancel(world, got.id), OK);
-    assert_int_equal(annotate(world, got.id, increment), OK); /* within the hour */
+    assert_int_equal(annotate(world, got.id, increment), OK); /* within its hour */
     world_pass(world, 3600 * 1000 + 1);
     assert_int_equal(annotate(world, got.id, increment), ERR_RULE);
 }
 
-/* A finished run may be gone from memory: it is read, changed, and may go again. */
+/* A finished run may have left memory: it is read and changed, and may be evicted again. */
 static void a_run_that_only_the_store_has_can_be_changed(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
@@ -369,7 +369,7 @@ struct parked {
     uint64_t seqs[8];
 };
 
-static struct parked *parked; /* the answers come to it in order */
+static struct parked *parked; /* answers arrive in order */
 
 static void on_answer(struct command *command, enum err status)
 {
@@ -378,7 +378,7 @@ static void on_answer(struct command *command, enum err status)
     parked->seqs[parked->answers++] = command->seq;
 }
 
-/* While the first commit is on its way the others wait, and go as one, in order. */
+/* While the first commit is in flight, the others wait; then they go as one, in order. */
 static void parked_commands_go_as_one_commit_in_order(void **state)
 {
     struct world *world = *state;
@@ -396,7 +396,7 @@ static void parked_commands_go_as_one_commit_in_order(void **state)
         all.metadata[i].operations = slice_of(operations[i]);
         run_change_metadata(world->engine, world->env, id, &all.metadata[i], on_answer);
         if (i == 0)
-            world_settle(world); /* its commit is begun */
+            world_settle(world); /* its commit begins */
         if (i == 1)
             run_add_tags(world->engine, world->env, id, &all.tags, on_answer);
     }
@@ -416,7 +416,7 @@ static void parked_commands_go_as_one_commit_in_order(void **state)
     assert_status(world, got.id, RUN_CANCELED);
 }
 
-/* What an earlier change of the commit marked is still due to who comes back later. */
+/* A client that reconnects still gets what the earlier change of the commit marked. */
 static void a_commit_of_two_changes_keeps_the_positions_of_both(void **state)
 {
     struct world *world = *state;
@@ -489,7 +489,7 @@ static void a_failed_commit_fails_its_commands_and_not_the_next(void **state)
 
 /* ---- faults ---- */
 
-/* A life of a run; every step answers, and what it said is so. */
+/* Lives through a run: every step is answered, and memory then matches the answer. */
 static bool live(struct world *world)
 {
     enum err statuses[] = {
@@ -506,7 +506,7 @@ static bool live(struct world *world)
         if (!statuses[1])
             statuses[2] = succeed(world, own, "1");
         statuses[3] = tag(world, own, "x");
-        run_now(world, own); /* memory is what the store has */
+        run_now(world, own); /* checks that memory matches the store */
         if (!statuses[1] && !statuses[2])
             assert_status(world, own, RUN_COMPLETED);
     }
@@ -551,10 +551,10 @@ static void an_engine_that_ends_during_a_sweep_leaves_nothing_behind(void **stat
 {
     struct world *world = *state;
     engine_sweep(world->engine);
-    world_restart(world); /* and the test's end sees a second one */
+    world_restart(world); /* the end of the test sees a second one */
 }
 
-/* A million are 500 bytes each with tags, tables and order (bench/README.md). */
+/* A million of them take 500 bytes each with tags, tables and order (bench/README.md). */
 static void a_run_in_memory_stays_small(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Commands on several runs are one commit: all of it is there, or nothing. */
+/* Commands on several runs are one commit: all of it is stored, or nothing. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void on_counted(struct command *command, enum err status)
     counts->status = status;
 }
 
-/* Each of them counts; NULL ends the list. */
+/* Counts in each of these runs; NULL ends the list. */
 static void count_in(struct world *world, struct counts *counts, const char *request,
                      const char *const *ids)
 {
@@ -185,7 +185,7 @@ static void a_request_is_that_of_its_run(void **state)
     assert_counts(&family, 1, 1, 0);
 }
 
-/* In one commit, two commands name one request, and one names an earlier request. */
+/* In one commit, two commands name the same request, and one names an earlier request. */
 static void a_repeated_request_drops_only_its_own_changes(void **state)
 {
     static const char *const requests[] = { "q1", "q2", NULL, "q3", "q3", "q4" };
@@ -210,7 +210,7 @@ static void a_repeated_request_drops_only_its_own_changes(void **state)
     assert_counts(&family, 4, 4, 5);
 }
 
-/* The first of two that name one request must not be answered alone: it may be lost. */
+/* The first of two commands for one request must not be answered before it is stored. */
 static void a_repetition_in_a_commit_that_fails_fails_with_it(void **state)
 {
     struct world *world = *state;
@@ -246,8 +246,8 @@ static void set_in(struct world *world, struct counts *counts, const char *reque
                         on_counted);
 }
 
-/* Refused only on the result of a repeated request, it fits when that one is dropped, together
- * with what it changes in its parent. */
+/* The new value is too large only together with that of a repeated request. It fits when
+ * the repeated one is dropped; its change of the parent is decided again with it. */
 static void what_a_repeated_request_left_no_room_for_is_decided_again(void **state)
 {
     struct world *world = *state;
@@ -276,7 +276,7 @@ static void what_a_repeated_request_left_no_room_for_is_decided_again(void **sta
     buf_finish(&other);
 }
 
-/* Everybody at once, and in the store's own time: nobody waits for ever. */
+/* All of them count at once, at the store's own speed; none waits forever. */
 static void relatives_that_count_at_once_wait_for_each_other(void **state)
 {
     struct world *world = *state;
@@ -287,14 +287,14 @@ static void relatives_that_count_at_once_wait_for_each_other(void **state)
         { family.middle, family.root },
         { family.root },
         { family.leaf, family.root },
-        { family.root, family.root }, /* its own parent and root: no other */
+        { family.root, family.root }, /* its own parent and root: not other runs */
         { family.middle, family.root, family.root },
     };
     fake_store_set_delay(world->fake, 10, 10);
     for (unsigned i = 0; i < 12; i++) {
         count_in(world, &counts[i], NULL, chains[i % 6]);
         if (i % 5 == 4)
-            world_settle(world); /* commits are under way */
+            world_settle(world); /* commits are in flight */
     }
     for (unsigned i = 0; i < 12; i++) {
         wait_until_counted(world, &counts[i]);
@@ -304,9 +304,9 @@ static void relatives_that_count_at_once_wait_for_each_other(void **state)
     assert_counts(&family, 4, 6, 16);
 }
 
-/* The root is busy; then its other child stands in its line, the middle behind it, and the
- * leaf, which has borrowed the middle by then: the other child goes with the leaf, and with
- * the middle only as what the leaf brings along. */
+/* The root is busy; its other child, the middle and the leaf queue for it, in this order.
+ * By then the leaf's command has borrowed the middle. So the other child is committed with
+ * the leaf, and with the middle only as a part of the leaf's command. */
 static void who_is_lent_while_it_stands_in_line_goes_with_its_borrower(void **state)
 {
     struct world *world = *state;
@@ -341,7 +341,7 @@ struct siblings {
     struct counts counts[CHILDREN];
 };
 
-/* Every second one is a child of the one parent, the others of the other. */
+/* Children alternate between the two parents. */
 static struct siblings *bear(struct world *world)
 {
     struct siblings *all = mem_new(struct siblings);
@@ -373,8 +373,8 @@ static void wait_for_commits(struct world *world, int commits)
     }
 }
 
-/* The first has its parent and its root before the others have come; the second commit is
- * that of all the others, and two more are room for how they line up. */
+/* The first one gets its parent and root before the others arrive. A second commit has the
+ * rest; two more are allowed, because the order of queuing may vary. */
 static void children_of_one_root_that_count_at_once_go_as_a_few_commits(void **state)
 {
     struct world *world = *state;
@@ -413,7 +413,7 @@ static void children_of_a_commit_that_fails_all_hear_of_it(void **state)
     free(all);
 }
 
-/* One command a turn: the others wait, and none is lost. */
+/* One command is handled per turn: the others wait, and none is lost. */
 static void children_without_time_count_one_after_the_other(void **state)
 {
     struct world *world = *state;
@@ -452,7 +452,7 @@ static void what_is_refused_changes_nobody_else(void **state)
     assert_counts(&family, 0, 0, 0);
 }
 
-/* Parent and root have ended, and memory has let go of them. */
+/* Parent and root have ended and left memory. */
 static void relatives_that_only_the_store_has_are_fetched(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
@@ -473,14 +473,14 @@ static void relatives_that_only_the_store_has_are_fetched(void **state)
     world_destroy(world);
 }
 
-/* The store has the run before its trigger is through, and whoever found it in a list cancels
- * it: it comes into memory by the trigger while the store reads it for the cancel. */
+/* The store has the run before its trigger returns, and a client that listed it cancels it.
+ * The trigger brings it into memory while the store reads it for the cancel. */
 static void a_run_that_its_trigger_brings_meanwhile_is_not_loaded_again(void **state)
 {
     struct world *world = *state;
     struct triggering triggering = { 0 };
     struct wish wish = { 0 };
-    fake_store_set_delay(world->fake, 20, 14); /* stored after 10 ms, read as it is then */
+    fake_store_set_delay(world->fake, 20, 14); /* stored after 10 ms, then read */
     assert_int_equal(trigger_all(world, &triggering, &wish, 1), OK);
     loop_turn(world->loop, 8);
     const char *id = triggering.items[0].id;

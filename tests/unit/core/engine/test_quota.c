@@ -1,5 +1,5 @@
-/* What runs complete with in a project that stores as much as it may, or nearly, and which of its
- * runs leave memory. */
+/* Completions in a project whose storage quota is used up, or nearly; and evictions.
+ * Evictions remove finished runs from memory. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -26,10 +26,10 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* ---- completions that are under way at the same time ---- */
+/* ---- completions in flight at the same time ---- */
 
 struct completion {
-    struct complete_attempt op; /* first */
+    struct complete_attempt op; /* must be first */
     char id[ID_MAX], snapshot[64];
     enum err status;
     bool done;
@@ -69,7 +69,7 @@ static void execute_all(struct world *world, struct completion *completions, siz
     }
 }
 
-/* All of them before the store has answered one. */
+/* Begins all of them before the store has answered any. */
 static void complete_all(struct world *world, struct completion *completions, size_t count,
                          size_t len)
 {
@@ -178,7 +178,7 @@ static void a_full_project_evicts_runs_of_its_largest_environment(void **state)
     assert_int_equal(small->runs.count, SMALL + 1);
     assert_true(memory.room.used <= memory.room.limit);
     assert_int_equal(memory.room.used, large->final_bytes + small->final_bytes);
-    large->project_final = small->project_final = NULL; /* the room ends here */
+    large->project_final = small->project_final = NULL; /* the memory budget ends here */
     world->env = own;
 }
 

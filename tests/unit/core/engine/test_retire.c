@@ -1,4 +1,4 @@
-/* A branch that was archived: nothing starts in it any more, and what was under way ends. */
+/* An archived branch: nothing starts in it any more, and unfinished runs end. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void every_unfinished_run_is_canceled_and_says_why(void **state)
     struct triggered versionless = trigger(world, (struct wish){ .task = "unknown" });
     struct triggered last = trigger(world, (struct wish){ 0 });
     engine_retire_environment(world->engine, world->env);
-    world->env->budget = 1 << 20; /* they stay, to be looked at */
+    world->env->budget = 1 << 20; /* ended runs stay in memory for the checks */
     world_settle(world);
     const char *ids[] = { queued.id, waiting.id, delayed.id, versionless.id, last.id };
     for (size_t i = 0; i < 5; i++) {
@@ -69,7 +69,7 @@ static void runs_of_many_are_canceled_a_share_in_each_turn(void **state)
     }
     world->env = own;
     world_settle(world);
-    loop_set_budget(world->loop, 0); /* no time at all: one unit a turn */
+    loop_set_budget(world->loop, 0); /* no time at all: one unit per turn */
     for (size_t i = 0; i < BRANCHES; i++)
         engine_retire_environment(world->engine, branches[i]);
     loop_turn(world->loop, 0);
@@ -106,13 +106,13 @@ static void a_run_that_comes_too_late_is_canceled_too(void **state)
     triggering_finish(&late);
 }
 
-/* The sweep comes to it when it has changed already, behind what the sweep looks at. */
+/* The run changes during the sweep and then stands where the sweep has already passed. */
 static void a_run_that_goes_on_meanwhile_is_canceled_too(void **state)
 {
     struct world *world = *state;
     struct triggered run = trigger(world, (struct wish){ 0 });
     engine_retire_environment(world->engine, world->env);
-    change(world, run.id, 2); /* was on its way */
+    change(world, run.id, 2); /* its commit was in flight */
     world_settle(world);
     assert_int_equal(world->env->unfinished, 0);
 }
@@ -150,7 +150,7 @@ static void it_leaves_memory_when_nobody_holds_it(void **state)
         engine_add_environment(world->engine, 2, "env_gone", !world->is_prod);
     struct environment *kept = world->env;
     world->env = gone;
-    assert_false(engine_may_drop_environment(world->engine, gone)); /* not archived */
+    assert_false(engine_may_drop_environment(world->engine, gone)); /* not archived yet */
     archive(world);
     assert_true(engine_may_drop_environment(world->engine, gone));
     environment_hold(gone);
@@ -176,8 +176,8 @@ static void it_stays_while_something_of_it_is_under_way(void **state)
     assert_true(engine_may_drop_environment(world->engine, world->env));
 }
 
-/* A look for what may leave goes on where the one before has ended, behind runs that had
- * not ended then. */
+/* A search for runs to evict continues where the last one ended. It may have passed runs
+ * that had not ended at that time. */
 static void runs_that_end_one_after_the_other_leave_too(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* Triggers: one run or a batch as one commit, and what their keys lead to. */
+/* Triggers: one run or a batch as one commit, and the runs that idempotency keys find. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void a_delayed_run_waits_for_its_time(void **state)
     assert_true(run_rare(run)->delayed_until > 0);
 }
 
-/* The clock that is behind is another machine's, which has taken over. */
+/* Restarts on another machine, whose clock is slow. */
 static void restart_behind(struct world *world, int64_t ms)
 {
     loop_set_wall(world->loop, loop_wall_ms(world->loop) - ms);
@@ -208,8 +208,8 @@ static void a_known_key_leads_to_the_older_run(void **state)
     assert_int_equal(fake_store_count(world->fake, WORLD_ENV), 2);
 }
 
-/* The same bytes each time, whatever the memory held before: a stray byte between task and
- * key made every claim another one. */
+/* Its bytes must not depend on earlier content of the memory. A stray byte between task and
+ * key once made every claim differ. */
 static void the_claim_of_a_key_is_the_same_each_time(void **state)
 {
     (void)state;
@@ -248,7 +248,7 @@ static void an_expired_key_is_free(void **state)
     assert_string_equal(trigger(world, (struct wish){ .key = "k" }).id, second.id);
 }
 
-/* A run that has failed or expired gives its key to the next one; others keep theirs. */
+/* A failed or expired run gives its key to the next run; other runs keep theirs. */
 static void a_failed_run_gives_its_key_away(void **state)
 {
     struct world *world = *state;
@@ -352,7 +352,7 @@ static void a_batch_is_one_commit(void **state)
     triggering_finish(&call);
 }
 
-/* What other clients ask for is done between two turns. */
+/* Requests of other clients are handled between two turns. */
 static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
 {
     struct world *world = *state;
@@ -362,7 +362,7 @@ static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
     assert_int_equal(trigger_all(world, &call, wishes, 8), OK);
     while (world->env->applied == 0)
         loop_turn(world->loop, 1);
-    assert_true(call.done); /* they fit a turn that has time */
+    assert_true(call.done); /* they fit into a turn that has time */
     triggering_finish(&call);
 
     call = (struct triggering){ 0 };
@@ -378,7 +378,7 @@ static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
     triggering_finish(&call);
 }
 
-/* Keys known and unknown, and one that stands in the batch twice. */
+/* Some keys are known, some unknown, and one occurs twice in the batch. */
 static void keys_of_a_batch_lead_to_older_runs_and_to_twins(void **state)
 {
     struct world *world = *state;
@@ -392,7 +392,7 @@ static void keys_of_a_batch_lead_to_older_runs_and_to_twins(void **state)
     assert_int_equal(call.status, OK);
     const struct trigger *items = call.items;
     assert_string_equal(items[1].id, old.id);
-    assert_string_equal(items[4].id, old.id); /* not the id of a run that was never made */
+    assert_string_equal(items[4].id, old.id); /* not the id of a run that was not stored */
     assert_string_equal(items[3].id, items[0].id);
     assert_string_not_equal(items[5].id, items[0].id);
     static const bool cached[] = { false, true, false, true, true, false };
@@ -434,7 +434,7 @@ static void a_known_batch_key_leads_to_the_older_batch(void **state)
 
 /* ---- faults ---- */
 
-/* Every commit of a trigger may fail; nobody waits for ever and nothing is half there. */
+/* Each commit of a trigger fails once; each caller is answered, nothing is half stored. */
 static void a_failing_store_never_loses_a_reply(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* What many waits of one run cost, and where they end. */
+/* The cost of many waits of one run, and their limit. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* So many times to wait for, numbered from first on. */
+/* BATCH waits for a time, numbered from first on. */
 struct times {
     struct wait waits[BATCH];
     char ids[BATCH][24];
@@ -78,7 +78,7 @@ static int64_t cpu_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Compared one with all, this took seconds. */
+/* Comparing each with all took seconds. */
 static void a_batch_beside_another_is_decided_quickly(void **state)
 {
     struct world *world = *state;
@@ -99,7 +99,7 @@ static void a_run_waits_for_so_many_things_and_no_more(void **state)
     for (int i = 0; i < WAITS_MAX / BATCH; i++)
         assert_int_equal(block_from(world, got.id, i * BATCH), OK);
     assert_int_equal(wait_for_run(world, got.id, "run_one_more"), ERR_RULE);
-    assert_int_equal(block_from(world, got.id, 0), OK); /* all of them are there */
+    assert_int_equal(block_from(world, got.id, 0), OK); /* it has all of these already */
     assert_int_equal(count_waits(run_now(world, got.id)), WAITS_MAX);
     world_pass(world, 3600 * 1000);
     assert_status(world, got.id, RUN_EXECUTING);
@@ -112,7 +112,7 @@ static void make_token(struct world *world, int number)
     write_token(world, &token);
 }
 
-/* The store, with the loads of tokens counted. */
+/* The store, with a counter of loaded tokens. */
 static struct store_ops counting;
 static void (*uncounted_read)(struct store *store, struct store_read *req);
 static int loads;
@@ -176,7 +176,7 @@ static void a_token_that_is_over_stays_over_when_others_are_added(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-/* One in each turn, and who is canceled meanwhile is not told. */
+/* One resumes in each turn; a run that was canceled meanwhile does not. */
 static void any_number_of_runs_go_on_when_their_token_is_over(void **state)
 {
     enum { RUNS = 30, CANCELED = 20 };

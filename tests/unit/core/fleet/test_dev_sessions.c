@@ -1,4 +1,4 @@
-/* Which worker versions are there, and what each may have. */
+/* Which worker versions are connected in dev, and which runs each of them may get. */
 #include "core/fleet/dev_sessions.h"
 
 #include "base/mem.h"
@@ -18,10 +18,10 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* ---- a worker that asks ---- */
+/* ---- a worker that requests runs ---- */
 
 struct asking {
-    struct dequeue dequeue; /* first */
+    struct dequeue dequeue; /* must be first */
     enum err status;
     bool done;
     char run[ID_MAX], version[24];
@@ -38,7 +38,7 @@ static void on_asked(struct dequeue *dequeue, enum err status)
         snprintf(asking->version, sizeof(asking->version), "%s", run->worker_version->data);
 }
 
-/* The id of a worker is its version here. */
+/* Here, a worker's id is its version. */
 static void begin_asking(struct world *world, struct asking *asking, const char *version)
 {
     *asking = (struct asking){ 0 };
@@ -56,7 +56,7 @@ static void leave(struct world *world, struct asking *asking)
     assert_true(asking->done);
 }
 
-/* The run that it gets at once, or "". */
+/* Returns the run that it gets at once, or "". */
 static const char *ask(struct world *world, const char *version)
 {
     static struct asking asking;
@@ -85,7 +85,7 @@ static struct triggered make(struct world *world, const char *task)
     return trigger(world, (struct wish){ .task = task });
 }
 
-/* Two CLIs that are connected and ask. */
+/* Connects two CLIs, which both request runs. */
 static void connect_two(struct world *world)
 {
     dev_sessions_connect(world->env, SESSION_SOCKET);
@@ -96,7 +96,7 @@ static void connect_two(struct world *world)
     assert_string_equal(ask(world, "20260101.2"), "");
 }
 
-/* ---- what each gets ---- */
+/* ---- which runs each gets ---- */
 
 static void each_gets_only_what_its_version_has(void **state)
 {
@@ -193,10 +193,10 @@ static void one_cli_that_registers_anew_has_replaced_its_version(void **state)
     locked = trigger(world, (struct wish){ .task = "a", .version = "20260101.1" });
     assert_status(world, gone.id, RUN_PENDING_VERSION);
     assert_false(held.done);
-    world_pass(world, 250); /* it is answered soon, to name what it has now */
+    world_pass(world, 250); /* it is answered soon, and then names its new version */
     assert_true(held.done);
     assert_string_equal(held.run, "");
-    assert_string_equal(ask(world, "20260101.1"), ""); /* a late one */
+    assert_string_equal(ask(world, "20260101.1"), ""); /* a late request */
     assert_string_equal(ask(world, "20260101.2"), both.id);
     assert_string_equal(ask(world, "20260101.2"), locked.id);
     assert_string_equal(run_now(world, locked.id)->worker_version->data, "20260101.1");
@@ -211,7 +211,7 @@ static void of_two_the_one_whose_version_nobody_asks_with_is_replaced(void **sta
     register_version(world, "20260101.3", "c");
     assert_true(is_there(world, "20260101.1"));
     world_pass(world, 300);
-    ask(world, "20260101.3"); /* it was the first that did */
+    ask(world, "20260101.3"); /* it was the first to do so */
     world_pass(world, 300);
     ask(world, "20260101.2");
     struct triggered locked =
@@ -261,7 +261,7 @@ static void a_session_ends_when_it_is_not_heard_of_for_a_minute(void **state)
     assert_true(is_there(world, "20260101.2"));
     assert_status(world, a.id, RUN_PENDING_VERSION);
     leave(world, &held);
-    assert_string_equal(ask(world, "20260101.1"), a.id); /* it is back */
+    assert_string_equal(ask(world, "20260101.1"), a.id); /* its session is back */
 }
 
 static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
@@ -279,9 +279,9 @@ static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
     assert_false(is_there(world, "20260101.1"));
 }
 
-/* ---- one of several has gone ---- */
+/* ---- one of several has left ---- */
 
-/* For so long, while the CLI of the first version asks and holds. */
+/* Lets time pass while the CLI of the first version holds requests. */
 static void pass_with_the_first(struct world *world, int seconds)
 {
     struct asking held;
@@ -317,7 +317,7 @@ static void what_both_have_goes_to_the_one_that_is_left(void **state)
     assert_string_equal(ask(world, "20260101.2"), next.id);
 }
 
-/* All its slots are taken: it asks for nothing, but looks at its runs every 5 s. */
+/* All its slots are in use: it requests no run, but polls its runs every 5 s. */
 static void a_busy_one_keeps_its_runs_when_another_has_gone(void **state)
 {
     struct world *world = *state;
@@ -353,14 +353,14 @@ static void a_socket_that_is_back_says_that_nobody_has_gone(void **state)
     assert_string_equal(ask(world, "20260101.2"), both.id);
 }
 
-/* ---- what a CLI that has gone executed ---- */
+/* ---- runs of a CLI that has left ---- */
 
 static void look(struct world *world, const char *id)
 {
     attempt_look(world->engine, world->env, slice_of(id));
 }
 
-/* Dequeued and started, and then it waits or does not. */
+/* A run that is dequeued and started, and then waits if `waiting`. */
 static struct triggered begin_run(struct world *world, bool waiting)
 {
     struct triggered got = make(world, "a");
@@ -395,7 +395,7 @@ static void a_run_that_a_cli_polls_is_lost_with_the_cli(void **state)
     assert_int_equal(world->env->queues.running, 0);
 }
 
-/* It was started again at once, with the same code: its session goes on. */
+/* The CLI was restarted at once with the same code: its session continues. */
 static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void **state)
 {
     struct world *world = *state;
@@ -413,8 +413,7 @@ static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void *
     assert_status(world, young.id, RUN_EXECUTING);
 }
 
-/* Its heartbeat is enough, also when its call comes late, and a worker that never looks
- * has only that. */
+/* A heartbeat is enough, even if the poll is late; a worker may also never poll. */
 static void who_is_heard_of_by_other_ways_is_not_lost(void **state)
 {
     struct world *world = *state;
@@ -437,7 +436,7 @@ static int create_prod_world(void **state)
     return 0;
 }
 
-/* There another worker may try a run again: only its own heartbeat says that it has gone. */
+/* Outside dev, another worker may retry a run: only missing heartbeats show a loss. */
 static void outside_dev_looking_shortens_nothing(void **state)
 {
     struct world *world = *state;
@@ -448,7 +447,7 @@ static void outside_dev_looking_shortens_nothing(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-/* The pause of a retry that the next worker, who polls nothing, takes. */
+/* After the pause of a retry, a worker that does not poll takes the run. */
 static void who_took_a_run_over_need_not_poll_it(void **state)
 {
     struct world *world = *state;
@@ -502,7 +501,7 @@ static void after_a_restart_nobody_is_missed_for_a_minute(void **state)
     }
     assert_string_equal(ask(world, "20260101.1"), a.id);
     world_pass(world, 40000);
-    assert_status(world, later.id, RUN_QUEUED); /* that one came back in time */
+    assert_status(world, later.id, RUN_QUEUED); /* that CLI came back in time */
     ask(world, "20260101.2");
     world_pass(world, 30000);
     assert_status(world, later.id, RUN_PENDING_VERSION);

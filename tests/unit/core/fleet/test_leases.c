@@ -1,4 +1,4 @@
-/* A request that is repeated finds the run that it was answered with, and nobody else's. */
+/* A repeated request finds the run that it was answered with, and no other request does. */
 #include "core/fleet/leases.h"
 
 #include "base/mem.h"
@@ -27,7 +27,7 @@ static struct environment *other_environment(struct world *world)
     return engine_add_environment(world->engine, WORLD_ENV + 1, "env_other", true);
 }
 
-/* A run in memory that was leased to this request; NULL: to one without an id. */
+/* Adds a run that was leased to this request. NULL: to one without an id. */
 static struct tracked *leased(struct environment *env, const char *id, const char *request)
 {
     struct run run = { .status = RUN_DEQUEUED,
@@ -58,13 +58,13 @@ static void each_request_finds_its_run(void **state)
     lease(world->env, "run_b", "second");
     assert_string_equal(found(world->env, "first"), "run_a");
     assert_string_equal(found(world->env, "second"), "run_b");
-    assert_string_equal(found(world->env, "first"), "run_a"); /* as often as it asks */
+    assert_string_equal(found(world->env, "first"), "run_a"); /* any number of times */
 }
 
 static void nobody_else_finds_one(void **state)
 {
     struct world *world = *state;
-    assert_string_equal(found(world->env, "first"), ""); /* nothing was leased at all */
+    assert_string_equal(found(world->env, "first"), ""); /* no run was leased yet */
     lease(world->env, "run_a", "first");
     assert_string_equal(found(world->env, "second"), "");
     assert_string_equal(found(world->env, "fir"), "");
@@ -72,7 +72,7 @@ static void nobody_else_finds_one(void **state)
     assert_string_equal(found(world->env, NULL), "");
 }
 
-/* Two environments may be asked under one id, by two workers. */
+/* Two workers may use the same id in two environments. */
 static void one_environment_knows_nothing_of_another(void **state)
 {
     struct world *world = *state;
@@ -94,7 +94,7 @@ static void what_is_not_leased_is_not_noted(void **state)
     assert_string_equal(found(world->env, "first"), "");
 }
 
-/* Nobody can ask for it again: it takes no place from those who can. */
+/* It cannot be repeated, so it takes no slot from requests that can. */
 static void a_request_without_an_id_is_not_noted(void **state)
 {
     struct world *world = *state;
@@ -116,7 +116,7 @@ static void a_run_that_was_started_is_not_found(void **state)
     assert_string_equal(found(world->env, "first"), "");
 }
 
-/* It went back to its queue, and another request got it. */
+/* The run went back to its queue, and another request got it. */
 static void a_run_that_another_request_got_is_found_by_that_one(void **state)
 {
     struct world *world = *state;
@@ -129,7 +129,7 @@ static void a_run_that_another_request_got_is_found_by_that_one(void **state)
     assert_string_equal(found(world->env, "second"), "run_a");
 }
 
-/* The run that it got first was started; that it asks on under its id is its own business. */
+/* Its first run was started already; the worker may still use the same id again. */
 static void of_two_runs_of_one_request_the_one_that_still_is_leased_is_found(void **state)
 {
     struct world *world = *state;

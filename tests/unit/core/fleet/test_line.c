@@ -1,12 +1,12 @@
-/* Who waits for a run: in which line, behind whom, and until when it is taken to be there. */
+/* Workers that wait for a run: in which line, in which order, and for how long. */
 #include "core/fleet/line.h"
 
 #include "tests/support/world/calls.h"
 #include "tests/support/world/unit.h"
 
-/* A seat, and what it was told. */
+/* A seat in a line (struct dequeue_seat), and the notices that it got. */
 struct sitter {
-    struct dequeue_seat seat; /* first */
+    struct dequeue_seat seat; /* must be first */
     unsigned hurried;
     int64_t until;
 };
@@ -25,7 +25,7 @@ static void sitter_init(struct sitter *sitter, struct environment *env)
     list_init(&sitter->seat.link);
 }
 
-/* Sits down as a worker that names this version ("": none). */
+/* Joins the line as a worker that names this version ("": none). */
 static bool sit(struct sitter *sitter, struct environment *env, const char *version)
 {
     sitter_init(sitter, env);
@@ -145,7 +145,7 @@ static void who_has_left_counts_as_there_for_a_while(void **state)
 
 /* ---- dev ---- */
 
-/* Two CLIs, each of which has asked with its own version. */
+/* Connects two CLIs, each of which has requested runs with its own version. */
 static void connect_two(struct world *world)
 {
     static const char *const versions[] = { "20260101.1", "20260101.2" };
@@ -169,7 +169,7 @@ static void each_version_has_a_line_of_its_own(void **state)
     connect_two(world);
     assert_true(sit(&old, world->env, "20260101.1"));
     assert_true(sit(&newer, world->env, "20260101.2"));
-    assert_true(sit(&none, world->env, "")); /* with the current version, the newest one */
+    assert_true(sit(&none, world->env, "")); /* by the current version, the newest */
     struct session *one = session_of(world, "20260101.1");
     struct session *two = session_of(world, "20260101.2");
     assert_ptr_not_equal(one, two);
@@ -236,7 +236,7 @@ static void who_waits_with_a_version_that_changes_is_told_and_leaves(void **stat
     assert_int_equal(world->env->fleet->seated, 0);
 }
 
-/* A CLI that waits says nothing, and is there all the same; its silence begins when it leaves. */
+/* A CLI that waits sends nothing and is alive; its silence begins when it leaves. */
 static void a_session_lives_while_somebody_stands_in_its_line(void **state)
 {
     struct world *world = *state;
@@ -248,7 +248,7 @@ static void a_session_lives_while_somebody_stands_in_its_line(void **state)
     assert_non_null(session_of(world, "20260101.1"));
     world_pass(world, SESSION_LOST_MS / 2);
     line_leave(&sitter.seat);
-    world_pass(world, SESSION_LOST_MS / 2); /* half of its time is over */
+    world_pass(world, SESSION_LOST_MS / 2); /* half of its time has passed */
     world_pass(world, SESSION_LOST_MS / 2 - 1);
     assert_non_null(session_of(world, "20260101.1"));
     world_pass(world, 1);

@@ -100,7 +100,7 @@ static void a_delayed_run_is_judged_when_it_is_due(void **state)
     world_destroy(world);
 }
 
-/* The trigger decided by what it saw; the version came while it was written. */
+/* The trigger was decided before the version was registered, and stored after that. */
 static void a_version_that_comes_during_the_trigger_is_noticed(void **state)
 {
     struct world *world = prod_world();
@@ -128,7 +128,7 @@ static void a_restart_judges_what_it_finds(void **state)
     struct triggered waits = trigger(world, (struct wish){ .task = "other" });
     world_restart(world);
     world_settle(world);
-    assert_status(world, queued.id, RUN_PENDING_VERSION); /* nothing is registered */
+    assert_status(world, queued.id, RUN_PENDING_VERSION); /* no version is registered */
     assert_status(world, waits.id, RUN_PENDING_VERSION);
     register_worker(world, "20260101.1", "hello,other", 3);
     world_settle(world);
@@ -150,7 +150,7 @@ static void in_dev_a_run_is_queued_until_a_worker_asks(void **state)
     world_destroy(world);
 }
 
-/* The oldest versions are forgotten when there are too many. */
+/* Forgets a version, as happens to the oldest when there are too many. */
 static void forget_version(struct world *world, const char *version)
 {
     struct workers *workers = world->env->fleet->workers;
@@ -160,7 +160,7 @@ static void forget_version(struct world *world, const char *version)
     workers->all[at]->version[0] = 'x';
 }
 
-/* Nobody looks at the run again by itself: its timer does not fire turn after turn. */
+/* Nothing changes the run by itself: its timer does not fire in every turn. */
 static void assert_rests(struct world *world, const char *id)
 {
     int64_t changes = revision(world, id);
@@ -202,7 +202,7 @@ static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
     register_worker(world, "20260101.2", "hello", 3);
     struct triggered got = trigger(world, (struct wish){ .version = "20260101.1" });
     assert_string_equal(dequeue(world), got.id);
-    world_pass(world, 60000); /* its lease is over, a pause begins */
+    world_pass(world, 60000); /* its lease expires, a pause begins */
     world_pass(world, 3000);
     assert_status(world, got.id, RUN_QUEUED);
     forget_version(world, "20260101.1");
@@ -212,7 +212,7 @@ static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
     world_destroy(world);
 }
 
-/* ---- deployments by the ids of their users ---- */
+/* ---- deployments by their external ids ---- */
 
 static void assert_version(struct world *world, const char *id, const char *version)
 {
@@ -247,7 +247,7 @@ static void a_run_that_names_a_deployment_waits_for_it_alone(void **state)
     assert_waits_for(world, got.id, "No version is deployed with the external id ci-1");
     struct worker *worker = add_deployment(world, "20260101.2", "hello", "ci-1");
     world_settle(world);
-    assert_status(world, got.id, RUN_PENDING_VERSION); /* it is built still */
+    assert_status(world, got.id, RUN_PENDING_VERSION); /* still being built */
     versions_deployed(world->env, worker);
     world_settle(world);
     assert_status(world, got.id, RUN_QUEUED);
@@ -313,7 +313,7 @@ static void a_delayed_run_waits_for_its_deployment_when_it_is_due(void **state)
     world_destroy(world);
 }
 
-/* What it waits for is kept with the run: nothing else knows it after a restart. */
+/* The run stores what it waits for: nothing else knows that after a restart. */
 static void a_restart_knows_what_a_run_waits_for(void **state)
 {
     struct world *world = prod_world();

@@ -1,4 +1,4 @@
-/* Why a run waits: the first thing that holds it, since when, and behind how many. */
+/* Why a run waits: the first reason that applies, since when, and after how many runs. */
 #include "core/fleet/waiting.h"
 
 #include "core/fleet/dev_sessions.h"
@@ -23,7 +23,7 @@ static struct waiting look(struct world *world, const char *id)
     return waiting;
 }
 
-/* The sentence has to have these words; a run that waits for nothing has none. */
+/* The sentence must contain these words; a run that does not wait has no sentence. */
 static struct waiting assert_waits(struct world *world, const char *id, const char *reason,
                                    const char *words)
 {
@@ -130,7 +130,7 @@ static void a_pause_says_when_it_is_over(void **state)
     assert_true(assert_waits(world, got.id, "no_worker", "").since == now + 5000);
 
     assert_string_equal(dequeue(world), got.id);
-    world_pass(world, 60000); /* the lease is over */
+    world_pass(world, 60000); /* the lease expires */
     waiting = assert_waits(world, got.id, "retry", "did not start it");
     assert_int_equal(waiting.until, run_now(world, got.id)->due_at);
     world_pass(world, 2000);
@@ -138,7 +138,7 @@ static void a_pause_says_when_it_is_over(void **state)
                      run_now(world, got.id)->due_at);
 
     execute(world, got.id);
-    static const int64_t delays[] = { 1000, 40000 }; /* with the worker, and without */
+    static const int64_t delays[] = { 1000, 40000 }; /* retried by the worker; queued */
     for (int i = 0; i < 2; i++) {
         now = loop_wall_ms(world->loop);
         assert_int_equal(break_down(world, got.id, thrown, delays[i]), OK);
@@ -216,7 +216,7 @@ static void in_dev_a_session_has_to_have_the_task(void **state)
     assert_waits(world, other.id, "version", "has the task other");
     struct triggered locked = trigger(world, (struct wish){ .version = "20250101.1" });
     assert_waits(world, locked.id, "version", "Version 20250101.1, which it is locked to");
-    world_pass(world, 60000); /* the session has gone */
+    world_pass(world, 60000); /* the session ends */
     world_settle(world);
     assert_waits(world, got.id, "no_worker", "start one with trigger dev");
     world_destroy(world);
@@ -244,7 +244,7 @@ static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void *
     assert_waits(world, got.id, "no_worker", "ask for no run now");
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 2000);
-    dev_sessions_renew(world->env); /* one that needs no connection */
+    dev_sessions_renew(world->env); /* a CLI that needs no connection */
     assert_waits(world, got.id, "no_worker", "ask for no run now");
     world_destroy(world);
 }
@@ -264,7 +264,7 @@ static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
     assert_waits(world, got.id, "no_worker", "ask for no run now");
     dev_sessions_ask(world->env, (struct slice){ 0 });
     world_pass(world, 7000);
-    assert_waits(world, got.id, "no_worker", "ask for no run now"); /* it still lives */
+    assert_waits(world, got.id, "no_worker", "ask for no run now"); /* its session lives */
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     dev_sessions_connect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
@@ -275,7 +275,7 @@ static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
     world_destroy(world);
 }
 
-/* Those that wait for a version are not queued: they are not among them. */
+/* Runs that wait for a version are not queued: they do not count. */
 static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
 {
     struct world *world = make(false, 10);
@@ -295,7 +295,7 @@ static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
     dev_sessions_connect(world->env, SESSION_SOCKET);
     assert_int_equal(waiting_unserved(world->env), 0);
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
-    world_pass(world, 60000); /* it has ended */
+    world_pass(world, 60000); /* its session ends */
     world_settle(world);
     assert_null(dev_sessions_next(world->env, NULL));
     assert_int_equal(waiting_unserved(world->env), world->env->queues.waiting);
@@ -312,7 +312,7 @@ static void without_a_worker_all_queued_runs_are_nobodys(void **state)
     trigger(world, (struct wish){ 0 });
     assert_int_equal(waiting_unserved(world->env), 2);
     execute(world, first.id);
-    assert_int_equal(waiting_unserved(world->env), 0); /* it is busy */
+    assert_int_equal(waiting_unserved(world->env), 0); /* the worker is busy */
     world_destroy(world);
 }
 
@@ -344,7 +344,7 @@ static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
     world_pass(world, 2000);
     assert_waits(world, nobodys.id, "version", "has the task other: start one from");
     assert_true(lookout->is_told);
-    world_pass(world, 60000); /* and that one has gone */
+    world_pass(world, 60000); /* that worker has left */
     assert_waits(world, nobodys.id, "version", "has the task is connected: start one with");
     world_destroy(world);
 }
@@ -458,7 +458,7 @@ static void what_a_worker_takes_in_time_is_nothing_to_speak_of(void **state)
     struct triggered second = trigger(world, (struct wish){ 0 });
     execute(world, first.id);
     for (int i = 0; i < 5; i++) {
-        world_pass(world, 10000); /* the second waits for the first one's slot */
+        world_pass(world, 10000); /* the second waits for the slot of the first */
         assert_false(lookout->is_told);
     }
     assert_waits(world, second.id, "environment_limit", "");

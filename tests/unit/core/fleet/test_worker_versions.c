@@ -1,4 +1,4 @@
-/* Which version is current, which number the next one has, and how a version is found. */
+/* Which version is current, which number the next one gets, and how a version is found. */
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
@@ -7,8 +7,8 @@
 static const int64_t day_ms = 24 * 3600 * 1000;
 static const int64_t now_ms = INT64_C(1700000000000); /* 2023-11-14T22:13:20Z */
 
-/* With one task; deployment: "deployment_1/external", NULL: none. Each is made later than
- * the one before. */
+/* Adds a version with one task, created later than the one before. deployment:
+ * "deployment_1/external"; NULL: none. */
 static struct worker *add(struct workers *workers, const char *version, const char *task,
                           const char *deployment)
 {
@@ -59,10 +59,10 @@ static void numbers_count_over_registrations_and_deployments(void **state)
     struct workers *workers = workers_create();
     assert_next(workers, now_ms, "20231114.1");
     add(workers, "20231114.1", "a", NULL);
-    assert_taken(workers, now_ms, "20231114.2"); /* no worker yet, perhaps never */
+    assert_taken(workers, now_ms, "20231114.2"); /* no worker has it yet, perhaps never */
     assert_taken(workers, now_ms, "20231114.3");
     assert_next(workers, now_ms, "20231114.4");
-    assert_next(workers, now_ms, "20231114.4");  /* at once: the store lets one in */
+    assert_next(workers, now_ms, "20231114.4");  /* at once: the store accepts only one */
     assert_taken(workers, now_ms, "20231114.5"); /* the registration may have got it */
     workers_reserve_version(workers, SLICE("20231114.12"));
     workers_reserve_version(workers, SLICE("20231114.7"));
@@ -120,7 +120,7 @@ static void a_deployment_is_found_by_runs_when_it_is_deployed(void **state)
     workers_destroy(workers);
 }
 
-/* The current version's first; of the others that of the newest which is left. */
+/* First the task of the current version, otherwise that of the newest one left. */
 static void a_task_is_that_of_the_current_version(void **state)
 {
     (void)state;
@@ -169,7 +169,7 @@ static void what_makes_room_is_neither_current_nor_a_deployments(void **state)
     workers_destroy(workers);
 }
 
-/* How many of 30 versions stay. */
+/* Returns how many of 30 versions are kept. */
 static size_t kept_beside(struct workers_beside beside, struct session *session)
 {
     struct workers *workers = workers_create();
