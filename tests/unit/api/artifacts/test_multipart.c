@@ -1,10 +1,10 @@
-/* A form is read the same however its bytes are cut, and what is none is refused. */
+/* A multipart form is read the same however it is cut; an invalid one is rejected. */
 #include "api/artifacts/multipart.h"
 
 #include "base/list.h"
 #include "tests/support/world/unit.h"
 
-/* What is read, as "name:content;" with a * behind the name of a file. */
+/* Collects the fields as "name:content;", with a * after the name of a file. */
 struct form_reader {
     struct multipart form;
     struct failure why;

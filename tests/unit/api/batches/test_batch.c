@@ -1,4 +1,4 @@
-/* The document of a batch says all of it, and its status follows from its runs. */
+/* The document of a batch contains all of it; its status follows from its runs. */
 #include "api/batches/batch.h"
 
 #include "base/mem.h"
@@ -140,8 +140,7 @@ static void the_status_follows_from_the_runs_that_are_in_memory(void **state)
     (void)state;
     register_worker(world, "20260101.1", "hello", 3);
     struct triggered run = trigger(world, (struct wish){ 0 });
-    assert_string_equal(batch_status(&batch, world->env),
-                        "PENDING"); /* items are awaited */
+    assert_string_equal(batch_status(&batch, world->env), "PENDING"); /* waits for items */
     add_run(&batch, run.id);
     add_run(&batch, "run_that_has_left_memory");
     batch.sealed_at = 1;

@@ -1,4 +1,4 @@
-/* Batches that come in one request, a parent that waits for a batch, and results. */
+/* Batches in one request, a parent that waits for a batch, and results. */
 #include "tests/support/world/api_scene.h"
 #include "tests/support/world/wall.h"
 
@@ -64,7 +64,7 @@ static void results_that_cannot_be_read_are_no_results(void **state)
     assert_says("items", "[]");
 }
 
-/* The second request may have other items: they are not looked at. */
+/* The second request may have other items: they are ignored. */
 static void a_key_leads_to_the_whole_batch_until_it_expires(void **state)
 {
     char run[ID_MAX];
@@ -201,7 +201,7 @@ static void create_waiting(const char *parent)
     keep("id", batch, sizeof(batch));
 }
 
-/* The batch was written and the wait was not: the stream that comes again makes it wait. */
+/* The batch was stored but the wait was not: a repeated stream makes the parent wait. */
 static void a_parent_that_could_not_be_blocked_waits_at_the_second_try(void **state)
 {
     char parent[ID_MAX];

@@ -1,6 +1,6 @@
-/* A batch in two phases: it is created, and its items come in streams of lines until all of
- * them are there. What is wrong with a line, or with the store, leaves a batch that its client
- * can still fill. */
+/* A batch in two phases: it is created, then streams of lines bring its items. It is sealed
+ * when all items are there. After a bad line or a failure of the store, its client can
+ * still fill it. */
 #include "tests/support/world/api_scene.h"
 #include "tests/support/world/wall.h"
 
@@ -68,7 +68,7 @@ static void a_batch_is_sealed_when_the_last_item_has_come(void **state)
     }
 }
 
-/* The first of an index counts, in one stream and in the next. */
+/* The first item of an index counts, within one stream and across streams. */
 static void an_index_that_comes_twice_is_one_item(void **state)
 {
     char run[ID_MAX];
@@ -88,7 +88,7 @@ static void an_index_that_comes_twice_is_one_item(void **state)
     assert_says("payload", "10");
 }
 
-/* None of the stream is taken, not the items before it either. */
+/* No item of the stream is accepted, not even those before it. */
 static void more_items_than_announced_are_refused(void **state)
 {
     (void)state;
@@ -144,7 +144,7 @@ static void nobody_streams_into_a_batch_that_is_not_there(void **state)
     assert_answered(404);
 }
 
-/* The text that the line begins with is followed by as much as makes it too large. */
+/* Streams a line that begins with `begin` and is padded until it is too large. */
 static void stream_long_line(const char *begin, const char *others)
 {
     struct buf lines = { 0 };
@@ -179,7 +179,7 @@ static void an_item_that_is_too_large_becomes_an_error(void **state)
     assert_says("status", "PENDING");
 }
 
-/* The id of its task is kept until the batch is sealed, and in the document of the batch. */
+/* The id of its task is kept until the batch is sealed, and in the batch's document. */
 static void an_item_that_is_too_large_keeps_no_long_id_of_a_task(void **state)
 {
     struct buf begin = { 0 };
@@ -223,7 +223,7 @@ static void a_key_leads_to_its_batch_for_a_day(void **state)
     assert_says("isCached", "false");
 }
 
-/* Who hears "cached" sends no items: so a batch that nobody fills is given to the next. */
+/* A client that gets "cached" sends no items: an unfilled batch goes to the next client. */
 static void a_batch_whose_client_gave_up_is_filled_by_the_next(void **state)
 {
     char first[ID_MAX];
@@ -263,7 +263,7 @@ static void a_request_that_is_repeated_makes_one_batch(void **state)
     assert_string_not_equal(batch, first);
 }
 
-/* Its client hears nothing, and sends everything again. */
+/* Its client gets no answer and sends everything again. */
 static void a_client_that_goes_while_its_batch_is_written_finds_it_whole(void **state)
 {
     (void)state;
@@ -308,7 +308,7 @@ static void a_batch_that_could_not_be_written_is_streamed_again(void **state)
     }
 }
 
-/* What another stream has written since the batch was read, the next try finds. */
+/* A retry finds the items that another stream has written meanwhile. */
 static void a_stream_that_comes_second_is_told_to_try_again(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Batches whose items are still coming: found by environment and id, forgotten when old or
- * in the way, however many there are. */
+/* Batches whose items are still arriving, found by environment and id. They are dropped
+ * when they are old or their memory is needed, however many there are. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -15,15 +15,15 @@ static struct {
     struct loop *loop;
     struct open_batches *open;
     struct rooms rooms;
-    struct environment envs[3]; /* of each its number is used */
-    struct project projects[3]; /* one for each */
+    struct environment envs[3]; /* only their numbers are used */
+    struct project projects[3]; /* one per environment */
 } scene;
 
 static int open_scene(void **state)
 {
     (void)state;
     scene.loop = loop_create(NULL);
-    const struct api_options options = { .batch_memory = LIMIT + KB /* and of a batch */ };
+    const struct api_options options = { .batch_memory = LIMIT + KB /* and for a batch */ };
     rooms_init(&scene.rooms);
     scene.open = open_batches_create(scene.loop, &scene.rooms);
     for (uint32_t i = 0; i < 3; i++) {
@@ -43,7 +43,7 @@ static int close_scene(void **state)
     return 0;
 }
 
-/* With one item of so many bytes, when it is new. */
+/* Gets a batch; a new one gets one item of that many bytes. */
 static struct open_batch *get(uint32_t env, const char *id, size_t bytes)
 {
     struct open_batch *batch = open_batches_get(scene.open, &scene.envs[env], id, 2);
@@ -86,7 +86,7 @@ static void room_is_made_by_the_oldest_of_the_same_environment(void **state)
     open_batches_give(scene.open, &scene.envs[1], 200 * KB);
 }
 
-/* Two with each call, so that they get fewer while one is added at most. */
+/* Each call drops two and adds at most one, so that they become fewer. */
 static void old_batches_are_forgotten_two_at_a_time(void **state)
 {
     (void)state;
@@ -97,7 +97,7 @@ static void old_batches_are_forgotten_two_at_a_time(void **state)
     }
     loop_turn(scene.loop, 11 * MINUTE);
     get(1, "batch_new", 10);
-    assert_true(is_open(1, "batch_5")); /* four went; used again, it is young */
+    assert_true(is_open(1, "batch_5")); /* used after four were dropped */
     for (int i = 0; i < 5; i++) {
         snprintf(id, sizeof(id), "batch_%d", i);
         assert_false(is_open(1, id));

@@ -108,7 +108,7 @@ static void a_document_is_read_as_it_was_written(void **state)
 
 enum { DAY_MS = 24 * 3600 * 1000 };
 
-/* Stands before the fake store: lists of more than a day are too slow. */
+/* Wraps the fake store: a list over more than a day fails because it is too slow. */
 struct slow_store {
     struct store store;
     struct store *fake;
@@ -176,7 +176,7 @@ static struct store *put_before(struct world *world)
     return &slow.store;
 }
 
-/* As the call does it: the document first. */
+/* Begins as the call does: the document first. */
 struct beginning {
     struct document_write write;
     bool is_written;
@@ -223,7 +223,7 @@ static void a_slow_search_goes_back_in_windows(void **state)
     assert_int_equal(action->progress.status, BULK_COMPLETED);
     assert_int_equal(action->progress.total, 120);
     assert_int_equal(action->progress.success, 120);
-    assert_in_range(slow.refused, 2, 60); /* windows grow, are refused, and shrink */
+    assert_in_range(slow.refused, 2, 60); /* windows grow, are rejected, and shrink */
     assert_in_range(slow.lists, 30, 300);
     bulks_stop(bulks, NULL);
     bulks_destroy(bulks);
@@ -264,7 +264,7 @@ static void what_is_stopped_ends_where_it_is(void **state)
         bulks_stop(bulks, NULL);
         bulks_destroy(bulks);
         world_settle(world);
-        world_destroy(world); /* asserts that nothing is left */
+        world_destroy(world); /* asserts that nothing leaks */
     }
 }
 

@@ -1,4 +1,4 @@
-/* Secrets leave no trace in what a build says, wherever its pieces are cut. */
+/* Secrets leave no trace in the output of a build, wherever its pieces are cut. */
 #include "api/deployments/builds.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A deployment's states follow a table, and its document says all of its row. */
+/* The states of a deployment follow a table, and its document contains its whole row. */
 #include "api/deployments/deployment.h"
 
 #include "base/json/members.h"
@@ -9,7 +9,7 @@
 static void states_follow_their_table(void **state)
 {
     (void)state;
-    /* A row for each state that may be left: which may come next, in the order of the enum. */
+    /* For each state that may be left: its next states, in the order of the enum. */
     static const char *const table[DEPLOYMENT_STATUSES] = {
         [DEPLOYMENT_PENDING] = ".x...xxx",
         [DEPLOYMENT_INSTALLING] = "x.xx.xxx",
@@ -157,7 +157,7 @@ static void what_ends_badly_keeps_nothing_but_why(void **state)
     deployment_row_finish(&row);
 }
 
-/* Four-byte characters do not fit evenly into any of the limits but one. */
+/* Four-byte characters fit evenly into only one of the limits. */
 static void errors_are_cut_between_characters(void **state)
 {
     (void)state;

@@ -9,7 +9,7 @@
 
 enum { SECRETS = 1000, TEXT = 64 * 1024 };
 
-/* Returns the units of work that it took; at least one a turn. */
+/* Returns the number of work units; at least one per turn. */
 static unsigned prepare(struct secret_filter *filter, unsigned asks_a_turn, unsigned *turns)
 {
     struct loop *loop = loop_create(NULL);
@@ -36,7 +36,7 @@ static struct secret_filter filter_of(char secrets[][64], size_t count)
     return filter;
 }
 
-/* ---- the right bytes ---- */
+/* ---- the right bytes are redacted ---- */
 
 /* Redacts the text by searching for every secret at every place. */
 static void look_everywhere(char secrets[][64], size_t count, const char *text,
@@ -97,7 +97,7 @@ static void secrets_of_few_letters_are_all_found(void **state)
     }
 }
 
-/* ---- what it costs ---- */
+/* ---- cost ---- */
 
 static int64_t cpu_us(void)
 {
@@ -106,7 +106,7 @@ static int64_t cpu_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-/* The best of five: other programs may be busy. */
+/* Returns the best of five times, because other programs may be busy. */
 static int64_t cost_us(const struct secret_filter *filter, struct slice text)
 {
     int64_t best = INT64_MAX;
@@ -121,7 +121,7 @@ static int64_t cost_us(const struct secret_filter *filter, struct slice text)
     return best;
 }
 
-/* Secrets of 250 bytes that differ in their last ones, or whose suffixes begin others. */
+/* Makes secrets of 250 bytes that differ at the end, or whose suffixes begin others. */
 static struct secret_filter alike(size_t count, const char *repeated)
 {
     struct secret_filter filter = { 0 };

@@ -1,4 +1,4 @@
-/* How many descriptors are open is known, whichever way the kernel tells it. */
+/* Counts open descriptors, whichever way the kernel offers. */
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ static int64_t count(void)
     return descriptors.count;
 }
 
-/* As before Linux 6.2: entry by entry, some in each turn. */
+/* Counts as before Linux 6.2: entry by entry, some in each turn. */
 static int64_t count_entries(int *turns)
 {
     struct loop *loop = loop_create(NULL);

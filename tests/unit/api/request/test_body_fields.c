@@ -1,15 +1,15 @@
-/* A body read while it comes: however it is cut, and with long strings set aside. */
+/* A body that is read while it arrives, however it is cut, with long strings set aside. */
 #include "tests/support/world/unit.h"
 
 #include "api/request/body_fields.h"
 #include "base/json/scan.h"
 
-/* More than what stays in the object. */
+/* Longer than strings that stay in the object. */
 enum { LONG = 40 * 1024 };
 
 typedef enum err take_fn(struct api_call *call, struct slice piece);
 
-/* Feeds the body in pieces of the given size; the caller's to free. */
+/* Feeds the body in pieces of the given size. The caller frees the result. */
 static struct body_fields *feed(take_fn *take, struct slice body, size_t size,
                                 struct slice *object)
 {
@@ -60,7 +60,7 @@ static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
             struct buf output = { 0 };
             struct body_fields *fields =
                 feed(body_fields_take_long, buf_slice(&body), sizes[s], &object);
-            assert_true(object.len < 200); /* it is not in there */
+            assert_true(object.len < 200); /* it is not in the object */
             assert_true(slice_is(member(object, "outputType"), "\"a\""));
             assert_true(body_fields_string(fields, member(object, "output"), &output));
             assert_true(slice_equal(buf_slice(&output), buf_slice(&expected)));
@@ -149,7 +149,7 @@ static void several_long_strings_are_told_apart(void **state)
     buf_finish(&body);
 }
 
-/* Not only at the end, when all of it is in memory. */
+/* It is rejected on arrival, not only at the end, when all of it is in memory. */
 static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void **state)
 {
     (void)state;
@@ -232,15 +232,14 @@ static void too_long_string_keeps_its_beginning_and_length(void **state)
     assert_in_range(text.len, BODY_FIELDS_CUT_MAX - 8, BODY_FIELDS_CUT_MAX);
     buf_clear(&text);
     assert_true(body_fields_begin(fields, other, 10, &text, &found));
-    assert_int_equal(text.len, 10); /* there is room again for others */
+    assert_int_equal(text.len, 10); /* the limit leaves space for others again */
     assert_int_equal(found, LONG);
     body_fields_free(fields);
     buf_finish(&body);
     buf_finish(&text);
 }
 
-/* Feeds so many elements, each a string of so many bytes, and returns the most memory that
- * they were said to take. */
+/* Feeds `count` strings of `len` bytes; returns the most memory that was counted. */
 static size_t feed_strings(struct api_call *call, size_t count, size_t len)
 {
     struct buf element = { 0 };
@@ -256,7 +255,7 @@ static size_t feed_strings(struct api_call *call, size_t count, size_t len)
     return most;
 }
 
-/* Strings of which nothing is kept any more take no memory, and all memory counts. */
+/* Strings that are no longer kept take no memory, and all memory is counted. */
 static void many_long_strings_take_no_more_memory_than_counts(void **state)
 {
     (void)state;
@@ -265,11 +264,11 @@ static void many_long_strings_take_no_more_memory_than_counts(void **state)
     size_t most = feed_strings(&call, 500, LONG);
     assert_in_range(most, BODY_FIELDS_ASIDE_MAX, 2 * BODY_FIELDS_ASIDE_MAX + LONG);
     size_t later = feed_strings(&call, 2000, LONG);
-    assert_in_range(later, most, most + 1000 * 1000); /* LONG each would be 80 MB */
+    assert_in_range(later, most, most + 1000 * 1000); /* 80 MB if each kept its LONG */
     body_fields_drop(&call);
 }
 
-/* What is held by a body that trickles on after that is a beginning. */
+/* If the body trickles in after that, only the beginning is held. */
 static void string_that_is_cut_gives_its_memory_back_at_once(void **state)
 {
     (void)state;

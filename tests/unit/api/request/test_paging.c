@@ -1,9 +1,9 @@
-/* Which page a query asks for: what it leaves out, what is too much, what is no number. */
+/* The page that a query requests: defaults, limits, and values that are not numbers. */
 #include "tests/support/world/unit.h"
 
 #include "api/request/paging.h"
 
-/* The query has one parameter. */
+/* Reads a query with one parameter. */
 static const char *read(const char *name, const char *value, struct numbered_page *page)
 {
     struct query_pair pair = { slice_of(name), slice_of(value) };
@@ -58,7 +58,7 @@ static void a_size_beside_a_cursor_is_refused_when_it_is_too_much(void **state)
     (void)state;
     static const struct {
         const char *text;
-        uint64_t size; /* 0: refused */
+        uint64_t size; /* 0: rejected */
     } cases[] = { { "", 25 },   { "1", 1 }, { "100", 100 },
                   { "101", 0 }, { "0", 0 }, { "x", 0 } };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

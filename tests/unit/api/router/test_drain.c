@@ -1,4 +1,4 @@
-/* A stop answers what is held a share in each turn. */
+/* A stop answers held calls over several turns. */
 #include <time.h>
 #include <uv.h>
 
@@ -52,7 +52,7 @@ static void held_calls_are_answered_a_share_in_each_turn(void **state)
     free(calls);
 }
 
-/* Who stops at once is not kept waiting. */
+/* A stop at once does not wait for further turns. */
 static void a_stop_in_the_middle_of_a_drain_answers_the_rest(void **state)
 {
     static struct api_world world;
@@ -99,7 +99,7 @@ static void what_polls_left_behind_ends_a_share_in_each_turn(void **state)
         struct stint stint = loop_stint(loop);
         size_t before = count_echoes(&world);
         while (loop_time_left(loop))
-            ; /* nothing is left of the turn */
+            ; /* use up the turn */
         all = long_polls_stop(api_long_polls(world.api), &stint);
         assert_in_range(before - count_echoes(&world), 1, ECHOES_A_TURN);
         uv_run(loop_uv(loop), UV_RUN_NOWAIT);

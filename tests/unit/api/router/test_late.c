@@ -1,5 +1,5 @@
-/* A gateway that is so busy that no turn has time left still does all of its work: every
- * loop that may be long does one unit in each turn. */
+/* A gateway without time left in any turn still does all of its work. Every loop that may
+ * be long does one unit in each turn. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -81,7 +81,7 @@ static void everybody_who_waits_for_a_token_goes_on(void **state)
         assert_status(world, got[i].id, RUN_EXECUTING);
 }
 
-/* So many that the sweep finds them. */
+/* There are so many that the sweep finds them. */
 static void all_children_end_with_their_parent(void **state)
 {
     enum { CHILDREN = 600 };
@@ -107,7 +107,7 @@ static void finished_runs_leave_memory(void **state)
     assert_int_equal(world->env->runs.count, 0);
 }
 
-/* What it keeps lies between what it takes, and is looked at only once. */
+/* Kept and removed runs alternate, and each run is looked at only once. */
 static void what_retention_has_removed_leaves_memory(void **state)
 {
     struct world *world = *state;

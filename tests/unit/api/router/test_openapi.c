@@ -1,4 +1,4 @@
-/* The document describes every route, and types mean what they look like. */
+/* The OpenAPI document describes every route, and types mean what they look like. */
 #include "tests/support/world/unit.h"
 
 #include <jansson.h>

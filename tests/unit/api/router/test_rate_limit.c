@@ -1,4 +1,4 @@
-/* How many requests a minute: half of them at once, then evenly, each for itself. */
+/* Requests per minute: half of them at once, then evenly, each party on its own. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -83,7 +83,7 @@ static void what_is_told_about_the_reset_is_true(void **state)
     use_up(world, &world->key);
 }
 
-/* Refused calls take nothing: who knocks all the time is let in at the same moments. */
+/* Rejected calls do not count: constant retries do not delay the next accepted one. */
 static void a_minute_lets_a_minutes_worth_in(void **state)
 {
     struct world *world = *state;
@@ -127,7 +127,7 @@ static void one_request_a_minute_is_a_limit_too(void **state)
     assert_true(answer.reset_ms == wall_ms + 60 * 1000);
 }
 
-/* Under ASan: neither leaked nor kept. */
+/* Under ASan: old tokens are neither leaked nor kept. */
 static void many_tokens_do_not_pile_up(void **state)
 {
     struct world *world = *state;

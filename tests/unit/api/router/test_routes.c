@@ -1,4 +1,4 @@
-/* A path leads to the row that is meant, and what was there before the tree is there still. */
+/* A path leads to the right row of the table; paths from before the tree still work. */
 #include "tests/support/world/unit.h"
 
 #include "api/request/routes.h"
@@ -154,7 +154,7 @@ static void a_row_knows_the_parameters_of_its_query(void **state)
     assert_int_equal(find(world, HTTP_POST_, "/api/v1/runs")->query_count, 0);
 }
 
-/* A parameter gets a value that is no word of a path. */
+/* Replaces each parameter by a value that does not occur as a word of a path. */
 static void write_path(const char *pattern, struct buf *path)
 {
     buf_clear(path);
@@ -168,7 +168,7 @@ static void write_path(const char *pattern, struct buf *path)
     }
 }
 
-/* Two rows for one path and method: the second would never be called. */
+/* If two rows had the same path and method, the second would never be called. */
 static void every_route_of_the_gateway_is_found_by_its_own_path(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The table of routes: what strangers send is verified, or thrown away. */
+/* Routes for unauthenticated clients: signatures are verified, and long bodies not kept. */
 #include "tests/support/world/unit.h"
 
 #include "api/request/rooms.h"
@@ -25,7 +25,7 @@ static bool is_verified_if_signed(const struct route *route)
     return !(route->auth & AUTH_SIGNED) == !route->signed_form;
 }
 
-/* A form without AUTH_SIGNED would verify nothing, AUTH_SIGNED without a form let nobody in. */
+/* A form without AUTH_SIGNED would verify nothing; the reverse would admit no client. */
 static void every_signed_url_has_a_form_that_is_verified(void **state)
 {
     (void)state;

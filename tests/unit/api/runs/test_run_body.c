@@ -11,7 +11,7 @@ static struct bytes *text(const char *content)
     return bytes_create(slice_of(content));
 }
 
-/* Just triggered, with nothing that is optional. */
+/* Makes a run that was just triggered, without anything optional. */
 static struct run new_run(void)
 {
     return (struct run){
@@ -24,7 +24,7 @@ static struct run new_run(void)
     };
 }
 
-/* With everything that can be set. */
+/* Makes a run in which everything is set. */
 static struct run full_run(void)
 {
     struct slice tags[] = { SLICE("b"), SLICE("a") };
@@ -91,14 +91,14 @@ static void assert_result(struct run *run, const char *expected)
     run_finish(run);
 }
 
-/* The raw member of what retrieve answers; absent when there is none. */
+/* Returns the raw member of the retrieve answer; absent if there is none. */
 static struct slice member_of(struct buf *out, const char *name)
 {
     assert_true(scan_is_json(buf_slice(out)));
     return scan_member(buf_slice(out), name);
 }
 
-/* ---- whole ---- */
+/* ---- complete objects ---- */
 
 static void a_new_run_shows_what_is_required_and_nothing_that_is_unset(void **state)
 {
@@ -177,7 +177,7 @@ static void flags_follow_the_word_on_the_wire(void **state)
         enum run_status status;
         enum vocabulary vocabulary;
         const char *word;
-        const char *flags; /* those that are true */
+        const char *flags; /* the flags that are true */
     } cases[] = {
         { RUN_DELAYED, VOCABULARY_A, "DELAYED", "isQueued" },
         { RUN_PENDING_VERSION, VOCABULARY_A, "WAITING_FOR_DEPLOY", "isQueued" },

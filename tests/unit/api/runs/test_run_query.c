@@ -1,4 +1,4 @@
-/* What filter[…] and page[…] ask for. */
+/* Filters and pages of a query: filter[…] and page[…]. */
 #include "tests/support/world/unit.h"
 
 #include "api/runs/run_query.h"
@@ -6,7 +6,7 @@
 static const int64_t now = 1700000000000;
 static const int64_t week = 7 * 24 * 3600 * INT64_C(1000);
 
-/* Pairs of name and value, both decoded; NULL ends them. */
+/* Pairs of decoded name and value; NULL ends them. */
 static struct api_call call_of(const char *const *pairs, enum vocabulary vocabulary)
 {
     static struct query_pair decoded[API_QUERY_MAX];
@@ -17,7 +17,7 @@ static struct api_call call_of(const char *const *pairs, enum vocabulary vocabul
     return call;
 }
 
-static struct run_query query; /* points into itself, so it stays here */
+static struct run_query query; /* has pointers into itself, so it must not move */
 
 static void read_query(const char *const *pairs)
 {

@@ -1,4 +1,4 @@
-/* Cron expressions: what is refused, when they run, and what they are called. */
+/* Cron expressions: which are invalid, when they run, and their descriptions. */
 #include "tests/support/world/unit.h"
 
 #include "api/schedules/cron.h"
@@ -137,7 +137,7 @@ static void what_the_clock_jumps_over_runs_as_much_later_as_it_jumps(void **stat
         { "0 1-3 * * *", "America/New_York", "2026-03-08T07:00Z", "2026-03-09T05:00Z" },
         { "30 * * * *", "America/New_York", "2026-03-08T06:30Z", "2026-03-08T07:30Z" },
         { "0 */2 * * *", "Europe/London", "2026-03-29T00:00Z", "2026-03-29T01:00Z" },
-        /* midnight is jumped over */
+        /* midnight is skipped */
         { "0 0 * * *", "Africa/Cairo", "2026-04-23T12:00Z", "2026-04-23T22:00Z" },
         { "30 0 * * *", "Africa/Cairo", "2026-04-23T12:00Z", "2026-04-23T22:30Z" },
         { "0 0 24 4 *", "Africa/Cairo", "2026-04-23T12:00Z", "2026-04-23T22:00Z" },
@@ -161,7 +161,7 @@ what_the_clock_shows_twice_runs_once_but_every_hour_runs_every_hour(void **state
         { "0 1-3 * * *", "America/New_York", "2026-11-01T05:00Z", "2026-11-01T07:00Z" },
         { "0 * * * *", "America/New_York", "2026-11-01T05:00Z", "2026-11-01T06:00Z" },
         { "59 * * * *", "America/New_York", "2026-11-01T05:59Z", "2026-11-01T06:59Z" },
-        /* 24:00 becomes 23:00, so the evening goes on */
+        /* 24:00 becomes 23:00, so the evening is repeated */
         { "30 23 * * *", "Africa/Cairo", "2026-10-29T20:30Z", "2026-10-30T21:30Z" },
         { "30 * * * *", "Africa/Cairo", "2026-10-29T20:30Z", "2026-10-29T21:30Z" },
         { "45 1 * * *", "Australia/Lord_Howe", "2026-04-04T00:00Z", "2026-04-04T14:45Z" },

@@ -1,5 +1,5 @@
-/* Schedules fire each nominal time once: over restarts, steps of the clock and lost
- * answers of the store. */
+/* Schedules fire each nominal time once, despite restarts and steps of the clock. That also
+ * holds when answers of the store are lost. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "tests/support/world/calls.h"
 #include "tests/support/world/schedule_calls.h"
 
-/* 2026-03-01T00:00:00Z, unless a test says otherwise. */
+/* 2026-03-01T00:00:00Z, unless a test sets another time. */
 static const int64_t begin_ms = INT64_C(1772323200000);
 
 static int create_world(void **state)
@@ -86,7 +86,7 @@ static void many_schedules_of_one_minute_all_fire(void **state)
     world_settle(world);
     for (int i = 0; i < 2; i++) {
         pass(world, MINUTE);
-        for (int turn = 0; turn < 200; turn++) /* a few a turn */
+        for (int turn = 0; turn < 200; turn++) /* a few per turn */
             world_pass(world, 1);
     }
     assert_int_equal(fired_by(world, NULL).count, 2000);
@@ -155,7 +155,7 @@ static void nothing_of_a_retired_environment_fires(void **state)
 
 /* ---- exactly once ---- */
 
-/* Every minute for ten; the commit of this number is lost, and the engine with it. */
+/* Fires every minute, ten times; the commit `number` is lost, and the engine with it. */
 static void lose_one(struct world *world, enum loss loss, int number, int64_t down)
 {
     struct asking asking = make(world, "* * * * *", "UTC");
@@ -374,7 +374,7 @@ static size_t count_in(const char *text, const char *word)
     return count;
 }
 
-/* What is logged while the world goes on for so long. */
+/* Collects the log lines of the next ms milliseconds. */
 static void read_log(struct world *world, int64_t ms, char *lines, size_t size)
 {
     int file = memfd_create("log", 0), real = dup(STDERR_FILENO);

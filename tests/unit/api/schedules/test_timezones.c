@@ -1,4 +1,4 @@
-/* The names of the time zones that clients are offered. */
+/* The time zone names that clients are offered. */
 #include "tests/support/world/unit.h"
 
 #include "api/schedules/timezones.h"

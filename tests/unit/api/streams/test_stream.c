@@ -1,5 +1,4 @@
-/* A stream keeps its newest chunks, a set its budget, and readers learn what they missed.
- */
+/* A stream keeps its newest chunks, a set its budget, and readers learn of lost chunks. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -17,7 +16,7 @@ static struct stream *use(struct stream_set *set, const char *key)
     return stream_use(set, STREAM_OUTPUT, run, slice_of(key));
 }
 
-/* Frames are their own numbers, len bytes long. */
+/* Appends a frame of len bytes that contains its own number. */
 static void append(struct stream_set *set, struct stream *stream, size_t len, int64_t at_ms)
 {
     struct bytes *frame = bytes_create_empty(len);
@@ -96,7 +95,7 @@ the_oldest_go_when_a_stream_has_its_bytes_and_readers_learn_how_many(void **stat
     stream_release(set, stream);
 }
 
-/* Many short chunks are as good as a few long ones. */
+/* Many short chunks may stay as well as a few long ones. */
 static void short_chunks_are_limited_by_their_bytes_alone(void **state)
 {
     struct stream_set *set = *state;
@@ -108,7 +107,7 @@ static void short_chunks_are_limited_by_their_bytes_alone(void **state)
     assert_string_equal(stream_read(stream, &place)->data, "0");
     append(set, stream, STREAM_BYTES, 1000);
     assert_int_equal(stream->next - stream->first, 1);
-    assert_in_range(stream->capacity, 1, 16); /* the ring goes with its chunks */
+    assert_in_range(stream->capacity, 1, 16); /* the ring shrinks with its chunks */
     stream_release(set, stream);
 }
 
@@ -122,7 +121,7 @@ static void the_newest_chunk_stays_however_long_it_is(void **state)
     stream_release(set, stream);
 }
 
-/* Chunks from before a restart, which a writer counts on, do not count as missed. */
+/* A writer counts on from chunks before a restart; these do not count as lost. */
 static void a_stream_that_begins_later_has_dropped_nothing(void **state)
 {
     struct stream_set *set = *state;
@@ -231,7 +230,7 @@ static void a_reader_goes_on_behind_what_it_has(void **state)
         uint64_t index, place;
     } cases[] = {
         { 1500, 500, 501 }, { -1, 500, 501 }, { 2009, 1009, 1010 },
-        { 1003, 3, 4 },     { -1, 3, 4 },     { 999, 500, 0 }, /* a former life */
+        { 1003, 3, 4 },     { -1, 3, 4 },     { 999, 500, 0 }, /* before a restart */
         { 5000, 1010, 0 },  { -1, 5000, 0 },  { -1, UINT64_MAX, 0 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

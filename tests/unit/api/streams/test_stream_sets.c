@@ -1,5 +1,5 @@
-/* The streams of several environments share the room of their project, and those of an
- * environment that goes leave memory a share of each turn. */
+/* Streams of several environments share the memory budget of their project. When an
+ * environment is removed, its streams leave memory over several turns. */
 #include "tests/support/world/unit.h"
 
 #include "api/request/rooms.h"
@@ -12,8 +12,8 @@ static struct {
     struct loop *loop;
     struct streams *streams;
     struct rooms rooms;
-    struct project project;     /* of all */
-    struct environment envs[4]; /* of each its number is used */
+    struct project project;     /* the project of all environments */
+    struct environment envs[4]; /* only their numbers are used */
     char text[LONG_CHUNK];
 } scene;
 
@@ -57,7 +57,7 @@ static void write_chunks(int env, const char *key, int count, size_t len)
     stream_release(set, stream);
 }
 
-/* Both keep their newest thousand, which is as much as the budget has room for. */
+/* Each keeps its newest thousand chunks, as many as fit into the budget. */
 static void fill(int env)
 {
     write_chunks(env, "a", FULL, CHUNK);

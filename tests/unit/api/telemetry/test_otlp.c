@@ -1,4 +1,4 @@
-/* otlp: what is kept of the spans and logs that workers send. */
+/* otlp: which parts of the spans and logs that workers send are kept. */
 #include "api/telemetry/otlp.h"
 #include "base/json/members.h"
 #include "tests/support/world/unit.h"
@@ -63,7 +63,7 @@ static const struct {
       "\"0123456789abcdef\"" },
 };
 
-/* False: there is none any more. */
+/* Returns false if there are no more records. */
 static bool next_record(struct otlp *otlp, struct slice *record)
 {
     while (otlp_next(otlp, record))
@@ -165,7 +165,7 @@ static void add_times(struct buf *out, const char *text, int times)
     }
 }
 
-/* Reads the one record of the body, which is freed; gives its JSON. */
+/* Reads the only record of the body, frees the body and returns the record's JSON. */
 static struct bytes *read_only(struct buf *body, bool logs)
 {
     struct otlp otlp;
@@ -229,7 +229,7 @@ static void an_attribute_longer_than_a_record_may_be_is_ignored(void **state)
     buf_finish(&body);
 }
 
-/* The message is cut in the middle of an escape, or of a character. */
+/* The message is cut in the middle of an escape or of a character. */
 static void a_long_message_keeps_its_beginning(void **state)
 {
     static const char *const units[] = { "\\u0041", "\\ud83d\\ude00", "\xe2\x82\xac", "x" };
@@ -274,7 +274,7 @@ static int64_t cpu_ms(void)
     return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Read again for each record, these took a quarter of a minute. */
+/* Reading them again for each record took a quarter of a minute. */
 static void what_a_resource_says_is_read_once(void **state)
 {
     (void)state;
@@ -327,7 +327,8 @@ static void many_attributes_of_a_resource_are_read_in_several_calls(void **state
     buf_finish(&body);
 }
 
-/* Otherwise the first call walks over all that is around the first record, five times. */
+/* Otherwise the first call would walk five times over everything around the first
+ * record. */
 static void no_call_opens_more_than_one_part_of_a_body(void **state)
 {
     (void)state;
@@ -336,7 +337,7 @@ static void no_call_opens_more_than_one_part_of_a_body(void **state)
     struct slice record;
     struct otlp otlp;
     otlp_begin(&otlp, body, false);
-    assert_false(otlp.resources.rest.len); /* not even beginning walks over it */
+    assert_false(otlp.resources.rest.len); /* even otlp_begin does not walk over it */
     unsigned opened = 0, records = 0, calls = 0;
     for (; otlp_next(&otlp, &record); calls++) {
         unsigned now = (otlp.resources.rest.ptr != NULL) + (otlp.scopes.rest.ptr != NULL) +
@@ -347,10 +348,10 @@ static void no_call_opens_more_than_one_part_of_a_body(void **state)
     }
     assert_int_equal(records, 2);
     assert_int_equal(opened, 4);
-    assert_in_range(calls, 4 + 2, 4 + 2 + 2); /* and finding the resource, the scope */
+    assert_in_range(calls, 4 + 2, 4 + 2 + 2); /* two more find the resource and the scope */
 }
 
-/* Elements of a list of resources, of scopes, or of spans. */
+/* Makes a body with many elements in its list of resources, scopes or spans. */
 static void make_body(struct buf *body, size_t list, int elements)
 {
     static const char *const around[][2] = {
@@ -363,7 +364,7 @@ static void make_body(struct buf *body, size_t list, int elements)
     buf_add_text(body, around[list][1]);
 }
 
-/* Returns how many records are found; *within: those that may be kept. */
+/* Returns the number of records; *within: how many of them may be kept. */
 static unsigned count_records(struct otlp *otlp, struct slice body, unsigned *within)
 {
     struct slice record;
@@ -397,7 +398,7 @@ static void a_body_with_more_than_is_counted_is_cut(void **state)
         struct buf body = { 0 };
         struct otlp otlp;
         unsigned within;
-        int exactly = OTLP_COUNTED_MAX - (int)list; /* those around them count, too */
+        int exactly = OTLP_COUNTED_MAX - (int)list; /* the elements around count, too */
         make_body(&body, list, exactly);
         count_records(&otlp, buf_slice(&body), &within);
         assert_false(otlp.cut);

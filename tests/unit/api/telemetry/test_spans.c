@@ -1,4 +1,4 @@
-/* A run's spans are found by their id, and come in the order of their start. */
+/* The spans of a run are found by their id, and come in the order of their start. */
 #include "api/telemetry/spans.h"
 
 #include <stdio.h>
@@ -39,7 +39,7 @@ static void each_is_found_and_they_come_in_order(void **state)
     (void)state;
     assert_null(spans_find(&spans, "absent"));
     for (int n = 0; n < SPANS; n++)
-        add(&spans, n, n * 617 % SPANS / 2); /* two of each start */
+        add(&spans, n, n * 617 % SPANS / 2); /* two with the same start */
     assert_all_found(&spans);
     spans_sort(&spans);
     for (size_t i = 1; i < spans.count; i++) {

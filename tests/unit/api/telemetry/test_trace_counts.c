@@ -1,4 +1,4 @@
-/* The document of a trace comes back as it was written, and names what is missing. */
+/* The document of a trace is read as it was written, and names what is missing. */
 #include "api/telemetry/trace_counts.h"
 
 #include "tests/support/world/unit.h"

@@ -1,4 +1,4 @@
-/* How much each environment of a project may keep when all of them keep too much. */
+/* How much each environment of a project may keep when all of them exceed their shares. */
 #include "api/telemetry/trace_shares.h"
 
 #include "tests/support/world/unit.h"

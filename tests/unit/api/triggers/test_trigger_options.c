@@ -1,4 +1,4 @@
-/* What a caller may wish for a run, and what is said when it may not be. */
+/* Options of a trigger: their values, and the errors for invalid ones. */
 #include "tests/support/world/unit.h"
 
 #include "api/triggers/trigger_options.h"
@@ -34,7 +34,7 @@ static struct workers *some_workers(void)
     return workers;
 }
 
-/* Versions have declared these queues. */
+/* Sets up queues that versions have declared. */
 static void some_queues(struct queues *queues)
 {
     queues_init(queues, 10, NULL);
@@ -85,7 +85,7 @@ static void done(struct completed_wait *outcome)
     bytes_forget_shared();
 }
 
-/* ---- refused ---- */
+/* ---- rejected ---- */
 
 static void a_wrong_option_is_refused_by_name(void **state)
 {
@@ -206,7 +206,7 @@ static void a_text_that_is_no_duration_is_refused(void **state)
         }
 }
 
-/* {"name":"xxx…"} with as many characters. */
+/* Makes a text of `count` units between `before` and `behind`, like {"name":"xxx…"}. */
 static char *with_text(const char *before, const char *unit, size_t count,
                        const char *behind)
 {
@@ -231,7 +231,7 @@ static void lengths_are_counted_in_characters(void **state)
         { "{\"tags\":\"", "x", 128, "\"}", OK },
         { "{\"tags\":\"", "x", 129, "\"}", ERR_INVALID },
         { "{\"tags\":[\"", "ż", 128, "\"]}", OK },
-        { "{\"tags\":[\"", "\xF0\x9F\x9A\x80", 64, "\"]}", OK }, /* two units each */
+        { "{\"tags\":[\"", "\xF0\x9F\x9A\x80", 64, "\"]}", OK }, /* two UTF-16 units each */
         { "{\"tags\":[\"", "\xF0\x9F\x9A\x80", 65, "\"]}", ERR_INVALID },
         { "{\"tags\":[\"", "\\u007a", 128, "\"]}", OK },
         { "{\"idempotencyKey\":\"", "k", 2048, "\"}", OK },
@@ -262,7 +262,7 @@ static void metadata_that_is_too_large_is_told_its_limit(void **state)
     free(options);
 }
 
-/* ---- texts that come out ---- */
+/* ---- resulting texts ---- */
 
 enum what {
     TTL,
@@ -368,7 +368,7 @@ static void options_become_texts_of_the_run(void **state)
     assert_texts(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-/* A payload is noted as JSON or not when it is read, so that nobody scans it again. */
+/* A payload is marked as JSON or not when it is read, so that it is not scanned again. */
 static void whether_a_payload_is_json_is_known_from_the_start(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void whether_a_payload_is_json_is_known_from_the_start(void **state)
         enum bytes_json expected;
     } cases[] = {
         { "{\"a\":1}", "{}", BYTES_JSON },
-        { "\"{\"", "{}", BYTES_JSON }, /* with its quotes */
+        { "\"{\"", "{}", BYTES_JSON }, /* the quotes are part of it */
         { "\"{}\"", "{\"payloadType\":\"application/json\"}", BYTES_JSON },
         { "\"{\"", "{\"payloadType\":\"application/json\"}", BYTES_JSON },
         { "\"{}\"", "{\"payloadType\":\"application/super+json\"}", BYTES_JSON },
@@ -417,7 +417,7 @@ static void a_payload_is_kept_as_its_type_says(void **state)
     assert_texts(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-/* ---- numbers that come out ---- */
+/* ---- resulting numbers ---- */
 
 enum number { DELAY, ATTEMPTS, DURATION, PRIORITY, MACHINE, TAGS, TEST, NO_TTL, KEY_LIFE };
 
@@ -452,7 +452,7 @@ static void options_become_numbers_of_the_run(void **state)
         { "mail", "{\"delay\":\"2023-11-14T22:13:21.5Z\"}", DELAY, 1500 },
         { "mail", "{\"delay\":\"2023-11-14T23:13:21+01:00\"}", DELAY, 1000 },
         { "mail", "{\"delay\":\"2024\"}", DELAY, INT64_C(1704067200000) - now_ms },
-        { "mail", "{\"delay\":\"2020-01-01\"}", DELAY, 0 }, /* past */
+        { "mail", "{\"delay\":\"2020-01-01\"}", DELAY, 0 }, /* in the past */
         { "mail", "{\"delay\":\"0s\"}", DELAY, 0 },
         { "mail", "{\"delay\":\"\"}", DELAY, 0 },
         { "mail", "{\"maxAttempts\":3.0}", ATTEMPTS, 3 },

@@ -29,7 +29,7 @@ static void content_type_decides_the_output_of_a_body(void **state)
     } cases[] = {
         { "application/json", " {\"a\": 1e400, \"a\": -0} ", "{\"a\": 1e400, \"a\": -0}" },
         { NULL, "[1]", "[1]" },
-        { form, "5", "5" }, /* valid JSON is JSON, whatever the type says */
+        { form, "5", "5" }, /* valid JSON is JSON, whatever the content type */
         { "application/json", "{\"a\":", "{}" },
         { "application/json", "", "{}" },
         { form, "  ", "{}" },

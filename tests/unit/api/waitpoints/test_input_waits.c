@@ -33,7 +33,7 @@ static void write_record(const char *data)
     assert_answered(200);
 }
 
-/* The run has gone on with this record, as the token's output. */
+/* Asserts that the run has resumed with this record as the token's output. */
 static void assert_got(const char *output)
 {
     await_execution(run, "EXECUTING");
@@ -71,7 +71,8 @@ static void a_record_that_is_there_completes_the_token_at_once(void **state)
     assert_got("\"one\"");
 }
 
-/* The record is behind the last one that the caller has seen, and not the newest. */
+/* The record that completes it follows the last one that the caller saw. It is not the
+ * newest record. */
 static void who_has_seen_all_waits_for_another_record(void **state)
 {
     (void)state;
@@ -85,7 +86,7 @@ static void who_has_seen_all_waits_for_another_record(void **state)
     assert_got("\"one\"");
 }
 
-/* It found nobody who waits, so the wait itself has to look for it. */
+/* When the record came, no run waited, so the wait itself has to look for it. */
 static void a_record_between_token_and_wait_is_not_missed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Tokens that somebody completes: made and found by key, completed once, timed out, listed. */
+/* Tokens that clients complete: made, found by key, completed once, timed out, listed. */
 #include "tests/support/world/api_scene.h"
 #include "tests/support/world/wall.h"
 
@@ -74,7 +74,7 @@ static void a_token_may_be_completed_with_nothing_or_null(void **state)
     assert_says("output", "null");
 }
 
-/* A JSON string of so many letters as the member that it is completed with. */
+/* Completes the token with a JSON string of that many letters. */
 static void complete_with(size_t letters)
 {
     struct buf body = { 0 };

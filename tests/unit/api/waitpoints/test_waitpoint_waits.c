@@ -1,4 +1,4 @@
-/* A run that waits for a token or for a time, and goes on. */
+/* A run that waits for a token or for a time, and resumes. */
 #include "tests/support/world/api_scene.h"
 #include "tests/support/world/wall.h"
 
@@ -116,7 +116,7 @@ static void a_time_in_the_past_blocks_nobody(void **state)
     assert_says("execution.completedWaitpoints.0.type", "DATETIME");
 }
 
-/* A run that starts anew and comes to its wait again waits for the rest of it. */
+/* A run that restarts and reaches its wait again waits only for the rest of it. */
 static void the_key_of_a_time_leads_to_the_same_time(void **state)
 {
     char first[ID_MAX];

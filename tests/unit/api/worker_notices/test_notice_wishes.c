@@ -1,4 +1,4 @@
-/* What a worker's socket asks for waits in its order, and not without end. */
+/* The wishes of a worker's socket are queued in order, up to a limit. */
 #include "tests/support/world/unit.h"
 
 #include "api/worker_notices/notice_wishes.h"
@@ -57,7 +57,7 @@ static void only_ids_of_runs_are_taken_from_an_event(void **state)
 {
     static const struct {
         const char *text;
-        const char *id; /* the one that is taken; NULL: none */
+        const char *id; /* the one that is accepted; NULL: none */
     } cases[] = {
         { "42/w,7[\"run:unsubscribe\",{\"runFriendlyIds\":[\"" ID "\"]}]", ID },
         { "42[\"run:subscr\\u0069be\",{\"runFriendlyIds\":[\"" ID "\"]}]", ID },
@@ -91,7 +91,7 @@ static void who_asks_faster_than_is_looked_is_told_so(void **state)
     (void)state;
     struct notice_wishes wishes = { 0 };
     struct notice_wish wish;
-    for (int round = 0; round < 2; round++) { /* what was taken makes room */
+    for (int round = 0; round < 2; round++) { /* wishes that were taken free their slots */
         struct buf ids = { 0 };
         for (int i = 0; i < NOTICE_WISHES_MAX; i++)
             buf_add_text(&ids, i ? ",\"" ID "\"" : "\"" ID "\"");

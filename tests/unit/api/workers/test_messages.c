@@ -1,4 +1,4 @@
-/* What workers read, word for word. */
+/* Messages to workers, word for word. */
 #include "tests/support/world/unit.h"
 
 #include "accounts/variables.h"
@@ -314,8 +314,7 @@ static void the_project_has_no_variables_of_a_run(void **state)
     assert_json(&out, "{" VARIABLES "}");
 }
 
-/* What is the service's cannot be set by a name that slipped in; what may be changed can.
- */
+/* Variables of the service itself cannot be overridden by a user's; others can. */
 static void variables_of_the_environment_come_first(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Which version is current is one pointer, and all that follows from it is found again: after a
- * promotion that was cut off, two at once, and a way back. */
+/* One pointer says which version is current; everything else follows from it. That holds
+ * after an interrupted promotion, two at once, and a rollback. */
 #include "api/workers/promotion.h"
 
 #include "api/workers/registration.h"
@@ -10,8 +10,7 @@
 #include "tests/support/world/life.h"
 #include "tests/support/world/unit.h"
 
-/* What the versions of these tests are: each has its own task, schedule and limit of the
- * queue "common". */
+/* Each version here has its own task, schedule and limit of the queue "common". */
 #define BODY(n)                                                                            \
     "{\"metadata\":{\"contentHash\":\"hash-" n "\",\"tasks\":[{\"id\":\"task-" n           \
     "\"},{\"id\":\"tick-" n "\",\"triggerSource\":\"schedule\",\"schedule\":{\"cron\":\""  \
@@ -71,7 +70,7 @@ static void close_scene(struct scene *scene)
     free(scene);
 }
 
-/* ---- registered ---- */
+/* ---- registering ---- */
 
 static struct registration read_body(const char *body)
 {
@@ -98,7 +97,7 @@ static void on_written(struct document_write *write, enum err status)
     container_of(write, struct writing, write)->done = true;
 }
 
-/* Version n; deployment "": a plain registration, which nobody has promoted yet. */
+/* Adds version n. deployment: "" is a plain registration, which was not promoted yet. */
 static struct worker *add(struct scene *scene, int n, const char *deployment,
                           const char *external)
 {
@@ -122,7 +121,7 @@ static struct worker *add(struct scene *scene, int n, const char *deployment,
     return worker;
 }
 
-/* What the deployments' own documents say at a start. */
+/* Applies the deployments' own documents, as a start does. */
 static void deploy_all(const struct scene *scene)
 {
     struct workers *workers = scene->env->fleet->workers;
@@ -137,7 +136,7 @@ static void add_deployed(struct scene *scene, int n)
     versions_deployed(scene->env, add(scene, n, id, ""));
 }
 
-/* ---- promoted ---- */
+/* ---- promoting ---- */
 
 struct promoting {
     struct promotion promotion;
@@ -181,7 +180,7 @@ static enum err try_to_promote(struct scene *scene, const char *version, const c
     return op.status;
 }
 
-/* ---- what there is ---- */
+/* ---- the resulting state ---- */
 
 static uint32_t limit_of(const struct scene *scene, const char *queue)
 {
@@ -198,7 +197,7 @@ static int current_of(const struct scene *scene)
     return n;
 }
 
-/* The version is current, and so are its limit and its schedule, alone. 0: none is. */
+/* Asserts that version n is current, with its limit and its schedule alone. 0: none is. */
 static void assert_current(struct scene *scene, int n)
 {
     struct schedule *schedule = schedules_next(scene->life.schedules, scene->env, NULL);
@@ -237,7 +236,7 @@ static void a_promotion_brings_limits_and_schedules_along(void **state)
     close_scene(scene);
 }
 
-/* Runs of an older version may be there: so are the limits of its queues. */
+/* Runs of an older version may be left, so the limits of its queues are restored too. */
 static void limits_of_older_versions_come_back_at_a_start(void **state)
 {
     struct scene *scene = open_scene();
@@ -282,7 +281,7 @@ static void without_a_pointer_the_newest_plain_registration_is_current(void **st
     close_scene(scene);
 }
 
-/* The store fails from its n-th commit on, which is as good as a crash before it. */
+/* The store fails from its n-th commit on, which is like a crash before it. */
 static void a_promotion_that_is_cut_off_is_whole_or_never_was(void **state)
 {
     (void)state;
@@ -310,10 +309,10 @@ static void a_promotion_that_is_cut_off_is_whole_or_never_was(void **state)
         assert_current(scene, 2);
         close_scene(scene);
     }
-    assert_true(was_made); /* between the pointer and the schedules, once at least */
+    assert_true(was_made); /* at least once between pointer and schedules */
 }
 
-/* The answer was an error, so it is done again: the schedules come with that. */
+/* The client got an error and retries: the retry writes the schedules. */
 static void a_promotion_whose_schedules_were_not_written_is_made_again(void **state)
 {
     struct scene *scene = open_scene();
@@ -331,8 +330,7 @@ static void a_promotion_whose_schedules_were_not_written_is_made_again(void **st
     close_scene(scene);
 }
 
-/* In every order, close together and after each other, also when each turn has time for one
- * unit only. */
+/* In every order, close together and in sequence, also with one unit of work per turn. */
 static void of_two_promotions_at_once_the_newer_is_current_at_the_end(void **state)
 {
     (void)state;

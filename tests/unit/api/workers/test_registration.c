@@ -1,4 +1,4 @@
-/* What a worker registers: read from its body, kept as a document, known to the engine. */
+/* Registrations of workers: read from a body, stored as a document, given to the engine. */
 #include "tests/support/world/unit.h"
 
 #include "accounts/bootstrap.h"
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "core/fleet/fleet.h"
 
-/* As the route does, in pieces of that many bytes (0: whole). */
+/* Reads in pieces of that many bytes, as the route does (0: whole). */
 static enum err read_in_pieces(struct slice body, size_t size, struct registration *all,
                                struct failure *why)
 {
@@ -377,7 +377,7 @@ static int forget_names(void **state)
     return 0;
 }
 
-/* ---- what is cut out of a body ---- */
+/* ---- values cut out of a body ---- */
 
 static void assert_slice_equal(struct slice slice, const char *expected)
 {
@@ -433,7 +433,7 @@ static void a_body_in_pieces_is_read_like_a_whole_one(void **state)
     }
 }
 
-/* A tree of all of it took the loop half a second. */
+/* A tree of all of it blocked the loop for half a second. */
 static void what_is_not_used_of_a_task_is_not_kept(void **state)
 {
     (void)state;
@@ -488,7 +488,7 @@ static void what_is_too_long_is_refused_as_soon_as_it_is(void **state)
     }
 }
 
-/* How many turns it takes is the caller's: each step is one task or queue. */
+/* The caller decides how many turns it takes: each step reads one task or queue. */
 static void one_task_or_queue_is_read_at_a_time(void **state)
 {
     (void)state;

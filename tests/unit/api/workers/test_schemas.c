@@ -1,11 +1,11 @@
-/* The schema that a task declares of its payload: kept for people while it is small. */
+/* The schema that a task declares for its payload: kept for display while it is small. */
 #include "tests/support/world/unit.h"
 
 #include "api/workers/registration.h"
 #include "base/mem.h"
 #include "core/fleet/fleet.h"
 
-/* Feeds tasks a0, a1, … whose schemas have so many bytes with their names. */
+/* Feeds tasks a0, a1, … whose schemas take `bytes` each together with their names. */
 static void feed_schemas(struct registration_reader *reader, size_t count, size_t bytes)
 {
     struct failure why = { 0 };
@@ -24,8 +24,8 @@ static void feed_schemas(struct registration_reader *reader, size_t count, size_
     buf_finish(&body);
 }
 
-/* How many of the tasks keep their schema, the first ones, also when they are read again from
- * the document. */
+/* Returns how many tasks keep their schema; these are the first ones. Reading the document
+ * again gives the same number. */
 static size_t count_schemas(size_t count, size_t bytes)
 {
     struct registration_reader reader;
@@ -63,7 +63,7 @@ static void a_schema_is_kept_while_it_is_small(void **state)
     assert_int_equal(count_schemas(200, SCHEMA_MAX), SCHEMAS_MAX / SCHEMA_MAX);
 }
 
-/* What a tree does not hold, a schema may. */
+/* A schema may contain texts that a JSON tree cannot hold. */
 static void a_schema_may_hold_any_text(void **state)
 {
     (void)state;
@@ -88,7 +88,7 @@ static void a_schema_may_hold_any_text(void **state)
     registration_finish(&made);
 }
 
-/* Wherever it stands in its task, and however long, its neighbours are what they would be. */
+/* Its neighbors are unaffected, wherever the schema is in its task and however long. */
 static void a_long_schema_is_left_out_alone(void **state)
 {
     (void)state;
