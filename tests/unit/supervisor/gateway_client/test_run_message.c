@@ -1,4 +1,4 @@
-/* run_message: what a dequeued message must name before a process is started for it. */
+/* run_message: the members that a dequeued message needs before its process is started. */
 #include "supervisor/gateway_client/run_message.h"
 
 #include "base/json/scan.h"

@@ -1,4 +1,4 @@
-/* places: how many runs execute at once, and what those that wait leave to others. */
+/* places: how many runs execute at once, and what waiting runs leave to others. */
 #include "runcast/run.h"
 #include "supervisor/runners/places.h"
 #include "tests/support/world/unit.h"

@@ -1,4 +1,4 @@
-/* runner_end: what the gateway is told when the process of a run has ended. */
+/* runner_end: what is reported to the gateway when the process of a run has ended. */
 #include "supervisor/runners/runner_end.h"
 
 #include <signal.h>

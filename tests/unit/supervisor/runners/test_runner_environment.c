@@ -1,4 +1,4 @@
-/* runner_environment: all that the process of a run has in its environment, and nothing else. */
+/* runner_environment: the environment variables of a run's process, and no others. */
 #include "supervisor/runners/runner_environment.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static struct runner_home home_of(bool warm)
                                  .outer = outer };
 }
 
-/* Sorted. */
+/* In sorted order. */
 static const char *const expected[] = {
     "HOME=/scratch",
     "LANG=C.UTF-8",

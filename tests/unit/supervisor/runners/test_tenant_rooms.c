@@ -1,4 +1,4 @@
-/* Rooms of organizations: none of them takes what all runs of the machine share. */
+/* Memory of an organization's runs: one organization cannot use up the machine's limit. */
 #include "supervisor/runners/tenant_rooms.h"
 #include "tests/support/world/unit.h"
 

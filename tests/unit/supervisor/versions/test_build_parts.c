@@ -1,4 +1,5 @@
-/* The pure parts of a build: what it reads, what it writes, what its children get. */
+/* Parts of a build without side effects: job, environments, manifest, Containerfile,
+ * log. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static void a_job_is_read(void **state)
     build_job_finish(&job);
 }
 
-/* One member of the job is replaced by another text. */
+/* Replaces one member of the job by another text. */
 static void assert_no_job(const char *what, const char *instead, const char *reason)
 {
     struct failure why = { 0 };
@@ -137,7 +138,8 @@ static void children_get_what_is_listed_and_nothing_else(void **state)
     assert_string_equal(variable(&install, "HTTPS_PROXY"), "http://p");
     assert_string_equal(variable(&install, "NODE_EXTRA_CA_CERTS"), "/ca.pem");
     assert_string_equal(variable(&install, "TOKEN"), "a b");
-    assert_int_equal(install.count, 9); /* and LANG, and that npm looks for no update */
+    assert_int_equal(install.count, 9); /* with LANG and npm's switch against update
+                                         * checks */
 
     build_environment_index(&index, &home, &job);
     assert_string_equal(variable(&index, "TRIGGER_SECRET_KEY"), "tr_preview_key");
@@ -270,7 +272,7 @@ static void an_index_is_moved_wherever_it_names_its_folder(void **state)
     buf_finish(&out);
 }
 
-/* --- what an image would have given ---------------------------------------------------- */
+/* --- settings of an image -------------------------------------------------------------- */
 
 static void assert_needs(const char *text, const struct image_settings *settings,
                          const char *reason)
@@ -315,7 +317,7 @@ static void what_an_image_would_give_has_to_be_there(void **state)
 
 /* --- the Containerfile ----------------------------------------------------------------- */
 
-/* As trigger.dev 4.8.3 wrote it, but for the certificates in its first stage. */
+/* As trigger.dev 4.8.3 wrote it, except for the certificates in its first stage. */
 #define NODE_BEGIN                                                                         \
     "# syntax=docker/dockerfile:1\n# check=skip=SecretsUsedInArgOrEnv\n"                   \
     "FROM triggerdotdev/node:22-bookworm@sha256:40c5 AS base\n\n"                          \
@@ -377,8 +379,8 @@ static void another_shape_is_refused(void **state)
         "",
         "FROM x AS base\n",
         NODE_BEGIN,
-        NODE_BEGIN NODE_END,  /* there is no next stage */
-        NODE_BEGIN "\n" REST, /* there is no second copy */
+        NODE_BEGIN NODE_END,  /* the next stage is missing */
+        NODE_BEGIN "\n" REST, /* the second copy is missing */
         NODE_BEGIN "USER root\n" NODE_END REST,
         NODE_BEGIN "RUN --mount=type=cache,target=/x y\n" NODE_END REST,
         NODE_BEGIN "RUN [ \"a\" ]\n" NODE_END REST,
@@ -426,7 +428,7 @@ static void the_log_is_taken_in_pieces_of_utf8(void **state)
     build_output_forget_errors(&output);
     assert_int_equal(build_output_errors(&output).len, 0);
 
-    /* A cut through a character moves to before it. */
+    /* A cut within a character moves to the beginning of the character. */
     for (size_t i = 0; i < OUTPUT_PIECE_MAX - 1; i++)
         buf_add_char(&much, 'x');
     buf_add_text(&much, "\xc3\xb6");

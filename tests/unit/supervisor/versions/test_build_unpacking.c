@@ -1,5 +1,4 @@
-/* The steps of a build that unpack its archive, each in a child: refusals, deaths, its control group,
- * and answers that nobody should believe. */
+/* Build steps that unpack the archive, each in a child: errors, deaths, false answers. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -12,7 +11,7 @@
 #include "tests/support/world/build_scene.h"
 #include "tests/support/world/child_world.h"
 
-/* The first child of a build is the unpacker. */
+/* Starts a build; its first child is the unpacker. */
 static void scene_start_unpacking(struct build_scene *scene)
 {
     build_scene_start(scene);
@@ -67,7 +66,7 @@ static void killed_unpacker_fails_build_in_words(void **state)
     build_scene_end(&scene);
 }
 
-/* Returns the process that entered the group; 0: none, or its number is not written yet. */
+/* Returns the process that entered the cgroup; 0: none, or not written yet. */
 static long entered_group(const struct build_scene *scene)
 {
     static const char name[] = "groups/build-deployment_a/cgroup.procs";
@@ -79,7 +78,7 @@ static long entered_group(const struct build_scene *scene)
     return pid;
 }
 
-/* A plain folder stands for the control groups, and shows which process entered. */
+/* A plain folder stands in for the cgroup file system, and shows which process entered. */
 static void unpacker_is_in_group_of_build(void **state)
 {
     (void)state;
@@ -99,7 +98,7 @@ static void unpacker_is_in_group_of_build(void **state)
     build_scene_end(&scene);
 }
 
-/* What a process answers that an archive has taken over, in the place of the unpacker. */
+/* Replaces the unpacker by a process under the archive's control that gives this answer. */
 static void assert_fails_by_answer(const char *answer, const char *message)
 {
     struct build_scene scene;
@@ -120,7 +119,7 @@ static void answers_of_unpacker_are_judged(void **state)
                            "unpacking the archive failed: its answer is not valid");
 }
 
-/* Memory that the unpacker may not have ends it with these words (base/mem.h). */
+/* base/mem.h aborts with these words when the unpacker exceeds its memory limit. */
 static void memory_of_unpacker_is_named_when_it_ends(void **state)
 {
     (void)state;
@@ -134,7 +133,7 @@ static void memory_of_unpacker_is_named_when_it_ends(void **state)
         "runcast: out of memory");
 }
 
-/* Plays the unpacker with the file "answer" of the scene. Returns false if there is none. */
+/* Plays the unpacker with the scene's file "answer". Returns false if there is none. */
 static bool plays_unpacker(int argc, char **argv)
 {
     char text[256];

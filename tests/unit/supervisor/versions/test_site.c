@@ -1,4 +1,4 @@
-/* site: one role at a time in a folder, and nothing that another life of it has left. */
+/* site: one supervisor at a time uses a folder, and removes files that another one left. */
 #include "supervisor/versions/site.h"
 
 #include <fcntl.h>
@@ -112,7 +112,7 @@ static void a_child_of_another_life_is_killed_and_no_other_process(void **state)
     site_close(site);
 }
 
-/* DEPTH folders, one in the other, with a link out of them at the bottom. */
+/* Makes DEPTH nested folders, with a link out of them at the bottom. */
 static void nest(const char *scratch, const char *victim)
 {
     int folder = open(scratch, O_RDONLY | O_DIRECTORY);
@@ -152,11 +152,11 @@ static void scratch_is_removed_however_deep_and_links_are_not_followed(void **st
     assert_int_equal(site_make_scratch(site, "runner-b", user, &scratch, &why), OK);
     nest(scratch, victim);
     site_close(site);
-    site = open_site(place); /* a life that has died left it */
+    site = open_site(place); /* left by a process that died */
     site_remove_left(site);
     char *again;
     assert_int_equal(site_make_scratch(site, "runner-b", user, &again, &why), OK);
-    assert_int_equal(rmdir(again), 0); /* it has nothing of the one before in it */
+    assert_int_equal(rmdir(again), 0); /* nothing of the earlier one is in it */
     free(again);
     while (!site_is_idle(site))
         uv_run(&place->uv, UV_RUN_ONCE);

@@ -1,4 +1,4 @@
-/* tenants: each organization has one user for ever, whatever ends in between. */
+/* tenants: each organization keeps its user forever, even if the process is killed. */
 #include "supervisor/versions/tenants.h"
 
 #include <fcntl.h>
@@ -117,7 +117,7 @@ static void another_range_gives_others_and_never_one_that_was_had(void **state)
     tenants_close(tenants);
 }
 
-/* The machine stopped while it was written: nobody has executed as that user. */
+/* The machine stopped while the line was written: no process has run as that user. */
 static void a_line_without_its_end_is_written_over(void **state)
 {
     struct place *place = *state;

@@ -1,4 +1,4 @@
-/* A folder that strangers have written in is sealed. */
+/* A folder in which unknown programs have written is sealed. */
 #include "tests/support/world/unit.h"
 
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include "os/files/folder.h"
 #include "supervisor/versions/tree.h"
 
-/* A folder "version" with a file, and beside it a file of the machine's. */
+/* A folder "version" with a file, next to a file of the machine. */
 struct scene {
     char top[64];
     int above, folder;
@@ -43,7 +43,7 @@ static void scene_end(struct scene *scene)
     assert_true(folder_remove(scene->above, "version", NULL));
     assert_int_equal(unlinkat(scene->above, "secret", 0), 0);
     close(scene->above);
-    assert_int_equal(rmdir(scene->top), 0); /* nothing of the version is left */
+    assert_int_equal(rmdir(scene->top), 0); /* no file of the version is left */
 }
 
 static mode_t mode_of(int folder, const char *name)
@@ -69,7 +69,7 @@ static void what_is_sealed_nobody_else_writes(void **state)
     scene_end(&scene);
 }
 
-/* Package managers link to what they have kept, which is the builder's as well. */
+/* Package managers make links to files in their cache, which belongs to the builder too. */
 static void only_files_of_the_builder_have_other_names(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The process that reads archives, with real children: its answers, the files that it writes, the
- * confinement that it reads in, and answers that nobody should believe. */
+/* The process that reads archives, with real children: answers, files and sandbox. The
+ * gateway's side must also survive false answers. */
 #include "tests/support/world/unit.h"
 
 #include <dirent.h>
@@ -70,7 +70,7 @@ static enum err scene_wait(struct scene *scene)
     struct slice written;
     job_wait(&scene->job);
     written = buf_slice(&scene->job.output[PROCESS_STDOUT]);
-    written.len--; /* the zero of job_wait */
+    written.len--; /* the NUL that job_wait adds */
     unpack_answer_add(&scene->answer, written);
     return unpack_answer_read(&scene->answer, &scene->why);
 }
@@ -113,7 +113,7 @@ static void assert_file(const struct scene *scene, enum unpack_file file, const 
     assert_true(slice_is(scene->answer.files[file], text));
 }
 
-/* --- what it does ---------------------------------------------------------------------- */
+/* --- its work -------------------------------------------------------------------------- */
 
 static void answers_with_texts_and_unpacks_first_files(void **state)
 {
@@ -190,9 +190,9 @@ static void link_is_refused_in_words(void **state)
     scene_end(&scene);
 }
 
-/* --- its confinement ------------------------------------------------------------------- */
+/* --- its sandbox ----------------------------------------------------------------------- */
 
-/* A file that does not fit into a pipe: the unpacker waits until its answer is read. */
+/* Starts with a file that does not fit into a pipe: the unpacker waits until it is read. */
 static void scene_start_waiting(struct scene *scene)
 {
     struct buf large = { 0 };
@@ -201,12 +201,12 @@ static void scene_start_waiting(struct scene *scene)
     tar_add(&scene->tar,
             &(struct tar_entry){ .name = "build.json", .content = buf_slice(&large) });
     buf_finish(&large);
-    scene->job.pause_after = 64; /* behind the length */
+    scene->job.pause_after = 64; /* after the length */
     scene_start(scene);
     job_wait_for(&scene->job, "build.json 2097152\nmmm");
 }
 
-/* The process that is executed as the unpacker; the launchers have another argument. */
+/* Returns the process executed as the unpacker; the launchers have another argument. */
 static pid_t find_unpacker(void)
 {
     pid_t found = 0;

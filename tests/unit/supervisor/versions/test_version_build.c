@@ -1,5 +1,5 @@
-/* A whole build with real children, whose node and npm are scripts: what is in the folder at the
- * end, what is left behind by none that fails, and that nothing goes on when it was canceled. */
+/* A whole build with real children, whose node and npm are scripts. It tests the folder at
+ * the end, that a failed build leaves nothing, and that a canceled one stops. */
 #include "tests/support/world/unit.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void a_version_is_built(void **state)
     if (geteuid() == 0)
         assert_non_null(strstr(scene.log.ptr, "12345\n"));
 
-    /* The same once more: it takes the place of the one before. */
+    /* A second build replaces the first one. */
     build_scene_forget(&scene);
     build_scene_run(&scene);
     assert_true(scene.ok);
@@ -103,7 +103,7 @@ static void scripts_of_packages_are_left_out_where_the_operator_says_so(void **s
     build_scene_end(&scene);
 }
 
-/* A machine that executes what another one has built. */
+/* This machine executes a version whose index another machine has made. */
 static void with_an_index_of_another_machine_none_is_made(void **state)
 {
     (void)state;
@@ -229,7 +229,7 @@ static void a_canceled_build_leaves_neither_children_nor_folder(void **state)
     assert_int_equal(build_scene_versions(&scene), 0);
     build_scene_end(&scene);
 
-    /* At once, while the archive is read. */
+    /* Cancels at once, while the archive is read. */
     build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
     build_scene_start(&scene);
     version_build_cancel(scene.build);

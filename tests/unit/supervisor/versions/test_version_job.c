@@ -1,5 +1,5 @@
-/* version_job: which files it asks the gateway for, when it repeats a request, how it ends, and
- * that it leaves no files. The test plays the gateway. */
+/* version_job: which files it requests, when it retries, how it ends, what it removes. The
+ * test plays the gateway. */
 #include "supervisor/versions/version_job.h"
 
 #include <stdlib.h>
@@ -175,7 +175,7 @@ static void await_end(struct scene *scene, const char *message)
     assert_string_equal(scene->message, message);
 }
 
-/* The next request for that file of the deployment, on the connection of the others. */
+/* Waits for the next request for that file of the deployment, on the same connection. */
 static void await_request(struct scene *scene, const char *file)
 {
     char line[96];
@@ -220,7 +220,7 @@ static void make_folder(const struct scene *scene, const char *name)
     free(path);
 }
 
-/* Nothing of the job is left on the disk. */
+/* Asserts that no file of the job is left on the disk. */
 static void finish(struct scene *scene)
 {
     version_job_finish(&scene->job);
@@ -269,7 +269,7 @@ static void gateway_that_closes_the_connection_is_away(void **state)
     await_request(scene, "index");
     far_close(&scene->gateway);
     scene->gateway.fd = 0;
-    await_request(scene, "index"); /* GET may be sent twice */
+    await_request(scene, "index"); /* a GET may be sent twice */
     far_close(&scene->gateway);
     scene->gateway.fd = 0;
     await_end(scene, "away");
