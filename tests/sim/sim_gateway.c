@@ -1,17 +1,17 @@
-/* sim_gateway.c - the whole gateway above its database and below its sockets, by a seed.
+/* sim_gateway.c - simulates the gateway between its database and its sockets, by a seed.
  *
  *   workload ──► engine ──► ledger ──► fake store        late, failing, crashing
  *                  │
  *                live ──► clients                        slow, cut, resumed, of every kind
  *
- * The seed draws what users, workers, the store and the network do, and how far the clock
- * goes on. Every row, every sync, every acknowledgement is compared with what the ledger
- * has written down; at the end everybody has the final state, the gaps that clients were
- * sent are what the metric says, and nothing is left in memory.
+ * The seed draws the actions of users, workers, the store and the network, and how far the
+ * clock advances. Every row, every sync and every acknowledgement is compared with the
+ * ledger's record. At the end every client has the final state, the clients got as many
+ * gaps as the metric counts, and nothing is left in memory.
  *
- *   SEED=n    the first seed (1)      SEEDS=n    how many (so many as take about 10 s)
+ *   SEED=n    the first seed (1)      SEEDS=n    number of seeds (as many as fit into 10 s)
  *
- * A violation names its seed: SEED=<that> SEEDS=1 repeats it. */
+ * A violation prints its seed: SEED=<that> SEEDS=1 repeats it. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -61,7 +61,8 @@ static void add_clients(struct sim *sim)
     }
 }
 
-/* A run that is there or will be, tags, a batch, all; sometimes only one task. */
+/* Subscribes to a run that exists or will exist, tags, a batch or all.
+ * Sometimes it subscribes to one task only. */
 static void subscribe_somewhere(struct sim *sim, struct client *client)
 {
     struct draws *draws = &sim->draws;
@@ -129,7 +130,7 @@ static void disturb(struct sim *sim)
                              chance(draws, 500) ? STORE_FAILED : STORE_NO_SPACE);
         break;
     case 2: loop_set_budget(world->loop, chance(draws, 500) ? draw(draws, 2) : 1000); break;
-    case 3: /* the ring turns over: it has only what is to come */
+    case 3: /* the ring is replaced: it holds only later changes */
         recent_finish(&env->recent);
         env->recent.dropped = env->applied;
         break;
@@ -181,7 +182,7 @@ static bool all_rest(struct sim *sim)
     return rest;
 }
 
-/* Nothing new; everybody comes back and reads on until nothing is left to read. */
+/* Begins nothing new; all clients reconnect and read until nothing is left to read. */
 static void come_to_rest(struct sim *sim)
 {
     for (int turn = 0; !all_rest(sim); turn++) {
@@ -202,7 +203,7 @@ static void come_to_rest(struct sim *sim)
         mirror_check_end(&sim->clients[i]->mirror);
 }
 
-/* Whatever waited for a time comes to its end. */
+/* Lets every deadline pass. */
 static void let_time_pass(struct sim *sim)
 {
     for (int i = 0; i < 400; i++) {
@@ -222,14 +223,14 @@ static void end(struct sim *sim)
     loop_set_budget(world->loop, 1000);
     world->env->budget = world->options.memory;
     come_to_rest(sim);
-    loop_turn(world->loop, STORE_AGAIN_MS); /* what the store did not take */
+    loop_turn(world->loop, STORE_AGAIN_MS); /* retries work that the store has refused */
     come_to_rest(sim);
     workload_check_waits(&sim->workload);
     staff_check_rest(&sim->workload.staff);
     come_to_rest(sim);
     let_time_pass(sim);
     come_to_rest(sim);
-    crash(sim); /* of which nobody notices anything */
+    crash(sim); /* no client may notice it */
     let_time_pass(sim);
     come_to_rest(sim);
     workload_check_end(&sim->workload);
@@ -237,8 +238,8 @@ static void end(struct sim *sim)
 
 /* ---- one seed ---- */
 
-/* Its unfinished runs end, and nobody holds the environment any more: whoever came back to
- * it later has let it go. The clients have left. */
+/* Ends the unfinished runs of the environment and drops it when no operation uses it. An
+ * operation that returns to it later has released it. The clients have disconnected. */
 static void archive(struct sim *sim)
 {
     struct engine *engine = sim->world->engine;

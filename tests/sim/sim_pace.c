@@ -1,16 +1,16 @@
-/* sim_pace.c - runs that trigger others and wait for them, in an environment with few slots.
+/* sim_pace.c - simulates runs that trigger others and wait for them, with few slots.
  *
  *   root ── waits for ──► children ── wait for ──► theirs …     in queues of one slot, too,
  *                                                               and under the same key
  *
- * A worker, which takes whatever it gets, works on one run at a time, as the seed draws.
- * When it gets a run, no more than the limits say execute: those of the environment and of
- * the run's queue, where a run that waits does not count. And every run ends: nobody who
- * waits holds what those need that it waits for.
+ * A worker takes any run and works on one run at a time; the seed draws which one. Whenever
+ * it gets a run, no more runs execute than the limits of the environment and of the run's
+ * queue allow; a run that waits does not count. And every run ends: a run that waits never
+ * holds slots that the runs it waits for need.
  *
- *   SEED=n    the first seed (1)      SEEDS=n    how many
+ *   SEED=n    the first seed (1)      SEEDS=n    number of seeds
  *
- * A violation names its seed: SEED=<that> SEEDS=1 repeats it. */
+ * A violation prints its seed: SEED=<that> SEEDS=1 repeats it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,9 +21,9 @@
 enum {
     SEEDS = 60,
     ROOTS = 20,
-    CHILDREN = 3, /* at most, of one wait */
+    CHILDREN = 3, /* maximum per wait */
     DEPTH = 3,
-    WAITS = 2, /* at most, of one run */
+    WAITS = 2, /* maximum per run */
     FAMILY_MAX = 400,
     STEPS_MAX = 50000,
     FOR_EVER_MS = 1000000000,
@@ -31,7 +31,7 @@ enum {
 
 static const struct {
     const char *task, *queue;
-    uint32_t limit; /* of each key */
+    uint32_t limit; /* per concurrency key */
 } tasks[] = {
     { "single", "task/single", 1 },
     { "double", "task/double", 2 },
@@ -43,7 +43,7 @@ static const char *const keys[] = { NULL, "x", "y" };
 
 struct member {
     char id[ID_MAX];
-    unsigned depth, waits; /* waits: it may begin so many more */
+    unsigned depth, waits; /* waits: how many more it may begin */
 };
 
 struct sim {
@@ -54,9 +54,9 @@ struct sim {
     unsigned dequeued, waited, went_above, restarts, canceled;
 };
 
-/* ---- what executes ---- */
+/* ---- executing runs ---- */
 
-/* Of the queue and key of the run; NULL: all. */
+/* Counts executing runs with the queue and key of this run; NULL: all. */
 static uint32_t executing(const struct sim *sim, const struct run *like)
 {
     const struct environment *env = sim->world->env;
@@ -86,7 +86,7 @@ static void check_limits(const struct sim *sim, const char *id)
             violated("%u runs of %s execute with one key", lane, tasks[i].queue);
 }
 
-/* ---- what the worker does ---- */
+/* ---- steps of the worker ---- */
 
 static void begin_world(struct sim *sim)
 {
