@@ -19,7 +19,7 @@ static void demand(const struct api_world *world, bool holds, const char *what)
     abort();
 }
 
-/* ---- what calls are about ---- */
+/* ---- objects that calls refer to ---- */
 
 struct making {
     const char *name;
@@ -51,7 +51,7 @@ static const struct making makings[] = {
     { "download", API_KEY_DEV, "GET", "/api/v1/packets/a/b.json", "", "presignedUrl" },
 };
 
-/* Of a URL the target. */
+/* Returns the target of a URL. */
 static struct slice target_of(struct slice text)
 {
     if (!slice_starts(text, "http://"))
@@ -76,7 +76,7 @@ static void make(struct api_world *world, const char *name, struct buf *out)
     buf_finish(&made);
 }
 
-/* A run that a worker has started; its snapshot stays behind. */
+/* Makes a run that a worker has started, and stores the id of its snapshot. */
 static void make_executing(struct api_world *world, bool deployed, struct buf *out,
                            struct buf *snapshot)
 {
@@ -100,8 +100,8 @@ static void make_executing(struct api_world *world, bool deployed, struct buf *o
 
 /* ---- targets ---- */
 
-/* Only what cannot stand in a request line or a header is escaped; so escapes of the
- * input's own are decoded. */
+/* Escapes only bytes that a request line or a header cannot contain. So escapes in the
+ * input are decoded. */
 static void add_escaped(struct buf *out, struct slice text)
 {
     for (size_t i = 0; i < text.len && out->len < TARGET_MAX; i++) {

@@ -1,12 +1,12 @@
-/* calls.h - an input as a call of the API.
+/* calls.h - a fuzz input as a call of the API.
  *
  *   byte 0   which of the calls
- *   byte 1   how the body is cut in a second round; 0: there is none
- *   the rest is the body; in a target, where {*} stands; what is signed
+ *   byte 1   how the body is cut in a second round; 0: no second round
+ *   the rest is the body; in a target, the text for {*}; or the text to be signed
  *
- * Every call gets an answer that is no 500, and the same status whole and cut; what says
- * that it is JSON is. Each round has a gateway of its own, and so has each input; where
- * time is judged it is one with a population. */
+ * The answer to a call is never a 500, and its status is the same for a whole and for a cut
+ * body; an answer that claims to be JSON is JSON. Each round of each input has a gateway of
+ * its own; when time is judged, that gateway has a population. */
 #pragma once
 
 #include <stddef.h>
@@ -19,15 +19,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct fuzz_call {
     enum api_key key;
     const char *method;
-    /* Headers are filled before the target. Names in braces are of what is made first:
-     * {run}, {executing} and its {snapshot}, {deployed} and its {snapshot}, {batch},
-     * {token}, {callback}, {schedule}, {bulk}, {upload}, {download}, {telemetry}; {ref} is
-     * the project, {env} the environment's id. {public token}, {signed download},
-     * {signed upload} and {signed callback} take the first lines of the input: signing.h. */
+    /* Headers are filled in before the target. Names in braces stand for objects that are
+     * made first: {run}, {executing} and its {snapshot}, {deployed} and its {snapshot},
+     * {batch}, {token}, {callback}, {schedule}, {bulk}, {upload}, {download}, {telemetry}.
+     * {ref} is the project, {env} the environment's id. {public token}, {signed download},
+     * {signed upload} and {signed callback} take the first lines of the input:
+     * signing.h. */
     const char *target;
-    const char *headers; /* complete lines, as the target; NULL: none */
-    const char *then;    /* asked for next, with the same key; {id}: of the answer */
+    const char *headers; /* complete lines, filled in like the target; NULL: none */
+    const char *then;    /* a second GET with the same key; {id}: from the answer */
 };
 
-/* A fuzzer of calls is this table, which ends with zeros; its function is in calls.c. */
+/* The calls of one fuzz target; a row of zeros ends the table. The target is in calls.c. */
 extern const struct fuzz_call fuzz_calls[];

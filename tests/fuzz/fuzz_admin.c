@@ -1,11 +1,10 @@
-/* fuzz_admin - what operators are asked by: the line at the socket of subcommands, and
- * requests at the admin listener.
+/* fuzz_admin - input of operators: lines at the socket of subcommands, or an admin request.
  *
- *   byte 0   0: lines, one connection each; 1: a request as it comes
+ *   byte 0   0: lines, one connection each; 1: a request, unchanged
  *   byte 1   how a line or the request is cut
  *
- * Every line is answered, with a text or "error: …", and then the connection ends; a line
- * without an end is not. */
+ * Every line is answered with a text or "error: …", and then the connection ends. A line
+ * without a line end is not answered. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +29,7 @@ enum {
     INPUT_MAX = 64 * 1024,
     LINES_MAX = 8,
     LINE_LEN = 4095,
-    ANSWER_MS = 30000 /* of a rotation: the longest, however slow the machine is */
+    ANSWER_MS = 30000 /* for a rotation, the longest command, on a slow machine */
 };
 
 struct office {
@@ -80,12 +79,12 @@ static void send_all(struct office *office, int fd, struct slice bytes, size_t p
         ssize_t len = send(fd, bytes.ptr, most, MSG_NOSIGNAL);
         api_world_settle(&office->world);
         if (len < 0 && errno != EAGAIN)
-            return; /* answered before the end of a line that is too long */
+            return; /* too long a line is answered before its end */
         bytes = slice_from(bytes, len > 0 ? (size_t)len : 0);
     }
 }
 
-/* The other end has read all that was sent, so what follows from it has begun. */
+/* Returns true if the other end has read all that was sent, and so has begun its work. */
 static bool is_read(int fd)
 {
     int unread = 0;
@@ -94,8 +93,8 @@ static bool is_read(int fd)
     return !unread;
 }
 
-/* True: the connection has ended, which it must do when it is to be answered; else it may
- * not do so once all of the line was read. */
+/* Returns true if the connection has ended, which it must do after an answer. An unanswered
+ * line must not end it once all of the line was read. */
 static bool read_answer(struct office *office, int fd, bool answered, struct buf *answer)
 {
     struct pollfd readable = { .fd = fd, .events = POLLIN };

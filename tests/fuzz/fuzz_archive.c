@@ -1,10 +1,10 @@
-/* fuzz_archive - any bytes as the archive of a version: what is no gzip is put into it, so that
- * tar is reached, too.
+/* fuzz_archive - any bytes as the archive of a version.
  *
- * Whatever is in it, nothing is written outside of the folder, no more than the limits
- * allow, and the reader holds at most HEAP_MAX bytes at a time; what the check lets pass is extracted, twice, and one that was extracted has only
- * files and folders, with their two modes. No client waits for it: it is read in a thread of
- * its own, and time is not judged. */
+ * Bytes that are not gzip are compressed first, so that tar is reached too. Whatever the
+ * archive contains, nothing is written outside of the folder or beyond the limits, and the
+ * reader holds at most HEAP_MAX bytes at a time. An archive that passes the check is
+ * extracted, twice, and leaves only files and folders, with their two modes. No client
+ * waits for it: it is read in a thread of its own, and time is not judged. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +25,11 @@ static const struct bundle_limits limits = { .files_max = 50,
                                              .unpacked_max = 1 << 20,
                                              .ratio_max = 200 };
 
-enum {
-    HEAP_MAX = 1 << 20
-}; /* the buffers of a pass are 200 KiB, names of 50 files as much */
+enum { HEAP_MAX = 1 << 20 }; /* the buffers of a pass take 200 KiB, 50 file names as much */
 
 static uint32_t files, folders;
 static uint64_t bytes;
-static bool complete; /* else the last file is not whole, and has a mode that says so */
+static bool complete; /* false: the last file is partial, and has mode 0600 */
 
 static int on_found(const char *path, const struct stat *found, int flag, struct FTW *walk)
 {
@@ -56,7 +54,7 @@ static int on_removed(const char *path, const struct stat *found, int flag,
     return remove(path);
 }
 
-/* Two folders, one in the other: what left the inner one would be found in the outer one. */
+/* Extracts into a nested folder: files that escape are found in the outer one. */
 static void extract(struct bundle *bundle, enum err checked,
                     const struct bundle_content *content)
 {

@@ -1,4 +1,4 @@
-/* fuzz_bulk - bulk actions: which runs are meant, and the cursors of their list. */
+/* fuzz_bulk - bulk actions: their selection of runs, and the cursors of their list. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

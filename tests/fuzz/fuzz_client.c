@@ -1,9 +1,8 @@
-/* fuzz_client - any bytes of a server as an answer, or as frames, whole and cut, must be read as
- * the same; and any text as a URL.
+/* fuzz_client - bytes of a server as an answer or frames, whole and cut; or text as a URL.
  *
- * The first byte of the input says which (its last two bits: an answer, an answer to HEAD,
- * frames, a URL), and with the others the size of the pieces in the second round; in a third
- * one every byte comes alone. */
+ * Whole and cut bytes must be read as the same. The last two bits of the first byte choose
+ * an answer, an answer to HEAD, frames or a URL; all its bits give the size of the pieces
+ * in the second round. In a third round every byte comes alone. */
 #include <stdlib.h>
 
 #include "net/client/answer.h"
@@ -15,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { INPUT_MAX = 16 * 1024, AN_ANSWER = 0, ANSWER_TO_HEAD = 1, FRAMES = 2, A_URL = 3 };
 
-/* What was read. */
+/* the results of this round and of the one before */
 static struct buf said, before;
 
 typedef void read_fn(struct slice bytes, size_t piece, int kind);
@@ -41,7 +40,7 @@ static void say_head(const struct answer *answer)
         abort();
 }
 
-/* False when nothing more is read. */
+/* Returns false when nothing more is read. */
 static bool take_answer(struct answer *answer, struct slice part)
 {
     enum answer_event event;
@@ -106,7 +105,7 @@ static void read_frames(struct slice bytes, size_t piece, int kind)
 
 /* ---- URLs ---- */
 
-/* What is read can be written, and is read as the same again. */
+/* A URL that is valid can be written, and is read as the same again. */
 static void read_url(struct slice text)
 {
     static const char *const schemes[] = { "http://", "https://", "ws://", "wss://" };

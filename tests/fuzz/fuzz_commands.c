@@ -1,7 +1,7 @@
-/* fuzz_commands - what operators give: the line of a subcommand, and the file of a key.
+/* fuzz_commands - input of operators: the line of a subcommand, or a key file.
  *
- * The first byte says which. A command is answered, and the accounts that it leaves can be
- * listed; a key that is read is the same when it is written and read again. */
+ * The first byte chooses one of them. A command is answered, and the accounts can be listed
+ * after it. A key that is valid is the same when it is written and read again. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void say(struct api_world *world, struct slice line)
     free(text);
 }
 
-/* One command a line. */
+/* Runs one command per line. */
 static void take_lines(struct slice lines)
 {
     static const char *const lists[] = {

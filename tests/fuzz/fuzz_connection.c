@@ -1,12 +1,12 @@
-/* fuzz_connection - a connection from its first byte on: requests, an upgrade, the messages
- * of runs.v1 or of the workers' notices behind it.
+/* fuzz_connection - a connection from its first byte: requests, an upgrade, then messages.
  *
- *   byte 0   0: any bytes; 1: behind the upgrade of runs.v1; 2: behind that of notices
+ *   byte 0   0: any bytes; 1: after the upgrade of runs.v1; 2: after that of notices
  *   byte 1   size of the pieces; 0: whole
  *
- * Behind an upgrade the rest is one message a line, each of which is framed and masked
- * here; a line that begins with a byte above 127 is taken as first byte of its frame. Where
- * time is judged the world has a population. */
+ * The messages are those of runs.v1 or of the workers' notices. After an upgrade, the rest
+ * is one message per line, which is framed and masked here; if a line begins with a byte
+ * above 127, that byte is the first byte of its frame. When time is judged, the world has a
+ * population. */
 #include <stdlib.h>
 
 #include "tests/fuzz/judge.h"

@@ -1,7 +1,7 @@
-/* fuzz_cron - an expression in the first line, behind it the file of a time zone.
+/* fuzz_cron - a cron expression in the first line, then the file of a time zone.
  *
- * Times only go forward, each is one that the zone's clock shows or jumped over, and what
- * is said in words is text. */
+ * Times only increase, each is one that the zone's clock shows or skips, and descriptions
+ * are text. */
 #include <assert.h>
 
 #include "api/schedules/cron.h"

@@ -1,4 +1,4 @@
-/* fuzz_deployments - what the CLI, builds and builders say of deployments. */
+/* fuzz_deployments - calls of the CLI, builds and builders about deployments. */
 #include "tests/fuzz/calls.h"
 
 #define ACTIONS "/engine/v1/worker-actions"

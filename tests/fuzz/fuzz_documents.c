@@ -1,5 +1,4 @@
-/* fuzz_documents - whatever lies in the store is read or refused, and what was read is the
- * same when it has been written and is read again.
+/* fuzz_documents - documents of the store: each is invalid, or the same when written again.
  *
  * The first byte is the kind of document; the first line is its name, the rest its body. */
 #include <assert.h>
@@ -22,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Numbers of the environments of an api_world. */
 enum { DEV = 1, PROD = 3 };
 
-/* Both references are given back. */
+/* Consumes both references. */
 static void assert_same(struct bytes *body, struct bytes *again)
 {
     assert(slice_equal(bytes_slice(body), bytes_slice(again)));
@@ -30,7 +29,7 @@ static void assert_same(struct bytes *body, struct bytes *again)
     bytes_unref(again);
 }
 
-/* Ids are ours, and written as they are. */
+/* Returns true if the id is one of ours, with the characters that such ids have. */
 static bool is_id(const char *id)
 {
     for (; *id; id++)
@@ -40,7 +39,7 @@ static bool is_id(const char *id)
     return true;
 }
 
-/* The text of a JSON string that can stand in a path as it is. */
+/* Returns true for a JSON string whose text needs no escapes in a path. */
 static bool is_plain(struct slice text)
 {
     for (size_t i = 1; i + 1 < text.len; i++)
@@ -147,7 +146,7 @@ static struct slice without_queues(const struct bytes *body)
     return (struct slice){ body->data, (size_t)(end - body->data) };
 }
 
-/* The queues that tasks have by themselves are among the others when it is read again. */
+/* Reading it again adds the default queues of tasks to the others. */
 static void check_worker(const struct document *document)
 {
     struct registration registration = { 0 }, second = { 0 };
@@ -167,7 +166,7 @@ static void check_worker(const struct document *document)
     registration_finish(&second);
 }
 
-/* What needs a whole gateway: accounts, variables, a schedule that fires, a queue. */
+/* Restores documents that need a whole gateway: accounts, variables, schedules, queues. */
 static void restore(const struct document *document)
 {
     struct api_world world;
@@ -185,7 +184,7 @@ static void restore(const struct document *document)
     judge_resume();
 }
 
-/* ---- traces, which are read when somebody asks for one ---- */
+/* ---- traces, which are read on request ---- */
 
 static void ask(struct api_world *world, struct slice run, const char *what,
                 struct slice span)
@@ -199,7 +198,7 @@ static void ask(struct api_world *world, struct slice run, const char *what,
     buf_finish(&target);
 }
 
-/* The span that is asked for is the one that the trace names first. */
+/* Requests the span that the trace names first. */
 static void show_trace(struct api_world *world, const struct document *document,
                        struct slice run)
 {

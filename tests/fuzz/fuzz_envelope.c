@@ -1,7 +1,7 @@
-/* fuzz_envelope - bodies that are read while they come: as an envelope, as one with items,
- * and with long strings set aside. However a body is cut, what is found in it is the same.
+/* fuzz_envelope - bodies that are read while they arrive, with the same result however cut.
  *
- * The first byte says where the body is cut. */
+ * They are read as an envelope, as one with items, and with long strings set aside. The
+ * first byte says where the body is cut. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -12,11 +12,11 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { LONG = 40 * 1024 }; /* more than what body_fields leaves in the object */
+enum { LONG = 40 * 1024 }; /* longer than strings that body_fields leaves in the object */
 
 /* ---- envelopes ---- */
 
-/* Members and payload as one text. */
+/* Appends members and payload as one text. */
 static void add_all(struct buf *out, const struct envelope *envelope)
 {
     for (size_t i = 0; i < envelope->count; i++) {
@@ -59,7 +59,7 @@ struct reader {
 
 static enum err on_item(struct item_array *array)
 {
-    struct reader *reader = (struct reader *)(void *)array; /* its first member */
+    struct reader *reader = (struct reader *)(void *)array; /* array is its first member */
     add_all(reader->out, &array->item);
     return OK;
 }
@@ -83,9 +83,9 @@ static enum err read_items(struct slice body, size_t piece, struct buf *out)
     return err;
 }
 
-/* ---- intakes ---- */
+/* ---- bodies with long strings ---- */
 
-/* What each text member of the object and of those in it stands for. */
+/* Appends the text of each string of the object and of the objects in it. */
 static void add_texts(struct body_fields *fields, struct slice object, int depth,
                       struct buf *out)
 {
@@ -136,7 +136,7 @@ static void compare(read_fn *read, struct slice body, size_t piece)
     buf_finish(&cut);
 }
 
-/* The input as the text of a string that is long enough to be set aside. */
+/* Reads the input as the text of a string that is long enough to be set aside. */
 static void check_long(struct slice text, size_t piece)
 {
     struct buf body = { 0 }, read = { 0 }, expected = { 0 };

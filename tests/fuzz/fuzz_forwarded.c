@@ -1,5 +1,7 @@
-/* fuzz_forwarded - any text as trusted proxies, and behind its first line end any text as
- * X-Forwarded-For: what is read can be printed and read again, and holds itself. */
+/* fuzz_forwarded - the first line as trusted proxies, the rest as X-Forwarded-For.
+ *
+ * Any address that is read can be printed and read again, and the range of that text
+ * contains it. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -33,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         assert(wrong.len);
         return 0;
     }
-    ranges.has_unix = true; /* so that the header is read at all */
+    ranges.has_unix = true; /* otherwise the header would not be read */
     bool further = address_follow(header, &ranges, &client);
     assert(further == ranges_hold(&ranges, &client) || !further);
     check_address(&client);

@@ -1,7 +1,7 @@
-/* fuzz_http - any bytes as HTTP/1.1, whole and cut, must get the same answer.
+/* fuzz_http - any bytes as HTTP/1.1: whole and cut, they must get the same answer.
  *
- * The first byte of the input is the size of the pieces in the second round; in a third
- * one every byte comes alone. */
+ * The first byte of the input is the size of the pieces in the second round. In a third
+ * round every byte comes alone. */
 #include <stdlib.h>
 
 #include "base/mem.h"

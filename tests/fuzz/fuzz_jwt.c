@@ -1,9 +1,9 @@
-/* fuzz_jwt - tokens from anybody.
+/* fuzz_jwt - tokens from any client.
  *
- * The first byte says how the rest is taken: as a token, as a header (which is then rightly
- * signed, so that the fuzzer gets behind the signature), or as claims. Whatever comes: no
- * token is accepted whose header does not name HS256, and what we sign ourselves verifies
- * to the same bytes or not at all. */
+ * The first byte chooses how the rest is used: as a token, as a header and claims that are
+ * signed correctly (so that the fuzzer passes the signature check), or as claims. A token
+ * is accepted only if its header names HS256. A token that we sign ourselves verifies to
+ * the same bytes or not at all. */
 #include <assert.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
@@ -40,7 +40,7 @@ static void take_as_token(struct slice token)
     buf_finish(&payload);
 }
 
-/* header, a zero byte, claims; the signature is right. */
+/* The input is a header, a NUL and claims; they are signed correctly. */
 static void take_as_parts(struct slice input)
 {
     const char *zero = input.len ? memchr(input.ptr, '\0', input.len) : NULL;

@@ -1,4 +1,4 @@
-/* fuzz_lists - cursors and filters of lists, and what a path may name in them. */
+/* fuzz_lists - cursors and filters of lists, and names in their paths. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

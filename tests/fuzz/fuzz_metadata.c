@@ -1,7 +1,7 @@
-/* fuzz_metadata - operations on an object: the first line is the object, the rest them.
+/* fuzz_metadata - operations on an object: the first line is the object, the rest the list.
  *
- * What comes out is JSON again, an object, not too deep; what the check refuses is not
- * applied, and a refusal appends nothing. */
+ * The result is JSON, an object and not too deep. Operations that the check rejects are not
+ * applied, and a rejection appends nothing. */
 #include <stdint.h>
 #include <stdlib.h>
 

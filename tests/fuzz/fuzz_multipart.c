@@ -1,6 +1,7 @@
-/* Forms, cut anywhere: what is read of one is the same, and never more than came.
+/* fuzz_multipart - multipart forms: cut anywhere, they give the same fields.
  *
- * The first byte says where the body is cut. The boundary is "b". */
+ * Never more bytes are returned than came in. The first byte says where the body is cut.
+ * The boundary is "b". */
 #include <assert.h>
 #include <stdint.h>
 

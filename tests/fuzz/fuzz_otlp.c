@@ -1,4 +1,4 @@
-/* Whatever JSON is sent as telemetry is read or refused; what is kept is JSON too. */
+/* JSON that is sent as telemetry is accepted or rejected; all kept parts are JSON too. */
 #include <assert.h>
 #include <stdint.h>
 
@@ -16,7 +16,7 @@ static void read_all(struct slice text, bool logs)
     otlp_begin(&otlp, text, logs);
     while (otlp_next(&otlp, &record)) {
         struct trace_event event;
-        judge_rest(); /* so does otel.c ask */
+        judge_rest(); /* otel.c asks for time here too */
         if (!record.ptr || otlp_is_beyond(&otlp))
             continue;
         assert(record.ptr >= text.ptr && record.ptr + record.len <= text.ptr + text.len);

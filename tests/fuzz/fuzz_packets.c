@@ -1,4 +1,4 @@
-/* fuzz_packets - packets: their names, their signed URLs, what a run says of them. */
+/* fuzz_packets - packets: their names, their signed URLs, and references in runs. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

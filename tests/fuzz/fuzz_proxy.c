@@ -1,7 +1,7 @@
-/* fuzz_proxy - any bytes as the beginning of a connection behind the PROXY protocol.
+/* fuzz_proxy - any bytes as the beginning of a connection with the PROXY protocol.
  *
- * What is refused is refused with more bytes too, what is not whole yet says so, and a whole
- * header ends within the bytes. */
+ * A header that is rejected stays rejected with more bytes, a partial one asks for more,
+ * and a complete one ends within the bytes. */
 #include <assert.h>
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* fuzz_query - any bytes as the query of a list call: names, values and cursors.
  *
- * As call.c does: split at '&' and '=', percent-decode, then read. What is accepted stays
- * within its bounds, and its cursors lead back to the same place. */
+ * As in call.c, they are split at '&' and '=', percent-decoded, then read. Accepted values
+ * are within their bounds, and their cursors lead back to the same place. */
 #include <assert.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* Whatever a packet or a stored error holds, the row around it stays JSON.
+/* fuzz_render - the row of a run stays JSON, whatever a packet or a stored error contains.
  *
  * The first byte chooses the content type, the rest is the content. */
 #include <assert.h>
@@ -37,7 +37,7 @@ static void check_error(struct slice stored)
     buf_finish(&out);
 }
 
-/* What is stored has come in as UTF-8. */
+/* Stored texts were UTF-8 when they came in. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size || !text_is_utf8((struct slice){ (const char *)data + 1, size - 1 }))

@@ -1,8 +1,8 @@
 /* fuzz_scan - any bytes as JSON.
  *
- * Where the pieces end never matters; what is accepted can be read, every span of it is
- * JSON again, and a string reads back as it was written. Spans of what is refused lie
- * inside of it, so the readers run over that, too. */
+ * It never matters where the pieces end. Valid JSON can be read, every span of it is JSON,
+ * and a string reads back as it was written. Spans of invalid JSON lie within it, so the
+ * readers run over that, too. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -47,7 +47,7 @@ static void check_string(struct slice value)
     buf_finish(&again);
 }
 
-/* Everything that can be asked about a container, one level deep. */
+/* Calls every reader on a container, one level deep. Returns the number of its items. */
 static size_t walk(struct slice value, bool valid)
 {
     struct slice key, item;

@@ -1,4 +1,4 @@
-/* fuzz_schedules - schedules: what is written, and the queries of their lists. */
+/* fuzz_schedules - schedules: their definitions, and the queries of their lists. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

@@ -1,4 +1,4 @@
-/* fuzz_settings - what is set for an environment: variables, queues, branches, public tokens. */
+/* fuzz_settings - settings of environments: variables, queues, branches, public tokens. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

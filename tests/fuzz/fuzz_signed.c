@@ -1,5 +1,6 @@
-/* fuzz_signed - what is behind a right signature: URLs over drawn names and times, public
- * tokens with drawn claims. */
+/* fuzz_signed - correctly signed requests: URLs with any name and time, public tokens.
+ *
+ * The claims of the tokens come from the input too. */
 #include "tests/fuzz/calls.h"
 
 #define TOKEN "Authorization: Bearer {public token}\r\n"

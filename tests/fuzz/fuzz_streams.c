@@ -1,4 +1,4 @@
-/* fuzz_streams - streams of runs: lines that come, and where a reader goes on. */
+/* fuzz_streams - streams of runs: lines that are written, and where a reader continues. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

@@ -1,6 +1,6 @@
 /* fuzz_text - any bytes as a number, a duration, a time, an escaped text or base64url.
  *
- * What is read is within its bounds, and what is written from it reads back the same. */
+ * A value that is read is within its bounds, and its text reads back as the same. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -53,7 +53,7 @@ static void check_time(struct slice text)
 static void check_percent(struct slice text, bool plus_is_space)
 {
     size_t len;
-    char *out = malloc(text.len + !text.len); /* no byte more than promised */
+    char *out = malloc(text.len + !text.len); /* exactly the promised size */
     if (!text_percent_decode(text, plus_is_space, out, &len)) {
         struct slice decoded = { out, len };
         assert(len <= text.len);
@@ -65,7 +65,7 @@ static void check_percent(struct slice text, bool plus_is_space)
     free(out);
 }
 
-/* One spelling: what decodes is what its bytes encode to. */
+/* There is one spelling: a text that decodes is the encoding of its bytes. */
 static void check_base64url(struct slice text)
 {
     size_t len;
@@ -79,7 +79,7 @@ static void check_base64url(struct slice text)
     free(written);
 }
 
-/* Any bytes survive being written and read. */
+/* Any bytes are the same after they were written and read. */
 static void check_bytes(struct slice bytes)
 {
     size_t len;

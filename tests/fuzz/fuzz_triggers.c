@@ -1,5 +1,5 @@
-/* fuzz_triggers - calls that make runs or change what was wished for one: options, items of
- * batches as an array and as lines, tags, metadata. */
+/* fuzz_triggers - calls that make runs or change their options, tags and metadata. Items of
+ * batches come as an array and as lines. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

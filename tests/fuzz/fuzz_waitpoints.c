@@ -1,4 +1,4 @@
-/* fuzz_waitpoints - waitpoints: made, listed, completed by a key or by their URL. */
+/* fuzz_waitpoints - waitpoints: created, listed, completed by a key or by their URL. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

@@ -1,4 +1,6 @@
-/* A client's message is read or refused with a sentence that can be sent; nothing leaks. */
+/* fuzz_wire - messages of clients: each is valid, or rejected with a clear sentence.
+ *
+ * Nothing leaks. */
 #include <assert.h>
 #include <stdint.h>
 

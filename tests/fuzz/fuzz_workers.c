@@ -1,4 +1,5 @@
-/* fuzz_workers - calls of workers: registration, dequeue, heartbeat, completion with its metadata, waits. */
+/* fuzz_workers - calls of workers: registration, dequeue, heartbeat, completion, waits. A
+ * completion may contain metadata. */
 #include "tests/fuzz/calls.h"
 
 const struct fuzz_call fuzz_calls[] = {

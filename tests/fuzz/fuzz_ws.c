@@ -1,9 +1,9 @@
-/* fuzz_ws - any bytes as frames to an echo server, whole and cut, must get the same answer.
+/* fuzz_ws - any bytes as frames to an echo server: whole and cut, they get the same answer.
  *
- * The first byte of the input is the size of the pieces in the second round. When it is
- * odd the rest are the bytes of the connection; else they are first byte, length and
- * payload of one frame after the other, which are masked here, so that more of them get
- * behind the first check. */
+ * The first byte of the input is the size of the pieces in the second round. If it is odd,
+ * the rest are the bytes of the connection. Otherwise they are the first byte, length and
+ * payload of one frame after the other; these are masked here, so that more of them pass
+ * the first check. */
 #include <stdlib.h>
 
 #include "net/http/ws.h"
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The answers to more than this may fill the socket, and then the order of pongs depends on
+/* Answers to longer inputs might fill the socket. Then the order of pongs would depend on
  * when they are read. */
 enum { INPUT_MAX = 1024 };
 

@@ -1,4 +1,4 @@
-/* judge.c - CPU time from one question to the next. */
+/* judge.c - measures CPU time between two calls of loop_time_left. */
 #include "tests/fuzz/judge.h"
 
 #include <time.h>

@@ -1,38 +1,37 @@
-/* judge.h - how long a fuzz target computes without asking whether time is left.
+/* judge.h - measures how long a fuzz target computes without checking for time left.
  *
  *   judge_begin ─► … loop_time_left … end of a turn … loop_time_left … ─► judge_end
  *                 └─ a stretch ──┘└─ a stretch ─┘└── a stretch ──┘
  *
- * All stretches together are what the input costs: work that grows with the square of the
- * input asks for time left as often as it should, and still keeps everybody waiting.
+ * The sum of all stretches is the cost of an input. Work that grows with the square of the
+ * input may check for time left as often as it should, and still delay every client.
  *
- * The linker leads every loop_time_left, loop_turn and uv_run of a target through judge.c,
- * so the code under test is what ships. A target without a loop is one stretch, unless it
- * says with judge_rest that it begins with something else. */
+ * The linker wraps every loop_time_left, loop_turn and uv_run of a target with judge.c, so
+ * the code under test is the code that ships. A target without a loop is one stretch,
+ * unless it calls judge_rest between its parts. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Nanoseconds of thread CPU time since judge_begin. */
+/* Nanoseconds of the thread's CPU time since judge_begin. */
 struct judgement {
-    int64_t longest_ns; /* stretch */
-    int64_t whole_ns;   /* all stretches */
+    int64_t longest_ns; /* the longest stretch */
+    int64_t whole_ns;   /* sum of all stretches */
 };
 
-/* A new input: nothing was measured yet. */
+/* Begins a new input: all measurements are 0. */
 void judge_begin(void);
 
-/* The stretch ends, and the next one begins. For what a target does again and again with
- * the same input (whole, cut, byte by byte): the gateway does it once. */
+/* Ends a stretch and begins the next. For work that a target repeats with the same input
+ * (whole, cut, byte by byte): the gateway does it once. */
 void judge_rest(void);
 
-/* What comes in between prepares the input's way, or tidies up, and does not count. */
+/* Work between these two prepares or cleans up, and does not count. */
 void judge_pause(void);
 void judge_resume(void);
 
 struct judgement judge_end(void);
 
-/* Since the first judge_begin: somebody measures. A target that has a world to prepare then
- * makes it a full one. */
+/* Returns true from the first judge_begin on. A target that needs a world then fills it. */
 bool judge_measures(void);

@@ -2,15 +2,15 @@
  *
  *   replay_NOUN [--judge-time] FOLDER…
  *
- * A fuzz target linked with this file instead of libFuzzer gets every file below the given
- * folders, in name order. The name of the input is printed before it runs when the target
- * crashes on it: that is the last line of stderr.
+ * A fuzz target that is linked with this file instead of libFuzzer gets every file below
+ * the given folders, in the order of their names. When the target crashes, the last line of
+ * stderr is the name of its input.
  *
- * With --judge-time an input fails that keeps the thread for too long without a question
- * for time left, or that costs too much in all. Both are judged against a yardstick, a JSON
- * document that the library parses just before and just after: a slow or busy machine is
- * slow for the yardstick, too. An input has five tries. Meant for builds without sanitizers,
- * which take many times as long. */
+ * With --judge-time, an input fails if it keeps the thread for too long without checking
+ * for time left, or if it costs too much in total. Both are compared with a yardstick, a
+ * JSON document that the library parses just before and just after: a slow or busy machine
+ * slows down the yardstick too. An input has five tries. Use this with builds without
+ * sanitizers, because sanitizers make the code many times slower. */
 #include <assert.h>
 #include <dirent.h>
 #include <jansson.h>
@@ -26,10 +26,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     INPUT_MAX = 1 << 20,
-    JUDGED_MAX = 64 * 1024,   /* longer bodies come in pieces of this size */
+    JUDGED_MAX = 64 * 1024,   /* longer bodies arrive in pieces of this size */
     YARDSTICK_OBJECTS = 2000, /* about 0.6 ms on a machine of 2024 */
     STRETCH_MAX = 9,          /* yardsticks */
-    WHOLE_MAX = 400, /* yardsticks, of all rounds that a target makes with its input */
+    WHOLE_MAX = 400,          /* yardsticks for all rounds of an input */
     TRIES = 5,
 };
 
@@ -38,13 +38,13 @@ struct replay {
     int replayed, failed;
 };
 
-/* In yardsticks. */
+/* Cost in yardsticks. */
 struct cost {
     double stretch, whole;
 };
 
-/* Parses a document of many small objects, which is much like what most inputs ask for:
- * scanning, allocating, freeing. Nanoseconds of CPU. */
+/* Parses a document of many small objects and returns the nanoseconds of CPU time. Most
+ * inputs need much the same work: scanning, allocating and freeing. */
 static double yardstick_ns(void)
 {
     static char text[YARDSTICK_OBJECTS * 16 + 2];
@@ -90,7 +90,7 @@ static struct cost try_best(const uint8_t *input, size_t size)
     return best;
 }
 
-/* The input has an allocation of its own size, so that a sanitizer sees an overrun. */
+/* Copies the input into an allocation of its own size: sanitizers then see overruns. */
 static void replay_file(struct replay *replay, const char *path)
 {
     FILE *file = fopen(path, "rb");

@@ -32,7 +32,7 @@ static void add_token(const struct account *account, struct slice claims, struct
     buf_finish(&text);
 }
 
-/* The bytes that are signed arrive as they are: all but the plainest are escaped. */
+/* Escapes all but the plainest bytes, so that they arrive as they were signed. */
 static void add_path(struct buf *out, struct slice name)
 {
     for (size_t i = 0; i < name.len; i++) {
