@@ -25,7 +25,7 @@ static void an_untouched_buffer_is_empty(void **state)
     buf_finish(&buf);
 }
 
-static void pieces_stand_in_order(void **state)
+static void pieces_are_appended_in_order(void **state)
 {
     (void)state;
     struct buf buf = { 0 };
@@ -38,7 +38,7 @@ static void pieces_stand_in_order(void **state)
     buf_finish(&buf);
 }
 
-static void numbers_have_no_limit_within_64_bits(void **state)
+static void any_64_bit_number_is_printed(void **state)
 {
     (void)state;
     struct buf buf = { 0 };
@@ -78,7 +78,7 @@ static void printing_fits_at_every_length(void **state)
     }
 }
 
-static void dropping_takes_from_the_front(void **state)
+static void dropping_removes_bytes_from_the_front(void **state)
 {
     (void)state;
     struct buf buf = { 0 };
@@ -90,7 +90,7 @@ static void dropping_takes_from_the_front(void **state)
     buf_finish(&buf);
 }
 
-static void a_json_string_escapes_what_it_must(void **state)
+static void json_string_escapes_special_characters(void **state)
 {
     (void)state;
     static const struct {
@@ -161,7 +161,7 @@ static void a_double_is_written_as_javascript_writes_it(void **state)
     buf_finish(&buf);
 }
 
-static void every_double_reads_back(void **state)
+static void every_double_is_read_back(void **state)
 {
     (void)state;
     struct buf buf = { 0 };
@@ -196,7 +196,7 @@ static void the_content_can_be_shared(void **state)
     bytes_unref(bytes);
 }
 
-static void the_content_can_be_handed_over(void **state)
+static void buffer_content_can_change_owner(void **state)
 {
     (void)state;
     for (size_t len = 0; len < 600; len += 37) {
@@ -217,17 +217,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_untouched_buffer_is_empty),
-        cmocka_unit_test(pieces_stand_in_order),
-        cmocka_unit_test(numbers_have_no_limit_within_64_bits),
+        cmocka_unit_test(pieces_are_appended_in_order),
+        cmocka_unit_test(any_64_bit_number_is_printed),
         cmocka_unit_test(growing_loses_nothing),
         cmocka_unit_test(printing_fits_at_every_length),
-        cmocka_unit_test(dropping_takes_from_the_front),
-        cmocka_unit_test(a_json_string_escapes_what_it_must),
+        cmocka_unit_test(dropping_removes_bytes_from_the_front),
+        cmocka_unit_test(json_string_escapes_special_characters),
         cmocka_unit_test(a_json_time_has_quotes),
         cmocka_unit_test(a_double_is_written_as_javascript_writes_it),
-        cmocka_unit_test(every_double_reads_back),
+        cmocka_unit_test(every_double_is_read_back),
         cmocka_unit_test(the_content_can_be_shared),
-        cmocka_unit_test(the_content_can_be_handed_over),
+        cmocka_unit_test(buffer_content_can_change_owner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

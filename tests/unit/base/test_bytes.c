@@ -5,7 +5,7 @@
 
 #include "base/bytes.h"
 
-static void bytes_are_an_own_terminated_copy(void **state)
+static void bytes_are_a_terminated_copy(void **state)
 {
     (void)state;
     char text[] = "abc";
@@ -16,7 +16,7 @@ static void bytes_are_an_own_terminated_copy(void **state)
     bytes_unref(bytes);
 }
 
-static void absent_stays_absent_and_empty_stays_empty(void **state)
+static void absent_and_empty_bytes_differ(void **state)
 {
     (void)state;
     assert_null(bytes_create((struct slice){ 0 }));
@@ -32,7 +32,7 @@ static void absent_stays_absent_and_empty_stays_empty(void **state)
     bytes_unref(empty);
 }
 
-static void room_may_be_filled_before_it_is_shared(void **state)
+static void empty_bytes_can_be_filled_before_sharing(void **state)
 {
     (void)state;
     struct bytes *bytes = bytes_create_empty(3);
@@ -70,7 +70,7 @@ static void setting_a_place_takes_a_reference_and_drops_the_old_one(void **state
     bytes_unref(b);
 }
 
-static void a_name_that_recurs_is_kept_once(void **state)
+static void repeated_name_is_stored_once(void **state)
 {
     (void)state;
     struct bytes *first = bytes_create_shared(SLICE("send-mail"));
@@ -83,7 +83,7 @@ static void a_name_that_recurs_is_kept_once(void **state)
     bytes_unref(second);
 }
 
-static void a_long_text_is_not_kept(void **state)
+static void long_text_is_not_cached(void **state)
 {
     (void)state;
     char text[1000];
@@ -95,7 +95,7 @@ static void a_long_text_is_not_kept(void **state)
 
 /* There are more names than the cache has slots: a name that is still referenced stays
  * whole. */
-static void names_that_push_each_other_out_stay_whole(void **state)
+static void referenced_names_survive_eviction_from_the_cache(void **state)
 {
     (void)state;
     enum { COUNT = 20000 };
@@ -116,14 +116,14 @@ static void names_that_push_each_other_out_stay_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_are_an_own_terminated_copy),
-        cmocka_unit_test(absent_stays_absent_and_empty_stays_empty),
-        cmocka_unit_test(room_may_be_filled_before_it_is_shared),
+        cmocka_unit_test(bytes_are_a_terminated_copy),
+        cmocka_unit_test(absent_and_empty_bytes_differ),
+        cmocka_unit_test(empty_bytes_can_be_filled_before_sharing),
         cmocka_unit_test(the_last_reference_frees),
         cmocka_unit_test(setting_a_place_takes_a_reference_and_drops_the_old_one),
-        cmocka_unit_test(a_name_that_recurs_is_kept_once),
-        cmocka_unit_test(a_long_text_is_not_kept),
-        cmocka_unit_test(names_that_push_each_other_out_stay_whole),
+        cmocka_unit_test(repeated_name_is_stored_once),
+        cmocka_unit_test(long_text_is_not_cached),
+        cmocka_unit_test(referenced_names_survive_eviction_from_the_cache),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

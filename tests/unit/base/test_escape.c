@@ -65,7 +65,7 @@ static void escape_in_steps(struct draws *draws, struct slice text, struct buf *
     }
 }
 
-static void any_steps_give_the_same_bytes(void **state)
+static void escaping_in_steps_of_any_size_gives_the_same_bytes(void **state)
 {
     struct draws draws = { 7 };
     (void)state;
@@ -134,7 +134,7 @@ static size_t first_width(struct slice text)
     return utf8_is_half(text.ptr, text.len) ? 6 : escape_len((struct slice){ text.ptr, 1 });
 }
 
-static void every_place_among_the_escapes_is_found(void **state)
+static void every_offset_in_escaped_text_is_found(void **state)
 {
     struct draws draws = { 11 };
     struct buf text = { 0 };
@@ -155,10 +155,10 @@ static void every_place_among_the_escapes_is_found(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_steps_give_the_same_bytes),
+        cmocka_unit_test(escaping_in_steps_of_any_size_gives_the_same_bytes),
         cmocka_unit_test(many_quotes_are_all_measured),
         cmocka_unit_test(parts_of_measured_bytes_are_measured),
-        cmocka_unit_test(every_place_among_the_escapes_is_found),
+        cmocka_unit_test(every_offset_in_escaped_text_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,7 +72,7 @@ static void a_logfmt_line_quotes_where_it_must(void **state)
         "empty=\"\" quote=\"a\\\"b\"\n");
 }
 
-static void where_no_terminal_is_lines_are_json(void **state)
+static void log_format_is_json_without_a_terminal(void **state)
 {
     (void)state;
     log_configure(LOG_INFO, LOG_AUTO);
@@ -81,7 +81,7 @@ static void where_no_terminal_is_lines_are_json(void **state)
                         "\",\"level\":\"warn\",\"event\":\"x\"}\n");
 }
 
-static void what_is_below_the_level_is_not_written(void **state)
+static void events_below_the_level_are_not_written(void **state)
 {
     (void)state;
     log_configure(LOG_WARN, LOG_JSON);
@@ -100,7 +100,7 @@ static const char *counted(int *count)
     return "made";
 }
 
-static void what_is_for_debug_is_made_at_debug_alone(void **state)
+static void debug_fields_are_computed_at_debug_level_only(void **state)
 {
     (void)state;
     int made = 0;
@@ -127,7 +127,7 @@ static void a_decision_names_environment_run_and_reason(void **state)
                         "reason=\"given back\" failures=2\n");
 }
 
-static void a_decision_leaves_out_what_there_is_not(void **state)
+static void decision_omits_absent_fields(void **state)
 {
     (void)state;
     log_configure(LOG_DEBUG, LOG_LOGFMT);
@@ -160,7 +160,7 @@ static void no_field_can_forge_a_line(void **state)
     assert_int_equal(found, count);
 }
 
-static void what_a_terminal_would_obey_is_escaped(void **state)
+static void control_characters_are_escaped(void **state)
 {
     (void)state;
     log_configure(LOG_INFO, LOG_LOGFMT);
@@ -218,19 +218,17 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_logfmt_line_quotes_where_it_must, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(where_no_terminal_is_lines_are_json, set_up,
+        cmocka_unit_test_setup_teardown(log_format_is_json_without_a_terminal, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_is_below_the_level_is_not_written, set_up,
+        cmocka_unit_test_setup_teardown(events_below_the_level_are_not_written, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(what_is_for_debug_is_made_at_debug_alone, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(debug_fields_are_computed_at_debug_level_only,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_decision_names_environment_run_and_reason, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_decision_leaves_out_what_there_is_not, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(decision_omits_absent_fields, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_field_can_forge_a_line, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_a_terminal_would_obey_is_escaped, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(control_characters_are_escaped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_absent_field_is_empty, set_up, tear_down),
         cmocka_unit_test(eight_numbers_can_be_fields_of_one_line),
         cmocka_unit_test(a_slice_is_cut_between_characters),

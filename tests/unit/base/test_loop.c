@@ -124,7 +124,7 @@ static bool on_flush_for_the_late(struct flusher *flusher)
     return false;
 }
 
-static void a_late_flusher_comes_behind_the_others_in_the_same_turn(void **state)
+static void late_flusher_is_called_after_the_others_in_the_same_turn(void **state)
 {
     (void)state;
     world.other.late = true;
@@ -138,7 +138,7 @@ static void a_late_flusher_comes_behind_the_others_in_the_same_turn(void **state
     assert_heard("fo");
 }
 
-static void both_clocks_go_forward_together(void **state)
+static void both_clocks_advance_together(void **state)
 {
     (void)state;
     loop_set_wall(world.loop, 1000000);
@@ -150,7 +150,7 @@ static void both_clocks_go_forward_together(void **state)
     assert_int_equal(loop_now_ms(world.loop), now + 250);
 }
 
-static void a_timer_waits_for_its_time(void **state)
+static void timer_is_not_called_early(void **state)
 {
     (void)state;
     loop_set_timer(world.loop, &world.timer, world.timer_kind, 10);
@@ -160,7 +160,7 @@ static void a_timer_waits_for_its_time(void **state)
     assert_heard("t");
 }
 
-static void a_timer_of_zero_comes_in_the_next_turn(void **state)
+static void timer_of_zero_ms_is_called_in_the_next_turn(void **state)
 {
     (void)state;
     loop_set_timer(world.loop, &world.timer, world.timer_kind, 0);
@@ -169,7 +169,7 @@ static void a_timer_of_zero_comes_in_the_next_turn(void **state)
     assert_heard("t");
 }
 
-static void a_timer_of_zero_that_sets_itself_does_not_hold_the_turn(void **state)
+static void timer_of_zero_ms_that_sets_itself_does_not_block_the_turn(void **state)
 {
     (void)state;
     loop_set_timer(world.loop, &world.timer, world.forever_kind, 0);
@@ -179,7 +179,7 @@ static void a_timer_of_zero_that_sets_itself_does_not_hold_the_turn(void **state
     assert_heard("t");
 }
 
-static void a_deadline_beyond_all_time_is_just_far(void **state)
+static void deadline_beyond_the_clock_does_not_overflow(void **state)
 {
     (void)state;
     loop_turn(world.loop, 10);
@@ -188,7 +188,7 @@ static void a_deadline_beyond_all_time_is_just_far(void **state)
     assert_heard("");
 }
 
-static void a_deferred_call_comes_once(void **state)
+static void deferred_call_runs_once(void **state)
 {
     (void)state;
     loop_defer(world.loop, &world.first);
@@ -198,7 +198,7 @@ static void a_deferred_call_comes_once(void **state)
     assert_heard("1");
 }
 
-static void a_cancelled_call_does_not_come(void **state)
+static void canceled_deferred_call_does_not_run(void **state)
 {
     (void)state;
     loop_cancel_deferred(&world.first); /* never deferred */
@@ -210,7 +210,7 @@ static void a_cancelled_call_does_not_come(void **state)
     assert_heard("2");
 }
 
-static void a_call_deferred_by_a_call_comes_next_turn(void **state)
+static void call_deferred_by_a_call_runs_in_the_next_turn(void **state)
 {
     (void)state;
     world.first.fn = on_first_again;
@@ -244,7 +244,7 @@ static void on_cancel_second(struct deferred *deferred)
     loop_cancel_deferred(&world.second);
 }
 
-static void a_call_may_cancel_the_one_behind_it(void **state)
+static void deferred_call_may_cancel_the_next_one(void **state)
 {
     (void)state;
     world.first.fn = on_cancel_second;
@@ -254,7 +254,7 @@ static void a_call_may_cancel_the_one_behind_it(void **state)
     assert_heard("");
 }
 
-static void calls_beyond_the_turns_time_keep_their_order(void **state)
+static void deferred_calls_beyond_the_turns_time_keep_their_order(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 0); /* no time at all: one call per turn */
@@ -281,7 +281,7 @@ static void a_flusher_sleeps_until_it_is_woken(void **state)
     assert_heard("f");
 }
 
-static void a_flusher_that_has_more_is_called_again(void **state)
+static void flusher_with_more_work_is_called_again(void **state)
 {
     (void)state;
     world.flushes = 3;
@@ -294,7 +294,7 @@ static void a_flusher_that_has_more_is_called_again(void **state)
     assert_heard("ff");
 }
 
-static void without_time_every_flusher_still_gets_its_call(void **state)
+static void without_time_left_every_flusher_is_still_called(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 0);
@@ -304,7 +304,7 @@ static void without_time_every_flusher_still_gets_its_call(void **state)
     assert_heard("fo");
 }
 
-static void without_time_timers_still_run(void **state)
+static void without_time_left_timers_still_run(void **state)
 {
     (void)state;
     struct timer others[200] = { 0 };
@@ -327,7 +327,7 @@ static unsigned units_of_a_stint(unsigned at_once)
     return units;
 }
 
-static void a_stint_does_one_unit_and_more_while_there_is_time(void **state)
+static void time_slice_does_one_unit_and_more_while_there_is_time(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 0);
@@ -355,7 +355,7 @@ static void a_flusher_may_remove_itself_and_another(void **state)
     assert_heard("r");
 }
 
-static void a_stepped_turn_has_as_much_time_as_was_set(void **state)
+static void stepped_turn_has_the_budget_that_was_set(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 2);
@@ -368,7 +368,7 @@ static void a_stepped_turn_has_as_much_time_as_was_set(void **state)
 }
 
 /* Sockets are served even if reports of commits have used up the turn's share. */
-static void a_share_of_its_own_restarts_the_budget(void **state)
+static void loop_begin_share_restarts_the_budget(void **state)
 {
     (void)state;
     loop_set_budget(world.loop, 1);
@@ -386,38 +386,40 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             a_turn_runs_timers_then_deferred_calls_then_flushers, set_up, tear_down),
         cmocka_unit_test_setup_teardown(
-            a_late_flusher_comes_behind_the_others_in_the_same_turn, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_share_of_its_own_restarts_the_budget, set_up,
+            late_flusher_is_called_after_the_others_in_the_same_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(loop_begin_share_restarts_the_budget, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(both_clocks_go_forward_together, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_timer_waits_for_its_time, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_timer_of_zero_comes_in_the_next_turn, set_up,
+        cmocka_unit_test_setup_teardown(both_clocks_advance_together, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timer_is_not_called_early, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timer_of_zero_ms_is_called_in_the_next_turn, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(
-            a_timer_of_zero_that_sets_itself_does_not_hold_the_turn, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_deadline_beyond_all_time_is_just_far, set_up,
+            timer_of_zero_ms_that_sets_itself_does_not_block_the_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deadline_beyond_the_clock_does_not_overflow, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_deferred_call_comes_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_cancelled_call_does_not_come, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_deferred_by_a_call_comes_next_turn, set_up,
+        cmocka_unit_test_setup_teardown(deferred_call_runs_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(canceled_deferred_call_does_not_run, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_call_may_free_its_own_memory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_may_cancel_the_one_behind_it, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(calls_beyond_the_turns_time_keep_their_order,
+        cmocka_unit_test_setup_teardown(call_deferred_by_a_call_runs_in_the_next_turn,
                                         set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_may_free_its_own_memory, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deferred_call_may_cancel_the_next_one, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            deferred_calls_beyond_the_turns_time_keep_their_order, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_flusher_sleeps_until_it_is_woken, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_flusher_that_has_more_is_called_again, set_up,
+        cmocka_unit_test_setup_teardown(flusher_with_more_work_is_called_again, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(without_time_every_flusher_still_gets_its_call,
+        cmocka_unit_test_setup_teardown(without_time_left_every_flusher_is_still_called,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(without_time_timers_still_run, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_stint_does_one_unit_and_more_while_there_is_time,
-                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(without_time_left_timers_still_run, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(
+            time_slice_does_one_unit_and_more_while_there_is_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_flusher_may_remove_itself_and_another, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_stepped_turn_has_as_much_time_as_was_set, set_up,
+        cmocka_unit_test_setup_teardown(stepped_turn_has_the_budget_that_was_set, set_up,
                                         tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,14 +86,14 @@ static int tear_down(void **state)
     return uv_loop_close(&world.uv);
 }
 
-static void without_work_the_loop_ends_at_once(void **state)
+static void loop_without_work_ends_at_once(void **state)
 {
     (void)state;
     assert_ptr_equal(loop_uv(world.loop), &world.uv);
     assert_int_equal(uv_run(&world.uv, UV_RUN_DEFAULT), 0);
 }
 
-static void what_is_deferred_before_the_run_is_called_in_it(void **state)
+static void call_deferred_before_the_run_is_called_in_it(void **state)
 {
     (void)state;
     world.flushes = 2;
@@ -103,7 +103,7 @@ static void what_is_deferred_before_the_run_is_called_in_it(void **state)
     assert_heard("1ff");
 }
 
-static void an_armed_timer_holds_the_loop_until_it_is_due(void **state)
+static void armed_timer_keeps_the_loop_alive_until_it_is_due(void **state)
 {
     (void)state;
     int64_t start = loop_now_ms(world.loop);
@@ -142,7 +142,7 @@ static void on_thrice(struct timer *timer)
         loop_set_timer(world.loop, timer, world.timer_kind, 2);
 }
 
-static void a_timer_that_sets_itself_again_holds_the_loop(void **state)
+static void timer_that_sets_itself_again_keeps_the_loop_alive(void **state)
 {
     (void)state;
     world.timer_kind = timers_kind(loop_timers(world.loop), on_thrice);
@@ -151,7 +151,7 @@ static void a_timer_that_sets_itself_again_holds_the_loop(void **state)
     assert_heard("ttt");
 }
 
-static void a_timer_that_is_left_bounds_the_wait_of_who_steps_the_loop(void **state)
+static void armed_timer_limits_the_wait_of_a_stepped_loop(void **state)
 {
     (void)state;
     struct timer far = { 0 };
@@ -183,7 +183,7 @@ static void on_polled(uv_check_t *check)
 }
 
 /* The call comes before the loop polls; a check handle would be called after that. */
-static void a_call_deferred_by_a_callback_comes_in_the_same_turn(void **state)
+static void call_deferred_by_a_callback_runs_in_the_same_turn(void **state)
 {
     (void)state;
     uv_timer_t timer;
@@ -196,7 +196,7 @@ static void a_call_deferred_by_a_callback_comes_in_the_same_turn(void **state)
     assert_heard("u1p");
 }
 
-static void timers_that_set_themselves_leave_room_for_the_others(void **state)
+static void timers_that_set_themselves_do_not_starve_others(void **state)
 {
     (void)state;
     loop_set_timer(world.loop, &world.timer, world.forever_kind, 0);
@@ -246,7 +246,7 @@ static void timers_that_use_up_the_turn_take_turns(void **state)
     }
 }
 
-static void the_time_of_a_turn_is_half_a_millisecond_of_cpu(void **state)
+static void turn_has_half_a_millisecond_of_cpu_time(void **state)
 {
     (void)state;
     world.flusher.fn = on_burn;
@@ -258,7 +258,7 @@ static void the_time_of_a_turn_is_half_a_millisecond_of_cpu(void **state)
     assert_true(cpu_us() - start >= 400);
 }
 
-static void waiting_costs_no_time(void **state)
+static void waiting_uses_up_no_turn_time(void **state)
 {
     (void)state;
     loop_set_timer(world.loop, &world.timer, world.timer_kind, 20);
@@ -292,7 +292,7 @@ static void turns_with_work_are_measured(void **state)
     assert_true(turns_counted() >= before + 3);
 }
 
-static void the_wall_clock_is_the_systems(void **state)
+static void wall_clock_is_that_of_the_system(void **state)
 {
     (void)state;
     struct timespec now;
@@ -305,29 +305,29 @@ static void the_wall_clock_is_the_systems(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_work_the_loop_ends_at_once, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(what_is_deferred_before_the_run_is_called_in_it,
+        cmocka_unit_test_setup_teardown(loop_without_work_ends_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(call_deferred_before_the_run_is_called_in_it,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(an_armed_timer_holds_the_loop_until_it_is_due,
+        cmocka_unit_test_setup_teardown(armed_timer_keeps_the_loop_alive_until_it_is_due,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_nearer_deadline_moves_the_alarm, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_timer_that_sets_itself_again_holds_the_loop,
+        cmocka_unit_test_setup_teardown(timer_that_sets_itself_again_keeps_the_loop_alive,
                                         set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_timer_that_is_left_bounds_the_wait_of_who_steps_the_loop, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            a_call_deferred_by_a_callback_comes_in_the_same_turn, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(
-            timers_that_set_themselves_leave_room_for_the_others, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(armed_timer_limits_the_wait_of_a_stepped_loop,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(call_deferred_by_a_callback_runs_in_the_same_turn,
+                                        set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timers_that_set_themselves_do_not_starve_others,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(timers_that_use_up_the_turn_take_turns, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(the_time_of_a_turn_is_half_a_millisecond_of_cpu,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(waiting_costs_no_time, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(turn_has_half_a_millisecond_of_cpu_time, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(waiting_uses_up_no_turn_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(turns_with_work_are_measured, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_wall_clock_is_the_systems, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(wall_clock_is_that_of_the_system, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

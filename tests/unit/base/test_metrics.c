@@ -44,7 +44,7 @@ static void counters_add_up_and_gauges_are_set(void **state)
     assert_non_null(strstr(text, "# TYPE runcast_runs gauge\nruncast_runs 4\n"));
 }
 
-static void rows_of_one_name_share_their_head(void **state)
+static void metrics_of_one_name_share_their_head(void **state)
 {
     (void)state;
     metrics[M_HTTP_CONNECTIONS] = 1;
@@ -69,7 +69,7 @@ static void no_name_has_two_heads(void **state)
     }
 }
 
-static void a_histogram_counts_up_to_each_bound(void **state)
+static void histogram_counts_are_cumulative(void **state)
 {
     (void)state;
     static const int64_t observed[] = { 0, 50, 51, 100, 3000, 10000000, 10000001 };
@@ -93,7 +93,7 @@ static void a_histogram_counts_up_to_each_bound(void **state)
 }
 
 /* Counts in buckets of its own, as a thread does. */
-static void what_was_counted_elsewhere_is_added_by_the_bounds_of_its_histogram(void **state)
+static void buckets_counted_elsewhere_are_added_to_the_histogram(void **state)
 {
     (void)state;
     struct buckets sizes = { 0 };
@@ -161,11 +161,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(counters_add_up_and_gauges_are_set, tear_down),
-        cmocka_unit_test_teardown(rows_of_one_name_share_their_head, tear_down),
+        cmocka_unit_test_teardown(metrics_of_one_name_share_their_head, tear_down),
         cmocka_unit_test_teardown(no_name_has_two_heads, tear_down),
-        cmocka_unit_test_teardown(a_histogram_counts_up_to_each_bound, tear_down),
-        cmocka_unit_test_teardown(
-            what_was_counted_elsewhere_is_added_by_the_bounds_of_its_histogram, tear_down),
+        cmocka_unit_test_teardown(histogram_counts_are_cumulative, tear_down),
+        cmocka_unit_test_teardown(buckets_counted_elsewhere_are_added_to_the_histogram,
+                                  tear_down),
         cmocka_unit_test_teardown(
             buckets_have_the_labels_of_their_histogram_before_their_own, tear_down),
         cmocka_unit_test_teardown(a_label_is_escaped, tear_down),

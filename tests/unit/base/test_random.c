@@ -17,7 +17,7 @@ static void every_number_below_the_bound_is_drawn_and_no_other(void **state)
     }
 }
 
-static void a_bound_may_be_any(void **state)
+static void bound_may_be_any_64_bit_number(void **state)
 {
     (void)state;
     static const uint64_t bounds[] = { UINT64_MAX, UINT64_MAX - 1, (UINT64_C(1) << 63) + 1,
@@ -31,7 +31,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_number_below_the_bound_is_drawn_and_no_other),
-        cmocka_unit_test(a_bound_may_be_any),
+        cmocka_unit_test(bound_may_be_any_64_bit_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

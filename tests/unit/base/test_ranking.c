@@ -24,7 +24,7 @@ static const char *at(const struct ranking *ranking, uint64_t place)
     return found ? container_of(found, struct word, ranked)->text : "none";
 }
 
-static void values_stand_in_the_order_of_their_bytes(void **state)
+static void values_are_ranked_by_their_bytes(void **state)
 {
     (void)state;
     struct word words[] = {
@@ -61,7 +61,7 @@ static void check(const struct ranking *ranking, const struct word *words)
     assert_null(ranking_at(ranking, place));
 }
 
-static void places_stay_right_when_values_come_and_go(void **state)
+static void ranks_stay_correct_after_inserts_and_removals(void **state)
 {
     (void)state;
     static struct word words[WORDS];
@@ -88,8 +88,8 @@ static void places_stay_right_when_values_come_and_go(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_stand_in_the_order_of_their_bytes),
-        cmocka_unit_test(places_stay_right_when_values_come_and_go),
+        cmocka_unit_test(values_are_ranked_by_their_bytes),
+        cmocka_unit_test(ranks_stay_correct_after_inserts_and_removals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

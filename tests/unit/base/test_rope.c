@@ -89,7 +89,7 @@ static void assert_reads_as(struct scene *scene, struct bytes *bytes, struct sli
     bytes_unref(bytes);
 }
 
-static void a_rope_reads_as_what_was_written(void **state)
+static void rope_reads_as_it_was_written(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -105,7 +105,7 @@ static void a_rope_reads_as_what_was_written(void **state)
     }
 }
 
-static void a_rope_within_a_rope_is_taken_apart(void **state)
+static void nested_rope_is_flattened(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -129,7 +129,7 @@ static void a_rope_within_a_rope_is_taken_apart(void **state)
     }
 }
 
-static void a_rope_may_be_quoted(void **state)
+static void rope_can_be_quoted_as_json(void **state)
 {
     struct bytes *value = bytes_create_empty(ROPE_LONG);
     struct rope inner = { 0 }, outer = { 0 };
@@ -162,7 +162,7 @@ static void replace_breaks(char *text, size_t len)
             text[i] = ' ';
 }
 
-static void a_rope_may_be_made_one_line(void **state)
+static void rope_can_be_made_one_line(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 12; seed++) {
@@ -189,7 +189,7 @@ static void a_rope_may_be_made_one_line(void **state)
     }
 }
 
-static void what_is_cut_off_leaves_nothing_behind(void **state)
+static void cutting_a_rope_restores_its_earlier_end(void **state)
 {
     struct scene scene;
     (void)state;
@@ -205,7 +205,7 @@ static void what_is_cut_off_leaves_nothing_behind(void **state)
     close_scene(&scene);
 }
 
-static void short_values_make_plain_bytes(void **state)
+static void rope_of_short_values_becomes_plain_bytes(void **state)
 {
     struct rope rope = { 0 };
     struct bytes *value = bytes_create(SLICE("short"));
@@ -223,12 +223,12 @@ static void short_values_make_plain_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_rope_reads_as_what_was_written),
-        cmocka_unit_test(a_rope_within_a_rope_is_taken_apart),
-        cmocka_unit_test(a_rope_may_be_quoted),
-        cmocka_unit_test(a_rope_may_be_made_one_line),
-        cmocka_unit_test(what_is_cut_off_leaves_nothing_behind),
-        cmocka_unit_test(short_values_make_plain_bytes),
+        cmocka_unit_test(rope_reads_as_it_was_written),
+        cmocka_unit_test(nested_rope_is_flattened),
+        cmocka_unit_test(rope_can_be_quoted_as_json),
+        cmocka_unit_test(rope_can_be_made_one_line),
+        cmocka_unit_test(cutting_a_rope_restores_its_earlier_end),
+        cmocka_unit_test(rope_of_short_values_becomes_plain_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

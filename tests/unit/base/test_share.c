@@ -11,7 +11,7 @@ static struct bytes *make(char letter)
     return bytes;
 }
 
-static void what_several_hold_counts_once_and_until_the_last_gives_it_back(void **state)
+static void shared_bytes_count_once_until_the_last_holder_gives_them_back(void **state)
 {
     (void)state;
     struct room room = { .limit = SIZE_MAX };
@@ -29,7 +29,7 @@ static void what_several_hold_counts_once_and_until_the_last_gives_it_back(void 
     bytes_unref(bytes);
 }
 
-static void what_was_given_back_may_be_taken_again(void **state)
+static void returned_bytes_may_be_taken_again(void **state)
 {
     (void)state;
     struct room room = { .limit = SIZE_MAX };
@@ -44,7 +44,7 @@ static void what_was_given_back_may_be_taken_again(void **state)
 }
 
 /* Bytes are identified by their address, not by their content. */
-static void equal_bytes_in_two_places_count_twice(void **state)
+static void equal_bytes_at_two_addresses_count_twice(void **state)
 {
     (void)state;
     struct room room = { .limit = SIZE_MAX };
@@ -60,7 +60,7 @@ static void equal_bytes_in_two_places_count_twice(void **state)
     bytes_unref(other);
 }
 
-static void each_room_counts_for_itself_and_for_those_outside_of_it(void **state)
+static void room_counts_for_itself_and_its_outer_rooms(void **state)
 {
     (void)state;
     struct room outer = { .limit = SIZE_MAX };
@@ -82,7 +82,7 @@ static void each_room_counts_for_itself_and_for_those_outside_of_it(void **state
     bytes_unref(bytes);
 }
 
-static void whoever_has_taken_bytes_holds_them(void **state)
+static void taking_bytes_adds_a_reference(void **state)
 {
     (void)state;
     struct room room = { .limit = SIZE_MAX };
@@ -98,7 +98,7 @@ static void whoever_has_taken_bytes_holds_them(void **state)
 }
 
 /* A room only counts: callers check the limit before they take. */
-static void a_full_room_refuses_nothing(void **state)
+static void full_room_still_counts(void **state)
 {
     (void)state;
     struct room room = { .limit = 1 };
@@ -110,7 +110,7 @@ static void a_full_room_refuses_nothing(void **state)
     bytes_unref(bytes);
 }
 
-static void without_room_or_bytes_nothing_happens(void **state)
+static void taking_with_null_room_or_bytes_does_nothing(void **state)
 {
     (void)state;
     struct room room = { .limit = SIZE_MAX };
@@ -128,7 +128,7 @@ static void without_room_or_bytes_nothing_happens(void **state)
 }
 
 /* Bytes held by one room are not found under another, however many there are. */
-static void a_thousand_are_kept_apart(void **state)
+static void a_thousand_shared_bytes_are_counted_per_room(void **state)
 {
     (void)state;
     struct room rooms[2] = { { .limit = SIZE_MAX }, { .limit = SIZE_MAX } };
@@ -155,14 +155,14 @@ static void a_thousand_are_kept_apart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_several_hold_counts_once_and_until_the_last_gives_it_back),
-        cmocka_unit_test(what_was_given_back_may_be_taken_again),
-        cmocka_unit_test(equal_bytes_in_two_places_count_twice),
-        cmocka_unit_test(each_room_counts_for_itself_and_for_those_outside_of_it),
-        cmocka_unit_test(whoever_has_taken_bytes_holds_them),
-        cmocka_unit_test(a_full_room_refuses_nothing),
-        cmocka_unit_test(without_room_or_bytes_nothing_happens),
-        cmocka_unit_test(a_thousand_are_kept_apart),
+        cmocka_unit_test(shared_bytes_count_once_until_the_last_holder_gives_them_back),
+        cmocka_unit_test(returned_bytes_may_be_taken_again),
+        cmocka_unit_test(equal_bytes_at_two_addresses_count_twice),
+        cmocka_unit_test(room_counts_for_itself_and_its_outer_rooms),
+        cmocka_unit_test(taking_bytes_adds_a_reference),
+        cmocka_unit_test(full_room_still_counts),
+        cmocka_unit_test(taking_with_null_room_or_bytes_does_nothing),
+        cmocka_unit_test(a_thousand_shared_bytes_are_counted_per_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

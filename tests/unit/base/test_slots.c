@@ -3,7 +3,7 @@
 #include "base/slots.h"
 #include "tests/support/world/unit.h"
 
-static void nothing_is_where_nothing_was_put(void **state)
+static void unused_number_has_no_pointer(void **state)
 {
     (void)state;
     struct slots slots = { 0 };
@@ -14,7 +14,7 @@ static void nothing_is_where_nothing_was_put(void **state)
     slots_finish(&slots);
 }
 
-static void what_was_put_stays_when_higher_numbers_come(void **state)
+static void pointers_stay_when_the_array_grows(void **state)
 {
     (void)state;
     struct slots slots = { 0 };
@@ -28,7 +28,7 @@ static void what_was_put_stays_when_higher_numbers_come(void **state)
     slots_finish(&slots);
 }
 
-static void a_walk_meets_each_in_the_order_of_the_numbers(void **state)
+static void walk_visits_pointers_in_the_order_of_numbers(void **state)
 {
     (void)state;
     struct slots slots = { 0 };
@@ -46,9 +46,9 @@ static void a_walk_meets_each_in_the_order_of_the_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_where_nothing_was_put),
-        cmocka_unit_test(what_was_put_stays_when_higher_numbers_come),
-        cmocka_unit_test(a_walk_meets_each_in_the_order_of_the_numbers),
+        cmocka_unit_test(unused_number_has_no_pointer),
+        cmocka_unit_test(pointers_stay_when_the_array_grows),
+        cmocka_unit_test(walk_visits_pointers_in_the_order_of_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

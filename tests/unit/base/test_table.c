@@ -36,7 +36,7 @@ static void an_empty_table_finds_nothing(void **state)
     table_finish(&table);
 }
 
-static void what_is_inserted_is_found_by_its_key(void **state)
+static void inserted_value_is_found_by_its_key(void **state)
 {
     (void)state;
     enum { COUNT = 10000 };
@@ -55,7 +55,7 @@ static void what_is_inserted_is_found_by_its_key(void **state)
 }
 
 /* Inserts and removes few names at random, so that gaps are closed in every position. */
-static void the_rest_is_found_after_removing(void **state)
+static void remaining_values_are_found_after_removals(void **state)
 {
     (void)state;
     enum { COUNT = 40 };
@@ -113,7 +113,7 @@ static void nothing_is_lost_while_the_table_grows(void **state)
     free(items);
 }
 
-static void a_walk_meets_everything_once(void **state)
+static void walk_visits_every_value_once(void **state)
 {
     (void)state;
     enum { COUNT = 1000 };
@@ -133,7 +133,7 @@ static void a_walk_meets_everything_once(void **state)
     free(items);
 }
 
-static void memory_stays_below_36_bytes_an_entry(void **state)
+static void table_takes_less_than_36_bytes_per_entry(void **state)
 {
     (void)state;
     enum { COUNT = 100000 };
@@ -147,7 +147,7 @@ static void memory_stays_below_36_bytes_an_entry(void **state)
     free(items);
 }
 
-static void equal_keys_hash_alike_and_others_do_not(void **state)
+static void hashes_are_equal_for_equal_keys_only(void **state)
 {
     (void)state;
     char copy[] = "0123456789abcdefg";
@@ -164,12 +164,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_table_finds_nothing),
-        cmocka_unit_test(what_is_inserted_is_found_by_its_key),
-        cmocka_unit_test(the_rest_is_found_after_removing),
+        cmocka_unit_test(inserted_value_is_found_by_its_key),
+        cmocka_unit_test(remaining_values_are_found_after_removals),
         cmocka_unit_test(nothing_is_lost_while_the_table_grows),
-        cmocka_unit_test(a_walk_meets_everything_once),
-        cmocka_unit_test(memory_stays_below_36_bytes_an_entry),
-        cmocka_unit_test(equal_keys_hash_alike_and_others_do_not),
+        cmocka_unit_test(walk_visits_every_value_once),
+        cmocka_unit_test(table_takes_less_than_36_bytes_per_entry),
+        cmocka_unit_test(hashes_are_equal_for_equal_keys_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static void expect_shown(struct slice text, const char *shown)
     free(got);
 }
 
-static void what_a_terminal_obeys_is_not_shown(void **state)
+static void control_sequences_are_not_shown(void **state)
 {
     (void)state;
     expect_shown(SLICE("\033]0;title\a\033[2J"), "?]0;title??[2J");
@@ -25,7 +25,7 @@ static void what_a_terminal_obeys_is_not_shown(void **state)
     expect_shown(SLICE("a\0b\rc"), "a?b?c");
 }
 
-static void all_else_is(void **state)
+static void other_characters_are_shown(void **state)
 {
     (void)state;
     expect_shown(SLICE("one\n\ttwo \xc3\xa9 \xe2\x82\xac \xc2\xa0.\n"),
@@ -34,7 +34,7 @@ static void all_else_is(void **state)
 }
 
 /* An eight-bit terminal treats these bytes as the C1 control characters. */
-static void bytes_that_are_no_utf8_are_not_shown(void **state)
+static void bytes_that_are_not_utf8_are_not_shown(void **state)
 {
     (void)state;
     expect_shown(SLICE("a\x9b"
@@ -46,9 +46,9 @@ static void bytes_that_are_no_utf8_are_not_shown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_terminal_obeys_is_not_shown),
-        cmocka_unit_test(all_else_is),
-        cmocka_unit_test(bytes_that_are_no_utf8_are_not_shown),
+        cmocka_unit_test(control_sequences_are_not_shown),
+        cmocka_unit_test(other_characters_are_shown),
+        cmocka_unit_test(bytes_that_are_not_utf8_are_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

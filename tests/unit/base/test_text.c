@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 
-static void numbers_are_digits_and_nothing_else(void **state)
+static void number_has_only_digits(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void a_signed_number_may_begin_with_a_minus(void **state)
     }
 }
 
-static void durations_add_up_their_units(void **state)
+static void units_of_a_duration_add_up(void **state)
 {
     (void)state;
     static const struct {
@@ -114,7 +114,7 @@ static void a_duration_has_at_most_a_hundred_characters(void **state)
     assert_int_equal(text_to_duration_ms((struct slice){ text, 101 }, &ms), ERR_INVALID);
 }
 
-static void seconds_are_written_in_the_compact_form(void **state)
+static void duration_is_written_in_compact_form(void **state)
 {
     (void)state;
     static const struct {
@@ -179,7 +179,7 @@ static void times_are_read_as_javascript_reads_them(void **state)
     }
 }
 
-static void a_number_is_a_time_where_javascript_has_dates(void **state)
+static void number_is_a_time_within_the_range_of_javascript_dates(void **state)
 {
     int64_t time = 7;
     (void)state;
@@ -192,7 +192,7 @@ static void a_number_is_a_time_where_javascript_has_dates(void **state)
     assert_int_equal(time, -INT64_C(8640000000000000));
 }
 
-static void a_moment_is_a_date_or_a_duration_from_now(void **state)
+static void moment_is_a_date_or_a_duration_from_now(void **state)
 {
     static const struct {
         const char *text;
@@ -217,7 +217,7 @@ static void a_moment_is_a_date_or_a_duration_from_now(void **state)
     }
 }
 
-static void what_is_no_time_is_refused(void **state)
+static void invalid_time_is_rejected(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -289,7 +289,7 @@ static void every_day_of_two_thousand_years_reads_back(void **state)
     }
 }
 
-static void times_out_of_four_digits_become_the_nearest(void **state)
+static void times_outside_four_digit_years_become_the_nearest(void **state)
 {
     (void)state;
     char text[TIME_TEXT_LEN + 1];
@@ -299,7 +299,7 @@ static void times_out_of_four_digits_become_the_nearest(void **state)
     assert_string_equal(text, "0000-01-01T00:00:00.000Z");
 }
 
-static void ids_of_later_times_sort_behind(void **state)
+static void ids_of_later_times_sort_later(void **state)
 {
     (void)state;
     char earlier[ID_MAX], later[ID_MAX];
@@ -322,7 +322,7 @@ static void ids_of_one_time_differ_in_their_second_half(void **state)
     assert_string_not_equal(a, b);
 }
 
-static void ids_made_one_behind_the_other_rise(void **state)
+static void consecutive_ids_increase(void **state)
 {
     (void)state;
     char last[ID_MAX] = "", before[ID_MAX];
@@ -336,7 +336,7 @@ static void ids_made_one_behind_the_other_rise(void **state)
                             8); /* the rest is random */
 }
 
-static void ids_of_several_kinds_rise_behind_one_last(void **state)
+static void consecutive_ids_of_several_kinds_increase(void **state)
 {
     (void)state;
     char last[ID_MAX] = "", before[2][ID_MAX] = { "", "" };
@@ -348,7 +348,7 @@ static void ids_of_several_kinds_rise_behind_one_last(void **state)
     }
 }
 
-static void ids_rise_after_one_that_was_made_by_a_clock_ahead(void **state)
+static void ids_increase_after_one_from_a_clock_that_is_ahead(void **state)
 {
     (void)state;
     enum { NOW_S = 1706691600 };
@@ -370,7 +370,7 @@ static void ids_rise_after_one_that_was_made_by_a_clock_ahead(void **state)
     assert_string_equal(last, before); /* each of them is older or not an id of ours */
 }
 
-static void only_ids_of_the_prefix_are_ids(void **state)
+static void id_must_have_its_prefix(void **state)
 {
     (void)state;
     static const struct {
@@ -396,7 +396,7 @@ static void only_ids_of_the_prefix_are_ids(void **state)
 }
 
 /* A random byte modulo 192 would be below 64 half of the time. */
-static void drawn_characters_are_all_of_the_alphabet_and_about_equally_often(void **state)
+static void random_characters_are_evenly_distributed(void **state)
 {
     (void)state;
     enum { DRAWN = 60000, COUNT = 192 };
@@ -439,7 +439,7 @@ static void base64url_is_written_without_padding(void **state)
     }
 }
 
-static void base64url_has_one_spelling(void **state)
+static void base64url_has_only_one_valid_spelling(void **state)
 {
     (void)state;
     static const char *const cases[] = {
@@ -461,7 +461,7 @@ static void hex_is_lower_case(void **state)
     assert_string_equal(text, "001fabff");
 }
 
-static void utf8_is_whole_and_shortest(void **state)
+static void utf8_must_be_complete_and_shortest(void **state)
 {
     (void)state;
     static const struct {
@@ -554,29 +554,29 @@ static void percent_escapes_are_decoded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_digits_and_nothing_else),
+        cmocka_unit_test(number_has_only_digits),
         cmocka_unit_test(a_signed_number_may_begin_with_a_minus),
-        cmocka_unit_test(durations_add_up_their_units),
+        cmocka_unit_test(units_of_a_duration_add_up),
         cmocka_unit_test(a_duration_has_at_most_a_hundred_characters),
-        cmocka_unit_test(seconds_are_written_in_the_compact_form),
+        cmocka_unit_test(duration_is_written_in_compact_form),
         cmocka_unit_test(times_are_read_as_javascript_reads_them),
-        cmocka_unit_test(a_number_is_a_time_where_javascript_has_dates),
-        cmocka_unit_test(a_moment_is_a_date_or_a_duration_from_now),
-        cmocka_unit_test(what_is_no_time_is_refused),
+        cmocka_unit_test(number_is_a_time_within_the_range_of_javascript_dates),
+        cmocka_unit_test(moment_is_a_date_or_a_duration_from_now),
+        cmocka_unit_test(invalid_time_is_rejected),
         cmocka_unit_test(the_first_and_the_last_date_are_read),
         cmocka_unit_test(every_day_of_two_thousand_years_reads_back),
-        cmocka_unit_test(times_out_of_four_digits_become_the_nearest),
-        cmocka_unit_test(ids_of_later_times_sort_behind),
+        cmocka_unit_test(times_outside_four_digit_years_become_the_nearest),
+        cmocka_unit_test(ids_of_later_times_sort_later),
         cmocka_unit_test(ids_of_one_time_differ_in_their_second_half),
-        cmocka_unit_test(ids_made_one_behind_the_other_rise),
-        cmocka_unit_test(ids_of_several_kinds_rise_behind_one_last),
-        cmocka_unit_test(ids_rise_after_one_that_was_made_by_a_clock_ahead),
-        cmocka_unit_test(only_ids_of_the_prefix_are_ids),
-        cmocka_unit_test(drawn_characters_are_all_of_the_alphabet_and_about_equally_often),
+        cmocka_unit_test(consecutive_ids_increase),
+        cmocka_unit_test(consecutive_ids_of_several_kinds_increase),
+        cmocka_unit_test(ids_increase_after_one_from_a_clock_that_is_ahead),
+        cmocka_unit_test(id_must_have_its_prefix),
+        cmocka_unit_test(random_characters_are_evenly_distributed),
         cmocka_unit_test(base64url_is_written_without_padding),
-        cmocka_unit_test(base64url_has_one_spelling),
+        cmocka_unit_test(base64url_has_only_one_valid_spelling),
         cmocka_unit_test(hex_is_lower_case),
-        cmocka_unit_test(utf8_is_whole_and_shortest),
+        cmocka_unit_test(utf8_must_be_complete_and_shortest),
         cmocka_unit_test(percent_escapes_are_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void set(int probe, int64_t at_ms)
     timers_set(&world.timers, &world.probes[probe].timer, world.probe_kind, at_ms);
 }
 
-static void without_timers_there_is_no_deadline(void **state)
+static void no_timer_means_no_deadline(void **state)
 {
     (void)state;
     assert_true(timers_next(&world.timers) == INT64_MAX);
@@ -85,7 +85,7 @@ static void a_timer_is_called_when_due_and_not_before(void **state)
     assert_int_equal(world.calls, 1);
 }
 
-static void setting_again_moves_the_deadline(void **state)
+static void setting_a_timer_again_moves_its_deadline(void **state)
 {
     (void)state;
     set(0, 100);
@@ -113,7 +113,7 @@ static void a_cleared_timer_is_not_called(void **state)
     assert_int_equal(world.probes[1].calls, 0);
 }
 
-static void a_call_may_arm_its_own_timer_again(void **state)
+static void timer_call_may_set_its_own_timer_again(void **state)
 {
     (void)state;
     timers_set(&world.timers, &world.probes[0].timer, world.again_kind, 10);
@@ -122,7 +122,7 @@ static void a_call_may_arm_its_own_timer_again(void **state)
     assert_int_equal(timers_next(&world.timers), 40);
 }
 
-static void a_call_may_clear_another_that_is_due(void **state)
+static void timer_call_may_clear_another_due_timer(void **state)
 {
     (void)state;
     timers_set(&world.timers, &world.probes[0].timer, world.clear_kind, 10);
@@ -133,7 +133,7 @@ static void a_call_may_clear_another_that_is_due(void **state)
     assert_int_equal(world.probes[1].calls, 0);
 }
 
-static void the_limit_leaves_the_rest_for_later(void **state)
+static void limit_leaves_other_due_timers_for_later(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++)
@@ -144,7 +144,7 @@ static void the_limit_leaves_the_rest_for_later(void **state)
     assert_int_equal(world.calls, 5);
 }
 
-static void any_order_of_setting_gives_the_order_of_deadlines(void **state)
+static void timers_are_called_in_the_order_of_deadlines(void **state)
 {
     (void)state;
     uint32_t random = 7;
@@ -163,7 +163,7 @@ static void any_order_of_setting_gives_the_order_of_deadlines(void **state)
         assert_int_equal(world.probes[i].calls, armed[i]);
 }
 
-static void finishing_disarms_what_is_left(void **state)
+static void finishing_disarms_remaining_timers(void **state)
 {
     (void)state;
     set(0, 100);
@@ -174,22 +174,22 @@ static void finishing_disarms_what_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(without_timers_there_is_no_deadline, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(no_timer_means_no_deadline, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_timer_is_called_when_due_and_not_before, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(setting_again_moves_the_deadline, set_up,
+        cmocka_unit_test_setup_teardown(setting_a_timer_again_moves_its_deadline, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_cleared_timer_is_not_called, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_call_may_arm_its_own_timer_again, set_up,
+        cmocka_unit_test_setup_teardown(timer_call_may_set_its_own_timer_again, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(a_call_may_clear_another_that_is_due, set_up,
+        cmocka_unit_test_setup_teardown(timer_call_may_clear_another_due_timer, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(the_limit_leaves_the_rest_for_later, set_up,
+        cmocka_unit_test_setup_teardown(limit_leaves_other_due_timers_for_later, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(any_order_of_setting_gives_the_order_of_deadlines,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(finishing_disarms_what_is_left, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(timers_are_called_in_the_order_of_deadlines, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(finishing_disarms_remaining_timers, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

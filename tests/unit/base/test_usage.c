@@ -14,7 +14,7 @@ static enum err read(const char *usage, const char *const *words, struct said *s
     return usage_read("org create", usage, words, count, said, why);
 }
 
-static void a_usage_has_parts(void **state)
+static void usage_line_is_split_into_parts(void **state)
 {
     static const struct {
         const char *name, *value;
@@ -42,7 +42,7 @@ static void a_usage_has_parts(void **state)
     assert_false(usage_next(&rest, &part));
 }
 
-static void words_may_stand_in_any_order_and_the_last_option_counts(void **state)
+static void words_may_have_any_order_and_the_last_option_wins(void **state)
 {
     static const char *const words[] = {
         "--slug", "a", "--json", "--slug=b=c", "Acme", NULL
@@ -57,7 +57,7 @@ static void words_may_stand_in_any_order_and_the_last_option_counts(void **state
     assert_null(said_option(&said, "--name"));
 }
 
-static void a_value_is_not_looked_at(void **state)
+static void option_value_may_look_like_an_option(void **state)
 {
     static const char *const words[] = { "--slug", "--json", "--org=--slug", "x", NULL };
     struct said said;
@@ -70,7 +70,7 @@ static void a_value_is_not_looked_at(void **state)
     assert_null(said_option(&said, "--json"));
 }
 
-static void words_that_the_usage_does_not_allow_are_refused(void **state)
+static void words_that_the_usage_does_not_allow_are_rejected(void **state)
 {
     static const struct {
         const char *usage;
@@ -111,10 +111,10 @@ static void a_missing_confirmation_is_left_to_the_command(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_usage_has_parts),
-        cmocka_unit_test(words_may_stand_in_any_order_and_the_last_option_counts),
-        cmocka_unit_test(a_value_is_not_looked_at),
-        cmocka_unit_test(words_that_the_usage_does_not_allow_are_refused),
+        cmocka_unit_test(usage_line_is_split_into_parts),
+        cmocka_unit_test(words_may_have_any_order_and_the_last_option_wins),
+        cmocka_unit_test(option_value_may_look_like_an_option),
+        cmocka_unit_test(words_that_the_usage_does_not_allow_are_rejected),
         cmocka_unit_test(a_missing_confirmation_is_left_to_the_command),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,7 +33,7 @@ static void stop(uv_timer_t *timer)
 }
 
 /* This job has no limit of its own: without work_stop it would not end. */
-static void a_job_that_is_stopped_ends_and_can_begin_again(void **state)
+static void stopped_job_ends_and_can_begin_again(void **state)
 {
     (void)state;
     struct job job = { .work = { .run = run, .done = done } };
@@ -68,7 +68,7 @@ static void a_job_ends_at_the_limit_of_its_kind(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
-static void without_a_job_nothing_stops(void **state)
+static void work_without_a_job_is_never_stopped(void **state)
 {
     (void)state;
     assert_true(work_goes_on(NULL));
@@ -77,9 +77,9 @@ static void without_a_job_nothing_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_job_that_is_stopped_ends_and_can_begin_again),
+        cmocka_unit_test(stopped_job_ends_and_can_begin_again),
         cmocka_unit_test(a_job_ends_at_the_limit_of_its_kind),
-        cmocka_unit_test(without_a_job_nothing_stops),
+        cmocka_unit_test(work_without_a_job_is_never_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

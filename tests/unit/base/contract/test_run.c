@@ -20,7 +20,7 @@ static struct bytes *text(const char *content)
 
 /* ---- names ---- */
 
-static void every_status_is_shown_in_the_words_of_its_reader(void **state)
+static void status_names_follow_the_vocabulary(void **state)
 {
     (void)state;
     static const struct {
@@ -53,7 +53,7 @@ static void every_status_is_shown_in_the_words_of_its_reader(void **state)
     }
 }
 
-static void a_filter_finds_what_its_reader_sees_under_that_word(void **state)
+static void status_filter_matches_the_vocabulary(void **state)
 {
     (void)state;
     static const struct {
@@ -90,7 +90,7 @@ static void a_filter_finds_what_its_reader_sees_under_that_word(void **state)
                          cases[i].set);
 }
 
-static void every_shown_word_is_a_filter_that_finds_its_status(void **state)
+static void every_status_name_filters_its_status(void **state)
 {
     (void)state;
     for (int status = 0; status < RUN_STATUS_COUNT; status++) {
@@ -101,7 +101,7 @@ static void every_shown_word_is_a_filter_that_finds_its_status(void **state)
     }
 }
 
-static void executions_have_the_words_that_workers_accept(void **state)
+static void executions_have_names_that_workers_accept(void **state)
 {
     (void)state;
     static const char *const words[] = {
@@ -220,7 +220,7 @@ static void fill(struct run *run)
 }
 
 /* ASan reports bytes that leak or are freed twice. */
-static void a_copy_lives_on_when_the_original_has_ended(void **state)
+static void a_copy_outlives_its_original(void **state)
 {
     (void)state;
     struct run original, copy;
@@ -286,7 +286,7 @@ static void a_field_is_found_by_its_offset_in_either_part(void **state)
     assert_ptr_equal(run_field(&run, rare_offset(waits)), &run_rare_none.waits);
 }
 
-static void finishing_twice_or_a_zeroed_run_is_harmless(void **state)
+static void finishing_a_run_twice_or_zeroed_is_harmless(void **state)
 {
     (void)state;
     struct run run = { 0 };
@@ -313,7 +313,7 @@ static void tags_keep_their_order_and_their_duplicates(void **state)
     tag_list_unref(NULL);
 }
 
-static void names_that_recur_are_held_once_after_sharing(void **state)
+static void repeated_names_are_stored_once_after_sharing(void **state)
 {
     (void)state;
     struct run one, two;
@@ -379,21 +379,21 @@ static void packet_bytes_count_each_text_on_the_heap_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_is_shown_in_the_words_of_its_reader),
-        cmocka_unit_test(a_filter_finds_what_its_reader_sees_under_that_word),
-        cmocka_unit_test(every_shown_word_is_a_filter_that_finds_its_status),
-        cmocka_unit_test(executions_have_the_words_that_workers_accept),
+        cmocka_unit_test(status_names_follow_the_vocabulary),
+        cmocka_unit_test(status_filter_matches_the_vocabulary),
+        cmocka_unit_test(every_status_name_filters_its_status),
+        cmocka_unit_test(executions_have_names_that_workers_accept),
         cmocka_unit_test(machines_are_found_by_name_with_their_size),
         cmocka_unit_test(each_snapshot_has_a_name_of_its_own),
         cmocka_unit_test(a_newer_snapshot_is_the_greater_text),
         cmocka_unit_test(the_short_name_of_a_snapshot_is_still_known),
-        cmocka_unit_test(a_copy_lives_on_when_the_original_has_ended),
+        cmocka_unit_test(a_copy_outlives_its_original),
         cmocka_unit_test(editing_the_rare_part_of_a_run_leaves_its_copies_alone),
         cmocka_unit_test(a_run_without_a_rare_part_reads_as_unset),
         cmocka_unit_test(a_field_is_found_by_its_offset_in_either_part),
-        cmocka_unit_test(finishing_twice_or_a_zeroed_run_is_harmless),
+        cmocka_unit_test(finishing_a_run_twice_or_zeroed_is_harmless),
         cmocka_unit_test(tags_keep_their_order_and_their_duplicates),
-        cmocka_unit_test(names_that_recur_are_held_once_after_sharing),
+        cmocka_unit_test(repeated_names_are_stored_once_after_sharing),
         cmocka_unit_test(packet_bytes_count_each_text_on_the_heap_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

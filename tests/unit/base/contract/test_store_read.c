@@ -52,7 +52,7 @@ static void a_finished_load_or_piece_has_no_bytes(void **state)
 }
 
 /* An operation may end before it has read anything. */
-static void a_read_that_was_never_begun_is_left_alone(void **state)
+static void finishing_a_read_that_never_began_does_nothing(void **state)
 {
     (void)state;
     struct store_list list = { 0 };
@@ -66,7 +66,7 @@ int main(void)
         cmocka_unit_test(a_finished_list_or_walk_has_no_runs),
         cmocka_unit_test(a_finished_scan_has_no_documents),
         cmocka_unit_test(a_finished_load_or_piece_has_no_bytes),
-        cmocka_unit_test(a_read_that_was_never_begun_is_left_alone),
+        cmocka_unit_test(finishing_a_read_that_never_began_does_nothing),
     };
     return cmocka_run_group_tests_name("store read", tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static struct plain read_plainly(struct slice text, size_t depth)
     return plain;
 }
 
-static void texts_end_and_are_as_deep_as_read_plainly(void **state)
+static void end_and_depth_match_a_plain_reader(void **state)
 {
     (void)state;
     size_t longest = 0;
@@ -104,7 +104,7 @@ static void texts_end_and_are_as_deep_as_read_plainly(void **state)
 
 /* A block may end between a backslash and the escaped byte, in a string, or at a
  * bracket. */
-static void it_does_not_matter_where_a_block_ends(void **state)
+static void brackets_are_found_wherever_a_block_ends(void **state)
 {
     (void)state;
     static const char tail[] = "\\\\\\\"]\"],[\"\\\\\"]]x";
@@ -126,8 +126,8 @@ static void it_does_not_matter_where_a_block_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_end_and_are_as_deep_as_read_plainly),
-        cmocka_unit_test(it_does_not_matter_where_a_block_ends),
+        cmocka_unit_test(end_and_depth_match_a_plain_reader),
+        cmocka_unit_test(brackets_are_found_wherever_a_block_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void members_are_found_however_the_text_is_cut(void **state)
     }
 }
 
-static void a_payload_that_is_a_string_is_decoded_on_the_way(void **state)
+static void string_payload_is_decoded_while_it_arrives(void **state)
 {
     (void)state;
     static const struct {
@@ -86,7 +86,7 @@ static void a_payload_that_is_a_string_is_decoded_on_the_way(void **state)
     }
 }
 
-static void a_text_of_json_is_told_from_others(void **state)
+static void string_payload_that_is_json_is_recognized(void **state)
 {
     (void)state;
     static const struct {
@@ -118,7 +118,7 @@ static void a_text_of_json_is_told_from_others(void **state)
     }
 }
 
-static void a_zero_character_is_kept(void **state)
+static void nul_character_is_kept(void **state)
 {
     (void)state;
     struct envelope envelope = { 0 };
@@ -127,7 +127,7 @@ static void a_zero_character_is_kept(void **state)
     envelope_finish(&envelope);
 }
 
-static void what_is_no_object_is_refused_in_words(void **state)
+static void non_object_is_rejected_with_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -156,7 +156,7 @@ static void what_is_no_object_is_refused_in_words(void **state)
     }
 }
 
-static void what_is_no_json_ends_at_its_byte(void **state)
+static void invalid_json_is_rejected_at_its_byte(void **state)
 {
     (void)state;
     static const struct {
@@ -176,7 +176,7 @@ static void what_is_no_json_ends_at_its_byte(void **state)
     }
 }
 
-static void a_cleared_envelope_begins_anew(void **state)
+static void cleared_envelope_starts_again(void **state)
 {
     (void)state;
     struct envelope envelope = { 0 };
@@ -195,12 +195,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_are_found_however_the_text_is_cut),
-        cmocka_unit_test(a_payload_that_is_a_string_is_decoded_on_the_way),
-        cmocka_unit_test(a_text_of_json_is_told_from_others),
-        cmocka_unit_test(a_zero_character_is_kept),
-        cmocka_unit_test(what_is_no_object_is_refused_in_words),
-        cmocka_unit_test(what_is_no_json_ends_at_its_byte),
-        cmocka_unit_test(a_cleared_envelope_begins_anew),
+        cmocka_unit_test(string_payload_is_decoded_while_it_arrives),
+        cmocka_unit_test(string_payload_that_is_json_is_recognized),
+        cmocka_unit_test(nul_character_is_kept),
+        cmocka_unit_test(non_object_is_rejected_with_a_reason),
+        cmocka_unit_test(invalid_json_is_rejected_at_its_byte),
+        cmocka_unit_test(cleared_envelope_starts_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void the_rest_of_the_body_is_an_object_of_its_own(void **state)
     done(&reader);
 }
 
-static void what_is_no_batch_is_refused_however_it_is_cut(void **state)
+static void invalid_batch_is_rejected_however_it_is_cut(void **state)
 {
     (void)state;
     static const struct {
@@ -119,7 +119,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_are_found_however_the_body_is_cut),
         cmocka_unit_test(the_rest_of_the_body_is_an_object_of_its_own),
-        cmocka_unit_test(what_is_no_batch_is_refused_however_it_is_cut),
+        cmocka_unit_test(invalid_batch_is_rejected_however_it_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,7 @@ static void a_tree_is_written_as_it_was_read(void **state)
     }
 }
 
-static void a_text_that_no_tree_can_be_is_refused_with_its_reason(void **state)
+static void text_that_cannot_be_a_tree_is_rejected_with_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void a_text_that_no_tree_can_be_is_refused_with_its_reason(void **state)
     }
 }
 
-static void a_tree_has_no_more_levels_than_a_turn_bears(void **state)
+static void tree_depth_is_limited(void **state)
 {
     (void)state;
     for (int depth = TREE_DEPTH_MAX; depth <= TREE_DEPTH_MAX + 1; depth++) {
@@ -75,7 +75,7 @@ static void a_tree_has_no_more_levels_than_a_turn_bears(void **state)
     }
 }
 
-static void numbers_become_reals_when_that_is_wanted(void **state)
+static void numbers_become_reals_on_request(void **state)
 {
     (void)state;
     json_t *tree = json_tree_read(SLICE("[1, 12345678901234567890]"), TREE_REALS, NULL);
@@ -88,9 +88,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_is_written_as_it_was_read),
-        cmocka_unit_test(a_text_that_no_tree_can_be_is_refused_with_its_reason),
-        cmocka_unit_test(a_tree_has_no_more_levels_than_a_turn_bears),
-        cmocka_unit_test(numbers_become_reals_when_that_is_wanted),
+        cmocka_unit_test(text_that_cannot_be_a_tree_is_rejected_with_a_reason),
+        cmocka_unit_test(tree_depth_is_limited),
+        cmocka_unit_test(numbers_become_reals_on_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static void assert_written(struct buf *out, const char *expected)
     buf_finish(out);
 }
 
-static void every_member_but_the_first_of_its_object_has_a_comma(void **state)
+static void every_member_except_the_first_has_a_comma(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -30,7 +30,7 @@ static void every_member_but_the_first_of_its_object_has_a_comma(void **state)
                          "\"at\":\"2023-11-14T22:13:20.000Z\"}");
 }
 
-static void what_is_absent_is_left_out_and_what_is_empty_is_not(void **state)
+static void absent_members_are_omitted_and_empty_ones_kept(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -44,7 +44,7 @@ static void what_is_absent_is_left_out_and_what_is_empty_is_not(void **state)
     assert_written(&out, "{\"empty\":\"\",\"none\":[]}");
 }
 
-static void a_text_that_ends_like_an_object_begins_takes_its_comma(void **state)
+static void string_that_ends_with_a_bracket_is_followed_by_a_comma(void **state)
 {
     (void)state;
     struct bytes *texts[] = { bytes_create(SLICE("{")), bytes_create(SLICE("\"[")) };
@@ -59,7 +59,7 @@ static void a_text_that_ends_like_an_object_begins_takes_its_comma(void **state)
     bytes_unref(texts[1]);
 }
 
-static void what_was_written_is_read_back(void **state)
+static void written_members_are_read_back(void **state)
 {
     (void)state;
     struct slice object =
@@ -74,7 +74,7 @@ static void what_was_written_is_read_back(void **state)
     bytes_unref(text);
 }
 
-static void what_is_missing_or_of_another_type_is_not_read(void **state)
+static void missing_member_or_wrong_type_is_not_read(void **state)
 {
     (void)state;
     static const char *const objects[] = { "{}", "{\"it\":null}", "{\"it\":[1]}",
@@ -102,7 +102,7 @@ static void several_members_are_found_in_one_walk(void **state)
     assert_null(values[0].ptr);
 }
 
-static void too_many_members_are_not_walked_over(void **state)
+static void too_many_members_are_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = { "a" };
@@ -118,13 +118,13 @@ static void too_many_members_are_not_walked_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_member_but_the_first_of_its_object_has_a_comma),
-        cmocka_unit_test(what_is_absent_is_left_out_and_what_is_empty_is_not),
-        cmocka_unit_test(a_text_that_ends_like_an_object_begins_takes_its_comma),
-        cmocka_unit_test(what_was_written_is_read_back),
+        cmocka_unit_test(every_member_except_the_first_has_a_comma),
+        cmocka_unit_test(absent_members_are_omitted_and_empty_ones_kept),
+        cmocka_unit_test(string_that_ends_with_a_bracket_is_followed_by_a_comma),
+        cmocka_unit_test(written_members_are_read_back),
         cmocka_unit_test(several_members_are_found_in_one_walk),
-        cmocka_unit_test(too_many_members_are_not_walked_over),
-        cmocka_unit_test(what_is_missing_or_of_another_type_is_not_read),
+        cmocka_unit_test(too_many_members_are_rejected),
+        cmocka_unit_test(missing_member_or_wrong_type_is_not_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void assert_comma(void)
     assert_string_equal(text, "1,5"); /* otherwise localedef or its data is missing */
 }
 
-static void a_number_is_read_with_its_point(void **state)
+static void number_is_read_with_a_decimal_point(void **state)
 {
     (void)state;
     static const struct {
@@ -76,7 +76,7 @@ static void a_number_is_read_with_its_point(void **state)
     assert_false(scan_equal(SLICE("0.5"), SLICE("0.25")));
 }
 
-static void a_number_is_written_with_a_point(void **state)
+static void number_is_written_with_a_decimal_point(void **state)
 {
     (void)state;
     static const struct {
@@ -92,7 +92,7 @@ static void a_number_is_written_with_a_point(void **state)
     }
 }
 
-static void a_sum_of_metadata_has_its_fraction(void **state)
+static void sum_in_metadata_keeps_its_fraction(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -104,7 +104,7 @@ static void a_sum_of_metadata_has_its_fraction(void **state)
     buf_finish(&out);
 }
 
-static void what_is_no_number_is_not_read_as_one(void **state)
+static void text_that_is_not_a_number_is_rejected(void **state)
 {
     (void)state;
     static const char *const texts[] = { "", " ", "\"1\"", "null", "[1]", "1.2.3", "1,5" };
@@ -117,10 +117,10 @@ static void what_is_no_number_is_not_read_as_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_number_is_read_with_its_point),
-        cmocka_unit_test(a_number_is_written_with_a_point),
-        cmocka_unit_test(a_sum_of_metadata_has_its_fraction),
-        cmocka_unit_test(what_is_no_number_is_not_read_as_one),
+        cmocka_unit_test(number_is_read_with_a_decimal_point),
+        cmocka_unit_test(number_is_written_with_a_decimal_point),
+        cmocka_unit_test(sum_in_metadata_keeps_its_fraction),
+        cmocka_unit_test(text_that_is_not_a_number_is_rejected),
     };
     return cmocka_run_group_tests_name("numbers", tests, use_decimal_comma, use_the_usual);
 }

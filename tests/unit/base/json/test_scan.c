@@ -160,7 +160,7 @@ static void json_is_accepted_however_it_arrives(void **state)
     }
 }
 
-static void what_is_not_json_is_refused_however_it_arrives(void **state)
+static void invalid_json_is_rejected_however_it_arrives(void **state)
 {
     (void)state;
     for (size_t i = 0; i < REFUSED_COUNT; i++) {
@@ -170,7 +170,7 @@ static void what_is_not_json_is_refused_however_it_arrives(void **state)
     }
 }
 
-static void a_value_is_judged_alike_inside_of_others(void **state)
+static void nested_values_are_checked_like_outer_ones(void **state)
 {
     (void)state;
     struct buf text = { 0 };
@@ -186,7 +186,7 @@ static void a_value_is_judged_alike_inside_of_others(void **state)
     buf_finish(&text);
 }
 
-static void an_error_says_where_it_is(void **state)
+static void error_reports_its_position(void **state)
 {
     (void)state;
     static const struct {
@@ -204,7 +204,7 @@ static void an_error_says_where_it_is(void **state)
     }
 }
 
-static void an_error_stays(void **state)
+static void error_is_permanent(void **state)
 {
     (void)state;
     struct scan scan;
@@ -225,7 +225,7 @@ static void nest(struct buf *text, int count, bool objects)
         buf_add_text(text, objects && i % 2 ? "}" : "]");
 }
 
-static void values_are_nested_as_deeply_as_they_like(void **state)
+static void deep_nesting_is_accepted(void **state)
 {
     (void)state;
     static const int depths[] = {
@@ -250,7 +250,7 @@ static void values_are_nested_as_deeply_as_they_like(void **state)
     buf_finish(&text);
 }
 
-static void levels_end_where_their_bits_would_take_more_than_a_megabyte(void **state)
+static void nesting_is_limited_to_a_megabyte_of_bits(void **state)
 {
     (void)state;
     struct scan scan;
@@ -268,7 +268,7 @@ static void levels_end_where_their_bits_would_take_more_than_a_megabyte(void **s
     buf_finish(&text);
 }
 
-static void a_scan_that_was_finished_in_the_middle_takes_no_more(void **state)
+static void finished_scan_accepts_no_more_input(void **state)
 {
     (void)state;
     struct scan scan;
@@ -315,7 +315,7 @@ static void put_string(struct buf *text, struct slice usual, int count, struct s
 }
 
 /* Long runs are skipped quickly; a character that must not be skipped is found in them. */
-static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
+static void special_character_is_found_anywhere_in_a_run(void **state)
 {
     (void)state;
     static const struct slice good[] = { TEXT("a"),
@@ -365,7 +365,7 @@ static void a_character_is_judged_alike_at_every_place_of_a_run(void **state)
     buf_finish(&text);
 }
 
-static void what_bytes_are_is_found_once(void **state)
+static void bytes_are_checked_for_json_once(void **state)
 {
     (void)state;
     struct bytes *json = bytes_create(SLICE("[1]")), *text = bytes_create(SLICE("[1"));
@@ -385,16 +385,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(json_is_accepted_however_it_arrives),
-        cmocka_unit_test(what_is_not_json_is_refused_however_it_arrives),
-        cmocka_unit_test(a_value_is_judged_alike_inside_of_others),
-        cmocka_unit_test(an_error_says_where_it_is),
-        cmocka_unit_test(an_error_stays),
-        cmocka_unit_test(values_are_nested_as_deeply_as_they_like),
-        cmocka_unit_test(levels_end_where_their_bits_would_take_more_than_a_megabyte),
-        cmocka_unit_test(a_scan_that_was_finished_in_the_middle_takes_no_more),
+        cmocka_unit_test(invalid_json_is_rejected_however_it_arrives),
+        cmocka_unit_test(nested_values_are_checked_like_outer_ones),
+        cmocka_unit_test(error_reports_its_position),
+        cmocka_unit_test(error_is_permanent),
+        cmocka_unit_test(deep_nesting_is_accepted),
+        cmocka_unit_test(nesting_is_limited_to_a_megabyte_of_bits),
+        cmocka_unit_test(finished_scan_accepts_no_more_input),
         cmocka_unit_test(a_forbidden_byte_is_found_at_every_place),
-        cmocka_unit_test(a_character_is_judged_alike_at_every_place_of_a_run),
-        cmocka_unit_test(what_bytes_are_is_found_once),
+        cmocka_unit_test(special_character_is_found_anywhere_in_a_run),
+        cmocka_unit_test(bytes_are_checked_for_json_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static void members_come_in_order_with_raw_keys(void **state)
     assert_false(scan_next_member(&members, &key, &value));
 }
 
-static void what_is_empty_or_no_container_has_no_members(void **state)
+static void empty_or_scalar_value_has_no_members(void **state)
 {
     (void)state;
     static const char *const cases[] = { "[]", "[ ]",     "{}", " { } ",
@@ -94,7 +94,7 @@ static void a_member_is_found_by_any_spelling_and_the_last_counts(void **state)
     assert_slice(scan_member((struct slice){ 0 }, "a"), NULL);
 }
 
-static void a_raw_key_spells_its_name(void **state)
+static void raw_key_matches_its_decoded_name(void **state)
 {
     (void)state;
     static const struct {
@@ -161,7 +161,7 @@ static void strings_are_decoded(void **state)
     buf_finish(&out);
 }
 
-static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **state)
+static void string_in_pieces_is_decoded_like_a_whole_one(void **state)
 {
     (void)state;
     struct slice whole = SLICE(
@@ -185,7 +185,7 @@ static void a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole(void **
     buf_finish(&expected);
 }
 
-static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
+static void lone_surrogates_are_escaped_if_that_makes_valid_json(void **state)
 {
     (void)state;
     static const struct {
@@ -214,7 +214,7 @@ static void halves_are_spelled_when_that_makes_json_of_a_text(void **state)
     }
 }
 
-static void more_halves_than_a_turn_bears_are_not_spelled(void **state)
+static void too_many_lone_surrogates_are_not_escaped(void **state)
 {
     (void)state;
     struct buf text = { 0 }, out = { 0 };
@@ -233,7 +233,7 @@ static void more_halves_than_a_turn_bears_are_not_spelled(void **state)
 }
 
 /* The stack is limited: differences below SCAN_EQUAL_DEPTH are not found. */
-static void values_are_compared_to_a_depth(void **state)
+static void values_are_compared_down_to_a_limited_depth(void **state)
 {
     (void)state;
     for (int depth = SCAN_EQUAL_DEPTH - 1; depth <= SCAN_EQUAL_DEPTH + 1; depth++) {
@@ -256,7 +256,7 @@ static void values_are_compared_to_a_depth(void **state)
     }
 }
 
-static void what_is_written_as_json_is_read_back(void **state)
+static void json_string_is_read_back(void **state)
 {
     (void)state;
     struct buf text = { 0 }, back = { 0 };
@@ -273,7 +273,7 @@ static void what_is_written_as_json_is_read_back(void **state)
 }
 
 /* Special characters at each place, alone and in runs, in strings of every length. */
-static void a_string_of_any_length_is_read_back(void **state)
+static void string_of_any_length_is_read_back(void **state)
 {
     (void)state;
     static const char *const units[] = { "\"", "\\", "\n", "\x01", "a", "\xc3\xa9" };
@@ -300,7 +300,7 @@ static void a_string_of_any_length_is_read_back(void **state)
     buf_finish(&back);
 }
 
-static void values_are_equal_whatever_their_spelling(void **state)
+static void equal_values_may_be_spelled_differently(void **state)
 {
     (void)state;
     static const struct {
@@ -364,7 +364,7 @@ static void many_members_are_compared_in_reasonable_time(void **state)
     buf_finish(&down);
 }
 
-static void comparing_stops_when_its_time_is_over(void **state)
+static void comparison_stops_when_its_time_is_up(void **state)
 {
     (void)state;
     struct slice a = SLICE("{\"a\":{\"b\":[1,{\"c\":\"d\"}]},\"e\":1}");
@@ -380,7 +380,7 @@ static void comparing_stops_when_its_time_is_over(void **state)
     }
 }
 
-static void depth_counts_containers_and_not_strings(void **state)
+static void depth_counts_containers_but_not_strings(void **state)
 {
     (void)state;
     static const struct {
@@ -422,7 +422,7 @@ static void members_of_all_objects_are_counted(void **state)
     }
 }
 
-static void a_name_that_repeats_is_found(void **state)
+static void repeated_name_is_found(void **state)
 {
     (void)state;
     assert_true(scan_has_duplicate(SLICE("{\"a\":1,\"b\":2,\"a\":3}")));
@@ -439,22 +439,22 @@ int main(void)
         cmocka_unit_test(a_value_has_the_type_of_its_first_character),
         cmocka_unit_test(elements_come_in_order_and_trimmed),
         cmocka_unit_test(members_come_in_order_with_raw_keys),
-        cmocka_unit_test(what_is_empty_or_no_container_has_no_members),
+        cmocka_unit_test(empty_or_scalar_value_has_no_members),
         cmocka_unit_test(a_member_is_found_by_any_spelling_and_the_last_counts),
-        cmocka_unit_test(a_raw_key_spells_its_name),
+        cmocka_unit_test(raw_key_matches_its_decoded_name),
         cmocka_unit_test(strings_are_decoded),
-        cmocka_unit_test(a_string_that_comes_in_pieces_is_decoded_as_if_it_came_whole),
-        cmocka_unit_test(halves_are_spelled_when_that_makes_json_of_a_text),
-        cmocka_unit_test(more_halves_than_a_turn_bears_are_not_spelled),
-        cmocka_unit_test(values_are_compared_to_a_depth),
-        cmocka_unit_test(what_is_written_as_json_is_read_back),
-        cmocka_unit_test(a_string_of_any_length_is_read_back),
-        cmocka_unit_test(values_are_equal_whatever_their_spelling),
+        cmocka_unit_test(string_in_pieces_is_decoded_like_a_whole_one),
+        cmocka_unit_test(lone_surrogates_are_escaped_if_that_makes_valid_json),
+        cmocka_unit_test(too_many_lone_surrogates_are_not_escaped),
+        cmocka_unit_test(values_are_compared_down_to_a_limited_depth),
+        cmocka_unit_test(json_string_is_read_back),
+        cmocka_unit_test(string_of_any_length_is_read_back),
+        cmocka_unit_test(equal_values_may_be_spelled_differently),
         cmocka_unit_test(many_members_are_compared_in_reasonable_time),
-        cmocka_unit_test(comparing_stops_when_its_time_is_over),
-        cmocka_unit_test(depth_counts_containers_and_not_strings),
+        cmocka_unit_test(comparison_stops_when_its_time_is_up),
+        cmocka_unit_test(depth_counts_containers_but_not_strings),
         cmocka_unit_test(members_of_all_objects_are_counted),
-        cmocka_unit_test(a_name_that_repeats_is_found),
+        cmocka_unit_test(repeated_name_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

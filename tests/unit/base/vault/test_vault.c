@@ -49,7 +49,7 @@ static enum err unseal(struct vault *vault, const char *context, struct slice se
     return err;
 }
 
-static void a_sealed_value_comes_back(void **state)
+static void sealed_value_is_opened_again(void **state)
 {
     (void)state;
     static const size_t lengths[] = { 0, 1, 2, 3, 15, 16, 17, 31, 100, 4096, 100000 };
@@ -101,7 +101,7 @@ static void sealing_twice_gives_different_texts_that_hide_the_value(void **state
     vault_close(vault);
 }
 
-static void another_key_or_place_does_not_open_it(void **state)
+static void value_does_not_open_with_another_key_or_place(void **state)
 {
     (void)state;
     struct vault *vault = open_vault(KEY_HEX), *other = open_vault(OTHER_HEX);
@@ -117,7 +117,7 @@ static void another_key_or_place_does_not_open_it(void **state)
     vault_close(other);
 }
 
-static void every_changed_or_missing_character_is_noticed(void **state)
+static void any_changed_or_missing_character_is_detected(void **state)
 {
     (void)state;
     static const char alphabet[] = "AZaz09-_=. ";
@@ -172,7 +172,7 @@ static void a_key_is_64_hex_digits_or_44_characters_of_base64(void **state)
     }
 }
 
-static void two_spellings_of_a_key_are_one_key(void **state)
+static void hex_and_base64_spell_the_same_key(void **state)
 {
     (void)state;
     struct vault *one = open_vault(OTHER_HEX);
@@ -253,7 +253,7 @@ static void the_first_start_makes_a_key_file_that_the_second_one_reads(void **st
     vault_close(second);
 }
 
-static void a_key_file_that_others_may_touch_is_refused(void **state)
+static void key_file_accessible_to_others_is_rejected(void **state)
 {
     struct folder *folder = *state;
     static const mode_t modes[] = { 0640, 0604, 0660, 0644, 0620, 0602 };
@@ -377,7 +377,7 @@ static struct buf seal_with_next(const struct vault *vault, struct slice plain)
 }
 
 /* For each point at which a rotation may be cut short: which text the next start opens. */
-static void a_rotation_that_is_cut_short_is_settled_by_what_was_sealed(void **state)
+static void interrupted_rotation_is_settled_by_the_sealed_values(void **state)
 {
     struct folder *folder = *state;
     enum { BEFORE_THE_COMMIT, AFTER_THE_COMMIT, CUTS };
@@ -414,7 +414,7 @@ static void a_rotation_that_is_cut_short_is_settled_by_what_was_sealed(void **st
     }
 }
 
-static void a_database_of_two_keys_is_refused(void **state)
+static void database_with_values_of_two_keys_is_rejected(void **state)
 {
     struct folder *folder = *state;
     struct failure why = { 0 };
@@ -434,7 +434,7 @@ static void a_database_of_two_keys_is_refused(void **state)
     buf_finish(&new);
 }
 
-static void a_rotation_that_ends_well_leaves_one_key(void **state)
+static void successful_rotation_leaves_one_key(void **state)
 {
     struct folder *folder = *state;
     struct failure why = { 0 };
@@ -459,7 +459,7 @@ static void a_rotation_that_ends_well_leaves_one_key(void **state)
     buf_finish(&new);
 }
 
-static void a_rotation_that_is_taken_back_leaves_the_old_key(void **state)
+static void canceled_rotation_leaves_the_old_key(void **state)
 {
     struct folder *folder = *state;
     struct failure why = { 0 };
@@ -500,7 +500,7 @@ static void a_key_given_as_text_is_rotated_to_one_given_as_text(void **state)
     buf_finish(&new);
 }
 
-static void a_value_that_does_not_open_says_which_key_is_wanted(void **state)
+static void error_names_the_key_that_sealed_the_value(void **state)
 {
     (void)state;
     char id[KEY_ID_TEXT_MAX], other_id[KEY_ID_TEXT_MAX];
@@ -533,7 +533,7 @@ static void count_call(struct vault_waiter *waiter)
     container_of(waiter, struct called, waiter)->times++;
 }
 
-static void who_seals_waits_for_a_rotation_and_it_for_them(void **state)
+static void sealing_and_rotation_wait_for_each_other(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -567,26 +567,26 @@ static void who_seals_waits_for_a_rotation_and_it_for_them(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sealed_value_comes_back),
+        cmocka_unit_test(sealed_value_is_opened_again),
         cmocka_unit_test(a_value_sealed_by_another_program_opens),
         cmocka_unit_test(sealing_twice_gives_different_texts_that_hide_the_value),
-        cmocka_unit_test(another_key_or_place_does_not_open_it),
-        cmocka_unit_test(every_changed_or_missing_character_is_noticed),
+        cmocka_unit_test(value_does_not_open_with_another_key_or_place),
+        cmocka_unit_test(any_changed_or_missing_character_is_detected),
         cmocka_unit_test(a_key_is_64_hex_digits_or_44_characters_of_base64),
-        cmocka_unit_test(two_spellings_of_a_key_are_one_key),
+        cmocka_unit_test(hex_and_base64_spell_the_same_key),
         WITH_FOLDER(the_first_start_makes_a_key_file_that_the_second_one_reads),
-        WITH_FOLDER(a_key_file_that_others_may_touch_is_refused),
+        WITH_FOLDER(key_file_accessible_to_others_is_rejected),
         WITH_FOLDER(a_damaged_key_file_is_refused_and_never_replaced),
         cmocka_unit_test(a_key_file_that_cannot_be_made_is_an_error),
         WITH_FOLDER(a_secret_file_is_one_line),
         cmocka_unit_test(the_hash_is_sha_256),
-        WITH_FOLDER(a_rotation_that_is_cut_short_is_settled_by_what_was_sealed),
-        WITH_FOLDER(a_database_of_two_keys_is_refused),
-        WITH_FOLDER(a_rotation_that_ends_well_leaves_one_key),
-        WITH_FOLDER(a_rotation_that_is_taken_back_leaves_the_old_key),
+        WITH_FOLDER(interrupted_rotation_is_settled_by_the_sealed_values),
+        WITH_FOLDER(database_with_values_of_two_keys_is_rejected),
+        WITH_FOLDER(successful_rotation_leaves_one_key),
+        WITH_FOLDER(canceled_rotation_leaves_the_old_key),
         cmocka_unit_test(a_key_given_as_text_is_rotated_to_one_given_as_text),
-        cmocka_unit_test(a_value_that_does_not_open_says_which_key_is_wanted),
-        cmocka_unit_test(who_seals_waits_for_a_rotation_and_it_for_them),
+        cmocka_unit_test(error_names_the_key_that_sealed_the_value),
+        cmocka_unit_test(sealing_and_rotation_wait_for_each_other),
     };
     return cmocka_run_group_tests_name("vault", tests, NULL, NULL);
 }
