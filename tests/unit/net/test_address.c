@@ -62,7 +62,7 @@ static void an_address_may_have_a_port(void **state)
     }
 }
 
-static void a_range_holds_what_begins_with_its_bits(void **state)
+static void range_contains_addresses_with_its_prefix(void **state)
 {
     static const struct {
         const char *ranges, *address;
@@ -116,7 +116,7 @@ static void a_range_holds_what_begins_with_its_bits(void **state)
     }
 }
 
-static void x_forwarded_for_is_believed_as_far_as_its_senders_are_trusted(void **state)
+static void x_forwarded_for_is_used_as_far_as_senders_are_trusted(void **state)
 {
     static const struct {
         const char *sender, *header, *client;
@@ -185,7 +185,7 @@ static const struct {
       "198.51.100.1" },
 };
 
-static void a_proxy_header_says_who_the_client_is(void **state)
+static void proxy_header_names_the_client(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
@@ -208,7 +208,7 @@ static void a_proxy_header_says_who_the_client_is(void **state)
     }
 }
 
-static void what_is_no_proxy_header_is_refused_as_soon_as_it_shows(void **state)
+static void invalid_proxy_header_is_rejected_at_the_first_wrong_byte(void **state)
 {
     static const struct slice wrong[] = {
         SLICE_INIT("G"),
@@ -231,8 +231,7 @@ static void what_is_no_proxy_header_is_refused_as_soon_as_it_shows(void **state)
     }
 }
 
-static void
-a_host_header_names_an_address_or_a_name_that_a_page_may_have_chosen(void **state)
+static void host_header_is_an_address_or_an_untrusted_name(void **state)
 {
     (void)state;
     assert_true(address_is_of_host(SLICE("localhost")));
@@ -249,13 +248,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_may_have_a_port),
-        cmocka_unit_test(a_range_holds_what_begins_with_its_bits),
-        cmocka_unit_test(x_forwarded_for_is_believed_as_far_as_its_senders_are_trusted),
+        cmocka_unit_test(range_contains_addresses_with_its_prefix),
+        cmocka_unit_test(x_forwarded_for_is_used_as_far_as_senders_are_trusted),
         cmocka_unit_test(loopback_is_known_in_both_families),
-        cmocka_unit_test(a_proxy_header_says_who_the_client_is),
-        cmocka_unit_test(what_is_no_proxy_header_is_refused_as_soon_as_it_shows),
-        cmocka_unit_test(
-            a_host_header_names_an_address_or_a_name_that_a_page_may_have_chosen),
+        cmocka_unit_test(proxy_header_names_the_client),
+        cmocka_unit_test(invalid_proxy_header_is_rejected_at_the_first_wrong_byte),
+        cmocka_unit_test(host_header_is_an_address_or_an_untrusted_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

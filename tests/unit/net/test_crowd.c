@@ -59,7 +59,7 @@ static void close_all(struct scene *scene, struct peer *peers, size_t count)
     net_world_close(&scene->world);
 }
 
-static void who_says_nothing_is_closed_before_an_idle_connection_is(void **state)
+static void silent_connection_is_closed_before_an_idle_one(void **state)
 {
     struct scene scene;
     struct peer peers[2];
@@ -74,7 +74,7 @@ static void who_says_nothing_is_closed_before_an_idle_connection_is(void **state
     close_all(&scene, peers, 2);
 }
 
-static void empty_lines_are_not_a_beginning(void **state)
+static void empty_lines_do_not_begin_a_request(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -91,7 +91,7 @@ static void empty_lines_are_not_a_beginning(void **state)
 }
 
 /* The limit is 16: a connection is closed when there would be more than 14. */
-static void the_oldest_stranger_makes_room_first(void **state)
+static void oldest_unauthenticated_connection_is_closed_first(void **state)
 {
     enum { ROOM = 14 };
     struct scene scene;
@@ -115,7 +115,7 @@ static void the_oldest_stranger_makes_room_first(void **state)
 }
 
 /* All are accepted in one turn, which frees none of the connections that it closes. */
-static void of_many_at_once_each_gets_in(void **state)
+static void many_connections_at_once_are_all_accepted(void **state)
 {
     enum { MANY = 60 };
     struct scene scene;
@@ -135,7 +135,7 @@ static void of_many_at_once_each_gets_in(void **state)
     close_all(&scene, peers, MANY);
 }
 
-static void among_idle_connections_the_one_that_was_used_least_lately_goes(void **state)
+static void least_recently_used_idle_connection_is_closed(void **state)
 {
     enum { ROOM = 14 };
     struct scene scene;
@@ -160,7 +160,7 @@ static void among_idle_connections_the_one_that_was_used_least_lately_goes(void 
     close_all(&scene, peers, ROOM + 2);
 }
 
-static void who_floods_the_gateway_closes_its_own(void **state)
+static void flood_of_connections_closes_its_own(void **state)
 {
     enum { ROOM = 14, FLOOD = 100 };
     struct scene scene;
@@ -187,12 +187,12 @@ static void who_floods_the_gateway_closes_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_says_nothing_is_closed_before_an_idle_connection_is),
-        cmocka_unit_test(empty_lines_are_not_a_beginning),
-        cmocka_unit_test(the_oldest_stranger_makes_room_first),
-        cmocka_unit_test(of_many_at_once_each_gets_in),
-        cmocka_unit_test(among_idle_connections_the_one_that_was_used_least_lately_goes),
-        cmocka_unit_test(who_floods_the_gateway_closes_its_own),
+        cmocka_unit_test(silent_connection_is_closed_before_an_idle_one),
+        cmocka_unit_test(empty_lines_do_not_begin_a_request),
+        cmocka_unit_test(oldest_unauthenticated_connection_is_closed_first),
+        cmocka_unit_test(many_connections_at_once_are_all_accepted),
+        cmocka_unit_test(least_recently_used_idle_connection_is_closed),
+        cmocka_unit_test(flood_of_connections_closes_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

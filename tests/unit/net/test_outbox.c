@@ -68,7 +68,7 @@ static void drain(struct pipe *pipe, size_t step)
     }
 }
 
-static void what_is_taken_at_once_leaves_nothing_behind(void **state)
+static void bytes_that_are_sent_at_once_are_not_kept(void **state)
 {
     struct pipe pipe;
     struct bytes *world = bytes_create(SLICE("world"));
@@ -86,7 +86,7 @@ static void what_is_taken_at_once_leaves_nothing_behind(void **state)
     close_pipe(&pipe);
 }
 
-static void nothing_at_all_can_be_sent(void **state)
+static void empty_send_succeeds(void **state)
 {
     struct pipe pipe;
     bool progress;
@@ -99,7 +99,7 @@ static void nothing_at_all_can_be_sent(void **state)
     close_pipe(&pipe);
 }
 
-static void what_is_left_over_comes_later_and_in_order(void **state)
+static void unsent_bytes_are_sent_later_in_order(void **state)
 {
     static const size_t steps[] = { 1000, 4096, 100000 };
     (void)state;
@@ -134,7 +134,7 @@ static void what_is_left_over_comes_later_and_in_order(void **state)
 }
 
 /* Nothing overtakes waiting bytes, even if the kernel's buffer has space again. */
-static void frames_queue_behind_what_waits(void **state)
+static void frames_are_queued_after_waiting_bytes(void **state)
 {
     struct pipe pipe;
     char expected[2000];
@@ -159,7 +159,7 @@ static void frames_queue_behind_what_waits(void **state)
     close_pipe(&pipe);
 }
 
-static void as_many_frames_as_are_allowed_go_in_one_call(void **state)
+static void many_frames_are_sent_in_one_call(void **state)
 {
     struct pipe pipe;
     struct bytes *frames[OUTBOX_PIECES_MAX];
@@ -180,7 +180,7 @@ static void as_many_frames_as_are_allowed_go_in_one_call(void **state)
     close_pipe(&pipe);
 }
 
-static void a_lost_connection_takes_what_was_unsent_with_it(void **state)
+static void lost_connection_drops_unsent_bytes(void **state)
 {
     struct pipe pipe;
     bool progress;
@@ -201,7 +201,7 @@ static void a_lost_connection_takes_what_was_unsent_with_it(void **state)
     close_pipe(&pipe);
 }
 
-static void what_is_never_sent_is_released(void **state)
+static void frames_that_are_never_sent_are_released(void **state)
 {
     struct pipe pipe;
     (void)state;
@@ -228,7 +228,7 @@ static struct bytes *frame_around(struct bytes *value, bool quoted)
     return frame;
 }
 
-static void parts_are_read_as_the_kernel_takes_them(void **state)
+static void parts_of_a_rope_are_read_as_they_are_sent(void **state)
 {
     static const size_t steps[] = { 777, 4096, 1000000 };
     (void)state;
@@ -269,7 +269,7 @@ static void parts_are_read_as_the_kernel_takes_them(void **state)
 }
 
 /* A value counts until its last outbox has sent it, changes its room or ends. */
-static void what_many_refer_to_takes_room_once(void **state)
+static void shared_value_counts_once(void **state)
 {
     enum { VALUE = 300000 };
     struct room outer = { .limit = 1 << 30 }, room = outer, other = outer;
@@ -308,7 +308,7 @@ static void what_many_refer_to_takes_room_once(void **state)
     close_pipe(&pipes[2]);
 }
 
-static void one_call_brings_away_a_part_of_what_is_large(void **state)
+static void one_call_sends_part_of_a_large_frame(void **state)
 {
     struct pipe pipe;
     int size = 16 << 20;
@@ -334,16 +334,16 @@ static void one_call_brings_away_a_part_of_what_is_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_taken_at_once_leaves_nothing_behind),
-        cmocka_unit_test(nothing_at_all_can_be_sent),
-        cmocka_unit_test(what_is_left_over_comes_later_and_in_order),
-        cmocka_unit_test(frames_queue_behind_what_waits),
-        cmocka_unit_test(as_many_frames_as_are_allowed_go_in_one_call),
-        cmocka_unit_test(a_lost_connection_takes_what_was_unsent_with_it),
-        cmocka_unit_test(what_is_never_sent_is_released),
-        cmocka_unit_test(parts_are_read_as_the_kernel_takes_them),
-        cmocka_unit_test(what_many_refer_to_takes_room_once),
-        cmocka_unit_test(one_call_brings_away_a_part_of_what_is_large),
+        cmocka_unit_test(bytes_that_are_sent_at_once_are_not_kept),
+        cmocka_unit_test(empty_send_succeeds),
+        cmocka_unit_test(unsent_bytes_are_sent_later_in_order),
+        cmocka_unit_test(frames_are_queued_after_waiting_bytes),
+        cmocka_unit_test(many_frames_are_sent_in_one_call),
+        cmocka_unit_test(lost_connection_drops_unsent_bytes),
+        cmocka_unit_test(frames_that_are_never_sent_are_released),
+        cmocka_unit_test(parts_of_a_rope_are_read_as_they_are_sent),
+        cmocka_unit_test(shared_value_counts_once),
+        cmocka_unit_test(one_call_sends_part_of_a_large_frame),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

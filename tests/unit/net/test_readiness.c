@@ -90,7 +90,7 @@ static void make_readable(int from, int to)
         assert_int_equal(write(scene.ends[i].other, "x", 1), 1);
 }
 
-static void all_that_are_ready_are_served_in_one_turn(void **state)
+static void all_ready_sockets_are_served_in_one_turn(void **state)
 {
     (void)state;
     make_readable(0, SOCKETS);
@@ -100,7 +100,7 @@ static void all_that_are_ready_are_served_in_one_turn(void **state)
         assert_true(scene.ends[i].calls >= 1);
 }
 
-static void without_time_a_turn_serves_a_few_and_those_left_over_are_next(void **state)
+static void without_time_left_a_turn_serves_a_few_sockets_and_the_rest_next(void **state)
 {
     (void)state;
     make_readable(0, SOCKETS);
@@ -117,7 +117,7 @@ static void without_time_a_turn_serves_a_few_and_those_left_over_are_next(void *
 }
 
 /* Each has more bytes than a turn reads, like a client that sends a large body. */
-static void those_that_stay_ready_take_turns_although_each_uses_up_a_turn(void **state)
+static void sockets_that_stay_ready_take_turns(void **state)
 {
     (void)state;
     make_readable(0, 100); /* more than the kernel reports at once */
@@ -128,7 +128,7 @@ static void those_that_stay_ready_take_turns_although_each_uses_up_a_turn(void *
         assert_in_range(scene.ends[i].calls, 2, 4);
 }
 
-static void who_is_not_ready_is_not_called(void **state)
+static void socket_that_is_not_ready_is_not_called(void **state)
 {
     (void)state;
     make_readable(7, 8);
@@ -137,7 +137,7 @@ static void who_is_not_ready_is_not_called(void **state)
         assert_int_equal(scene.ends[i].calls > 0, i == 7);
 }
 
-static void who_wants_nothing_is_not_even_told_of_the_end(void **state)
+static void socket_without_interest_is_not_called_at_its_end(void **state)
 {
     struct readiness_watch *watch = &scene.ends[3].watch;
     (void)state;
@@ -148,7 +148,7 @@ static void who_wants_nothing_is_not_even_told_of_the_end(void **state)
     assert_true(turn() > 0);
 }
 
-static void a_socket_that_cannot_be_watched_is_refused(void **state)
+static void socket_that_cannot_be_watched_is_rejected(void **state)
 {
     struct readiness_watch none = { .fd = -1, .fn = on_ready };
     (void)state;
@@ -160,12 +160,12 @@ static void a_socket_that_cannot_be_watched_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(all_that_are_ready_are_served_in_one_turn),
-        TEST(without_time_a_turn_serves_a_few_and_those_left_over_are_next),
-        TEST(those_that_stay_ready_take_turns_although_each_uses_up_a_turn),
-        TEST(who_is_not_ready_is_not_called),
-        TEST(who_wants_nothing_is_not_even_told_of_the_end),
-        TEST(a_socket_that_cannot_be_watched_is_refused),
+        TEST(all_ready_sockets_are_served_in_one_turn),
+        TEST(without_time_left_a_turn_serves_a_few_sockets_and_the_rest_next),
+        TEST(sockets_that_stay_ready_take_turns),
+        TEST(socket_that_is_not_ready_is_not_called),
+        TEST(socket_without_interest_is_not_called_at_its_end),
+        TEST(socket_that_cannot_be_watched_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

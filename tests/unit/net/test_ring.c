@@ -99,7 +99,7 @@ static void assert_got(const struct peer *peer, const char *expected)
 }
 
 /* There are more than a batch has slots for: the first ones leave on their own. */
-static void each_gets_its_own(void **state)
+static void each_peer_gets_its_own_frames(void **state)
 {
     struct world *world = *state;
     struct bytes *frames[PEERS];
@@ -120,7 +120,7 @@ static void each_gets_its_own(void **state)
     }
 }
 
-static void several_frames_of_one_keep_their_order(void **state)
+static void frames_of_one_sender_keep_their_order(void **state)
 {
     struct world *world = *state;
     struct bytes *frames[] = { text_of(1), text_of(2), text_of(3) };
@@ -148,7 +148,7 @@ static void send_or_flush(struct world *world, int to, struct bytes *frame)
 }
 
 /* First two senders take turns, then so many that the batch is full in between. */
-static void what_one_sends_in_several_calls_leaves_as_one(void **state)
+static void several_sends_of_one_connection_leave_as_one(void **state)
 {
     struct world *world = *state;
     struct bytes *frames[] = { text_of(1), text_of(2), text_of(3) };
@@ -176,7 +176,7 @@ static void what_one_sends_in_several_calls_leaves_as_one(void **state)
 }
 
 /* Neither a peer that does not read nor one that is gone delays the others. */
-static void each_is_told_what_became_of_its_own(void **state)
+static void each_sender_gets_its_own_result(void **state)
 {
     struct world *world = *state;
     struct bytes *big = bytes_create_empty(RING_BYTES), *small = text_of(7);
@@ -202,7 +202,7 @@ static void each_is_told_what_became_of_its_own(void **state)
 }
 
 /* The owner may change borrowed bytes after the call. */
-static void what_is_borrowed_is_copied(void **state)
+static void borrowed_bytes_are_copied(void **state)
 {
     struct world *world = *state;
     struct bytes *frame = text_of(1);
@@ -234,7 +234,7 @@ static void what_is_borrowed_is_copied(void **state)
     bytes_unref(frame);
 }
 
-static void what_is_too_large_goes_another_way(void **state)
+static void too_large_frames_are_not_batched(void **state)
 {
     struct world *world = *state;
     struct bytes *big = bytes_create_empty(BIG), *small = text_of(1), *many[SENT_MAX];
@@ -255,7 +255,7 @@ static void what_is_too_large_goes_another_way(void **state)
 }
 
 /* Many large frames would take a whole turn. */
-static void a_batch_of_large_frames_is_a_short_one(void **state)
+static void batch_of_large_frames_is_short(void **state)
 {
     struct world *world = *state;
     struct bytes *large = bytes_create_empty(RING_BYTES / 2);
@@ -274,13 +274,13 @@ static void a_batch_of_large_frames_is_a_short_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(each_gets_its_own),
-        CASE(several_frames_of_one_keep_their_order),
-        CASE(what_one_sends_in_several_calls_leaves_as_one),
-        CASE(each_is_told_what_became_of_its_own),
-        CASE(what_is_borrowed_is_copied),
-        CASE(what_is_too_large_goes_another_way),
-        CASE(a_batch_of_large_frames_is_a_short_one),
+        CASE(each_peer_gets_its_own_frames),
+        CASE(frames_of_one_sender_keep_their_order),
+        CASE(several_sends_of_one_connection_leave_as_one),
+        CASE(each_sender_gets_its_own_result),
+        CASE(borrowed_bytes_are_copied),
+        CASE(too_large_frames_are_not_batched),
+        CASE(batch_of_large_frames_is_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,7 @@ static int close_world(void **state)
     return 0;
 }
 
-static void the_next_address_is_tried(void **state)
+static void next_address_is_tried_after_a_failed_one(void **state)
 {
     struct far far;
     (void)state;
@@ -85,7 +85,7 @@ static void the_next_address_is_tried(void **state)
     far_close(&far);
 }
 
-static void the_last_address_says_why(void **state)
+static void failure_of_the_last_address_is_reported(void **state)
 {
     (void)state;
     answers[0] = "127.0.0.2";
@@ -106,7 +106,7 @@ static void a_name_without_addresses_is_unreachable(void **state)
     assert_non_null(strstr(probe.why, "name.example:"));
 }
 
-static void a_slow_resolver_keeps_nobody(void **state)
+static void slow_resolver_blocks_neither_timeout_nor_cancel(void **state)
 {
     struct probe second = { 0 };
     (void)state;
@@ -129,10 +129,10 @@ static void a_slow_resolver_keeps_nobody(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_next_address_is_tried),
-        TEST(the_last_address_says_why),
+        TEST(next_address_is_tried_after_a_failed_one),
+        TEST(failure_of_the_last_address_is_reported),
         TEST(a_name_without_addresses_is_unreachable),
-        TEST(a_slow_resolver_keeps_nobody),
+        TEST(slow_resolver_blocks_neither_timeout_nor_cancel),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

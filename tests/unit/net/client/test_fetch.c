@@ -90,7 +90,7 @@ static void play(const struct row *row, size_t step)
     probe_finish(&probe);
 }
 
-static void every_answer_is_read_as_the_rfc_says(void **state)
+static void every_response_is_parsed_as_the_rfc_requires(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -100,7 +100,7 @@ static void every_answer_is_read_as_the_rfc_says(void **state)
 }
 
 /* `again` is repeated until the client gives up. */
-static void what_has_no_end_is_refused(void **state)
+static void endless_response_is_rejected(void **state)
 {
     static const struct {
         const char *begin, *again;
@@ -134,7 +134,7 @@ static void what_has_no_end_is_refused(void **state)
     }
 }
 
-static void what_could_inject_a_header_is_refused(void **state)
+static void header_injection_is_rejected(void **state)
 {
     static const struct {
         const char *method;
@@ -172,7 +172,7 @@ static void what_could_inject_a_header_is_refused(void **state)
     assert_true(far_is_alone(&world));
 }
 
-static void a_connection_is_used_again(void **state)
+static void connection_is_reused(void **state)
 {
     struct far far;
     (void)state;
@@ -190,7 +190,7 @@ static void a_connection_is_used_again(void **state)
     far_close(&far);
 }
 
-static void a_connection_is_not_used_again_when_it_says_so_or_says_more(void **state)
+static void connection_is_not_reused_after_close_header_or_extra_bytes(void **state)
 {
     static const char *const answers[] = {
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 5\r\n\r\nhello",
@@ -211,7 +211,7 @@ static void a_connection_is_not_used_again_when_it_says_so_or_says_more(void **s
     }
 }
 
-static void connections_are_bounded_and_requests_wait(void **state)
+static void connections_are_limited_and_requests_wait(void **state)
 {
     struct far first, second;
     struct probe probes[3] = { 0 };
@@ -275,7 +275,7 @@ static void use_once(struct far *far)
     buf_clear(&far->got);
 }
 
-static void a_used_connection_that_closes_is_replaced_once(void **state)
+static void reused_connection_that_closes_is_replaced_once(void **state)
 {
     struct far old, new;
     (void)state;
@@ -299,7 +299,7 @@ static void a_used_connection_that_closes_is_replaced_once(void **state)
     assert_true(far_is_alone(&world));
 }
 
-static void what_may_not_be_sent_twice_is_not(void **state)
+static void request_that_is_not_idempotent_is_not_sent_twice(void **state)
 {
     struct far old;
     (void)state;
@@ -313,7 +313,7 @@ static void what_may_not_be_sent_twice_is_not(void **state)
     assert_true(far_is_alone(&world));
 }
 
-static void what_has_an_idempotency_key_may_be_sent_twice(void **state)
+static void request_with_idempotency_key_may_be_sent_twice(void **state)
 {
     struct far old, new;
     struct bytes *body = bytes_create(SLICE("{\"a\":1}"));
@@ -334,7 +334,7 @@ static void what_has_an_idempotency_key_may_be_sent_twice(void **state)
     far_close(&new);
 }
 
-static void a_new_connection_that_closes_is_not_replaced(void **state)
+static void new_connection_that_closes_is_not_replaced(void **state)
 {
     struct far far;
     (void)state;
@@ -347,7 +347,7 @@ static void a_new_connection_that_closes_is_not_replaced(void **state)
     assert_true(far_is_alone(&world));
 }
 
-static void nobody_listens(void **state)
+static void refused_connection_is_unreachable(void **state)
 {
     (void)state;
     close(world.listener);
@@ -375,7 +375,7 @@ static void a_name_is_resolved_and_each_address_is_tried(void **state)
     far_close(&far);
 }
 
-static void a_name_that_is_none_is_unreachable(void **state)
+static void unknown_host_is_unreachable(void **state)
 {
     struct failure why;
     (void)state;
@@ -386,7 +386,7 @@ static void a_name_that_is_none_is_unreachable(void **state)
     assert_non_null(strstr(probe.why, "nobody.invalid: "));
 }
 
-static void time_runs_out_before_and_in_an_answer(void **state)
+static void request_times_out_before_and_during_a_response(void **state)
 {
     struct far far;
     (void)state;
@@ -415,7 +415,7 @@ static void time_runs_out_before_and_in_an_answer(void **state)
     far_close(&far);
 }
 
-static void a_request_is_canceled_in_each_state(void **state)
+static void request_can_be_canceled_in_each_state(void **state)
 {
     static const char *const said[] = { NULL, NULL, "", "HTTP/1.1 200",
                                         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhe" };
@@ -442,7 +442,7 @@ static void a_request_is_canceled_in_each_state(void **state)
     }
 }
 
-static void closing_cancels_what_is_under_way_and_what_waits(void **state)
+static void closing_cancels_requests_in_flight_and_pending_ones(void **state)
 {
     struct far far;
     struct probe second = { 0 };
@@ -479,7 +479,7 @@ static bool has_chained(void *owner)
     return chained == 3;
 }
 
-static void another_may_begin_in_done(void **state)
+static void callback_may_begin_another_request(void **state)
 {
     struct far far;
     struct failure why;
@@ -502,24 +502,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_request_is_answered),
-        cmocka_unit_test(every_answer_is_read_as_the_rfc_says),
-        TEST(what_has_no_end_is_refused),
-        TEST(what_could_inject_a_header_is_refused),
-        TEST(a_connection_is_used_again),
-        TEST(a_connection_is_not_used_again_when_it_says_so_or_says_more),
-        TEST(connections_are_bounded_and_requests_wait),
+        cmocka_unit_test(every_response_is_parsed_as_the_rfc_requires),
+        TEST(endless_response_is_rejected),
+        TEST(header_injection_is_rejected),
+        TEST(connection_is_reused),
+        TEST(connection_is_not_reused_after_close_header_or_extra_bytes),
+        TEST(connections_are_limited_and_requests_wait),
         TEST(an_idle_connection_is_closed),
-        TEST(a_used_connection_that_closes_is_replaced_once),
-        TEST(what_may_not_be_sent_twice_is_not),
-        TEST(what_has_an_idempotency_key_may_be_sent_twice),
-        TEST(a_new_connection_that_closes_is_not_replaced),
-        TEST(nobody_listens),
+        TEST(reused_connection_that_closes_is_replaced_once),
+        TEST(request_that_is_not_idempotent_is_not_sent_twice),
+        TEST(request_with_idempotency_key_may_be_sent_twice),
+        TEST(new_connection_that_closes_is_not_replaced),
+        TEST(refused_connection_is_unreachable),
         TEST(a_name_is_resolved_and_each_address_is_tried),
-        TEST(a_name_that_is_none_is_unreachable),
-        TEST(time_runs_out_before_and_in_an_answer),
-        TEST(a_request_is_canceled_in_each_state),
-        TEST(closing_cancels_what_is_under_way_and_what_waits),
-        TEST(another_may_begin_in_done),
+        TEST(unknown_host_is_unreachable),
+        TEST(request_times_out_before_and_during_a_response),
+        TEST(request_can_be_canceled_in_each_state),
+        TEST(closing_cancels_requests_in_flight_and_pending_ones),
+        TEST(callback_may_begin_another_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

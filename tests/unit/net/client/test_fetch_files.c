@@ -29,7 +29,7 @@ static int close_world(void **state)
     return 0;
 }
 
-static void an_early_answer_ends_a_long_request(void **state)
+static void early_response_ends_a_long_request(void **state)
 {
     struct far far;
     struct bytes *body = bytes_create_empty(32 << 20);
@@ -48,7 +48,7 @@ static void an_early_answer_ends_a_long_request(void **state)
     far_close(&far);
 }
 
-static void a_body_in_parts_arrives(void **state)
+static void body_in_parts_is_received(void **state)
 {
     struct far far;
     struct rope rope = { 0 };
@@ -85,7 +85,7 @@ static int open_file(void)
     return fd;
 }
 
-static void files_are_sent_and_filled(void **state)
+static void files_are_sent_and_received(void **state)
 {
     enum { LEN = 3000000 };
     struct far far;
@@ -126,7 +126,7 @@ static void files_are_sent_and_filled(void **state)
     free(got);
 }
 
-static void an_error_comes_in_memory_instead_of_the_file(void **state)
+static void error_response_is_kept_in_memory_instead_of_the_file(void **state)
 {
     struct far far;
     int fd = open_file();
@@ -143,7 +143,7 @@ static void an_error_comes_in_memory_instead_of_the_file(void **state)
     close(fd);
 }
 
-static void files_that_do_not_work_are_named_so(void **state)
+static void file_error_is_reported_as_a_file_error(void **state)
 {
     struct far far;
     int fd = open_file(), full = open("/dev/full", O_WRONLY | O_CLOEXEC);
@@ -175,11 +175,11 @@ static void files_that_do_not_work_are_named_so(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_early_answer_ends_a_long_request),
-        TEST(a_body_in_parts_arrives),
-        TEST(files_are_sent_and_filled),
-        TEST(an_error_comes_in_memory_instead_of_the_file),
-        TEST(files_that_do_not_work_are_named_so),
+        TEST(early_response_ends_a_long_request),
+        TEST(body_in_parts_is_received),
+        TEST(files_are_sent_and_received),
+        TEST(error_response_is_kept_in_memory_instead_of_the_file),
+        TEST(file_error_is_reported_as_a_file_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,7 +80,7 @@ static void expect_refusal(const struct trust *with, enum err error, const char 
     close_world();
 }
 
-static void a_trusted_server_is_spoken_to(void **state)
+static void trusted_server_is_accepted(void **state)
 {
     static const char *const hosts[] = { "localhost", "127.0.0.1" };
     (void)state;
@@ -107,7 +107,7 @@ static void a_trusted_server_is_spoken_to(void **state)
     }
 }
 
-static void much_goes_both_ways(void **state)
+static void large_bodies_go_both_ways_over_tls(void **state)
 {
     enum { LEN = 2000000 };
     struct far far;
@@ -139,7 +139,7 @@ static void much_goes_both_ways(void **state)
     close_world();
 }
 
-static void who_is_not_trusted_hears_nothing(void **state)
+static void untrusted_server_receives_no_request(void **state)
 {
     struct trust *system;
     struct failure why;
@@ -164,7 +164,7 @@ static void who_is_not_trusted_hears_nothing(void **state)
     trust_destroy(system);
 }
 
-static void an_old_protocol_is_refused(void **state)
+static void old_tls_version_is_rejected(void **state)
 {
     (void)state;
     open_world("localhost", &authority, BOTH, -DAY, DAY);
@@ -189,7 +189,7 @@ static void a_server_without_tls_is_unreachable(void **state)
     close_world();
 }
 
-static void a_silent_server_is_unreachable_in_time(void **state)
+static void silent_server_times_out_as_unreachable(void **state)
 {
     struct far far;
     (void)state;
@@ -203,7 +203,7 @@ static void a_silent_server_is_unreachable_in_time(void **state)
     close_world();
 }
 
-static void an_answer_that_is_cut_without_a_word_is_not_whole(void **state)
+static void response_without_close_notify_is_incomplete(void **state)
 {
     (void)state;
     for (int cut = 0; cut < 2; cut++) {
@@ -227,7 +227,7 @@ static void an_answer_that_is_cut_without_a_word_is_not_whole(void **state)
     }
 }
 
-static void a_request_is_canceled_while_hands_are_shaken(void **state)
+static void request_can_be_canceled_during_the_handshake(void **state)
 {
     struct far far;
     (void)state;
@@ -242,7 +242,7 @@ static void a_request_is_canceled_while_hands_are_shaken(void **state)
     close_world();
 }
 
-static void what_cannot_be_trusted_with_is_refused(void **state)
+static void invalid_trust_settings_are_rejected(void **state)
 {
     struct trust *none;
     struct failure why;
@@ -261,15 +261,15 @@ static void what_cannot_be_trusted_with_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_trusted_server_is_spoken_to),
-        cmocka_unit_test(much_goes_both_ways),
-        cmocka_unit_test(who_is_not_trusted_hears_nothing),
-        cmocka_unit_test(an_old_protocol_is_refused),
+        cmocka_unit_test(trusted_server_is_accepted),
+        cmocka_unit_test(large_bodies_go_both_ways_over_tls),
+        cmocka_unit_test(untrusted_server_receives_no_request),
+        cmocka_unit_test(old_tls_version_is_rejected),
         cmocka_unit_test(a_server_without_tls_is_unreachable),
-        cmocka_unit_test(a_silent_server_is_unreachable_in_time),
-        cmocka_unit_test(an_answer_that_is_cut_without_a_word_is_not_whole),
-        cmocka_unit_test(a_request_is_canceled_while_hands_are_shaken),
-        cmocka_unit_test(what_cannot_be_trusted_with_is_refused),
+        cmocka_unit_test(silent_server_times_out_as_unreachable),
+        cmocka_unit_test(response_without_close_notify_is_incomplete),
+        cmocka_unit_test(request_can_be_canceled_during_the_handshake),
+        cmocka_unit_test(invalid_trust_settings_are_rejected),
     };
     return cmocka_run_group_tests(tests, prepare, tidy);
 }

@@ -69,7 +69,7 @@ static const struct {
     { SLICE("http://a/./b"), "'..'" },
 };
 
-static void a_url_is_cut_into_its_parts(void **state)
+static void url_is_split_into_its_parts(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -88,7 +88,7 @@ static void a_url_is_cut_into_its_parts(void **state)
     }
 }
 
-static void what_is_no_url_is_refused_in_words(void **state)
+static void invalid_url_is_rejected_with_a_reason(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -102,7 +102,7 @@ static void what_is_no_url_is_refused_in_words(void **state)
     }
 }
 
-static void what_is_too_long_is_refused(void **state)
+static void too_long_url_is_rejected(void **state)
 {
     char text[1000];
     struct url url;
@@ -123,9 +123,9 @@ static void what_is_too_long_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_is_cut_into_its_parts),
-        cmocka_unit_test(what_is_no_url_is_refused_in_words),
-        cmocka_unit_test(what_is_too_long_is_refused),
+        cmocka_unit_test(url_is_split_into_its_parts),
+        cmocka_unit_test(invalid_url_is_rejected_with_a_reason),
+        cmocka_unit_test(too_long_url_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static void messages_go_both_ways(void **state)
     play_expect_heard("T(you)B(\xff)T()");
 }
 
-static void the_request_says_what_a_handshake_must(void **state)
+static void request_contains_every_handshake_header(void **state)
 {
     char accept[WS_ACCEPT_LEN + 1];
     const struct http_header header = { SLICE("authorization"), SLICE("Bearer tr") };
@@ -70,7 +70,7 @@ static const struct {
     { "SSH-2.0-OpenSSH\r\n", 0, "not HTTP" },
 };
 
-static void what_is_no_acceptance_is_refused(void **state)
+static void invalid_handshake_response_is_rejected(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++) {
@@ -90,7 +90,7 @@ static void what_is_no_acceptance_is_refused(void **state)
     }
 }
 
-static void frames_may_come_with_the_acceptance_and_in_bytes(void **state)
+static void frames_may_follow_the_handshake_response_at_once(void **state)
 {
     char accept[WS_ACCEPT_LEN + 1];
     struct buf all = { 0 };
@@ -152,7 +152,7 @@ static const struct {
       ERR_BAD_ANSWER },
 };
 
-static void what_a_server_may_not_send_ends_it(void **state)
+static void forbidden_frame_of_the_server_closes_the_connection(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
@@ -166,7 +166,7 @@ static void what_a_server_may_not_send_ends_it(void **state)
     }
 }
 
-static void fragments_count_together(void **state)
+static void fragments_count_towards_the_message_limit(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ .message_max = 10 });
@@ -175,7 +175,7 @@ static void fragments_count_together(void **state)
     play_expect_end(ERR_TOO_LARGE, "too large");
 }
 
-static void too_many_fragments_end_it(void **state)
+static void too_many_fragments_close_the_connection(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ .fragments_max = 3 });
@@ -192,13 +192,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(messages_go_both_ways),
-        TEST(the_request_says_what_a_handshake_must),
-        TEST(what_is_no_acceptance_is_refused),
-        TEST(frames_may_come_with_the_acceptance_and_in_bytes),
+        TEST(request_contains_every_handshake_header),
+        TEST(invalid_handshake_response_is_rejected),
+        TEST(frames_may_follow_the_handshake_response_at_once),
         TEST(a_ping_is_answered),
-        TEST(what_a_server_may_not_send_ends_it),
-        TEST(fragments_count_together),
-        TEST(too_many_fragments_end_it),
+        TEST(forbidden_frame_of_the_server_closes_the_connection),
+        TEST(fragments_count_towards_the_message_limit),
+        TEST(too_many_fragments_close_the_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

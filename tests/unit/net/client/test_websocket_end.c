@@ -4,7 +4,7 @@
 #include "tests/support/world/certificates.h"
 #include "tests/support/world/websocket_scene.h"
 
-static void the_client_closes(void **state)
+static void client_closes_the_connection(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ 0 });
@@ -22,7 +22,7 @@ static void the_client_closes(void **state)
     assert_int_equal(seen.heard.len, 0);
 }
 
-static void the_server_closes(void **state)
+static void server_closes_the_connection(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ 0 });
@@ -38,7 +38,7 @@ static void the_server_closes(void **state)
     play_expect_heard("T(last)");
 }
 
-static void a_connection_that_ends_is_lost(void **state)
+static void connection_that_ends_without_close_is_lost(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ 0 });
@@ -52,7 +52,7 @@ static void a_connection_that_ends_is_lost(void **state)
     play_expect_end(ERR_LOST, "lost");
 }
 
-static void a_silent_server_is_pinged_and_given_up(void **state)
+static void silent_server_is_pinged_and_then_closed(void **state)
 {
     (void)state;
     play_connect((struct websocket_options){ .ping_ms = 10, .silence_ms = 400 });
@@ -62,7 +62,7 @@ static void a_silent_server_is_pinged_and_given_up(void **state)
     play_expect_end(ERR_NO_ANSWER, "no sign of life");
 }
 
-static void a_server_that_does_not_accept_in_time_is_given_up(void **state)
+static void handshake_with_a_slow_server_times_out(void **state)
 {
     (void)state;
     play_begin((struct websocket_options){ .handshake_ms = 20 });
@@ -70,7 +70,7 @@ static void a_server_that_does_not_accept_in_time_is_given_up(void **state)
     play_expect_end(ERR_NO_ANSWER, "no answer");
 }
 
-static void what_is_unsent_is_bounded(void **state)
+static void unsent_bytes_are_limited(void **state)
 {
     enum { LEN = 1 << 20 };
     struct bytes *message = bytes_create_empty(LEN);
@@ -104,7 +104,7 @@ static void be_busy(void)
         ;
 }
 
-static void many_messages_at_once_take_as_many_turns_as_they_need(void **state)
+static void many_messages_at_once_are_read_over_several_turns(void **state)
 {
     struct buf all = { 0 }, expected = { 0 };
     (void)state;
@@ -129,7 +129,7 @@ static void cut_itself(void)
     websocket_cut(ws);
 }
 
-static void it_may_be_cut_by_a_message(void **state)
+static void message_callback_may_cut_the_connection(void **state)
 {
     struct buf all = { 0 };
     (void)state;
@@ -143,7 +143,7 @@ static void it_may_be_cut_by_a_message(void **state)
     buf_finish(&all);
 }
 
-static void it_is_cut_in_each_state(void **state)
+static void connection_can_be_cut_in_each_state(void **state)
 {
     (void)state;
     play_begin((struct websocket_options){ 0 }); /* while the name is resolved */
@@ -164,7 +164,7 @@ static void it_is_cut_in_each_state(void **state)
     play_expect_end(ERR_CANCELED, "");
 }
 
-static void nobody_listens(void **state)
+static void refused_connection_is_unreachable(void **state)
 {
     (void)state;
     world.url.port = 1;
@@ -172,7 +172,7 @@ static void nobody_listens(void **state)
     play_expect_end(ERR_UNREACHABLE, "127.0.0.1");
 }
 
-static void what_is_not_well_formed_is_refused(void **state)
+static void malformed_options_are_rejected(void **state)
 {
     const struct http_header header = { SLICE("a"), SLICE("b\r\nc: d") };
     struct websocket_options options = { .url = &world.url, .target = SLICE("/") };
@@ -194,7 +194,7 @@ static void what_is_not_well_formed_is_refused(void **state)
     assert_int_equal(seen.opened, 0);
 }
 
-static void it_speaks_tls(void **state)
+static void websocket_works_over_tls(void **state)
 {
     struct certificate authority, server;
     struct trust *trust;
@@ -224,18 +224,18 @@ static void it_speaks_tls(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_client_closes),
-        TEST(the_server_closes),
-        TEST(a_connection_that_ends_is_lost),
-        TEST(a_silent_server_is_pinged_and_given_up),
-        TEST(a_server_that_does_not_accept_in_time_is_given_up),
-        TEST(what_is_unsent_is_bounded),
-        TEST(many_messages_at_once_take_as_many_turns_as_they_need),
-        TEST(it_may_be_cut_by_a_message),
-        TEST(it_is_cut_in_each_state),
-        TEST(nobody_listens),
-        TEST(what_is_not_well_formed_is_refused),
-        TEST(it_speaks_tls),
+        TEST(client_closes_the_connection),
+        TEST(server_closes_the_connection),
+        TEST(connection_that_ends_without_close_is_lost),
+        TEST(silent_server_is_pinged_and_then_closed),
+        TEST(handshake_with_a_slow_server_times_out),
+        TEST(unsent_bytes_are_limited),
+        TEST(many_messages_at_once_are_read_over_several_turns),
+        TEST(message_callback_may_cut_the_connection),
+        TEST(connection_can_be_cut_in_each_state),
+        TEST(refused_connection_is_unreachable),
+        TEST(malformed_options_are_rejected),
+        TEST(websocket_works_over_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static bool is_told(void *owner)
     return ((struct scene *)owner)->told > 0;
 }
 
-static void who_asks_for_more_has_the_reply(void **state)
+static void reply_is_delivered_if_the_peer_sends_another_request(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -95,7 +95,7 @@ static void who_asks_for_more_has_the_reply(void **state)
     assert_int_equal(scene.end, DELIVERY_TAKEN);
 }
 
-static void who_has_read_the_reply_and_closes_has_it(void **state)
+static void reply_is_delivered_if_the_peer_reads_it_and_closes(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -112,7 +112,7 @@ static void who_has_read_the_reply_and_closes_has_it(void **state)
 
 /* The peer closed before the reply was written, but the server had not noticed yet. Its
  * kernel answers the reply with a reset; so may that of a peer that has read everything. */
-static void of_who_had_closed_nothing_is_known(void **state)
+static void delivery_is_unknown_if_the_peer_had_closed(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -126,7 +126,7 @@ static void of_who_had_closed_nothing_is_known(void **state)
     assert_int_equal(scene.end, DELIVERY_UNKNOWN);
 }
 
-static void of_who_closes_without_reading_nothing_is_known(void **state)
+static void delivery_is_unknown_if_the_peer_closes_without_reading(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -141,7 +141,7 @@ static void of_who_closes_without_reading_nothing_is_known(void **state)
 }
 
 /* Proxies end connections to a server in this way when they no longer need them. */
-static void of_who_resets_nothing_is_known(void **state)
+static void delivery_is_unknown_after_a_reset(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -159,7 +159,7 @@ static void of_who_resets_nothing_is_known(void **state)
     assert_int_equal(scene.end, DELIVERY_UNKNOWN);
 }
 
-static void who_leaves_in_the_middle_does_not_have_the_reply(void **state)
+static void reply_is_not_delivered_if_the_peer_closes_in_the_middle(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -174,7 +174,7 @@ static void who_leaves_in_the_middle_does_not_have_the_reply(void **state)
     assert_int_not_equal(scene.end, DELIVERY_TAKEN);
 }
 
-static void behind_the_end_of_the_connection_nothing_is_told(void **state)
+static void no_delivery_is_reported_after_the_connection_ended(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -192,7 +192,7 @@ static void behind_the_end_of_the_connection_nothing_is_told(void **state)
     assert_int_equal(scene.told, 0);
 }
 
-static void a_server_that_closes_tells(void **state)
+static void closing_the_server_reports_the_delivery(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -209,14 +209,14 @@ static void a_server_that_closes_tells(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_asks_for_more_has_the_reply),
-        cmocka_unit_test(who_has_read_the_reply_and_closes_has_it),
-        cmocka_unit_test(of_who_had_closed_nothing_is_known),
-        cmocka_unit_test(of_who_closes_without_reading_nothing_is_known),
-        cmocka_unit_test(of_who_resets_nothing_is_known),
-        cmocka_unit_test(who_leaves_in_the_middle_does_not_have_the_reply),
-        cmocka_unit_test(behind_the_end_of_the_connection_nothing_is_told),
-        cmocka_unit_test(a_server_that_closes_tells),
+        cmocka_unit_test(reply_is_delivered_if_the_peer_sends_another_request),
+        cmocka_unit_test(reply_is_delivered_if_the_peer_reads_it_and_closes),
+        cmocka_unit_test(delivery_is_unknown_if_the_peer_had_closed),
+        cmocka_unit_test(delivery_is_unknown_if_the_peer_closes_without_reading),
+        cmocka_unit_test(delivery_is_unknown_after_a_reset),
+        cmocka_unit_test(reply_is_not_delivered_if_the_peer_closes_in_the_middle),
+        cmocka_unit_test(no_delivery_is_reported_after_the_connection_ended),
+        cmocka_unit_test(closing_the_server_reports_the_delivery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,7 +81,7 @@ static bool has_come(void *owner)
     return ((struct scene *)owner)->came > 0;
 }
 
-static void a_paused_body_waits_and_then_comes_whole(void **state)
+static void paused_body_waits_and_arrives_complete(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -112,7 +112,7 @@ static void a_paused_body_waits_and_then_comes_whole(void **state)
 }
 
 /* It may arrive slowly from then on: it takes no memory budget from others any more. */
-static void body_that_is_too_long_leaves_its_room_at_once(void **state)
+static void too_long_body_gives_back_its_memory_budget_at_once(void **state)
 {
     static const struct {
         size_t sent, kept;
@@ -184,7 +184,7 @@ static void a_turn_reads_a_little_of_each_body(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_peer_that_leaves_in_a_pause_is_noticed(void **state)
+static void disconnect_during_a_paused_body_is_noticed(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -201,7 +201,7 @@ static void a_peer_that_leaves_in_a_pause_is_noticed(void **state)
 }
 
 /* The other requests, which must not be slow, show that the time limit has passed. */
-static void a_slow_body_outlasts_the_time_of_others(void **state)
+static void slow_body_outlasts_the_timeout_of_others(void **state)
 {
     struct scene scene;
     struct peer slow, other;
@@ -254,7 +254,7 @@ static void a_drain_does_not_wait_for_a_body_that_does_not_grow(void **state)
     assert_false(scene.whole);
 }
 
-static void a_drain_takes_a_body_that_comes(void **state)
+static void drain_waits_for_a_body_that_grows(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -277,7 +277,7 @@ static bool is_idle(void *owner)
 }
 
 /* One response began before the drain, the other during it. */
-static void a_drain_does_not_wait_for_strangers_that_do_not_read(void **state)
+static void drain_does_not_wait_for_unauthenticated_peers_that_do_not_read(void **state)
 {
     struct scene scene;
     struct peer early, late;
@@ -298,7 +298,7 @@ static void a_drain_does_not_wait_for_strangers_that_do_not_read(void **state)
 }
 
 /* A body that was rejected, abandoned or completed gives its memory budget back. */
-static void bodies_under_way_share_the_room_they_have(void **state)
+static void request_bodies_share_a_memory_budget(void **state)
 {
     static const char *const paths[] = { "/", "/kept" };
     (void)state;
@@ -335,7 +335,7 @@ static void bodies_under_way_share_the_room_they_have(void **state)
     }
 }
 
-static void an_answer_takes_room_until_it_is_read(void **state)
+static void response_counts_against_the_budget_until_it_is_read(void **state)
 {
     struct scene scene;
     struct peer reader, leaver;
@@ -362,7 +362,7 @@ static void an_answer_takes_room_until_it_is_read(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_stream_that_is_cut_has_no_end(void **state)
+static void truncated_stream_has_no_final_chunk(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -380,17 +380,17 @@ static void a_stream_that_is_cut_has_no_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_paused_body_waits_and_then_comes_whole),
-        cmocka_unit_test(body_that_is_too_long_leaves_its_room_at_once),
+        cmocka_unit_test(paused_body_waits_and_arrives_complete),
+        cmocka_unit_test(too_long_body_gives_back_its_memory_budget_at_once),
         cmocka_unit_test(a_turn_reads_a_little_of_each_body),
-        cmocka_unit_test(a_peer_that_leaves_in_a_pause_is_noticed),
-        cmocka_unit_test(a_slow_body_outlasts_the_time_of_others),
+        cmocka_unit_test(disconnect_during_a_paused_body_is_noticed),
+        cmocka_unit_test(slow_body_outlasts_the_timeout_of_others),
         cmocka_unit_test(a_drain_does_not_wait_for_a_body_that_does_not_grow),
-        cmocka_unit_test(a_drain_takes_a_body_that_comes),
-        cmocka_unit_test(a_drain_does_not_wait_for_strangers_that_do_not_read),
-        cmocka_unit_test(bodies_under_way_share_the_room_they_have),
-        cmocka_unit_test(an_answer_takes_room_until_it_is_read),
-        cmocka_unit_test(a_stream_that_is_cut_has_no_end),
+        cmocka_unit_test(drain_waits_for_a_body_that_grows),
+        cmocka_unit_test(drain_does_not_wait_for_unauthenticated_peers_that_do_not_read),
+        cmocka_unit_test(request_bodies_share_a_memory_budget),
+        cmocka_unit_test(response_counts_against_the_budget_until_it_is_read),
+        cmocka_unit_test(truncated_stream_has_no_final_chunk),
     };
     return cmocka_run_group_tests_name("http body", tests, NULL, NULL);
 }

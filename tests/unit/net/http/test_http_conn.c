@@ -278,7 +278,7 @@ static void open_scene(struct scene *scene)
                                   });
 }
 
-static void every_request_is_answered_alike_however_it_is_cut(void **state)
+static void every_request_gets_the_same_answer_however_it_is_cut(void **state)
 {
     struct scene scene;
     (void)state;
@@ -350,7 +350,7 @@ static const struct {
       "\r\n" },
 };
 
-static void large_heads_are_refused_at_their_limits(void **state)
+static void large_heads_are_rejected_at_their_limits(void **state)
 {
     struct scene scene;
     struct buf bytes = { 0 };
@@ -364,7 +364,7 @@ static void large_heads_are_refused_at_their_limits(void **state)
     net_world_close(&scene.world);
 }
 
-static void zero_bytes_are_refused(void **state)
+static void nul_bytes_are_rejected(void **state)
 {
     static const struct {
         struct row row;
@@ -387,7 +387,7 @@ static void zero_bytes_are_refused(void **state)
 }
 
 /* The received part of a request that never ends is freed with its connection. */
-static void an_unfinished_request_waits_and_vanishes(void **state)
+static void unfinished_request_is_freed_with_its_connection(void **state)
 {
     static const char *const parts[] = { "G", "GET / HTTP/1.1\r\nHost: ",
                                          POST "Content-Length: 5\r\n" E "hell",
@@ -412,10 +412,10 @@ static void an_unfinished_request_waits_and_vanishes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_request_is_answered_alike_however_it_is_cut),
-        cmocka_unit_test(large_heads_are_refused_at_their_limits),
-        cmocka_unit_test(zero_bytes_are_refused),
-        cmocka_unit_test(an_unfinished_request_waits_and_vanishes),
+        cmocka_unit_test(every_request_gets_the_same_answer_however_it_is_cut),
+        cmocka_unit_test(large_heads_are_rejected_at_their_limits),
+        cmocka_unit_test(nul_bytes_are_rejected),
+        cmocka_unit_test(unfinished_request_is_freed_with_its_connection),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static struct connection *only_connection(struct scene *scene)
     return container_of(scene->world.server->connections.next, struct connection, link);
 }
 
-static void a_reply_may_come_any_time_later(void **state)
+static void reply_may_come_later(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -140,7 +140,7 @@ static void a_reply_may_come_any_time_later(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_peer_that_leaves_is_noticed_once(void **state)
+static void disconnect_is_noticed_once(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -166,7 +166,7 @@ static void reset(struct peer *peer)
     peer_close(peer);
 }
 
-static void a_peer_that_resets_is_noticed_once(void **state)
+static void reset_is_noticed_once(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -182,7 +182,7 @@ static void a_peer_that_resets_is_noticed_once(void **state)
 }
 
 /* printf 'GET ...' | nc -N */
-static void a_peer_that_only_stops_sending_gets_its_answer(void **state)
+static void half_closed_peer_gets_its_answer(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -201,7 +201,7 @@ static void a_peer_that_only_stops_sending_gets_its_answer(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_body_that_is_cut_off_ends_its_exchange(void **state)
+static void truncated_body_ends_its_exchange(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -250,19 +250,19 @@ static void assert_kept(const char *request, size_t least, size_t most)
     net_world_close(&scene.world);
 }
 
-static void what_is_pipelined_is_read_only_so_far(void **state)
+static void pipelined_bytes_are_limited(void **state)
 {
     (void)state;
     assert_kept(GET("/known"), 10000, 10000 + SERVER_INPUT);
 }
 
-static void of_who_shows_no_credential_less_is_read(void **state)
+static void pipelined_bytes_are_more_limited_without_a_credential(void **state)
 {
     (void)state;
     assert_kept(GET("/wait"), STRANGER_INPUT, STRANGER_INPUT);
 }
 
-static void leaving_is_noticed_when_nothing_more_is_read(void **state)
+static void disconnect_is_noticed_when_nothing_more_is_read(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -305,7 +305,7 @@ static void pipelined_requests_are_answered_one_by_one(void **state)
 }
 
 /* No request is handled for a peer that does not read its replies. */
-static void the_next_request_waits_until_the_reply_has_left(void **state)
+static void next_request_waits_until_the_reply_is_sent(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -333,7 +333,7 @@ static void the_next_request_waits_until_the_reply_has_left(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_stream_says_when_its_reader_is_too_slow(void **state)
+static void stream_reports_a_slow_reader(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -359,7 +359,7 @@ static void a_stream_says_when_its_reader_is_too_slow(void **state)
 }
 
 /* There is more than a slow reader may leave unsent. */
-static void parts_that_belong_together_are_written_whole(void **state)
+static void parts_that_belong_together_are_written_as_a_whole(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -386,7 +386,7 @@ static void parts_that_belong_together_are_written_whole(void **state)
     bytes_unref(part);
 }
 
-static void those_that_can_be_written_to_take_turns(void **state)
+static void writable_connections_take_turns(void **state)
 {
     static const char piece[10000];
     struct scene scene;
@@ -416,7 +416,7 @@ static void those_that_can_be_written_to_take_turns(void **state)
 }
 
 /* Freeing the bytes that they have not read costs time. */
-static void of_those_that_reset_none_is_closed_in_a_turn_without_time(void **state)
+static void reset_connections_are_not_closed_in_a_turn_without_time_left(void **state)
 {
     struct scene scene;
     struct peer peers[WAITING_MAX], busy;
@@ -440,7 +440,7 @@ static void of_those_that_reset_none_is_closed_in_a_turn_without_time(void **sta
     net_world_close(&scene.world);
 }
 
-static void a_stream_says_when_its_reader_has_left(void **state)
+static void stream_reports_that_its_reader_disconnected(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -503,7 +503,7 @@ static void a_drain_lets_open_exchanges_finish(void **state)
 
 /* An exchange ends when its answer was given to the connection. The bytes may wait there
  * for a long time, and closing the server then would cut them. */
-static void a_drain_knows_of_an_answer_that_has_not_left(void **state)
+static void drain_waits_for_an_answer_that_is_not_sent_yet(void **state)
 {
     struct scene scene;
     struct peer slow;
@@ -573,24 +573,24 @@ static void a_handler_may_close_the_server(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reply_may_come_any_time_later),
-        cmocka_unit_test(a_peer_that_leaves_is_noticed_once),
-        cmocka_unit_test(a_peer_that_resets_is_noticed_once),
-        cmocka_unit_test(a_peer_that_only_stops_sending_gets_its_answer),
-        cmocka_unit_test(a_body_that_is_cut_off_ends_its_exchange),
-        cmocka_unit_test(what_is_pipelined_is_read_only_so_far),
-        cmocka_unit_test(of_who_shows_no_credential_less_is_read),
-        cmocka_unit_test(leaving_is_noticed_when_nothing_more_is_read),
+        cmocka_unit_test(reply_may_come_later),
+        cmocka_unit_test(disconnect_is_noticed_once),
+        cmocka_unit_test(reset_is_noticed_once),
+        cmocka_unit_test(half_closed_peer_gets_its_answer),
+        cmocka_unit_test(truncated_body_ends_its_exchange),
+        cmocka_unit_test(pipelined_bytes_are_limited),
+        cmocka_unit_test(pipelined_bytes_are_more_limited_without_a_credential),
+        cmocka_unit_test(disconnect_is_noticed_when_nothing_more_is_read),
         cmocka_unit_test(pipelined_requests_are_answered_one_by_one),
-        cmocka_unit_test(the_next_request_waits_until_the_reply_has_left),
-        cmocka_unit_test(a_stream_says_when_its_reader_is_too_slow),
-        cmocka_unit_test(a_stream_says_when_its_reader_has_left),
-        cmocka_unit_test(parts_that_belong_together_are_written_whole),
-        cmocka_unit_test(those_that_can_be_written_to_take_turns),
-        cmocka_unit_test(of_those_that_reset_none_is_closed_in_a_turn_without_time),
+        cmocka_unit_test(next_request_waits_until_the_reply_is_sent),
+        cmocka_unit_test(stream_reports_a_slow_reader),
+        cmocka_unit_test(stream_reports_that_its_reader_disconnected),
+        cmocka_unit_test(parts_that_belong_together_are_written_as_a_whole),
+        cmocka_unit_test(writable_connections_take_turns),
+        cmocka_unit_test(reset_connections_are_not_closed_in_a_turn_without_time_left),
         cmocka_unit_test(an_idle_connection_holds_no_parser),
         cmocka_unit_test(a_drain_lets_open_exchanges_finish),
-        cmocka_unit_test(a_drain_knows_of_an_answer_that_has_not_left),
+        cmocka_unit_test(drain_waits_for_an_answer_that_is_not_sent_yet),
         cmocka_unit_test(closing_waits_for_the_replies),
         cmocka_unit_test(a_handler_may_close_the_server),
     };

@@ -26,7 +26,7 @@ static void assert_sends_at_once(struct net_world *world)
     assert_true(at_once);
 }
 
-static void small_answers_do_not_wait_for_more(void **state)
+static void small_answers_are_sent_without_delay(void **state)
 {
     struct net_world world;
     struct peer peer;
@@ -39,7 +39,7 @@ static void small_answers_do_not_wait_for_more(void **state)
 }
 
 /* The client had connected before the listener's options could be set. */
-static void answers_to_who_connected_before_us_do_not_wait_either(void **state)
+static void small_answers_to_earlier_connections_are_sent_without_delay(void **state)
 {
     struct sockaddr_in any = { .sin_family = AF_INET,
                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -66,8 +66,8 @@ static void answers_to_who_connected_before_us_do_not_wait_either(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_answers_do_not_wait_for_more),
-        cmocka_unit_test(answers_to_who_connected_before_us_do_not_wait_either),
+        cmocka_unit_test(small_answers_are_sent_without_delay),
+        cmocka_unit_test(small_answers_to_earlier_connections_are_sent_without_delay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,7 +116,7 @@ static void a_proxy_header_may_come_in_pieces_and_names_the_client(void **state)
     net_world_close(&scene.world);
 }
 
-static void without_the_header_a_connection_is_closed(void **state)
+static void connection_without_proxy_header_is_closed(void **state)
 {
     static const struct slice beginnings[] = {
         { GET, sizeof(GET) - 1 },
@@ -143,7 +143,7 @@ static void without_the_header_a_connection_is_closed(void **state)
     net_world_close(&scene.world);
 }
 
-static void an_address_has_so_many_connections_and_no_more(void **state)
+static void connections_per_address_are_limited(void **state)
 {
     static const struct {
         const char *client;
@@ -178,7 +178,7 @@ static void an_address_has_so_many_connections_and_no_more(void **state)
     net_world_close(&scene.world);
 }
 
-static void who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts(void **state)
+static void client_of_a_trusted_proxy_counts_while_its_request_lasts(void **state)
 {
     static const char waiting[] = WAIT "X-Forwarded-For: 203.0.113.1\r\n"
                                        "X-Forwarded-For: 198.51.100.1, 10.0.0.2\r\n\r\n";
@@ -219,7 +219,7 @@ static void come_unnamed(struct scene *scene, struct peer *peer, const char *add
     peer_send(&scene->world, peer, slice_of(request));
 }
 
-static void an_unknown_proxy_may_have_more_and_is_not_believed(void **state)
+static void unknown_proxy_may_have_more_connections_but_is_not_trusted(void **state)
 {
     static const char forwarded[] = "GET / HTTP/1.1\r\nHost: a\r\n"
                                     "X-Forwarded-For: 203.0.113.1\r\n\r\n";
@@ -256,13 +256,13 @@ static void expect_no_excuse(bool named, const char *trusted)
 }
 
 /* Some proxies are trusted, but not this one, which sends the header all the same. */
-static void a_header_that_nobody_trusts_excuses_nobody(void **state)
+static void untrusted_proxy_header_does_not_lift_the_limit(void **state)
 {
     (void)state;
     expect_no_excuse(false, "10.0.0.0/8");
 }
 
-static void a_client_that_a_proxy_header_names_is_not_excused_by_what_it_sends(void **state)
+static void client_named_by_a_proxy_header_cannot_lift_its_limit(void **state)
 {
     (void)state;
     expect_no_excuse(true, "10.0.0.0/8");
@@ -273,13 +273,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_proxy_header_may_come_in_pieces_and_names_the_client),
-        cmocka_unit_test(without_the_header_a_connection_is_closed),
-        cmocka_unit_test(an_address_has_so_many_connections_and_no_more),
-        cmocka_unit_test(who_comes_by_a_trusted_proxy_is_counted_while_its_request_lasts),
-        cmocka_unit_test(an_unknown_proxy_may_have_more_and_is_not_believed),
-        cmocka_unit_test(a_header_that_nobody_trusts_excuses_nobody),
-        cmocka_unit_test(
-            a_client_that_a_proxy_header_names_is_not_excused_by_what_it_sends),
+        cmocka_unit_test(connection_without_proxy_header_is_closed),
+        cmocka_unit_test(connections_per_address_are_limited),
+        cmocka_unit_test(client_of_a_trusted_proxy_counts_while_its_request_lasts),
+        cmocka_unit_test(unknown_proxy_may_have_more_connections_but_is_not_trusted),
+        cmocka_unit_test(untrusted_proxy_header_does_not_lift_the_limit),
+        cmocka_unit_test(client_named_by_a_proxy_header_cannot_lift_its_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void older_versions_are_refused(void **state)
 }
 
 /* Each turn gets one byte of the ClientHello, and must not do a costly step for it. */
-static void a_hello_may_come_byte_by_byte(void **state)
+static void client_hello_may_arrive_byte_by_byte(void **state)
 {
     struct tls_scene scene;
     struct peer peer;
@@ -76,7 +76,7 @@ static void a_hello_may_come_byte_by_byte(void **state)
     tls_scene_close(&scene);
 }
 
-static void what_is_no_handshake_ends_the_connection(void **state)
+static void invalid_handshake_closes_the_connection(void **state)
 {
     static const struct slice bad[] = {
         SLICE("\x16\x03\x01\xff\xff garbage of a length that no record has"),
@@ -101,7 +101,7 @@ static void what_is_no_handshake_ends_the_connection(void **state)
     tls_scene_close(&scene);
 }
 
-static void http_is_told_that_this_is_https(void **state)
+static void plain_http_gets_a_hint_to_use_https(void **state)
 {
     static const struct slice requests[] = { SLICE(TLS_SCENE_GET("/")),
                                              SLICE("DELETE / HTTP/1.1\r\n"),
@@ -124,7 +124,7 @@ static void http_is_told_that_this_is_https(void **state)
 
 /* ---- what is agreed on ---- */
 
-static void a_client_of_other_protocols_is_refused(void **state)
+static void client_of_other_alpn_protocols_is_rejected(void **state)
 {
     static const struct {
         struct slice offer;
@@ -199,7 +199,7 @@ static void resume(struct tls_scene *scene, SSL_SESSION *session)
     peer_close(&peer);
 }
 
-static void a_ticket_resumes_until_the_certificates_change(void **state)
+static void session_ticket_is_valid_until_the_certificates_change(void **state)
 {
     struct tls_scene scene;
     struct peer peer;
@@ -235,7 +235,7 @@ static long serial_of(const struct peer *peer)
     return serial;
 }
 
-static void new_certificates_are_for_new_connections(void **state)
+static void new_certificates_apply_to_new_connections(void **state)
 {
     struct tls_scene scene;
     struct peer old, shaking, fresh;
@@ -262,7 +262,7 @@ static void new_certificates_are_for_new_connections(void **state)
 
 /* ---- ends ---- */
 
-static void an_end_is_said(void **state)
+static void close_notify_is_sent_at_the_end(void **state)
 {
     struct tls_scene scene;
     struct peer peer;
@@ -279,7 +279,7 @@ static void an_end_is_said(void **state)
 }
 
 /* After part of an answer, no end may look like a complete one. */
-static void a_cut_is_not_said_to_be_an_end(void **state)
+static void truncated_answer_has_no_close_notify(void **state)
 {
     struct tls_scene scene;
     struct peer peer;
@@ -300,7 +300,7 @@ static void a_cut_is_not_said_to_be_an_end(void **state)
     net_world_close(&scene.world);
 }
 
-static void who_has_said_its_end_is_answered(void **state)
+static void half_closed_tls_peer_gets_its_answer(void **state)
 {
     struct tls_scene scene;
     (void)state;
@@ -327,7 +327,7 @@ static void who_has_said_its_end_is_answered(void **state)
     tls_scene_close(&scene);
 }
 
-static void a_slow_reader_gets_all_of_it(void **state)
+static void slow_reader_gets_the_whole_answer(void **state)
 {
     struct tls_scene scene;
     struct peer peer;
@@ -371,7 +371,7 @@ static void a_broken_record_ends_the_connection(void **state)
 
 /* ---- behind a proxy that speaks first ---- */
 
-static void a_proxys_header_stands_before_tls(void **state)
+static void proxy_header_comes_before_tls(void **state)
 {
     static const char header[] = "\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c"
                                  "\xcb\x00\x71\x07\x7f\x00\x00\x01\x10\x00\x01\xbb";
@@ -397,19 +397,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_request_through_tls_is_answered),
         cmocka_unit_test(older_versions_are_refused),
-        cmocka_unit_test(a_hello_may_come_byte_by_byte),
-        cmocka_unit_test(what_is_no_handshake_ends_the_connection),
-        cmocka_unit_test(http_is_told_that_this_is_https),
-        cmocka_unit_test(a_client_of_other_protocols_is_refused),
+        cmocka_unit_test(client_hello_may_arrive_byte_by_byte),
+        cmocka_unit_test(invalid_handshake_closes_the_connection),
+        cmocka_unit_test(plain_http_gets_a_hint_to_use_https),
+        cmocka_unit_test(client_of_other_alpn_protocols_is_rejected),
         cmocka_unit_test(renegotiation_is_refused),
-        cmocka_unit_test(a_ticket_resumes_until_the_certificates_change),
-        cmocka_unit_test(new_certificates_are_for_new_connections),
-        cmocka_unit_test(an_end_is_said),
-        cmocka_unit_test(a_cut_is_not_said_to_be_an_end),
-        cmocka_unit_test(who_has_said_its_end_is_answered),
-        cmocka_unit_test(a_slow_reader_gets_all_of_it),
+        cmocka_unit_test(session_ticket_is_valid_until_the_certificates_change),
+        cmocka_unit_test(new_certificates_apply_to_new_connections),
+        cmocka_unit_test(close_notify_is_sent_at_the_end),
+        cmocka_unit_test(truncated_answer_has_no_close_notify),
+        cmocka_unit_test(half_closed_tls_peer_gets_its_answer),
+        cmocka_unit_test(slow_reader_gets_the_whole_answer),
         cmocka_unit_test(a_broken_record_ends_the_connection),
-        cmocka_unit_test(a_proxys_header_stands_before_tls),
+        cmocka_unit_test(proxy_header_comes_before_tls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "net/tls.h"
 #include "tests/support/world/tls_scene.h"
 
-static void a_slow_handshake_has_its_time(void **state)
+static void slow_handshake_times_out(void **state)
 {
     struct tls_scene scene;
     struct peer silent, half;
@@ -64,7 +64,7 @@ static void a_turn_takes_few_handshakes(void **state)
     tls_scene_close(&scene);
 }
 
-static void the_oldest_of_too_many_handshakes_gives_way(void **state)
+static void oldest_of_too_many_handshakes_is_closed(void **state)
 {
     static struct peer peers[HANDSHAKES_MAX + 2];
     struct tls_scene scene;
@@ -102,7 +102,7 @@ static int turns_until(struct tls_scene *scene, struct peer *peer, const char *t
 
 /* OpenSSL reads records until one carries application data. A peer that sends only other
  * records would occupy the loop. */
-static void new_keys_without_end_are_taken_a_few_a_turn(void **state)
+static void endless_key_updates_are_handled_a_few_per_turn(void **state)
 {
     enum { UPDATES = 2000, A_TURN = 16 };
     struct tls_scene scene;
@@ -121,7 +121,7 @@ static void new_keys_without_end_are_taken_a_few_a_turn(void **state)
     tls_scene_close(&scene);
 }
 
-static void a_hello_in_tiny_records_is_taken_a_few_a_turn(void **state)
+static void client_hello_in_tiny_records_is_handled_a_few_per_turn(void **state)
 {
     enum { HEAD = 5, A_TURN = 16 };
     struct tls_scene scene;
@@ -148,11 +148,11 @@ static void a_hello_in_tiny_records_is_taken_a_few_a_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_handshake_has_its_time),
+        cmocka_unit_test(slow_handshake_times_out),
         cmocka_unit_test(a_turn_takes_few_handshakes),
-        cmocka_unit_test(the_oldest_of_too_many_handshakes_gives_way),
-        cmocka_unit_test(new_keys_without_end_are_taken_a_few_a_turn),
-        cmocka_unit_test(a_hello_in_tiny_records_is_taken_a_few_a_turn),
+        cmocka_unit_test(oldest_of_too_many_handshakes_is_closed),
+        cmocka_unit_test(endless_key_updates_are_handled_a_few_per_turn),
+        cmocka_unit_test(client_hello_in_tiny_records_is_handled_a_few_per_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void expect_welcome(struct scene *scene, struct peer *peer)
     peer_await(&scene->world, peer, "welcome");
 }
 
-static void bad_addresses_are_explained(void **state)
+static void invalid_addresses_are_explained(void **state)
 {
     static const struct {
         const char *host;
@@ -155,7 +155,7 @@ static void leave_socket(const char *path)
     close(fd);
 }
 
-static void a_unix_socket_has_its_mode_and_goes_with_the_server(void **state)
+static void unix_socket_has_its_mode_and_is_removed_at_the_end(void **state)
 {
     static const mode_t modes[] = { 0, 0660 };
     char path[64];
@@ -179,7 +179,7 @@ static void a_unix_socket_has_its_mode_and_goes_with_the_server(void **state)
     }
 }
 
-static void what_is_no_socket_of_ours_is_left_where_it_is(void **state)
+static void foreign_file_at_the_socket_path_is_not_removed(void **state)
 {
     char path[64];
     struct scene scene;
@@ -209,7 +209,7 @@ static void what_is_no_socket_of_ours_is_left_where_it_is(void **state)
 }
 
 /* Another process has created a file at the path meanwhile: it is not removed. */
-static void a_file_that_is_not_ours_any_more_is_not_removed(void **state)
+static void socket_replaced_by_another_process_is_not_removed(void **state)
 {
     char path[64];
     struct scene scene;
@@ -228,7 +228,7 @@ static void a_file_that_is_not_ours_any_more_is_not_removed(void **state)
     unlink(moved);
 }
 
-static void listeners_share_one_limit_and_admins_come_in_all_the_same(void **state)
+static void listeners_share_a_limit_but_admin_connections_do_not_count(void **state)
 {
     enum { MOST = 2 };
     char path[64];
@@ -265,7 +265,7 @@ static void listeners_share_one_limit_and_admins_come_in_all_the_same(void **sta
 }
 
 /* An operator who lowers the limit under load wants to see the effect. */
-static void a_limit_lowered_below_what_is_open_keeps_no_admin_out(void **state)
+static void lowered_connection_limit_still_admits_admins(void **state)
 {
     enum { OPEN = 80 };
     char path[64];
@@ -292,7 +292,7 @@ static void a_limit_lowered_below_what_is_open_keeps_no_admin_out(void **state)
     net_world_close(&scene.world);
 }
 
-static void above_the_limit_one_is_told_to_come_back(void **state)
+static void connection_above_the_limit_gets_503(void **state)
 {
     struct scene scene;
     struct peer peers[2], third;
@@ -319,7 +319,7 @@ static void above_the_limit_one_is_told_to_come_back(void **state)
 }
 
 /* No descriptor is left for accepting: clients get a 503, and the loop does not spin. */
-static void without_descriptors_callers_are_turned_away(void **state)
+static void connection_without_descriptors_gets_503(void **state)
 {
     enum { CALLERS = 20 };
     struct scene scene;
@@ -356,7 +356,7 @@ static void without_descriptors_callers_are_turned_away(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_slow_head_is_refused(void **state)
+static void slow_head_times_out(void **state)
 {
     static const char *const heads[] = { "G", "GET / HTTP/1.1\r\nHost: a\r\n", "\r" };
     (void)state;
@@ -376,7 +376,7 @@ static void a_slow_head_is_refused(void **state)
 }
 
 /* A single byte now and then does not extend the time limit. */
-static void a_head_that_drips_is_refused(void **state)
+static void head_sent_byte_by_byte_times_out(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -394,7 +394,7 @@ static void a_head_that_drips_is_refused(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_slow_body_is_refused(void **state)
+static void slow_body_times_out(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -435,7 +435,7 @@ static void a_steady_body_is_accepted(void **state)
     net_world_close(&scene.world);
 }
 
-static void an_idle_connection_is_closed_without_a_word(void **state)
+static void idle_connection_is_closed_without_an_answer(void **state)
 {
     struct scene scene;
     struct peer fresh, used;
@@ -481,7 +481,7 @@ static bool is_empty(void *owner)
     return scene->world.server->connection_count == 0;
 }
 
-static void a_reply_that_nobody_reads_is_given_up(void **state)
+static void unread_reply_times_out(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -503,7 +503,7 @@ static void a_reply_that_nobody_reads_is_given_up(void **state)
 }
 
 /* Neither bytes that the kernel accepts nor bytes that the peer sends prove it reads. */
-static void who_sends_but_does_not_read_is_given_up(void **state)
+static void peer_that_sends_without_reading_times_out(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -529,7 +529,7 @@ static void who_sends_but_does_not_read_is_given_up(void **state)
 }
 
 /* The client can read the reason although it is still sending. */
-static void a_refused_upload_can_read_its_answer(void **state)
+static void rejected_upload_can_read_its_answer(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -554,7 +554,7 @@ static void a_refused_upload_can_read_its_answer(void **state)
 }
 
 /* A peer that never closes after a rejection is cut. */
-static void lingering_ends(void **state)
+static void rejected_peer_that_never_closes_is_cut(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -572,26 +572,26 @@ static void lingering_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_addresses_are_explained),
+        cmocka_unit_test(invalid_addresses_are_explained),
         cmocka_unit_test(a_port_in_use_is_explained),
         cmocka_unit_test(the_same_port_can_be_listened_on_again),
-        cmocka_unit_test(a_unix_socket_has_its_mode_and_goes_with_the_server),
-        cmocka_unit_test(what_is_no_socket_of_ours_is_left_where_it_is),
-        cmocka_unit_test(a_file_that_is_not_ours_any_more_is_not_removed),
-        cmocka_unit_test(listeners_share_one_limit_and_admins_come_in_all_the_same),
-        cmocka_unit_test(a_limit_lowered_below_what_is_open_keeps_no_admin_out),
-        cmocka_unit_test(above_the_limit_one_is_told_to_come_back),
-        cmocka_unit_test(without_descriptors_callers_are_turned_away),
-        cmocka_unit_test(a_slow_head_is_refused),
-        cmocka_unit_test(a_head_that_drips_is_refused),
-        cmocka_unit_test(a_slow_body_is_refused),
+        cmocka_unit_test(unix_socket_has_its_mode_and_is_removed_at_the_end),
+        cmocka_unit_test(foreign_file_at_the_socket_path_is_not_removed),
+        cmocka_unit_test(socket_replaced_by_another_process_is_not_removed),
+        cmocka_unit_test(listeners_share_a_limit_but_admin_connections_do_not_count),
+        cmocka_unit_test(lowered_connection_limit_still_admits_admins),
+        cmocka_unit_test(connection_above_the_limit_gets_503),
+        cmocka_unit_test(connection_without_descriptors_gets_503),
+        cmocka_unit_test(slow_head_times_out),
+        cmocka_unit_test(head_sent_byte_by_byte_times_out),
+        cmocka_unit_test(slow_body_times_out),
         cmocka_unit_test(a_steady_body_is_accepted),
-        cmocka_unit_test(an_idle_connection_is_closed_without_a_word),
+        cmocka_unit_test(idle_connection_is_closed_without_an_answer),
         cmocka_unit_test(a_handler_may_take_its_time),
-        cmocka_unit_test(a_reply_that_nobody_reads_is_given_up),
-        cmocka_unit_test(who_sends_but_does_not_read_is_given_up),
-        cmocka_unit_test(a_refused_upload_can_read_its_answer),
-        cmocka_unit_test(lingering_ends),
+        cmocka_unit_test(unread_reply_times_out),
+        cmocka_unit_test(peer_that_sends_without_reading_times_out),
+        cmocka_unit_test(rejected_upload_can_read_its_answer),
+        cmocka_unit_test(rejected_peer_that_never_closes_is_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -31,7 +31,7 @@ static const struct {
     { "42[\"\\u0078\",null]", SOCKET_EVENT, "/", "\\u0078", "null" },
 };
 
-static void every_packet_is_read_as_what_it_is(void **state)
+static void every_packet_type_is_read(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -44,7 +44,7 @@ static void every_packet_is_read_as_what_it_is(void **state)
     }
 }
 
-static void a_ping_keeps_what_its_pong_repeats(void **state)
+static void ping_keeps_its_payload_for_the_pong(void **state)
 {
     struct socket_packet packet;
     struct buf out = { 0 };
@@ -56,7 +56,7 @@ static void a_ping_keeps_what_its_pong_repeats(void **state)
     buf_finish(&out);
 }
 
-static void packets_of_a_server_are_told_from_those_of_a_client(void **state)
+static void packets_of_server_and_client_are_distinguished(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -67,7 +67,7 @@ static void packets_of_a_server_are_told_from_those_of_a_client(void **state)
     }
 }
 
-static void invalid_packets_are_refused(void **state)
+static void invalid_packets_are_rejected(void **state)
 {
     static const char *const wrong[] = {
         "",
@@ -94,7 +94,7 @@ static void invalid_packets_are_refused(void **state)
     }
 }
 
-static void what_is_written_is_read_again(void **state)
+static void written_packets_are_read_again(void **state)
 {
     struct socket_packet packet;
     struct buf out = { 0 };
@@ -130,11 +130,11 @@ static void what_is_written_is_read_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_packet_is_read_as_what_it_is),
-        cmocka_unit_test(a_ping_keeps_what_its_pong_repeats),
-        cmocka_unit_test(packets_of_a_server_are_told_from_those_of_a_client),
-        cmocka_unit_test(invalid_packets_are_refused),
-        cmocka_unit_test(what_is_written_is_read_again),
+        cmocka_unit_test(every_packet_type_is_read),
+        cmocka_unit_test(ping_keeps_its_payload_for_the_pong),
+        cmocka_unit_test(packets_of_server_and_client_are_distinguished),
+        cmocka_unit_test(invalid_packets_are_rejected),
+        cmocka_unit_test(written_packets_are_read_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@
 #include "net/http/server_state.h"
 #include "tests/support/world/ws_scene.h"
 
-static void references_are_given_back_when_the_peer_goes(void **state)
+static void references_are_released_when_the_peer_disconnects(void **state)
 {
     struct ws_scene scene;
     struct peer peers[10];
@@ -33,7 +33,7 @@ static void references_are_given_back_when_the_peer_goes(void **state)
 
 /* A send finds that the peer has reset the connection, but reports it later. With a ring,
  * the data has not been sent yet at that point. */
-static void a_lost_peer_is_told_later(void **state)
+static void lost_peer_is_reported_later(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -56,7 +56,7 @@ static void a_lost_peer_is_told_later(void **state)
     net_world_close(&scene.world);
 }
 
-static void closing_shakes_hands(void **state)
+static void close_waits_for_the_peers_close_frame(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -89,7 +89,7 @@ static void closing_shakes_hands(void **state)
     assert_int_equal(scene.closed, 1);
 }
 
-static void a_peer_that_does_not_shake_hands_is_left(void **state)
+static void close_without_an_answer_times_out(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -104,7 +104,7 @@ static void a_peer_that_does_not_shake_hands_is_left(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_long_reason_is_cut(void **state)
+static void long_close_reason_is_truncated(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -138,7 +138,7 @@ static bool world_is_closed(void *owner)
     return ((struct ws_scene *)owner)->world.closed;
 }
 
-static void a_handler_may_close_in_the_middle(void **state)
+static void message_handler_may_close_the_websocket(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -163,7 +163,7 @@ static void a_handler_may_close_in_the_middle(void **state)
     }
 }
 
-static void between_messages_nothing_is_held(void **state)
+static void idle_websocket_holds_no_message_memory(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -185,7 +185,7 @@ static void between_messages_nothing_is_held(void **state)
     net_world_close(&scene.world);
 }
 
-static void what_a_peer_leaves_unfinished_is_freed(void **state)
+static void unfinished_message_is_freed_at_the_end(void **state)
 {
     static const char *const parts[] = { "\x81", "\x81\x85\1\2", "\x81\x85\0\0\0\0hel",
                                          "\x01\x83\0\0\0\0xyz", "\x89\x83\0\0\0\0a" };
@@ -230,7 +230,7 @@ static void the_handshake_may_be_answered_later(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_peer_that_left_meanwhile_is_not_accepted(void **state)
+static void peer_that_disconnected_during_the_handshake_is_not_accepted(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -254,16 +254,16 @@ static void a_peer_that_left_meanwhile_is_not_accepted(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(references_are_given_back_when_the_peer_goes),
-        cmocka_unit_test(a_lost_peer_is_told_later),
-        cmocka_unit_test(closing_shakes_hands),
-        cmocka_unit_test(a_peer_that_does_not_shake_hands_is_left),
-        cmocka_unit_test(a_long_reason_is_cut),
-        cmocka_unit_test(a_handler_may_close_in_the_middle),
-        cmocka_unit_test(between_messages_nothing_is_held),
-        cmocka_unit_test(what_a_peer_leaves_unfinished_is_freed),
+        cmocka_unit_test(references_are_released_when_the_peer_disconnects),
+        cmocka_unit_test(lost_peer_is_reported_later),
+        cmocka_unit_test(close_waits_for_the_peers_close_frame),
+        cmocka_unit_test(close_without_an_answer_times_out),
+        cmocka_unit_test(long_close_reason_is_truncated),
+        cmocka_unit_test(message_handler_may_close_the_websocket),
+        cmocka_unit_test(idle_websocket_holds_no_message_memory),
+        cmocka_unit_test(unfinished_message_is_freed_at_the_end),
         cmocka_unit_test(the_handshake_may_be_answered_later),
-        cmocka_unit_test(a_peer_that_left_meanwhile_is_not_accepted),
+        cmocka_unit_test(peer_that_disconnected_during_the_handshake_is_not_accepted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void check(struct scene *scene, const char *name, struct slice bytes, siz
     peer_close(&peer);
 }
 
-static void every_frame_is_answered_as_the_rfc_says(void **state)
+static void every_frame_is_answered_as_the_rfc_requires(void **state)
 {
     struct scene scene;
     struct buf bytes = { 0 };
@@ -234,7 +234,7 @@ static void echo_long(struct scene *scene, size_t len, size_t fragment, size_t s
     buf_finish(&bytes);
 }
 
-static void long_messages_come_back_whole(void **state)
+static void long_messages_are_echoed_completely(void **state)
 {
     static const size_t lengths[] = { 125,   126,   127,    128,     4095,    4096,
                                       65535, 65536, 262144, 1048576, 16777216 };
@@ -252,7 +252,7 @@ static void long_messages_come_back_whole(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_thousand_messages_make_the_round_trip(void **state)
+static void a_thousand_messages_are_echoed(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -352,7 +352,7 @@ static void check_handshake(struct scene *scene, size_t row, size_t step)
     peer_close(&peer);
 }
 
-static void the_handshake_is_judged_as_the_rfc_says(void **state)
+static void handshakes_are_checked_as_the_rfc_requires(void **state)
 {
     struct scene scene;
     (void)state;
@@ -365,7 +365,7 @@ static void the_handshake_is_judged_as_the_rfc_says(void **state)
 }
 
 /* A client may send before it has the answer to its handshake. */
-static void what_follows_the_handshake_at_once_is_heard(void **state)
+static void messages_right_after_the_handshake_are_read(void **state)
 {
     struct scene scene;
     struct peer peer;
@@ -387,12 +387,12 @@ static void what_follows_the_handshake_at_once_is_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_frame_is_answered_as_the_rfc_says),
+        cmocka_unit_test(every_frame_is_answered_as_the_rfc_requires),
         cmocka_unit_test(every_text_is_checked_as_utf8),
-        cmocka_unit_test(long_messages_come_back_whole),
-        cmocka_unit_test(a_thousand_messages_make_the_round_trip),
-        cmocka_unit_test(the_handshake_is_judged_as_the_rfc_says),
-        cmocka_unit_test(what_follows_the_handshake_at_once_is_heard),
+        cmocka_unit_test(long_messages_are_echoed_completely),
+        cmocka_unit_test(a_thousand_messages_are_echoed),
+        cmocka_unit_test(handshakes_are_checked_as_the_rfc_requires),
+        cmocka_unit_test(messages_right_after_the_handshake_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

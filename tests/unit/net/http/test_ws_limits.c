@@ -8,7 +8,7 @@
 #include "net/http/server_state.h"
 #include "tests/support/world/ws_scene.h"
 
-static void more_fragments_than_allowed_are_refused(void **state)
+static void too_many_fragments_are_rejected(void **state)
 {
     static const char *const contents[] = { "a", "" }; /* empty fragments count as well */
     (void)state;
@@ -59,7 +59,7 @@ static void unfinished_messages_are_limited_together(void **state)
 }
 
 /* Unauthenticated peers share a budget; when it is full, the oldest of them is closed. */
-static void strangers_have_a_room_of_their_own(void **state)
+static void unauthenticated_peers_have_a_memory_budget_of_their_own(void **state)
 {
     struct ws_scene scene;
     struct peer strangers[3], known;
@@ -92,7 +92,7 @@ static void trust(struct ws_scene *scene, struct ws *ws)
     ws_trust(ws);
 }
 
-static void a_stranger_says_little_and_more_when_it_is_trusted(void **state)
+static void unauthenticated_peer_may_send_less_until_it_is_trusted(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -114,7 +114,7 @@ static void a_stranger_says_little_and_more_when_it_is_trusted(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_flood_of_messages_is_overload(void **state)
+static void flood_of_messages_is_closed_as_overload(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -147,7 +147,7 @@ static void add_messages(struct buf *bytes, int count)
         ws_peer_add_frame(bytes, TEXT, SLICE("a"));
 }
 
-static void messages_that_come_at_once_are_heard_in_several_turns(void **state)
+static void messages_that_arrive_at_once_are_read_over_several_turns(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -174,7 +174,7 @@ static void messages_that_come_at_once_are_heard_in_several_turns(void **state)
     net_world_close(&scene.world);
 }
 
-static void messages_that_wait_take_room(void **state)
+static void pending_messages_count_against_the_budget(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -194,7 +194,7 @@ static void messages_that_wait_take_room(void **state)
     net_world_close(&scene.world);
 }
 
-static void credit_for_messages_comes_back(void **state)
+static void message_credit_is_refilled(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -216,7 +216,7 @@ static void credit_for_messages_comes_back(void **state)
 }
 
 /* A peer that pings without reading costs the memory of one pong, and gets the newest. */
-static void only_the_newest_pong_waits(void **state)
+static void only_the_newest_pong_is_queued(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -242,7 +242,7 @@ static void only_the_newest_pong_waits(void **state)
     net_world_close(&scene.world);
 }
 
-static void what_is_unsent_is_a_reference_and_is_said_when_gone(void **state)
+static void unsent_frames_are_references_released_when_sent(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -280,7 +280,7 @@ static void what_is_unsent_is_a_reference_and_is_said_when_gone(void **state)
     net_world_close(&scene.world);
 }
 
-static void a_peer_is_pinged_and_lives_by_its_pongs(void **state)
+static void peer_without_pong_is_closed(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -303,7 +303,7 @@ static void a_peer_is_pinged_and_lives_by_its_pongs(void **state)
 }
 
 /* While bytes are unsent, only the long deadline counts. */
-static void a_peer_that_does_not_read_falls_too_far_behind(void **state)
+static void peer_that_does_not_read_is_closed_as_too_far_behind(void **state)
 {
     struct ws_scene scene;
     struct peer peer;
@@ -362,7 +362,7 @@ static void a_peer_that_reads_slowly_is_not_too_far_behind(void **state)
 
 /* Thus a peer that reads slowly shows that it is alive while it reads. Its pongs do not
  * count as too many control frames, however many they are. */
-static void pings_stand_between_the_frames(void **state)
+static void pings_are_sent_between_large_frames(void **state)
 {
     enum { FRAMES = 40, ANSWERS = FRAMES - 1 };
     struct ws_scene scene;
@@ -392,7 +392,7 @@ static void pings_stand_between_the_frames(void **state)
 }
 
 /* It reads nothing for longer than the limit, but still sends pongs. */
-static void a_peer_that_says_something_is_not_too_far_behind(void **state)
+static void peer_that_sends_pongs_is_not_too_far_behind(void **state)
 {
     enum { STALL_MS = 1500 };
     struct ws_scene scene;
@@ -419,20 +419,20 @@ static void a_peer_that_says_something_is_not_too_far_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pings_stand_between_the_frames),
-        cmocka_unit_test(a_peer_that_says_something_is_not_too_far_behind),
-        cmocka_unit_test(more_fragments_than_allowed_are_refused),
+        cmocka_unit_test(pings_are_sent_between_large_frames),
+        cmocka_unit_test(peer_that_sends_pongs_is_not_too_far_behind),
+        cmocka_unit_test(too_many_fragments_are_rejected),
         cmocka_unit_test(unfinished_messages_are_limited_together),
-        cmocka_unit_test(strangers_have_a_room_of_their_own),
-        cmocka_unit_test(a_stranger_says_little_and_more_when_it_is_trusted),
-        cmocka_unit_test(a_flood_of_messages_is_overload),
-        cmocka_unit_test(messages_that_come_at_once_are_heard_in_several_turns),
-        cmocka_unit_test(messages_that_wait_take_room),
-        cmocka_unit_test(credit_for_messages_comes_back),
-        cmocka_unit_test(only_the_newest_pong_waits),
-        cmocka_unit_test(what_is_unsent_is_a_reference_and_is_said_when_gone),
-        cmocka_unit_test(a_peer_is_pinged_and_lives_by_its_pongs),
-        cmocka_unit_test(a_peer_that_does_not_read_falls_too_far_behind),
+        cmocka_unit_test(unauthenticated_peers_have_a_memory_budget_of_their_own),
+        cmocka_unit_test(unauthenticated_peer_may_send_less_until_it_is_trusted),
+        cmocka_unit_test(flood_of_messages_is_closed_as_overload),
+        cmocka_unit_test(messages_that_arrive_at_once_are_read_over_several_turns),
+        cmocka_unit_test(pending_messages_count_against_the_budget),
+        cmocka_unit_test(message_credit_is_refilled),
+        cmocka_unit_test(only_the_newest_pong_is_queued),
+        cmocka_unit_test(unsent_frames_are_references_released_when_sent),
+        cmocka_unit_test(peer_without_pong_is_closed),
+        cmocka_unit_test(peer_that_does_not_read_is_closed_as_too_far_behind),
         cmocka_unit_test(a_peer_that_reads_slowly_is_not_too_far_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
