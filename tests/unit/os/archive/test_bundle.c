@@ -27,7 +27,7 @@ static void plain_files_and_folders_are_counted(void **state)
     assert_true(content.packed > 0);
 }
 
-static void long_names_and_those_in_utf8_are_read(void **state)
+static void long_and_utf8_names_are_read(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -54,7 +54,7 @@ static void long_names_and_those_in_utf8_are_read(void **state)
     made_finish(&made);
 }
 
-static void links_and_devices_are_refused(void **state)
+static void links_and_devices_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -77,7 +77,7 @@ static void links_and_devices_are_refused(void **state)
     made_assert_refused(&made, ERR_INVALID, "'x' is a link");
 }
 
-static void names_that_lead_elsewhere_are_refused(void **state)
+static void names_outside_of_the_folder_are_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -111,7 +111,7 @@ static void names_that_lead_elsewhere_are_refused(void **state)
     }
 }
 
-static void names_of_pax_headers_are_judged_too(void **state)
+static void names_in_pax_headers_are_checked_too(void **state)
 {
     (void)state;
     static const struct {
@@ -139,7 +139,7 @@ static void names_of_pax_headers_are_judged_too(void **state)
     made_finish(&made);
 }
 
-static void a_name_with_a_zero_is_refused(void **state)
+static void name_with_a_nul_is_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -148,7 +148,7 @@ static void a_name_with_a_zero_is_refused(void **state)
     made_assert_refused(&made, ERR_INVALID, "a name has a control character");
 }
 
-static void names_that_are_too_long_or_deep_are_refused(void **state)
+static void too_long_or_deep_names_are_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -187,7 +187,7 @@ static void names_that_are_too_long_or_deep_are_refused(void **state)
     buf_finish(&record);
 }
 
-static void a_name_is_one_thing(void **state)
+static void name_may_occur_only_once(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -208,7 +208,7 @@ static void a_name_is_one_thing(void **state)
     made_assert_refused(&made, ERR_INVALID, "'a' is a file and a folder");
 }
 
-static void there_is_a_limit_of_files_and_folders(void **state)
+static void number_of_files_and_folders_is_limited(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -225,7 +225,7 @@ static void there_is_a_limit_of_files_and_folders(void **state)
                         "there are more than 10 files and folders (setting deploy-files)");
 }
 
-static void there_is_a_limit_of_bytes(void **state)
+static void unpacked_bytes_are_limited(void **state)
 {
     (void)state;
     static char zeros[5001];
@@ -256,7 +256,7 @@ static void there_is_a_limit_of_bytes(void **state)
         "the files are larger than 5000 bytes together (setting deploy-unpacked)");
 }
 
-static void a_bomb_is_refused_while_it_is_read(void **state)
+static void decompression_bomb_is_rejected_while_it_is_read(void **state)
 {
     (void)state;
     enum { LEN = 40 << 20 };
@@ -274,7 +274,7 @@ static void a_bomb_is_refused_while_it_is_read(void **state)
     free(zeros);
 }
 
-static void files_with_holes_are_refused(void **state)
+static void sparse_files_are_rejected(void **state)
 {
     (void)state;
     static const struct slice records[] = {
@@ -293,7 +293,7 @@ static void files_with_holes_are_refused(void **state)
     made_assert_refused(&made, ERR_INVALID, "'x' is a file with holes");
 }
 
-static void what_is_no_tar_in_gzip_is_refused(void **state)
+static void archive_that_is_not_tar_in_gzip_is_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -316,7 +316,7 @@ static void what_is_no_tar_in_gzip_is_refused(void **state)
     made_finish(&made);
 }
 
-static void an_archive_that_was_cut_is_refused(void **state)
+static void truncated_archive_is_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -359,7 +359,7 @@ static void one_file_is_read_up_to_a_limit(void **state)
     made_finish(&made);
 }
 
-static void the_hash_is_that_of_the_file(void **state)
+static void hash_matches_the_file(void **state)
 {
     (void)state;
     unsigned char hash[BUNDLE_HASH_LEN];
@@ -373,7 +373,7 @@ static void the_hash_is_that_of_the_file(void **state)
     bundle_close(bundle);
 }
 
-static void what_is_canceled_ends(void **state)
+static void canceled_check_ends(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -388,7 +388,7 @@ static void what_is_canceled_ends(void **state)
     made_finish(&made);
 }
 
-static void what_is_no_file_is_not_opened(void **state)
+static void only_regular_files_are_opened(void **state)
 {
     (void)state;
     struct bundle *bundle = NULL;
@@ -408,23 +408,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_files_and_folders_are_counted),
-        cmocka_unit_test(long_names_and_those_in_utf8_are_read),
-        cmocka_unit_test(links_and_devices_are_refused),
-        cmocka_unit_test(names_that_lead_elsewhere_are_refused),
-        cmocka_unit_test(names_of_pax_headers_are_judged_too),
-        cmocka_unit_test(a_name_with_a_zero_is_refused),
-        cmocka_unit_test(names_that_are_too_long_or_deep_are_refused),
-        cmocka_unit_test(a_name_is_one_thing),
-        cmocka_unit_test(there_is_a_limit_of_files_and_folders),
-        cmocka_unit_test(there_is_a_limit_of_bytes),
-        cmocka_unit_test(a_bomb_is_refused_while_it_is_read),
-        cmocka_unit_test(files_with_holes_are_refused),
-        cmocka_unit_test(what_is_no_tar_in_gzip_is_refused),
-        cmocka_unit_test(an_archive_that_was_cut_is_refused),
+        cmocka_unit_test(long_and_utf8_names_are_read),
+        cmocka_unit_test(links_and_devices_are_rejected),
+        cmocka_unit_test(names_outside_of_the_folder_are_rejected),
+        cmocka_unit_test(names_in_pax_headers_are_checked_too),
+        cmocka_unit_test(name_with_a_nul_is_rejected),
+        cmocka_unit_test(too_long_or_deep_names_are_rejected),
+        cmocka_unit_test(name_may_occur_only_once),
+        cmocka_unit_test(number_of_files_and_folders_is_limited),
+        cmocka_unit_test(unpacked_bytes_are_limited),
+        cmocka_unit_test(decompression_bomb_is_rejected_while_it_is_read),
+        cmocka_unit_test(sparse_files_are_rejected),
+        cmocka_unit_test(archive_that_is_not_tar_in_gzip_is_rejected),
+        cmocka_unit_test(truncated_archive_is_rejected),
         cmocka_unit_test(one_file_is_read_up_to_a_limit),
-        cmocka_unit_test(the_hash_is_that_of_the_file),
-        cmocka_unit_test(what_is_canceled_ends),
-        cmocka_unit_test(what_is_no_file_is_not_opened),
+        cmocka_unit_test(hash_matches_the_file),
+        cmocka_unit_test(canceled_check_ends),
+        cmocka_unit_test(only_regular_files_are_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,7 +137,7 @@ static void files_and_folders_have_two_modes(void **state)
     assert_int_equal(mode_of("a/b"), S_IFDIR | 0755);
 }
 
-static void some_files_come_first_and_all_later(void **state)
+static void selected_files_are_extracted_first_and_all_later(void **state)
 {
     (void)state;
     static const char *const first[] = { "package.json", "build.json", NULL };
@@ -156,7 +156,7 @@ static void some_files_come_first_and_all_later(void **state)
     assert_content(path_of("bin/run"), "#!/bin/sh\n");
 }
 
-static void the_owner_is_who_was_named(void **state)
+static void extracted_files_have_the_given_owner(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -175,7 +175,7 @@ static void the_owner_is_who_was_named(void **state)
     assert_int_equal(extract(NULL, STRANGER, &why), OK);
 }
 
-static void links_that_were_put_there_are_replaced(void **state)
+static void existing_links_are_replaced(void **state)
 {
     (void)state;
     char target[128];
@@ -200,7 +200,7 @@ static void links_that_were_put_there_are_replaced(void **state)
 }
 
 /* The file outside keeps its content, mode and owner: the name gets a new file. */
-static void a_hard_link_is_left_alone(void **state)
+static void existing_hard_link_keeps_its_target(void **state)
 {
     (void)state;
     char target[128];
@@ -218,7 +218,7 @@ static void a_hard_link_is_left_alone(void **state)
     assert_int_equal(found.st_nlink, 1);
 }
 
-static void a_folder_gives_way_to_no_file(void **state)
+static void existing_folder_is_not_replaced_by_a_file(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -228,7 +228,7 @@ static void a_folder_gives_way_to_no_file(void **state)
     assert_string_equal(why.text, "cannot write 'package.json': Is a directory");
 }
 
-static void a_file_gives_way_to_a_folder(void **state)
+static void existing_file_is_replaced_by_a_folder(void **state)
 {
     (void)state;
     write_file(path_of("a"), "no folder");
@@ -237,7 +237,7 @@ static void a_file_gives_way_to_a_folder(void **state)
     assert_content(path_of("a/b/secret"), "s");
 }
 
-static void what_is_refused_is_not_written(void **state)
+static void rejected_archive_is_not_written(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -264,7 +264,7 @@ static struct buf pack(const char *folder, enum err expected, struct failure *wh
     return packed;
 }
 
-static void a_packed_folder_comes_back(void **state)
+static void packed_folder_is_extracted_again(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -326,14 +326,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(files_and_folders_have_two_modes),
-        TEST(some_files_come_first_and_all_later),
-        TEST(the_owner_is_who_was_named),
-        TEST(links_that_were_put_there_are_replaced),
-        TEST(a_hard_link_is_left_alone),
-        TEST(a_folder_gives_way_to_no_file),
-        TEST(a_file_gives_way_to_a_folder),
-        TEST(what_is_refused_is_not_written),
-        TEST(a_packed_folder_comes_back),
+        TEST(selected_files_are_extracted_first_and_all_later),
+        TEST(extracted_files_have_the_given_owner),
+        TEST(existing_links_are_replaced),
+        TEST(existing_hard_link_keeps_its_target),
+        TEST(existing_folder_is_not_replaced_by_a_file),
+        TEST(existing_file_is_replaced_by_a_folder),
+        TEST(rejected_archive_is_not_written),
+        TEST(packed_folder_is_extracted_again),
         TEST(a_link_is_not_packed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

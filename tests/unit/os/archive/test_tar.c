@@ -35,7 +35,7 @@ static struct buf long_text(const char *piece)
     return text;
 }
 
-static void a_long_map_of_holes_is_refused_before_it_is_read(void **state)
+static void long_sparse_map_is_rejected_before_it_is_read(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -61,7 +61,7 @@ static void a_long_map_of_holes_is_refused_before_it_is_read(void **state)
     assert_refused_at_little_cost(&made, "'x' is a file with holes");
 }
 
-static void long_headers_are_refused_before_they_are_read(void **state)
+static void long_headers_are_rejected_before_they_are_read(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -86,7 +86,7 @@ static void long_headers_are_refused_before_they_are_read(void **state)
     buf_finish(&text);
 }
 
-static void short_headers_count_together(void **state)
+static void sizes_of_short_headers_add_up(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -101,7 +101,7 @@ static void short_headers_count_together(void **state)
                         "together (setting deploy-unpacked)");
 }
 
-static void entries_that_name_nothing_count_too(void **state)
+static void entries_without_a_name_count_too(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -116,7 +116,7 @@ static void entries_that_name_nothing_count_too(void **state)
     made_assert_fine(&made);
 }
 
-static void a_global_header_changes_no_file(void **state)
+static void global_pax_header_changes_no_file(void **state)
 {
     (void)state;
     static const struct slice records[] = { SLICE("14 path=other\n"), SLICE("9 size=1\n") };
@@ -137,7 +137,7 @@ static void a_global_header_changes_no_file(void **state)
     assert_int_equal(made_assert_fine(&made).files, 1);
 }
 
-static void sizes_come_from_pax_headers_and_in_base_256(void **state)
+static void sizes_are_read_from_pax_headers_and_in_base_256(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -172,7 +172,7 @@ static void assert_packed(struct slice packed, const char *reason)
         fail_msg("%d '%s' instead of '%s'", err, why.text, reason);
 }
 
-static void an_endless_gzip_header_is_refused(void **state)
+static void endless_gzip_header_is_rejected(void **state)
 {
     (void)state;
     struct buf packed = { 0 };
@@ -187,7 +187,7 @@ static void an_endless_gzip_header_is_refused(void **state)
     buf_finish(&packed);
 }
 
-static void gzip_members_that_follow_each_other_are_one(void **state)
+static void consecutive_gzip_members_are_one_archive(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -224,7 +224,7 @@ static void a_gzip_header_may_have_a_name_a_comment_and_more(void **state)
     made_finish(&made);
 }
 
-static void damaged_gzip_is_refused(void **state)
+static void damaged_gzip_is_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -252,7 +252,7 @@ static void add_end(struct made_archive *made, struct buf *packed)
 }
 
 /* tar has seen its end before the gzip trailer is read. */
-static void a_damaged_or_missing_gzip_trailer_is_refused(void **state)
+static void damaged_or_missing_gzip_trailer_is_rejected(void **state)
 {
     (void)state;
     struct made_archive made = { 0 };
@@ -302,17 +302,17 @@ static void only_zeros_may_follow_the_end_of_the_archive(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_map_of_holes_is_refused_before_it_is_read),
-        cmocka_unit_test(long_headers_are_refused_before_they_are_read),
-        cmocka_unit_test(short_headers_count_together),
-        cmocka_unit_test(entries_that_name_nothing_count_too),
-        cmocka_unit_test(a_global_header_changes_no_file),
-        cmocka_unit_test(sizes_come_from_pax_headers_and_in_base_256),
-        cmocka_unit_test(an_endless_gzip_header_is_refused),
-        cmocka_unit_test(gzip_members_that_follow_each_other_are_one),
+        cmocka_unit_test(long_sparse_map_is_rejected_before_it_is_read),
+        cmocka_unit_test(long_headers_are_rejected_before_they_are_read),
+        cmocka_unit_test(sizes_of_short_headers_add_up),
+        cmocka_unit_test(entries_without_a_name_count_too),
+        cmocka_unit_test(global_pax_header_changes_no_file),
+        cmocka_unit_test(sizes_are_read_from_pax_headers_and_in_base_256),
+        cmocka_unit_test(endless_gzip_header_is_rejected),
+        cmocka_unit_test(consecutive_gzip_members_are_one_archive),
         cmocka_unit_test(a_gzip_header_may_have_a_name_a_comment_and_more),
-        cmocka_unit_test(damaged_gzip_is_refused),
-        cmocka_unit_test(a_damaged_or_missing_gzip_trailer_is_refused),
+        cmocka_unit_test(damaged_gzip_is_rejected),
+        cmocka_unit_test(damaged_or_missing_gzip_trailer_is_rejected),
         cmocka_unit_test(only_zeros_may_follow_the_end_of_the_archive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

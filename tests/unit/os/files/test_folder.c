@@ -50,7 +50,7 @@ static void scene_end(struct scene *scene)
     assert_int_equal(rmdir(scene->top), 0);
 }
 
-static void removes_all_that_is_in_a_folder(void **state)
+static void removes_everything_in_a_folder(void **state)
 {
     (void)state;
     struct scene scene;
@@ -65,7 +65,7 @@ static void removes_all_that_is_in_a_folder(void **state)
     scene_end(&scene);
 }
 
-static void removes_links_and_keeps_what_they_lead_to(void **state)
+static void removes_links_and_keeps_their_targets(void **state)
 {
     (void)state;
     struct scene scene;
@@ -173,8 +173,8 @@ static void splits_a_path_before_its_last_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(removes_all_that_is_in_a_folder),
-        cmocka_unit_test(removes_links_and_keeps_what_they_lead_to),
+        cmocka_unit_test(removes_everything_in_a_folder),
+        cmocka_unit_test(removes_links_and_keeps_their_targets),
         cmocka_unit_test(removes_a_file_by_its_name),
         cmocka_unit_test(removes_folders_nested_deeper_than_a_walk_goes),
         cmocka_unit_test(removal_ends_at_its_time_limit_and_is_continued),

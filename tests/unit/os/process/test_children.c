@@ -28,7 +28,7 @@ static const char *output(const struct job *job)
     return job->output[PROCESS_STDOUT].ptr;
 }
 
-static void exit_codes_arrive(void **state)
+static void exit_code_is_reported(void **state)
 {
     (void)state;
     static const char *const scripts[] = { "exit 0", "exit 1", "exit 7", "exit 255" };
@@ -42,7 +42,7 @@ static void exit_codes_arrive(void **state)
     }
 }
 
-static void signals_arrive_with_and_without_a_namespace(void **state)
+static void signal_is_reported_with_and_without_a_namespace(void **state)
 {
     (void)state;
     for (enum process_namespaces how = PROCESS_NAMESPACES_AUTO;
@@ -57,7 +57,7 @@ static void signals_arrive_with_and_without_a_namespace(void **state)
     }
 }
 
-static void the_outputs_are_apart_and_the_input_is_read(void **state)
+static void outputs_are_separate_and_input_is_read(void **state)
 {
     (void)state;
     struct job job = { 0 };
@@ -72,7 +72,7 @@ static void the_outputs_are_apart_and_the_input_is_read(void **state)
     job_finish(&job);
 }
 
-static void a_file_is_at_standard_input_to_be_read_alone(void **state)
+static void standard_input_may_be_a_read_only_file(void **state)
 {
     (void)state;
     struct job job = { 0 };
@@ -98,7 +98,7 @@ static void a_file_is_at_standard_input_to_be_read_alone(void **state)
     unlink(path);
 }
 
-static void the_environment_is_what_was_given(void **state)
+static void child_has_the_given_environment(void **state)
 {
     (void)state;
     struct job job = { 0 };
@@ -172,7 +172,7 @@ static void inspect(struct job *job, enum process_namespaces how)
     }
 }
 
-static void a_child_has_what_it_was_given_and_nothing_else(void **state)
+static void child_has_only_what_it_was_given(void **state)
 {
     (void)state;
     int inherited = open("/dev/null", O_RDONLY); /* without O_CLOEXEC */
@@ -204,7 +204,7 @@ static void a_child_has_what_it_was_given_and_nothing_else(void **state)
     close(inherited);
 }
 
-static void the_address_space_is_limited(void **state)
+static void address_space_is_limited(void **state)
 {
     (void)state;
     struct job job = { 0 };
@@ -215,7 +215,7 @@ static void the_address_space_is_limited(void **state)
     job_finish(&job);
 }
 
-static void what_cannot_be_executed_is_said(void **state)
+static void failed_execution_is_reported(void **state)
 {
     (void)state;
     for (enum process_namespaces how = PROCESS_NAMESPACES_AUTO;
@@ -246,7 +246,7 @@ static void what_cannot_be_executed_is_said(void **state)
     }
 }
 
-static void a_launcher_that_is_not_there_is_refused(void **state)
+static void missing_launcher_is_rejected(void **state)
 {
     (void)state;
     struct failure why;
@@ -263,7 +263,7 @@ static void a_launcher_that_is_not_there_is_refused(void **state)
 }
 
 /* Even if the deadline passes while the child is still being started. */
-static void at_its_deadline_a_child_is_killed(void **state)
+static void child_is_killed_at_its_deadline(void **state)
 {
     (void)state;
     for (enum process_namespaces how = PROCESS_NAMESPACES_AUTO;
@@ -282,7 +282,7 @@ static void at_its_deadline_a_child_is_killed(void **state)
         }
 }
 
-static void a_flood_waits_while_its_pipe_is_paused(void **state)
+static void paused_pipe_blocks_the_child(void **state)
 {
     (void)state;
     enum { FLOOD = 20000000 };
@@ -314,7 +314,7 @@ static void a_flood_waits_while_its_pipe_is_paused(void **state)
     job_finish(&job);
 }
 
-static void fifty_at_once_end_each_as_its_own(void **state)
+static void fifty_children_at_once_report_their_own_ends(void **state)
 {
     (void)state;
     enum { JOBS = 50 };
@@ -334,7 +334,7 @@ static void fifty_at_once_end_each_as_its_own(void **state)
     }
 }
 
-static void a_signal_reaches_the_program_alone_or_all(void **state)
+static void signal_reaches_the_program_or_all_its_processes(void **state)
 {
     (void)state;
     static const char script[] =
@@ -371,7 +371,7 @@ static void write_text(const char *folder, const char *name, const char *text)
     fclose(file);
 }
 
-static void a_child_enters_its_group_and_its_end_knows_of_the_memory(void **state)
+static void child_enters_its_cgroup_and_its_end_reports_memory(void **state)
 {
     (void)state;
     char folder[] = "/tmp/runcast-group-XXXXXX", path[128], pid[16] = "";
@@ -403,7 +403,7 @@ static void a_child_enters_its_group_and_its_end_knows_of_the_memory(void **stat
     rmdir(folder);
 }
 
-static void a_process_is_spawned_anew_when_it_ended(void **state)
+static void ended_process_can_be_spawned_again(void **state)
 {
     (void)state;
     struct job job = { 0 };
@@ -423,22 +423,22 @@ int main(int argc, char **argv)
     if (child_world_role(argc, argv, &status))
         return status;
     const struct CMUnitTest tests[] = {
-        TEST(exit_codes_arrive),
-        TEST(signals_arrive_with_and_without_a_namespace),
-        TEST(the_outputs_are_apart_and_the_input_is_read),
-        TEST(a_file_is_at_standard_input_to_be_read_alone),
-        TEST(the_environment_is_what_was_given),
+        TEST(exit_code_is_reported),
+        TEST(signal_is_reported_with_and_without_a_namespace),
+        TEST(outputs_are_separate_and_input_is_read),
+        TEST(standard_input_may_be_a_read_only_file),
+        TEST(child_has_the_given_environment),
         TEST(keepers_have_no_environment),
-        TEST(a_child_has_what_it_was_given_and_nothing_else),
-        TEST(the_address_space_is_limited),
-        TEST(what_cannot_be_executed_is_said),
-        TEST(a_launcher_that_is_not_there_is_refused),
-        TEST(at_its_deadline_a_child_is_killed),
-        TEST(a_flood_waits_while_its_pipe_is_paused),
-        TEST(fifty_at_once_end_each_as_its_own),
-        TEST(a_signal_reaches_the_program_alone_or_all),
-        TEST(a_child_enters_its_group_and_its_end_knows_of_the_memory),
-        TEST(a_process_is_spawned_anew_when_it_ended),
+        TEST(child_has_only_what_it_was_given),
+        TEST(address_space_is_limited),
+        TEST(failed_execution_is_reported),
+        TEST(missing_launcher_is_rejected),
+        TEST(child_is_killed_at_its_deadline),
+        TEST(paused_pipe_blocks_the_child),
+        TEST(fifty_children_at_once_report_their_own_ends),
+        TEST(signal_reaches_the_program_or_all_its_processes),
+        TEST(child_enters_its_cgroup_and_its_end_reports_memory),
+        TEST(ended_process_can_be_spawned_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

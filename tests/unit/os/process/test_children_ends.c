@@ -52,7 +52,7 @@ static void wait_for_marked(struct job *job, int count)
 static const enum process_namespaces ways[] = { PROCESS_NAMESPACES_AUTO,
                                                 PROCESS_NAMESPACES_OFF };
 
-static void what_a_child_left_behind_is_killed(void **state)
+static void processes_left_by_a_child_are_killed(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -67,7 +67,7 @@ static void what_a_child_left_behind_is_killed(void **state)
     }
 }
 
-static void a_killed_child_leaves_nothing(void **state)
+static void killed_child_leaves_no_processes(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -87,7 +87,7 @@ static void a_killed_child_leaves_nothing(void **state)
 }
 
 /* Killed like this by the OOM killer, or by another process of the same user. */
-static void a_killed_keeper_takes_its_child_along(void **state)
+static void killed_keeper_kills_its_child(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -106,7 +106,7 @@ static void a_killed_keeper_takes_its_child_along(void **state)
     }
 }
 
-static void a_keeper_that_is_stopped_does_not_save_its_child(void **state)
+static void stopped_keeper_does_not_protect_its_child(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -252,14 +252,14 @@ static void kill_spawner(const char *role, uid_t uid)
     assert_true(child_none_is_left(mark));
 }
 
-static void a_killed_spawner_leaves_nothing(void **state)
+static void killed_spawner_leaves_no_processes(void **state)
 {
     (void)state;
     kill_spawner("--spawner-auto", 0);
     kill_spawner("--spawner-off", 0);
 }
 
-static void nor_does_one_that_is_not_root(void **state)
+static void killed_spawner_without_root_leaves_no_processes(void **state)
 {
     (void)state;
     kill_spawner("--spawner-auto", geteuid() ? 0 : STRANGER);
@@ -273,7 +273,7 @@ static void without_permission_there_is_no_namespace_or_no_child(void **state)
     assert_int_equal(run_role("--confined", geteuid() ? 0 : STRANGER), 0);
 }
 
-static void who_is_not_root_spawns_as_itself(void **state)
+static void spawner_without_root_keeps_its_user(void **state)
 {
     (void)state;
     if (geteuid() == 0)
@@ -291,14 +291,14 @@ int main(int argc, char **argv)
     if (has_role(argc, argv, &status))
         _exit(status);
     const struct CMUnitTest tests[] = {
-        TEST(what_a_child_left_behind_is_killed),
-        TEST(a_killed_child_leaves_nothing),
-        TEST(a_killed_keeper_takes_its_child_along),
-        TEST(a_keeper_that_is_stopped_does_not_save_its_child),
-        TEST(a_killed_spawner_leaves_nothing),
-        TEST(nor_does_one_that_is_not_root),
+        TEST(processes_left_by_a_child_are_killed),
+        TEST(killed_child_leaves_no_processes),
+        TEST(killed_keeper_kills_its_child),
+        TEST(stopped_keeper_does_not_protect_its_child),
+        TEST(killed_spawner_leaves_no_processes),
+        TEST(killed_spawner_without_root_leaves_no_processes),
         TEST(without_permission_there_is_no_namespace_or_no_child),
-        TEST(who_is_not_root_spawns_as_itself),
+        TEST(spawner_without_root_keeps_its_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void a_tail_keeps_the_last_bytes(void **state)
 }
 
 /* Compares with a plain implementation, for pieces of all lengths. */
-static void a_tail_of_many_pieces_is_the_end_of_them(void **state)
+static void tail_of_many_pieces_is_their_end(void **state)
 {
     (void)state;
     struct tail tail;
@@ -76,7 +76,7 @@ static void a_tail_begins_with_a_whole_character(void **state)
     tail_finish(&tail);
 }
 
-static void a_tail_gives_its_last_lines(void **state)
+static void tail_returns_its_last_lines(void **state)
 {
     (void)state;
     struct tail tail;
@@ -110,7 +110,7 @@ static void assert_file(const char *name, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void a_group_has_its_limits_in_files(void **state)
+static void cgroup_limits_are_written_to_files(void **state)
 {
     (void)state;
     struct failure why;
@@ -150,7 +150,7 @@ static void assert_refused(const char *text, const char *reason)
     assert_string_equal(why.text, reason);
 }
 
-static void users_are_names_numbers_and_ranges(void **state)
+static void user_may_be_a_name_a_number_or_a_range(void **state)
 {
     (void)state;
     struct user_range range;
@@ -167,7 +167,7 @@ static void users_are_names_numbers_and_ranges(void **state)
     assert_int_equal(user.gid, 70003);
 }
 
-static void root_and_nonsense_are_no_users(void **state)
+static void root_and_invalid_users_are_rejected(void **state)
 {
     (void)state;
     assert_refused("", "no user is named");
@@ -186,7 +186,7 @@ static void root_and_nonsense_are_no_users(void **state)
 
 /* --- orders ---------------------------------------------------------------------------- */
 
-static void an_order_is_read_as_it_was_written(void **state)
+static void order_is_read_as_it_was_written(void **state)
 {
     (void)state;
     const char *const arguments[] = { "a", "", "c d", NULL };
@@ -246,7 +246,7 @@ static void on_ended(struct process *process, const struct process_end *end)
 
 static const struct process_events heard_events = { on_output, on_ended };
 
-static void the_fake_keeps_the_contract(void **state)
+static void fake_process_keeps_the_contract(void **state)
 {
     (void)state;
     const char *const arguments[] = { "node", "index.mjs", NULL };
@@ -314,14 +314,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tail_keeps_the_last_bytes),
-        cmocka_unit_test(a_tail_of_many_pieces_is_the_end_of_them),
+        cmocka_unit_test(tail_of_many_pieces_is_their_end),
         cmocka_unit_test(a_tail_begins_with_a_whole_character),
-        cmocka_unit_test(a_tail_gives_its_last_lines),
-        cmocka_unit_test(a_group_has_its_limits_in_files),
-        cmocka_unit_test(users_are_names_numbers_and_ranges),
-        cmocka_unit_test(root_and_nonsense_are_no_users),
-        cmocka_unit_test(an_order_is_read_as_it_was_written),
-        cmocka_unit_test(the_fake_keeps_the_contract),
+        cmocka_unit_test(tail_returns_its_last_lines),
+        cmocka_unit_test(cgroup_limits_are_written_to_files),
+        cmocka_unit_test(user_may_be_a_name_a_number_or_a_range),
+        cmocka_unit_test(root_and_invalid_users_are_rejected),
+        cmocka_unit_test(order_is_read_as_it_was_written),
+        cmocka_unit_test(fake_process_keeps_the_contract),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
