@@ -99,7 +99,7 @@ static bool has(const struct store_commit *req)
     return false;
 }
 
-static void those_that_wait_are_written_together_in_their_order(void **state)
+static void waiting_commits_are_written_together_in_order(void **state)
 {
     (void)state;
     struct store_commit *first = add(ATTACKER), *second = add(VICTIM);
@@ -125,7 +125,7 @@ static void a_small_commit_waits_for_one_large_one_at_most(void **state)
     assert_true(has(late));
 }
 
-static void large_ones_wait_for_one_group_of_small_ones(void **state)
+static void large_commits_wait_for_one_group_of_small_ones(void **state)
 {
     (void)state;
     for (int i = 0; i < 2000; i++)
@@ -162,7 +162,7 @@ static void a_commit_of_many_bytes_is_large(void **state)
     bytes_unref(body);
 }
 
-static void nobody_waits_behind_all_that_another_environment_has_in_line(void **state)
+static void commit_does_not_wait_for_the_whole_queue_of_another_environment(void **state)
 {
     (void)state;
     for (int i = 0; i < 2500; i++)
@@ -175,7 +175,7 @@ static void nobody_waits_behind_all_that_another_environment_has_in_line(void **
 }
 
 /* As many environments as a project has, with its branches. */
-static void nobody_waits_behind_all_that_other_environments_have_in_line(void **state)
+static void commit_does_not_wait_for_the_whole_queues_of_many_environments(void **state)
 {
     (void)state;
     for (int i = 0; i < 350; i++)
@@ -201,7 +201,7 @@ static void more_environments_than_a_group_holds_take_turns(void **state)
     assert_true(commit_line_empty(&scene.line));
 }
 
-static void large_ones_of_environments_take_turns(void **state)
+static void large_commits_of_environments_take_turns(void **state)
 {
     (void)state;
     for (int i = 0; i < 5; i++)
@@ -212,7 +212,7 @@ static void large_ones_of_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
-static void large_ones_of_several_environments_take_turns(void **state)
+static void large_commits_over_several_environments_take_turns(void **state)
 {
     (void)state;
     for (int i = 0; i < 10; i++)
@@ -224,7 +224,7 @@ static void large_ones_of_several_environments_take_turns(void **state)
     assert_true(has(victim));
 }
 
-static void branches_have_one_turn_of_a_group_together(void **state)
+static void branches_of_a_project_share_one_turn_of_a_group(void **state)
 {
     (void)state;
     scene.store.share_of = branches_of_one;
@@ -239,7 +239,7 @@ static void branches_have_one_turn_of_a_group_together(void **state)
     assert_false(has(victims[140]));
 }
 
-static void large_ones_of_branches_have_one_turn_together(void **state)
+static void large_commits_of_branches_share_one_turn(void **state)
 {
     (void)state;
     scene.store.share_of = branches_of_one;
@@ -284,7 +284,7 @@ static void an_environment_without_commits_has_no_queue(void **state)
     assert_true(has(again));
 }
 
-static void what_waits_can_be_taken_as_a_whole(void **state)
+static void all_waiting_commits_can_be_taken_at_once(void **state)
 {
     struct list all;
     (void)state;
@@ -301,20 +301,20 @@ static void what_waits_can_be_taken_as_a_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(those_that_wait_are_written_together_in_their_order),
+        TEST(waiting_commits_are_written_together_in_order),
         TEST(a_small_commit_waits_for_one_large_one_at_most),
-        TEST(large_ones_wait_for_one_group_of_small_ones),
+        TEST(large_commits_wait_for_one_group_of_small_ones),
         TEST(a_commit_of_many_bytes_is_large),
-        TEST(nobody_waits_behind_all_that_another_environment_has_in_line),
-        TEST(nobody_waits_behind_all_that_other_environments_have_in_line),
+        TEST(commit_does_not_wait_for_the_whole_queue_of_another_environment),
+        TEST(commit_does_not_wait_for_the_whole_queues_of_many_environments),
         TEST(more_environments_than_a_group_holds_take_turns),
-        TEST(large_ones_of_environments_take_turns),
-        TEST(large_ones_of_several_environments_take_turns),
-        TEST(branches_have_one_turn_of_a_group_together),
-        TEST(large_ones_of_branches_have_one_turn_together),
+        TEST(large_commits_of_environments_take_turns),
+        TEST(large_commits_over_several_environments_take_turns),
+        TEST(branches_of_a_project_share_one_turn_of_a_group),
+        TEST(large_commits_of_branches_share_one_turn),
         TEST(branches_of_a_project_take_turns),
         TEST(an_environment_without_commits_has_no_queue),
-        TEST(what_waits_can_be_taken_as_a_whole),
+        TEST(all_waiting_commits_can_be_taken_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

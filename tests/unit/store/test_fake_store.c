@@ -67,7 +67,7 @@ static void on_answer(struct store_commit *req, enum store_status status)
     answers++;
 }
 
-static void an_answer_comes_after_the_delay_and_the_data_before_it(void **state)
+static void answer_comes_after_the_delay_and_the_data_earlier(void **state)
 {
     struct store_world *world = *state;
     struct fake_world *own = own_of(state);
@@ -86,8 +86,7 @@ static void an_answer_comes_after_the_delay_and_the_data_before_it(void **state)
     change_finish(&change);
 }
 
-static void
-a_crash_keeps_a_beginning_of_what_was_in_flight_and_answers_nothing(void **state)
+static void crash_keeps_the_first_commits_in_flight_and_answers_none(void **state)
 {
     struct store_world *world = *state;
     struct fake_world *own = own_of(state);
@@ -128,7 +127,7 @@ static void on_closed(struct store *store)
     was_closed = true;
 }
 
-static void closing_answers_everything_first(void **state)
+static void closing_answers_all_requests_first(void **state)
 {
     struct store_world *world = *state;
     struct change change = new_run(ENV_A, 1, "a");
@@ -149,13 +148,12 @@ int main(void)
     const struct CMUnitTest own[] = {
         cmocka_unit_test_setup_teardown(the_nth_commit_fails_and_writes_nothing,
                                         create_world, destroy_world),
+        cmocka_unit_test_setup_teardown(answer_comes_after_the_delay_and_the_data_earlier,
+                                        create_world, destroy_world),
         cmocka_unit_test_setup_teardown(
-            an_answer_comes_after_the_delay_and_the_data_before_it, create_world,
+            crash_keeps_the_first_commits_in_flight_and_answers_none, create_world,
             destroy_world),
-        cmocka_unit_test_setup_teardown(
-            a_crash_keeps_a_beginning_of_what_was_in_flight_and_answers_nothing,
-            create_world, destroy_world),
-        cmocka_unit_test_setup_teardown(closing_answers_everything_first, create_world,
+        cmocka_unit_test_setup_teardown(closing_answers_all_requests_first, create_world,
                                         destroy_world),
     };
     int failures = store_contract_run("fake store: contract", create_world, destroy_world);

@@ -49,7 +49,7 @@ static void add_many(uint64_t owner, bool slow)
         add(owner, slow);
 }
 
-static void those_of_one_owner_are_taken_in_their_order(void **state)
+static void reads_of_one_owner_are_taken_in_order(void **state)
 {
     (void)state;
     struct read_waiter *first = add(VICTIM, false), *second = add(VICTIM, false);
@@ -58,7 +58,7 @@ static void those_of_one_owner_are_taken_in_their_order(void **state)
     assert_null(read_line_take(&scene.waiting, true));
 }
 
-static void a_read_waits_for_one_of_each_other_owner(void **state)
+static void read_waits_for_one_read_of_each_other_owner(void **state)
 {
     (void)state;
     for (int slow = 0; slow < 2; slow++) {
@@ -87,7 +87,7 @@ static void environments_share_the_turn_of_their_owner(void **state)
     assert_int_equal(read_line_take(&scene.waiting, true)->env, 11);
 }
 
-static void slow_ones_wait_while_they_may_not_be_begun(void **state)
+static void slow_reads_wait_while_they_may_not_begin(void **state)
 {
     (void)state;
     add_many(ATTACKER, true);
@@ -98,7 +98,7 @@ static void slow_ones_wait_while_they_may_not_be_begun(void **state)
     assert_true(read_line_take(&scene.waiting, true)->slow);
 }
 
-static void both_kinds_take_turns(void **state)
+static void slow_and_quick_reads_take_turns(void **state)
 {
     (void)state;
     add_many(ATTACKER, false);
@@ -164,7 +164,7 @@ static uint64_t share_of(void *owner, uint32_t env)
     return *(uint64_t *)owner + env;
 }
 
-static void the_store_says_who_owns_the_environment(void **state)
+static void store_names_the_owner_of_the_environment(void **state)
 {
     (void)state;
     uint64_t owner = 70;
@@ -178,7 +178,7 @@ static void the_store_says_who_owns_the_environment(void **state)
     assert_int_equal(waiter.env, 7);
 }
 
-static void slow_reads_leave_one_connection(void **state)
+static void slow_reads_leave_one_connection_free(void **state)
 {
     (void)state;
     assert_true(read_line_slow_may(0, 1));
@@ -193,15 +193,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(those_of_one_owner_are_taken_in_their_order),
-        TEST(a_read_waits_for_one_of_each_other_owner),
+        TEST(reads_of_one_owner_are_taken_in_order),
+        TEST(read_waits_for_one_read_of_each_other_owner),
         TEST(environments_share_the_turn_of_their_owner),
-        TEST(slow_ones_wait_while_they_may_not_be_begun),
-        TEST(both_kinds_take_turns),
+        TEST(slow_reads_wait_while_they_may_not_begin),
+        TEST(slow_and_quick_reads_take_turns),
         TEST(reads_that_search_are_slow),
         TEST(reads_of_a_start_have_no_time_limit),
-        TEST(the_store_says_who_owns_the_environment),
-        TEST(slow_reads_leave_one_connection),
+        TEST(store_names_the_owner_of_the_environment),
+        TEST(slow_reads_leave_one_connection_free),
     };
     return cmocka_run_group_tests_name("read line", tests, NULL, NULL);
 }

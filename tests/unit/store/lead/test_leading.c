@@ -3,7 +3,7 @@
 
 /* ---- one gateway ---- */
 
-static void a_database_of_one_process_is_led_at_once(void **state)
+static void single_gateway_leads_at_once(void **state)
 {
     (void)state;
     struct process *only = start("a", &alone);
@@ -17,7 +17,7 @@ static void a_database_of_one_process_is_led_at_once(void **state)
     assert_int_equal(only->beats + only->lost, 0);
 }
 
-static void what_nobody_leads_is_taken_with_the_first_beat(void **state)
+static void database_without_a_leader_is_taken_with_the_first_beat(void **state)
 {
     (void)state;
     struct process *a = start("a", &several);
@@ -30,7 +30,7 @@ static void what_nobody_leads_is_taken_with_the_first_beat(void **state)
     assert_true(leads(a));
 }
 
-static void it_beats_once_a_second(void **state)
+static void gateway_beats_once_a_second(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -39,7 +39,7 @@ static void it_beats_once_a_second(void **state)
     assert_int_equal(a->beats - before, 10);
 }
 
-static void a_take_of_which_nobody_knows_is_tried_again(void **state)
+static void take_with_an_unknown_result_is_retried(void **state)
 {
     (void)state;
     struct process *a = start("a", &several);
@@ -52,7 +52,7 @@ static void a_take_of_which_nobody_knows_is_tried_again(void **state)
 
 /* ---- two gateways ---- */
 
-static void a_second_one_stands_by_as_long_as_the_first_one_beats(void **state)
+static void second_gateway_stands_by_while_the_leader_beats(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -63,7 +63,7 @@ static void a_second_one_stands_by_as_long_as_the_first_one_beats(void **state)
     assert_why_not(b, "standby");
 }
 
-static void one_without_a_database_stands_by_until_it_answers(void **state)
+static void gateway_stands_by_until_the_database_answers(void **state)
 {
     (void)state;
     struct process *a = start("a", &several);
@@ -76,7 +76,7 @@ static void one_without_a_database_stands_by_until_it_answers(void **state)
     assert_int_equal(a->standby, 1);
 }
 
-static void one_that_was_killed_is_followed_after_five_seconds(void **state)
+static void standby_takes_over_five_seconds_after_the_leader_is_killed(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -89,7 +89,7 @@ static void one_that_was_killed_is_followed_after_five_seconds(void **state)
 }
 
 /* It was killed between two beats: a live gateway beats once a second. */
-static void one_that_was_killed_is_followed_when_it_is_dead_and_not_later(void **state)
+static void standby_takes_over_as_soon_as_the_leader_counts_as_dead(void **state)
 {
     (void)state;
     world.dead_ms = 5300;
@@ -108,7 +108,7 @@ static void one_that_was_killed_is_followed_when_it_is_dead_and_not_later(void *
     assert_int_equal(b->taken, 1);
 }
 
-static void one_that_has_left_is_followed_with_the_next_beat(void **state)
+static void standby_takes_over_with_the_next_beat_after_the_leader_left(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -120,7 +120,7 @@ static void one_that_has_left_is_followed_with_the_next_beat(void **state)
 }
 
 /* In the very turn in which it continues, before it has received anything. */
-static void one_that_was_stopped_answers_nobody_when_it_goes_on(void **state)
+static void stopped_leader_answers_no_client_when_it_continues(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -138,7 +138,7 @@ static void one_that_was_stopped_answers_nobody_when_it_goes_on(void **state)
     assert_int_equal(a->lost, 1); /* only once */
 }
 
-static void one_that_is_cut_off_stops_to_answer_before_another_begins(void **state)
+static void leader_without_a_database_stops_answering_before_another_leads(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -154,7 +154,7 @@ static void one_that_is_cut_off_stops_to_answer_before_another_begins(void **sta
     assert_int_equal(a->lost, 1);
 }
 
-static void one_that_is_cut_off_and_alone_goes_on_when_it_hears_again(void **state)
+static void lone_leader_continues_when_the_database_answers_again(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -168,7 +168,7 @@ static void one_that_is_cut_off_and_alone_goes_on_when_it_hears_again(void **sta
 }
 
 /* The database was down: the gateway that led before leads again. */
-static void after_a_restart_of_the_database_nobody_is_dead(void **state)
+static void no_gateway_counts_as_dead_after_a_database_restart(void **state)
 {
     (void)state;
     for (int64_t down_ms = 500; down_ms <= 32000; down_ms *= 4) {
@@ -188,7 +188,7 @@ static void after_a_restart_of_the_database_nobody_is_dead(void **state)
     }
 }
 
-static void of_two_that_stand_by_one_takes_over(void **state)
+static void only_one_of_two_standbys_takes_over(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several),
@@ -201,7 +201,7 @@ static void of_two_that_stand_by_one_takes_over(void **state)
 }
 
 /* A statement of the database reports the lost lead before any beat does. */
-static void a_commit_that_was_refused_ends_the_lead_in_that_moment(void **state)
+static void rejected_commit_ends_the_lead_at_once(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -214,7 +214,7 @@ static void a_commit_that_was_refused_ends_the_lead_in_that_moment(void **state)
     assert_false(a->for_good);
 }
 
-static void of_two_of_one_name_the_older_one_ends_for_good(void **state)
+static void older_gateway_of_the_same_name_ends_for_good(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -227,7 +227,7 @@ static void of_two_of_one_name_the_older_one_ends_for_good(void **state)
     assert_non_null(strstr(a->reason, "--gateway-name"));
 }
 
-static void one_whose_row_is_gone_begins_anew(void **state)
+static void gateway_whose_row_is_gone_joins_again(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -237,7 +237,7 @@ static void one_whose_row_is_gone_begins_anew(void **state)
     assert_false(a->for_good);
 }
 
-static void one_that_is_about_to_end_takes_nothing(void **state)
+static void draining_gateway_does_not_take_the_lead(void **state)
 {
     (void)state;
     struct process *a = start("a", &several);
@@ -246,7 +246,7 @@ static void one_that_is_about_to_end_takes_nothing(void **state)
     assert_int_equal(a->taken, 0);
 }
 
-static void one_whose_clock_is_wrong_by_more_than_half_a_minute_takes_nothing(void **state)
+static void gateway_with_a_wrong_clock_does_not_take_the_lead(void **state)
 {
     (void)state;
     struct process *a = start("a", &several);
@@ -262,25 +262,25 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(a_database_of_one_process_is_led_at_once),
-        TEST(what_nobody_leads_is_taken_with_the_first_beat),
-        TEST(it_beats_once_a_second),
-        TEST(a_take_of_which_nobody_knows_is_tried_again),
-        TEST(one_without_a_database_stands_by_until_it_answers),
-        TEST(a_second_one_stands_by_as_long_as_the_first_one_beats),
-        TEST(one_that_was_killed_is_followed_after_five_seconds),
-        TEST(one_that_was_killed_is_followed_when_it_is_dead_and_not_later),
-        TEST(one_that_has_left_is_followed_with_the_next_beat),
-        TEST(one_that_was_stopped_answers_nobody_when_it_goes_on),
-        TEST(one_that_is_cut_off_stops_to_answer_before_another_begins),
-        TEST(one_that_is_cut_off_and_alone_goes_on_when_it_hears_again),
-        TEST(after_a_restart_of_the_database_nobody_is_dead),
-        TEST(of_two_that_stand_by_one_takes_over),
-        TEST(a_commit_that_was_refused_ends_the_lead_in_that_moment),
-        TEST(of_two_of_one_name_the_older_one_ends_for_good),
-        TEST(one_whose_row_is_gone_begins_anew),
-        TEST(one_that_is_about_to_end_takes_nothing),
-        TEST(one_whose_clock_is_wrong_by_more_than_half_a_minute_takes_nothing),
+        TEST(single_gateway_leads_at_once),
+        TEST(database_without_a_leader_is_taken_with_the_first_beat),
+        TEST(gateway_beats_once_a_second),
+        TEST(take_with_an_unknown_result_is_retried),
+        TEST(gateway_stands_by_until_the_database_answers),
+        TEST(second_gateway_stands_by_while_the_leader_beats),
+        TEST(standby_takes_over_five_seconds_after_the_leader_is_killed),
+        TEST(standby_takes_over_as_soon_as_the_leader_counts_as_dead),
+        TEST(standby_takes_over_with_the_next_beat_after_the_leader_left),
+        TEST(stopped_leader_answers_no_client_when_it_continues),
+        TEST(leader_without_a_database_stops_answering_before_another_leads),
+        TEST(lone_leader_continues_when_the_database_answers_again),
+        TEST(no_gateway_counts_as_dead_after_a_database_restart),
+        TEST(only_one_of_two_standbys_takes_over),
+        TEST(rejected_commit_ends_the_lead_at_once),
+        TEST(older_gateway_of_the_same_name_ends_for_good),
+        TEST(gateway_whose_row_is_gone_joins_again),
+        TEST(draining_gateway_does_not_take_the_lead),
+        TEST(gateway_with_a_wrong_clock_does_not_take_the_lead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,7 @@
 
 /* ---- doubt ---- */
 
-static void
-one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer(void **state)
+static void leader_without_a_database_doubts_until_the_next_answer(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -26,7 +25,7 @@ one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer(void *
     assert_int_equal(a->doubts, 2);
 }
 
-static void a_commit_that_was_refused_is_a_doubt_at_once(void **state)
+static void rejected_commit_puts_the_leader_in_doubt_at_once(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -39,7 +38,7 @@ static void a_commit_that_was_refused_is_a_doubt_at_once(void **state)
 
 /* ---- a planned end ---- */
 
-static void a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat(void **state)
+static void handed_over_lead_is_taken_without_waiting_for_a_beat(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -61,7 +60,7 @@ static void a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat(void 
     assert_int_equal(a->beats, before);
 }
 
-static void a_lead_that_cannot_be_handed_over_is_not_led_all_the_same(void **state)
+static void leader_stops_leading_even_if_the_handover_fails(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -75,7 +74,7 @@ static void a_lead_that_cannot_be_handed_over_is_not_led_all_the_same(void **sta
     assert_int_equal(b->taken, 1);
 }
 
-static void one_that_is_dead_or_drains_is_no_successor(void **state)
+static void dead_or_draining_gateway_is_not_a_successor(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -98,7 +97,7 @@ static void pass_until_it_has_beaten(const struct process *process)
         pass(TURN_MS);
 }
 
-static void one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains(void **state)
+static void gateway_that_just_joined_can_succeed_a_draining_leader(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -114,7 +113,7 @@ static void one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains(voi
     assert_false(leading_asks_successor(a->leading));
 }
 
-static void a_beat_that_was_in_flight_does_not_say_who_succeeds(void **state)
+static void beat_in_flight_does_not_decide_the_successor(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -128,7 +127,7 @@ static void a_beat_that_was_in_flight_does_not_say_who_succeeds(void **state)
     assert_false(leading_asks_successor(a->leading));
 }
 
-static void one_that_drains_alone_asks_for_a_successor_once(void **state)
+static void lone_draining_leader_asks_for_a_successor_once(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -139,7 +138,7 @@ static void one_that_drains_alone_asks_for_a_successor_once(void **state)
     assert_false(leading_asks_successor(a->leading));
 }
 
-static void one_that_is_cut_off_asks_for_a_successor_once(void **state)
+static void draining_leader_without_a_database_asks_for_a_successor_once(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a");
@@ -149,7 +148,7 @@ static void one_that_is_cut_off_asks_for_a_successor_once(void **state)
     assert_false(leading_asks_successor(a->leading));
 }
 
-static void one_with_a_database_of_its_own_asks_for_no_successor(void **state)
+static void gateway_with_its_own_database_asks_for_no_successor(void **state)
 {
     (void)state;
     struct process *only = start("a", &alone);
@@ -177,8 +176,7 @@ static void gateway_that_does_not_get_the_lead_is_notified_of_the_leader(void **
 
 /* ---- gateways that are gone ---- */
 
-static void
-rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again(void **state)
+static void rows_of_dead_gateways_are_removed_after_an_hour(void **state)
 {
     (void)state;
     struct process *a = start_and_lead("a"), *b = start("b", &several);
@@ -199,17 +197,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
     const struct CMUnitTest tests[] = {
-        TEST(one_that_is_cut_off_doubts_once_and_is_certain_again_with_the_next_answer),
-        TEST(rows_of_the_dead_go_after_an_hour_and_one_that_comes_back_begins_again),
-        TEST(a_commit_that_was_refused_is_a_doubt_at_once),
-        TEST(a_lead_that_is_handed_over_is_taken_without_waiting_for_a_beat),
-        TEST(a_lead_that_cannot_be_handed_over_is_not_led_all_the_same),
-        TEST(one_that_is_dead_or_drains_is_no_successor),
-        TEST(one_that_joins_after_the_last_beat_succeeds_a_leader_that_drains),
-        TEST(a_beat_that_was_in_flight_does_not_say_who_succeeds),
-        TEST(one_that_drains_alone_asks_for_a_successor_once),
-        TEST(one_that_is_cut_off_asks_for_a_successor_once),
-        TEST(one_with_a_database_of_its_own_asks_for_no_successor),
+        TEST(leader_without_a_database_doubts_until_the_next_answer),
+        TEST(rows_of_dead_gateways_are_removed_after_an_hour),
+        TEST(rejected_commit_puts_the_leader_in_doubt_at_once),
+        TEST(handed_over_lead_is_taken_without_waiting_for_a_beat),
+        TEST(leader_stops_leading_even_if_the_handover_fails),
+        TEST(dead_or_draining_gateway_is_not_a_successor),
+        TEST(gateway_that_just_joined_can_succeed_a_draining_leader),
+        TEST(beat_in_flight_does_not_decide_the_successor),
+        TEST(lone_draining_leader_asks_for_a_successor_once),
+        TEST(draining_leader_without_a_database_asks_for_a_successor_once),
+        TEST(gateway_with_its_own_database_asks_for_no_successor),
         TEST(gateway_that_does_not_get_the_lead_is_notified_of_the_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -55,14 +55,14 @@ static bool other_is_dead(const struct scene *scene)
     return observation_dead_in(&scene->observation, OTHER, scene->now_ms) == 0;
 }
 
-static void who_beats_lives(void **state)
+static void beating_gateway_is_alive(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 100, true);
     assert_false(other_is_dead(scene));
 }
 
-static void who_does_not_beat_for_five_seconds_is_dead(void **state)
+static void gateway_without_a_beat_for_five_seconds_is_dead(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 10, true);
@@ -74,7 +74,7 @@ static void who_does_not_beat_for_five_seconds_is_dead(void **state)
     assert_false(other_is_dead(scene));
 }
 
-static void it_is_known_when_somebody_will_be_dead(void **state)
+static void time_until_a_gateway_counts_as_dead_is_known(void **state)
 {
     struct scene *scene = *state;
     assert_int_equal(observation_dead_in(&scene->observation, OTHER, scene->now_ms),
@@ -87,7 +87,7 @@ static void it_is_known_when_somebody_will_be_dead(void **state)
                      DEAD_MS - 4300);
 }
 
-static void who_was_never_seen_to_beat_has_five_seconds_too(void **state)
+static void gateway_without_any_beat_has_five_seconds_too(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 1, false);
@@ -99,7 +99,7 @@ static void who_was_never_seen_to_beat_has_five_seconds_too(void **state)
 }
 
 /* A crash of the database may lose the newest beats. */
-static void a_beat_that_goes_back_is_one(void **state)
+static void decreasing_beat_counts_as_a_beat(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 10, true);
@@ -109,7 +109,7 @@ static void a_beat_that_goes_back_is_one(void **state)
     assert_false(other_is_dead(scene));
 }
 
-static void nobody_is_dead_while_i_hear_nothing(void **state)
+static void no_gateway_counts_as_dead_while_own_beats_fail(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 10, true);
@@ -119,7 +119,7 @@ static void nobody_is_dead_while_i_hear_nothing(void **state)
 }
 
 /* The database may have stood still, for all gateways. */
-static void after_a_gap_everybody_has_all_the_time_again(void **state)
+static void gap_restarts_the_time_of_all_gateways(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 10, true);
@@ -133,7 +133,7 @@ static void after_a_gap_everybody_has_all_the_time_again(void **state)
 }
 
 /* A restart of the database that is shorter than a gap shows in the failed connection. */
-static void after_a_beat_without_an_answer_too(void **state)
+static void failed_beat_restarts_the_time_of_all_gateways(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 10, true);
@@ -145,7 +145,7 @@ static void after_a_beat_without_an_answer_too(void **state)
     assert_true(other_is_dead(scene));
 }
 
-static void who_is_gone_is_not_found_and_not_dead(void **state)
+static void removed_gateway_is_not_found_and_not_dead(void **state)
 {
     struct scene *scene = *state;
     pass(scene, 1, true);
@@ -156,7 +156,7 @@ static void who_is_gone_is_not_found_and_not_dead(void **state)
     assert_false(other_is_dead(scene));
 }
 
-static void i_doubt_four_seconds_after_i_sent_what_was_answered(void **state)
+static void doubt_begins_four_seconds_after_the_last_answered_beat_was_sent(void **state)
 {
     struct scene *scene = *state;
     struct store_beat nobody = { 0 };
@@ -168,7 +168,7 @@ static void i_doubt_four_seconds_after_i_sent_what_was_answered(void **state)
 
 /* The leader's clock is a tenth slow, mine a tenth fast. Even then the leader is in doubt,
  * and so stops answering, before I find it dead. */
-static void doubt_comes_before_death_where_clocks_run_wrong_by_a_tenth(void **state)
+static void doubt_precedes_death_with_clocks_wrong_by_a_tenth(void **state)
 {
     struct scene *scene = *state;
     struct store_beat nobody = { 0 };
@@ -189,17 +189,17 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        TEST(who_beats_lives),
-        TEST(who_does_not_beat_for_five_seconds_is_dead),
-        TEST(it_is_known_when_somebody_will_be_dead),
-        TEST(who_was_never_seen_to_beat_has_five_seconds_too),
-        TEST(a_beat_that_goes_back_is_one),
-        TEST(nobody_is_dead_while_i_hear_nothing),
-        TEST(after_a_gap_everybody_has_all_the_time_again),
-        TEST(after_a_beat_without_an_answer_too),
-        TEST(who_is_gone_is_not_found_and_not_dead),
-        TEST(i_doubt_four_seconds_after_i_sent_what_was_answered),
-        TEST(doubt_comes_before_death_where_clocks_run_wrong_by_a_tenth),
+        TEST(beating_gateway_is_alive),
+        TEST(gateway_without_a_beat_for_five_seconds_is_dead),
+        TEST(time_until_a_gateway_counts_as_dead_is_known),
+        TEST(gateway_without_any_beat_has_five_seconds_too),
+        TEST(decreasing_beat_counts_as_a_beat),
+        TEST(no_gateway_counts_as_dead_while_own_beats_fail),
+        TEST(gap_restarts_the_time_of_all_gateways),
+        TEST(failed_beat_restarts_the_time_of_all_gateways),
+        TEST(removed_gateway_is_not_found_and_not_dead),
+        TEST(doubt_begins_four_seconds_after_the_last_answered_beat_was_sent),
+        TEST(doubt_precedes_death_with_clocks_wrong_by_a_tenth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -207,7 +207,7 @@ static enum store_status take(struct process *process, const struct store_gatewa
 
 /* ---- beats ---- */
 
-static void a_beat_names_everybody_and_counts(void **state)
+static void beat_lists_all_gateways_and_counts(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -224,7 +224,7 @@ static void a_beat_names_everybody_and_counts(void **state)
     assert_true(llabs(b->beat.clock_ms - now.tv_sec * 1000) < 10000);
 }
 
-static void who_has_left_is_not_named(void **state)
+static void gateway_that_left_is_not_listed(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -235,7 +235,7 @@ static void who_has_left_is_not_named(void **state)
     assert_int_equal(take(b, NULL), STORE_OK);
 }
 
-static void whose_name_begins_again_is_told_so(void **state)
+static void gateway_whose_name_was_taken_gets_moved(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *again = start(1, "a");
@@ -267,8 +267,7 @@ static void rows_of_the_dead_are_removed_unless_they_have_beaten_since(void **st
 
 /* ---- the lead ---- */
 
-static void
-one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more(void **state)
+static void leader_that_leaves_notifies_others_and_writes_no_more(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -283,7 +282,7 @@ one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more(void **state
     assert_int_equal(beat(a), STORE_MOVED);
 }
 
-static void what_nobody_leads_is_taken_and_stays_so(void **state)
+static void free_lead_is_taken_and_kept(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -294,7 +293,7 @@ static void what_nobody_leads_is_taken_and_stays_so(void **state)
     assert_int_equal(b->beat.leader, seen(b, "a")->id);
 }
 
-static void who_leads_is_followed_when_dead_as_it_was_seen(void **state)
+static void lead_is_taken_from_a_dead_leader_only_at_its_last_seen_beat(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -309,7 +308,7 @@ static void who_leads_is_followed_when_dead_as_it_was_seen(void **state)
     assert_int_equal(a->beat.leader, b->beat.me);
 }
 
-static void a_commit_of_who_has_lost_the_lead_is_not_written(void **state)
+static void commit_after_losing_the_lead_is_not_written(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -328,7 +327,7 @@ static void a_commit_of_who_has_lost_the_lead_is_not_written(void **state)
     assert_int_equal(b->world.store->ops->position(b->world.store, ENV_A).seq, 3);
 }
 
-static void who_does_not_lead_writes_nothing(void **state)
+static void gateway_that_does_not_lead_writes_nothing(void **state)
 {
     (void)state;
     struct process *a = start(0, "a"), *b = start(1, "b");
@@ -359,7 +358,7 @@ static void cut_beats(const char *what, enum pg_side from)
     end(a);
 }
 
-static void a_beat_that_is_cut_anywhere_fails_and_the_next_one_comes(void **state)
+static void beat_cut_at_any_message_fails_and_the_next_one_works(void **state)
 {
     (void)state;
     cut_beats("cut", PG_CLIENT);
@@ -367,7 +366,7 @@ static void a_beat_that_is_cut_anywhere_fails_and_the_next_one_comes(void **stat
     cut_beats("tear", PG_SERVER);
 }
 
-static void a_take_that_is_cut_anywhere_is_tried_again(void **state)
+static void take_cut_at_any_message_is_retried(void **state)
 {
     (void)state;
     static const enum pg_side sides[] = { PG_CLIENT, PG_SERVER };
@@ -387,7 +386,7 @@ static void a_take_that_is_cut_anywhere_is_tried_again(void **state)
     }
 }
 
-static void a_database_that_does_not_answer_is_told_within_seconds(void **state)
+static void silent_database_is_reported_within_seconds(void **state)
 {
     (void)state;
     struct process *a = start_by(0, "a", pg_world_relay_url());
@@ -404,18 +403,18 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        TEST(a_beat_names_everybody_and_counts),
-        TEST(who_has_left_is_not_named),
-        TEST(whose_name_begins_again_is_told_so),
+        TEST(beat_lists_all_gateways_and_counts),
+        TEST(gateway_that_left_is_not_listed),
+        TEST(gateway_whose_name_was_taken_gets_moved),
         TEST(rows_of_the_dead_are_removed_unless_they_have_beaten_since),
-        TEST(one_that_gives_the_lead_up_tells_the_others_and_writes_nothing_more),
-        TEST(what_nobody_leads_is_taken_and_stays_so),
-        TEST(who_leads_is_followed_when_dead_as_it_was_seen),
-        TEST(a_commit_of_who_has_lost_the_lead_is_not_written),
-        TEST(who_does_not_lead_writes_nothing),
-        TEST(a_beat_that_is_cut_anywhere_fails_and_the_next_one_comes),
-        TEST(a_take_that_is_cut_anywhere_is_tried_again),
-        TEST(a_database_that_does_not_answer_is_told_within_seconds),
+        TEST(leader_that_leaves_notifies_others_and_writes_no_more),
+        TEST(free_lead_is_taken_and_kept),
+        TEST(lead_is_taken_from_a_dead_leader_only_at_its_last_seen_beat),
+        TEST(commit_after_losing_the_lead_is_not_written),
+        TEST(gateway_that_does_not_lead_writes_nothing),
+        TEST(beat_cut_at_any_message_fails_and_the_next_one_works),
+        TEST(take_cut_at_any_message_is_retried),
+        TEST(silent_database_is_reported_within_seconds),
     };
     return cmocka_run_group_tests(tests, pg_world_set_up, pg_world_tear_down);
 }

@@ -178,7 +178,7 @@ static enum store_status remove_file(struct process *process, const char *name)
 
 /* ---- files ---- */
 
-static void a_file_is_there_whole_or_not_at_all(void **state)
+static void file_is_stored_completely_or_not_at_all(void **state)
 {
     (void)state;
     static const size_t sizes[] = { 0,
@@ -210,7 +210,7 @@ static void a_file_is_there_whole_or_not_at_all(void **state)
     assert_string_equal(ask("SELECT count(*) FROM ", ".deployed_file"), "0");
 }
 
-static void a_file_that_lacks_a_piece_does_not_appear(void **state)
+static void file_without_all_pieces_does_not_appear(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url());
@@ -225,7 +225,7 @@ static void a_file_that_lacks_a_piece_does_not_appear(void **state)
     assert_is_there(a, "x", size);
 }
 
-static void a_file_is_replaced_by_a_shorter_one(void **state)
+static void file_is_replaced_by_a_shorter_one(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url());
@@ -237,7 +237,7 @@ static void a_file_is_replaced_by_a_shorter_one(void **state)
     assert_is_there(start(0, pg_world_url()), "x", 100);
 }
 
-static void what_does_not_fit_is_refused_and_what_comes_next_is_not(void **state)
+static void invalid_piece_is_rejected_and_the_next_one_accepted(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url());
@@ -260,7 +260,7 @@ static void what_does_not_fit_is_refused_and_what_comes_next_is_not(void **state
     assert_is_there(a, "x", FILE_PIECE_BYTES + 1);
 }
 
-static void files_are_listed_by_pages_and_what_is_not_whole_too(void **state)
+static void files_are_listed_in_pages_including_partial_ones(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url());
@@ -311,7 +311,7 @@ static void take(struct process *process)
     assert_int_equal(lead.status, STORE_OK);
 }
 
-static void who_has_lost_the_lead_writes_and_removes_nothing(void **state)
+static void gateway_that_lost_the_lead_writes_and_removes_no_files(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url()), *b = start(1, pg_world_url());
@@ -333,7 +333,7 @@ static void who_has_lost_the_lead_writes_and_removes_nothing(void **state)
 
 /* ---- lost messages ---- */
 
-static void whatever_is_lost_on_the_way_a_file_is_whole(void **state)
+static void file_is_complete_whatever_message_is_lost(void **state)
 {
     (void)state;
     static const char *const strikes[] = { "cut", "tear", "double", "ghost" };
@@ -362,7 +362,7 @@ static void whatever_is_lost_on_the_way_a_file_is_whole(void **state)
     assert_true(struck > 20);
 }
 
-static void a_server_that_starts_again_in_the_middle_loses_nothing(void **state)
+static void restart_of_the_server_loses_no_file(void **state)
 {
     (void)state;
     struct process *a = start(0, pg_world_url());
@@ -375,7 +375,7 @@ static void a_server_that_starts_again_in_the_middle_loses_nothing(void **state)
     assert_is_there(a, "x", size);
 }
 
-static void a_database_that_does_not_answer_is_told_within_seconds(void **state)
+static void silent_database_is_reported_within_seconds(void **state)
 {
     (void)state;
     struct process *a = start_with(0, pg_world_relay_url(), 1000);
@@ -395,15 +395,15 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        TEST(a_file_is_there_whole_or_not_at_all),
-        TEST(a_file_that_lacks_a_piece_does_not_appear),
-        TEST(a_file_is_replaced_by_a_shorter_one),
-        TEST(what_does_not_fit_is_refused_and_what_comes_next_is_not),
-        TEST(files_are_listed_by_pages_and_what_is_not_whole_too),
-        TEST(who_has_lost_the_lead_writes_and_removes_nothing),
-        TEST(whatever_is_lost_on_the_way_a_file_is_whole),
-        TEST(a_server_that_starts_again_in_the_middle_loses_nothing),
-        TEST(a_database_that_does_not_answer_is_told_within_seconds),
+        TEST(file_is_stored_completely_or_not_at_all),
+        TEST(file_without_all_pieces_does_not_appear),
+        TEST(file_is_replaced_by_a_shorter_one),
+        TEST(invalid_piece_is_rejected_and_the_next_one_accepted),
+        TEST(files_are_listed_in_pages_including_partial_ones),
+        TEST(gateway_that_lost_the_lead_writes_and_removes_no_files),
+        TEST(file_is_complete_whatever_message_is_lost),
+        TEST(restart_of_the_server_loses_no_file),
+        TEST(silent_database_is_reported_within_seconds),
     };
     return cmocka_run_group_tests(tests, pg_world_set_up, pg_world_tear_down);
 }

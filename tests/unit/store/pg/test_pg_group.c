@@ -78,7 +78,7 @@ static void numbers_and_bytes_are_put_in_binary(void **state)
     pg_array_finish(&array);
 }
 
-static void a_composite_says_its_fields_and_their_types(void **state)
+static void composite_contains_its_field_types(void **state)
 {
     (void)state;
     struct pg_array array = { 0 };
@@ -98,7 +98,7 @@ static void a_composite_says_its_fields_and_their_types(void **state)
     pg_array_finish(&array);
 }
 
-static void parameters_are_numbers_of_their_own_or_borrowed(void **state)
+static void parameters_copy_numbers_and_borrow_bytes(void **state)
 {
     (void)state;
     struct pg_params params = { 0 };
@@ -121,7 +121,7 @@ static void parameters_are_numbers_of_their_own_or_borrowed(void **state)
 
 /* ---- groups ---- */
 
-static void environments_are_put_once_and_in_their_order(void **state)
+static void environments_are_sent_once_in_order(void **state)
 {
     (void)state;
     struct change first[] = { new_document(9, DOC_QUEUE, "q", "x"),
@@ -191,7 +191,7 @@ static void positions_and_numbers_are_counted_from_the_answer(void **state)
     buf_finish(&answer);
 }
 
-static void the_owners_of_taken_claims_are_read(void **state)
+static void owners_of_taken_claims_are_read(void **state)
 {
     (void)state;
     struct bytes *key = text_bytes("key");
@@ -222,7 +222,7 @@ static void the_owners_of_taken_claims_are_read(void **state)
 }
 
 /* Every shorter length, and every other first letter. */
-static void what_is_not_an_answer_is_not_taken_for_one(void **state)
+static void malformed_answer_is_rejected(void **state)
 {
     (void)state;
     struct change change = new_run(ENV_A, 1, "a");
@@ -256,12 +256,12 @@ int main(void)
 {
     const struct CMUnitTest cases[] = {
         cmocka_unit_test(numbers_and_bytes_are_put_in_binary),
-        cmocka_unit_test(a_composite_says_its_fields_and_their_types),
-        cmocka_unit_test(parameters_are_numbers_of_their_own_or_borrowed),
-        CASE(environments_are_put_once_and_in_their_order),
+        cmocka_unit_test(composite_contains_its_field_types),
+        cmocka_unit_test(parameters_copy_numbers_and_borrow_bytes),
+        CASE(environments_are_sent_once_in_order),
         CASE(positions_and_numbers_are_counted_from_the_answer),
-        CASE(the_owners_of_taken_claims_are_read),
-        CASE(what_is_not_an_answer_is_not_taken_for_one),
+        CASE(owners_of_taken_claims_are_read),
+        CASE(malformed_answer_is_rejected),
     };
     return cmocka_run_group_tests_name("groups for PostgreSQL", cases, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "tests/support/world/unit.h"
 
 /* A class of errors has one remedy, and some of its members have another. */
-static void a_refusal_has_the_remedy_of_its_own_or_of_its_class(void **state)
+static void error_code_has_its_own_remedy_or_that_of_its_class(void **state)
 {
     (void)state;
     assert_int_equal(pg_remedy_of("53300"), PG_REPEAT);     /* too_many_connections */
@@ -20,7 +20,7 @@ static void a_refusal_has_the_remedy_of_its_own_or_of_its_class(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_refusal_has_the_remedy_of_its_own_or_of_its_class),
+        cmocka_unit_test(error_code_has_its_own_remedy_or_that_of_its_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

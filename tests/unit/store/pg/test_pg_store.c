@@ -164,7 +164,7 @@ static int commit_next(struct store_world *world, int *n)
 }
 
 /* Each message of a commit, from either side, is lost, cut in half, doubled or delayed. */
-static void whatever_is_lost_on_the_way_a_commit_is_done_once(void **state)
+static void commit_is_written_once_whatever_message_is_lost(void **state)
 {
     static const char *const strikes[] = { "cut", "tear", "double", "ghost" };
     struct server_world *own = own_of(*state);
@@ -246,7 +246,7 @@ static void open_crowd(struct server_world *own)
 }
 
 /* Rows of a COPY are lost or cut in half, and the connection is lost with them. */
-static void a_start_that_is_cut_off_goes_on_where_it_was(void **state)
+static void interrupted_start_continues_where_it_stopped(void **state)
 {
     struct server_world *own = own_of(*state);
     struct store_world *world = &own->world;
@@ -263,7 +263,7 @@ static void a_start_that_is_cut_off_goes_on_where_it_was(void **state)
 }
 
 /* Something between the server and the gateway loses a single row. */
-static void a_start_that_brings_fewer_runs_than_there_are_fails(void **state)
+static void start_that_reads_too_few_runs_fails(void **state)
 {
     struct server_world *own = own_of(*state);
     enum store_status status;
@@ -278,7 +278,7 @@ static void a_start_that_brings_fewer_runs_than_there_are_fails(void **state)
 }
 
 /* A rejected commit is never written, even if a ghost of it is still in flight. */
-static void a_ghost_of_what_was_refused_writes_nothing(void **state)
+static void ghost_of_a_rejected_commit_writes_nothing(void **state)
 {
     struct server_world *own = own_of(*state);
     char sql[160];
@@ -301,7 +301,7 @@ static void a_ghost_of_what_was_refused_writes_nothing(void **state)
     assert_int_equal(count_runs(&own->world, ENV_A), 2);
 }
 
-static void sessions_that_are_ended_under_way_lose_nothing(void **state)
+static void terminated_sessions_lose_no_commits(void **state)
 {
     struct store_world *world = *state;
     for (int i = 0; i < CROWD; i++) {
@@ -318,7 +318,7 @@ static void sessions_that_are_ended_under_way_lose_nothing(void **state)
     assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, CROWD / 2);
 }
 
-static void a_server_that_starts_again_loses_nothing(void **state)
+static void restart_of_the_server_loses_no_commits(void **state)
 {
     struct store_world *world = *state;
     for (int i = 0; i < 50; i++)
@@ -334,7 +334,7 @@ static void a_server_that_starts_again_loses_nothing(void **state)
 
 /* ---- a database that does not answer ---- */
 
-static void what_was_not_sent_fails_and_what_was_sent_waits(void **state)
+static void unsent_commit_fails_and_sent_commit_waits(void **state)
 {
     struct server_world *own = own_of(*state);
     struct store_world *world = &own->world;
@@ -370,7 +370,7 @@ static struct bytes *too_long_a_tag(void)
     return tag;
 }
 
-static void one_that_cannot_be_written_fails_alone(void **state)
+static void commit_that_cannot_be_written_fails_alone(void **state)
 {
     struct store_world *world = *state;
     struct bytes *long_tag = too_long_a_tag();
@@ -423,7 +423,7 @@ static void commits_of_a_group_see_those_before_them(void **state)
 }
 
 /* Several connections lock environments in the same order. */
-static void commits_over_environments_do_not_lock_each_other_out(void **state)
+static void commits_over_several_environments_do_not_deadlock(void **state)
 {
     struct store_world *world = *state;
     for (int i = 0; i < 120; i++) {
@@ -444,7 +444,7 @@ static void commits_over_environments_do_not_lock_each_other_out(void **state)
 }
 
 /* The second change of an old run in a commit does not wait for the new runs. */
-static void new_runs_are_written_together_beside_changes_of_old_ones(void **state)
+static void new_runs_are_inserted_together_despite_changes_of_old_runs(void **state)
 {
     struct store_world *world = *state;
     pg_world_ask("ALTER DATABASE runcast SET track_functions = 'pl'");
@@ -496,7 +496,7 @@ static void an_environment_of_another_term_is_not_written(void **state)
     assert_int_equal(count_runs(world, ENV_B), 2);
 }
 
-static void a_process_of_the_same_name_takes_all(void **state)
+static void process_of_the_same_name_takes_the_lead(void **state)
 {
     struct server_world *own = own_of(*state);
     struct store_world *world = &own->world;
@@ -518,7 +518,7 @@ static void a_process_of_the_same_name_takes_all(void **state)
 }
 
 /* Like an old backup that was restored while the gateway runs. */
-static void a_database_that_has_lost_groups_begins_another_epoch(void **state)
+static void database_that_lost_groups_starts_a_new_epoch(void **state)
 {
     struct store_world *world = *state;
     char sql[96], epoch[sizeof(world->store->epoch)];
@@ -550,7 +550,7 @@ static void assert_refused(struct server_world *own, const char *url, const char
         fail_msg("'%s' does not say '%s'", why.text, reason);
 }
 
-static void what_cannot_be_opened_is_refused_with_a_sentence(void **state)
+static void database_that_cannot_be_opened_is_rejected_with_a_reason(void **state)
 {
     struct server_world *own = own_of(*state);
     char sql[96];
@@ -573,7 +573,7 @@ static void what_cannot_be_opened_is_refused_with_a_sentence(void **state)
 }
 
 /* A newer gateway has upgraded the database; the older one keeps running on it. */
-static void a_database_of_this_version_opens_in_the_next(void **state)
+static void database_of_this_version_opens_in_the_next(void **state)
 {
     static const char *const steps[] = { "CREATE TABLE later (x int)", "SELECT 1", NULL };
     struct server_world *own = own_of(*state);
@@ -604,22 +604,22 @@ static void a_database_of_this_version_opens_in_the_next(void **state)
 int main(void)
 {
     const struct CMUnitTest own[] = {
-        CASE(whatever_is_lost_on_the_way_a_commit_is_done_once),
-        CASE(a_start_that_is_cut_off_goes_on_where_it_was),
-        CASE(a_start_that_brings_fewer_runs_than_there_are_fails),
-        CASE(a_ghost_of_what_was_refused_writes_nothing),
-        OPEN_CASE(sessions_that_are_ended_under_way_lose_nothing),
-        OPEN_CASE(a_server_that_starts_again_loses_nothing),
-        CASE(what_was_not_sent_fails_and_what_was_sent_waits),
-        OPEN_CASE(one_that_cannot_be_written_fails_alone),
+        CASE(commit_is_written_once_whatever_message_is_lost),
+        CASE(interrupted_start_continues_where_it_stopped),
+        CASE(start_that_reads_too_few_runs_fails),
+        CASE(ghost_of_a_rejected_commit_writes_nothing),
+        OPEN_CASE(terminated_sessions_lose_no_commits),
+        OPEN_CASE(restart_of_the_server_loses_no_commits),
+        CASE(unsent_commit_fails_and_sent_commit_waits),
+        OPEN_CASE(commit_that_cannot_be_written_fails_alone),
         OPEN_CASE(commits_of_a_group_see_those_before_them),
-        OPEN_CASE(commits_over_environments_do_not_lock_each_other_out),
-        OPEN_CASE(new_runs_are_written_together_beside_changes_of_old_ones),
+        OPEN_CASE(commits_over_several_environments_do_not_deadlock),
+        OPEN_CASE(new_runs_are_inserted_together_despite_changes_of_old_runs),
         OPEN_CASE(an_environment_of_another_term_is_not_written),
-        OPEN_CASE(a_process_of_the_same_name_takes_all),
-        OPEN_CASE(a_database_that_has_lost_groups_begins_another_epoch),
-        CASE(what_cannot_be_opened_is_refused_with_a_sentence),
-        CASE(a_database_of_this_version_opens_in_the_next),
+        OPEN_CASE(process_of_the_same_name_takes_the_lead),
+        OPEN_CASE(database_that_lost_groups_starts_a_new_epoch),
+        CASE(database_that_cannot_be_opened_is_rejected_with_a_reason),
+        CASE(database_of_this_version_opens_in_the_next),
     };
     int failures = pg_world_set_up(NULL);
     failures +=

@@ -173,7 +173,7 @@ static size_t walk(enum walk_kind kind)
     return found;
 }
 
-static void a_start_reads_what_there_is_once(void **state)
+static void start_reads_each_row_once(void **state)
 {
     (void)state;
     long long before = fault_vfs.read_bytes;
@@ -189,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_run_is_found_without_the_bodies_of_others),
         TEST(a_document_is_found_without_the_bodies_of_others),
-        TEST(a_start_reads_what_there_is_once),
+        TEST(start_reads_each_row_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

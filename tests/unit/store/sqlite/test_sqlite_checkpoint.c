@@ -90,7 +90,7 @@ static void fill_the_log(void)
         commit_large();
 }
 
-static void commits_go_on_while_the_log_is_copied(void **state)
+static void commits_continue_while_the_log_is_copied(void **state)
 {
     (void)state;
     unsigned begun = fault_vfs.copies, ended = fault_vfs.copied;
@@ -103,7 +103,7 @@ static void commits_go_on_while_the_log_is_copied(void **state)
     assert_int_equal(fault_vfs.copied, ended);
 }
 
-static void a_log_that_was_copied_begins_again(void **state)
+static void copied_log_is_reused_from_its_beginning(void **state)
 {
     (void)state;
     unsigned ended = fault_vfs.copied;
@@ -116,7 +116,7 @@ static void a_log_that_was_copied_begins_again(void **state)
 }
 
 /* No commit came during the first copy, so no rest was left to copy. */
-static void commits_go_on_while_a_log_that_has_begun_again_is_copied(void **state)
+static void commits_continue_while_a_reused_log_is_copied(void **state)
 {
     unsigned closed = fault_vfs.closed;
     fill_the_log();
@@ -124,10 +124,10 @@ static void commits_go_on_while_a_log_that_has_begun_again_is_copied(void **stat
         uv_sleep(1); /* by the connection that copies */
     while (fault_vfs.log_bytes > COPIED_FROM / 2)
         commit_large();
-    commits_go_on_while_the_log_is_copied(state);
+    commits_continue_while_the_log_is_copied(state);
 }
 
-static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state)
+static void commits_wait_for_a_log_that_grows_too_fast(void **state)
 {
     (void)state;
     fault_vfs.copies_wait = true;
@@ -146,7 +146,7 @@ static void a_log_that_grows_faster_than_it_is_copied_is_waited_for(void **state
 }
 
 /* A backup of a large database, for example. */
-static void who_reads_for_long_holds_up_no_commit(void **state)
+static void long_reader_does_not_delay_commits(void **state)
 {
     struct sqlite_look *look;
     struct failure why;
@@ -168,11 +168,11 @@ static void who_reads_for_long_holds_up_no_commit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(commits_go_on_while_the_log_is_copied),
-        TEST(a_log_that_was_copied_begins_again),
-        TEST(commits_go_on_while_a_log_that_has_begun_again_is_copied),
-        TEST(a_log_that_grows_faster_than_it_is_copied_is_waited_for),
-        TEST(who_reads_for_long_holds_up_no_commit),
+        TEST(commits_continue_while_the_log_is_copied),
+        TEST(copied_log_is_reused_from_its_beginning),
+        TEST(commits_continue_while_a_reused_log_is_copied),
+        TEST(commits_wait_for_a_log_that_grows_too_fast),
+        TEST(long_reader_does_not_delay_commits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,7 +123,7 @@ static void assert_synced_by(unsigned calls)
     assert_file_is_image();
 }
 
-static void frames_wait_and_are_written_by_one_call(void **state)
+static void held_back_frames_are_written_by_one_call(void **state)
 {
     (void)state;
     put_frames(0, 10);
@@ -132,7 +132,7 @@ static void frames_wait_and_are_written_by_one_call(void **state)
     assert_synced_by(1);
 }
 
-static void a_frame_that_is_written_again_lies_over_the_first(void **state)
+static void rewritten_frame_replaces_the_first(void **state)
 {
     (void)state;
     put_frames(0, 6);
@@ -141,7 +141,7 @@ static void a_frame_that_is_written_again_lies_over_the_first(void **state)
     assert_synced_by(1);
 }
 
-static void what_does_not_go_on_is_written_by_a_call_of_its_own(void **state)
+static void write_elsewhere_in_the_log_is_a_call_of_its_own(void **state)
 {
     (void)state;
     put_frames(0, 2);
@@ -160,7 +160,7 @@ static void a_large_commit_is_written_in_large_pieces(void **state)
     assert_file_is_image();
 }
 
-static void who_reads_or_measures_the_log_finds_what_waits(void **state)
+static void reads_and_size_include_held_back_writes(void **state)
 {
     unsigned char page[PAGE];
     sqlite3_int64 size;
@@ -179,7 +179,7 @@ static void who_reads_or_measures_the_log_finds_what_waits(void **state)
     assert_file_is_image();
 }
 
-static void a_full_disk_is_told_by_the_sync_and_what_it_refused_is_forgotten(void **state)
+static void full_disk_is_reported_by_the_sync_and_its_writes_are_dropped(void **state)
 {
     unsigned char page[PAGE];
     (void)state;
@@ -197,7 +197,7 @@ static void a_full_disk_is_told_by_the_sync_and_what_it_refused_is_forgotten(voi
     assert_file_is_image();
 }
 
-static void a_read_that_a_full_disk_refuses_loses_nothing(void **state)
+static void read_that_fails_on_a_full_disk_loses_nothing(void **state)
 {
     unsigned char page[PAGE];
     (void)state;
@@ -210,7 +210,7 @@ static void a_read_that_a_full_disk_refuses_loses_nothing(void **state)
     assert_file_is_image();
 }
 
-static void what_waits_is_written_when_the_log_is_closed(void **state)
+static void held_back_writes_are_written_when_the_log_is_closed(void **state)
 {
     (void)state;
     put_frames(0, 2);
@@ -234,7 +234,7 @@ static void read_anywhere(uint32_t drawn)
 /* Random writes, reads and syncs on a disk that is sometimes full. The file and all reads
  * are as if writes had not been held back, except for those that were refused. The writes
  * continue one another, overlap or are far apart. */
-static void a_log_is_as_if_nothing_had_waited(void **state)
+static void log_is_as_if_writes_were_not_held_back(void **state)
 {
     uint32_t drawn = 20261127;
     sqlite3_int64 at = 0;
@@ -272,7 +272,7 @@ static void a_log_is_as_if_nothing_had_waited(void **state)
 
 /* With SQLite itself: pages that spill before the transaction ends, and a rollback. One
  * page is changed again after it has spilled. */
-static void a_transaction_is_one_write_and_one_that_spills_is_whole(void **state)
+static void transaction_is_one_write_and_may_spill(void **state)
 {
     sqlite3 *db, *reader;
     sqlite3_stmt *stmt;
@@ -345,7 +345,7 @@ static int count_rows(const char *path)
 }
 
 /* The disk has space again, the next transaction has begun, then the process is killed. */
-static void a_commit_that_was_refused_is_not_there_after_a_crash(void **state)
+static void rejected_commit_is_missing_after_a_crash(void **state)
 {
     char path[80], log_path[88];
     sqlite3 *db;
@@ -381,17 +381,17 @@ static void a_commit_that_was_refused_is_not_there_after_a_crash(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(frames_wait_and_are_written_by_one_call),
-        TEST(a_frame_that_is_written_again_lies_over_the_first),
-        TEST(what_does_not_go_on_is_written_by_a_call_of_its_own),
+        TEST(held_back_frames_are_written_by_one_call),
+        TEST(rewritten_frame_replaces_the_first),
+        TEST(write_elsewhere_in_the_log_is_a_call_of_its_own),
         TEST(a_large_commit_is_written_in_large_pieces),
-        TEST(who_reads_or_measures_the_log_finds_what_waits),
-        TEST(a_full_disk_is_told_by_the_sync_and_what_it_refused_is_forgotten),
-        TEST(a_read_that_a_full_disk_refuses_loses_nothing),
-        TEST(what_waits_is_written_when_the_log_is_closed),
-        TEST(a_log_is_as_if_nothing_had_waited),
-        TEST(a_transaction_is_one_write_and_one_that_spills_is_whole),
-        TEST(a_commit_that_was_refused_is_not_there_after_a_crash),
+        TEST(reads_and_size_include_held_back_writes),
+        TEST(full_disk_is_reported_by_the_sync_and_its_writes_are_dropped),
+        TEST(read_that_fails_on_a_full_disk_loses_nothing),
+        TEST(held_back_writes_are_written_when_the_log_is_closed),
+        TEST(log_is_as_if_writes_were_not_held_back),
+        TEST(transaction_is_one_write_and_may_spill),
+        TEST(rejected_commit_is_missing_after_a_crash),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,7 +146,7 @@ static struct change full_run(int n)
     return change;
 }
 
-static void a_run_comes_back_as_it_was_written(void **state)
+static void run_is_read_as_it_was_written(void **state)
 {
     (void)state;
     struct change change = full_run(1);
@@ -185,7 +185,7 @@ static void a_run_comes_back_as_it_was_written(void **state)
     change_finish(&change);
 }
 
-static void a_run_of_which_little_is_set_has_no_rare_part(void **state)
+static void run_with_few_values_has_no_rare_part(void **state)
 {
     (void)state;
     struct change change = plain_run(1);
@@ -198,7 +198,7 @@ static void a_run_of_which_little_is_set_has_no_rare_part(void **state)
     change_finish(&change);
 }
 
-static void without_packets_only_the_metadata_comes(void **state)
+static void read_without_packets_returns_only_the_metadata(void **state)
 {
     (void)state;
     struct change change = full_run(1);
@@ -215,7 +215,7 @@ static void without_packets_only_the_metadata_comes(void **state)
 }
 
 /* Columns that never change after the insert keep their values, whatever it contains. */
-static void an_update_writes_what_may_change_and_of_the_expected_version_only(void **state)
+static void update_writes_changeable_columns_of_the_expected_version(void **state)
 {
     (void)state;
     struct change change = plain_run(1);
@@ -258,8 +258,7 @@ static void assert_noted(const struct bytes *value, enum bytes_json json, uint32
     assert_int_equal(value->escaped, escaped);
 }
 
-static void
-of_a_long_value_it_is_noted_whether_it_is_json_and_how_long_escaped(void **state)
+static void long_value_has_a_note_of_json_and_escaped_length(void **state)
 {
     (void)state;
     struct change change = plain_run(1);
@@ -281,7 +280,7 @@ of_a_long_value_it_is_noted_whether_it_is_json_and_how_long_escaped(void **state
 }
 
 /* Checking a short value when it is shown is just as fast, and most are never shown. */
-static void of_a_short_value_nothing_is_noted(void **state)
+static void short_value_has_no_note(void **state)
 {
     (void)state;
     struct change change = plain_run(1);
@@ -298,7 +297,7 @@ static void of_a_short_value_nothing_is_noted(void **state)
 /* ---- sizes and tags ---- */
 
 /* Sizes in bytes, not characters, including those after a NUL. */
-static void texts_have_the_size_in_sql_that_they_have_in_memory(void **state)
+static void size_of_texts_in_sql_equals_their_size_in_memory(void **state)
 {
     (void)state;
     struct change change = full_run(1);
@@ -324,7 +323,7 @@ static void texts_have_the_size_in_sql_that_they_have_in_memory(void **state)
     change_finish(&change);
 }
 
-static void a_text_that_is_no_list_of_tags_ends_it(void **state)
+static void invalid_list_of_tags_ends_the_reading(void **state)
 {
     static const char *const texts[] = { "",       "3",     "3:one", "4:one,",
                                          "x:one,", ":one,", "-1:," };
@@ -346,14 +345,14 @@ static void a_text_that_is_no_list_of_tags_ends_it(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_run_comes_back_as_it_was_written),
-        TEST(a_run_of_which_little_is_set_has_no_rare_part),
-        TEST(without_packets_only_the_metadata_comes),
-        TEST(an_update_writes_what_may_change_and_of_the_expected_version_only),
-        TEST(of_a_long_value_it_is_noted_whether_it_is_json_and_how_long_escaped),
-        TEST(of_a_short_value_nothing_is_noted),
-        TEST(texts_have_the_size_in_sql_that_they_have_in_memory),
-        cmocka_unit_test(a_text_that_is_no_list_of_tags_ends_it),
+        TEST(run_is_read_as_it_was_written),
+        TEST(run_with_few_values_has_no_rare_part),
+        TEST(read_without_packets_returns_only_the_metadata),
+        TEST(update_writes_changeable_columns_of_the_expected_version),
+        TEST(long_value_has_a_note_of_json_and_escaped_length),
+        TEST(short_value_has_no_note),
+        TEST(size_of_texts_in_sql_equals_their_size_in_memory),
+        cmocka_unit_test(invalid_list_of_tags_ends_the_reading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

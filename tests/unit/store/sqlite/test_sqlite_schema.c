@@ -94,7 +94,7 @@ static void assert_copy_is_of_version_100(void)
     sqlite3_close(copy.handle);
 }
 
-static void a_database_of_this_version_opens_in_the_next(void **state)
+static void database_of_this_version_opens_in_the_next(void **state)
 {
     static const char *const steps[] = { ADD_COLUMN, ADD_TABLE, NULL };
     struct sqlite_db db;
@@ -125,7 +125,7 @@ static void a_new_database_takes_all_steps_and_keeps_no_copy(void **state)
     sqlite_db_close(&db);
 }
 
-static void an_upgrade_that_stopped_goes_on_and_keeps_the_first_copy(void **state)
+static void interrupted_upgrade_continues_and_keeps_the_first_copy(void **state)
 {
     static const char *const steps[] = { ADD_COLUMN, ADD_TABLE, NULL };
     struct sqlite_db db;
@@ -144,7 +144,7 @@ static void an_upgrade_that_stopped_goes_on_and_keeps_the_first_copy(void **stat
     sqlite_db_close(&db);
 }
 
-static void a_database_that_cannot_be_copied_is_not_upgraded(void **state)
+static void database_that_cannot_be_copied_is_not_upgraded(void **state)
 {
     static const char *const steps[] = { ADD_TABLE, NULL };
     struct sqlite_db db;
@@ -197,7 +197,7 @@ static void assert_development_version_is_left_alone(int version)
     free(after);
 }
 
-static void a_database_of_a_development_version_is_refused_and_left_alone(void **state)
+static void database_of_a_development_version_is_rejected_and_not_changed(void **state)
 {
     static const int versions[] = { 0, 1, 6, 13, 99 };
     struct sqlite_db db;
@@ -212,11 +212,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        TEST(a_database_of_this_version_opens_in_the_next),
+        TEST(database_of_this_version_opens_in_the_next),
         TEST(a_new_database_takes_all_steps_and_keeps_no_copy),
-        TEST(an_upgrade_that_stopped_goes_on_and_keeps_the_first_copy),
-        TEST(a_database_that_cannot_be_copied_is_not_upgraded),
-        TEST(a_database_of_a_development_version_is_refused_and_left_alone),
+        TEST(interrupted_upgrade_continues_and_keeps_the_first_copy),
+        TEST(database_that_cannot_be_copied_is_not_upgraded),
+        TEST(database_of_a_development_version_is_rejected_and_not_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

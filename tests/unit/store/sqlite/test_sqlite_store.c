@@ -145,7 +145,7 @@ static void an_empty_file_gets_the_schema_and_only_we_can_read_it(void **state)
     assert_int_equal(stat(log, &stat_of), -1); /* a clean end removes the log */
 }
 
-static void a_database_of_a_newer_version_is_refused(void **state)
+static void database_of_a_newer_version_is_rejected(void **state)
 {
     struct disk_world *own = own_of(*state);
     open_store(own);
@@ -179,7 +179,7 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     " WHERE env = e.env AND last > 0)"
 
 /* Counting change by change gives the same as counting everything. */
-static void what_is_stored_is_counted_alike_change_by_change_and_as_a_whole(void **state)
+static void stored_bytes_counted_by_change_equal_a_full_count(void **state)
 {
     struct disk_world *own = own_of(*state);
     struct store_world *world = &own->world;
@@ -212,7 +212,7 @@ static void what_is_stored_is_counted_alike_change_by_change_and_as_a_whole(void
     assert_int_equal(world->store->ops->position(world->store, ENV_A).stored, counted);
 }
 
-static void a_claim_that_was_swept_does_not_count(void **state)
+static void swept_claim_does_not_count(void **state)
 {
     struct disk_world *own = own_of(*state);
     open_store(own);
@@ -227,7 +227,7 @@ static void a_claim_that_was_swept_does_not_count(void **state)
                  "INSERT INTO seen SELECT sum(stored) FROM environment");
 }
 
-static void a_database_of_another_program_is_refused_and_left_alone(void **state)
+static void database_of_another_program_is_rejected_and_not_changed(void **state)
 {
     struct disk_world *own = own_of(*state);
     run_sql(own, "CREATE TABLE theirs (x)");
@@ -243,7 +243,7 @@ static void a_database_of_another_program_is_refused_and_left_alone(void **state
     sqlite3_close(handle);
 }
 
-static void what_is_not_a_database_is_refused_with_a_sentence(void **state)
+static void file_that_is_not_a_database_is_rejected_with_a_reason(void **state)
 {
     struct disk_world *own = own_of(*state);
     int fd = open(own->path, O_CREAT | O_WRONLY, 0600);
@@ -257,7 +257,7 @@ static void what_is_not_a_database_is_refused_with_a_sentence(void **state)
     snprintf(own->path, sizeof(own->path), "%s/runs.db", own->dir);
 }
 
-static void a_second_opener_is_refused(void **state)
+static void second_opener_is_rejected(void **state)
 {
     struct disk_world *own = own_of(*state);
     open_store(own);
@@ -315,7 +315,7 @@ static void a_store_that_fails_can_be_closed(void **state)
     assert_int_equal(commit_one(world, new_run(ENV_A, 2, "a")), STORE_OK);
 }
 
-static void a_full_disk_refuses_writes_and_recovers_by_itself(void **state)
+static void full_disk_rejects_writes_and_recovers_by_itself(void **state)
 {
     struct store_world *world = *state;
     assert_int_equal(commit_one(world, new_run(ENV_A, 1, "a")), STORE_OK);
@@ -341,7 +341,7 @@ static void a_full_disk_refuses_writes_and_recovers_by_itself(void **state)
 
 /* ---- limits ---- */
 
-static void every_acknowledgement_has_a_sync_before_it(void **state)
+static void every_acknowledgement_follows_a_sync(void **state)
 {
     struct store_world *world = *state;
     for (int n = 1; n <= 20; n++) {
@@ -351,7 +351,7 @@ static void every_acknowledgement_has_a_sync_before_it(void **state)
     }
 }
 
-static void the_log_stays_bounded(void **state)
+static void log_size_stays_limited(void **state)
 {
     struct store_world *world = *state;
     long long highest = 0;
@@ -457,7 +457,7 @@ static enum store_status walk_all(struct disk_world *own, struct store_walk *req
 }
 
 /* A start reads all unfinished runs; a time limit would stop every start on a slow disk. */
-static void what_a_start_reads_takes_its_time(void **state)
+static void reads_of_a_start_have_no_time_limit(void **state)
 {
     struct disk_world *own = open_with_many_runs(state);
     struct store_walk usual = { 0 }, start = { .takes_its_time = true };
@@ -471,7 +471,7 @@ static void what_a_start_reads_takes_its_time(void **state)
     free(start.runs);
 }
 
-static void a_read_that_takes_too_long_is_stopped(void **state)
+static void read_that_takes_too_long_is_stopped(void **state)
 {
     struct disk_world *own = open_with_many_runs(state);
 
@@ -524,20 +524,20 @@ int main(void)
 #define CLOSED(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
     const struct CMUnitTest own[] = {
         CLOSED(an_empty_file_gets_the_schema_and_only_we_can_read_it),
-        CLOSED(a_database_of_a_newer_version_is_refused),
-        CLOSED(a_claim_that_was_swept_does_not_count),
-        CLOSED(what_is_stored_is_counted_alike_change_by_change_and_as_a_whole),
-        CLOSED(a_database_of_another_program_is_refused_and_left_alone),
-        CLOSED(what_is_not_a_database_is_refused_with_a_sentence),
-        CLOSED(a_second_opener_is_refused),
+        CLOSED(database_of_a_newer_version_is_rejected),
+        CLOSED(swept_claim_does_not_count),
+        CLOSED(stored_bytes_counted_by_change_equal_a_full_count),
+        CLOSED(database_of_another_program_is_rejected_and_not_changed),
+        CLOSED(file_that_is_not_a_database_is_rejected_with_a_reason),
+        CLOSED(second_opener_is_rejected),
         OPEN(a_failed_sync_is_never_acknowledged_and_stops_everything_after_it),
         OPEN(a_store_that_fails_can_be_closed),
-        OPEN(a_full_disk_refuses_writes_and_recovers_by_itself),
-        OPEN(every_acknowledgement_has_a_sync_before_it),
-        OPEN(the_log_stays_bounded),
+        OPEN(full_disk_rejects_writes_and_recovers_by_itself),
+        OPEN(every_acknowledgement_follows_a_sync),
+        OPEN(log_size_stays_limited),
         OPEN(a_turn_reports_one_large_commit),
-        CLOSED(what_a_start_reads_takes_its_time),
-        CLOSED(a_read_that_takes_too_long_is_stopped),
+        CLOSED(reads_of_a_start_have_no_time_limit),
+        CLOSED(read_that_takes_too_long_is_stopped),
         CLOSED(expired_claims_are_swept),
     };
     int failures =
