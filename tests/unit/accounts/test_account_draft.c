@@ -156,7 +156,7 @@ static void assert_branch(struct world *world, const char *name, uint32_t number
     assert_ptr_equal(account_of_keys(found), preview);
 }
 
-static void a_branch_is_an_environment_with_the_key_of_preview(void **state)
+static void branch_is_an_environment_with_the_preview_key(void **state)
 {
     struct world *world = *state;
     make_branch(world, "feature/a");
@@ -172,7 +172,7 @@ static void a_branch_is_an_environment_with_the_key_of_preview(void **state)
     }
 }
 
-static void an_archived_branch_is_not_found_but_still_there(void **state)
+static void archived_branch_is_not_found_by_name_but_kept(void **state)
 {
     struct world *world = *state;
     make_branch(world, "a");
@@ -190,7 +190,7 @@ static void an_archived_branch_is_not_found_but_still_there(void **state)
     assert_branch(world, "a", 6);
 }
 
-static void damaged_branches_are_refused(void **state)
+static void damaged_branches_are_rejected(void **state)
 {
     struct world *world = *state;
     const struct account *preview = environment(world, ENVIRONMENT_PREVIEW);
@@ -244,7 +244,7 @@ static void rotate(struct world *world, const char *key, int64_t at_ms, int64_t 
     commit(world, &draft);
 }
 
-static void a_replaced_key_is_valid_until_its_grace_period_is_over(void **state)
+static void replaced_key_is_valid_until_its_grace_period_ends(void **state)
 {
     struct world *world = *state;
     const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
@@ -260,7 +260,7 @@ static void a_replaced_key_is_valid_until_its_grace_period_is_over(void **state)
     }
 }
 
-static void without_grace_it_ends_at_once(void **state)
+static void replaced_key_without_grace_is_invalid_at_once(void **state)
 {
     struct world *world = *state;
     const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
@@ -276,7 +276,7 @@ static void without_grace_it_ends_at_once(void **state)
 }
 
 /* The second rotation does not extend the first one's grace; the third drops old keys. */
-static void keys_are_replaced_one_after_the_other(void **state)
+static void later_rotation_does_not_extend_earlier_grace(void **state)
 {
     struct world *world = *state;
     const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
@@ -294,7 +294,7 @@ static void keys_are_replaced_one_after_the_other(void **state)
 
 /* A rotation without grace removes a leaked key. That includes a key that was replaced with
  * a grace before the leak was known. */
-static void a_shorter_grace_holds_for_keys_that_were_replaced_before(void **state)
+static void shorter_grace_applies_to_earlier_keys(void **state)
 {
     struct world *world = *state;
     const char *old = world->bootstrap.secret_keys[ENVIRONMENT_PROD];
@@ -314,7 +314,7 @@ static void a_shorter_grace_holds_for_keys_that_were_replaced_before(void **stat
     }
 }
 
-static void a_new_key_of_preview_opens_its_branches(void **state)
+static void new_preview_key_opens_its_branches(void **state)
 {
     struct world *world = *state;
     struct draft draft = begin(world, now_ms);
@@ -339,7 +339,7 @@ static void no_document_contains_a_new_key(void **state)
 
 /* ---- users and tokens ---- */
 
-static void a_revoked_token_is_nobody(void **state)
+static void revoked_token_is_rejected(void **state)
 {
     struct world *world = *state;
     struct slice token = slice_of(world->bootstrap.personal_token);
@@ -406,7 +406,7 @@ static void assert_deleted(struct world *world, uint32_t preview, uint32_t numbe
     assert_true(list_empty(accounts_projects(world->accounts)));
 }
 
-static void a_deleted_project_is_over_at_once_and_after_a_restart(void **state)
+static void deleted_project_is_gone_at_once_and_after_a_restart(void **state)
 {
     struct world *world = *state;
     make_branch(world, "a");
@@ -436,7 +436,7 @@ static size_t forget(struct world *world)
 
 /* Whatever was committed before a crash, the rest can be read. No document names one that
  * was deleted. */
-static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void **state)
+static void documents_of_a_deleted_project_are_removed_in_a_crash_safe_order(void **state)
 {
     struct world *world = *state;
     char name[16];
@@ -465,18 +465,18 @@ static void what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives(void
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(a_branch_is_an_environment_with_the_key_of_preview),
-        IN_WORLD(an_archived_branch_is_not_found_but_still_there),
-        IN_WORLD(damaged_branches_are_refused),
-        IN_WORLD(a_replaced_key_is_valid_until_its_grace_period_is_over),
-        IN_WORLD(without_grace_it_ends_at_once),
-        IN_WORLD(a_shorter_grace_holds_for_keys_that_were_replaced_before),
-        IN_WORLD(keys_are_replaced_one_after_the_other),
-        IN_WORLD(a_new_key_of_preview_opens_its_branches),
+        IN_WORLD(branch_is_an_environment_with_the_preview_key),
+        IN_WORLD(archived_branch_is_not_found_by_name_but_kept),
+        IN_WORLD(damaged_branches_are_rejected),
+        IN_WORLD(replaced_key_is_valid_until_its_grace_period_ends),
+        IN_WORLD(replaced_key_without_grace_is_invalid_at_once),
+        IN_WORLD(shorter_grace_applies_to_earlier_keys),
+        IN_WORLD(later_rotation_does_not_extend_earlier_grace),
+        IN_WORLD(new_preview_key_opens_its_branches),
         IN_WORLD(no_document_contains_a_new_key),
-        IN_WORLD(a_revoked_token_is_nobody),
-        IN_WORLD(a_deleted_project_is_over_at_once_and_after_a_restart),
-        IN_WORLD(what_it_leaves_is_forgotten_in_pieces_in_an_order_that_survives),
+        IN_WORLD(revoked_token_is_rejected),
+        IN_WORLD(deleted_project_is_gone_at_once_and_after_a_restart),
+        IN_WORLD(documents_of_a_deleted_project_are_removed_in_a_crash_safe_order),
         IN_WORLD(a_second_organization_has_its_own_projects_and_users),
     };
     return cmocka_run_group_tests_name("account_draft", tests, NULL, NULL);

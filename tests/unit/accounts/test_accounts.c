@@ -125,7 +125,7 @@ static void assert_complete(struct world *world, struct accounts *accounts)
     }
 }
 
-static void the_first_start_makes_everything_one_needs(void **state)
+static void first_start_creates_the_accounts(void **state)
 {
     struct world *world = *state;
     assert_true(accounts_empty(world->accounts));
@@ -142,7 +142,7 @@ static void documents_may_come_in_any_order(void **state)
     assert_complete(world, world->accounts);
 }
 
-static void every_change_is_a_new_document_of_the_installation(void **state)
+static void first_start_writes_only_new_documents(void **state)
 {
     struct world *world = *state;
     for (size_t i = 0; i < world->count; i++) {
@@ -177,7 +177,7 @@ static void no_document_contains_a_secret(void **state)
     }
 }
 
-static void another_encryption_key_is_refused_with_a_sentence(void **state)
+static void another_encryption_key_is_rejected_with_a_reason(void **state)
 {
     struct world *world = *state;
     struct vault *other = open_vault(OTHER_HEX);
@@ -208,7 +208,7 @@ static const struct document *document_of(struct world *world, enum document_kin
 }
 
 /* An attacker with write access to the database puts the key of dev in place of prod's. */
-static void a_key_moved_to_another_environment_does_not_open(void **state)
+static void key_moved_to_another_environment_does_not_open(void **state)
 {
     struct world *world = *state;
     struct failure why;
@@ -233,7 +233,7 @@ static enum err add_text(struct accounts *accounts, enum document_kind kind,
     return err;
 }
 
-static void damaged_documents_are_refused(void **state)
+static void damaged_documents_are_rejected(void **state)
 {
     struct world *world = *state;
     static const struct {
@@ -272,7 +272,7 @@ static void damaged_documents_are_refused(void **state)
     assert_true(accounts_empty(world->accounts));
 }
 
-static void the_same_thing_twice_is_refused(void **state)
+static void duplicate_document_is_rejected(void **state)
 {
     struct world *world = *state;
     struct failure why;
@@ -283,7 +283,7 @@ static void the_same_thing_twice_is_refused(void **state)
     assert_complete(world, world->accounts);
 }
 
-static void what_refers_to_nothing_is_refused(void **state)
+static void dangling_reference_is_rejected(void **state)
 {
     struct world *world = *state;
     for (size_t missing = 0; missing < world->count; missing++) {
@@ -301,7 +301,7 @@ static void what_refers_to_nothing_is_refused(void **state)
     }
 }
 
-static void what_nobody_has_is_not_found(void **state)
+static void unknown_name_is_not_found(void **state)
 {
     struct world *world = *state;
     struct accounts *accounts = world->accounts;
@@ -320,7 +320,7 @@ static void what_nobody_has_is_not_found(void **state)
     assert_null(accounts_project(accounts, SLICE("proj_other")));
 }
 
-static void walking_meets_every_environment_once_in_order(void **state)
+static void walk_visits_every_environment_once_in_order(void **state)
 {
     struct world *world = *state;
     uint32_t expected = 1;
@@ -332,7 +332,7 @@ static void walking_meets_every_environment_once_in_order(void **state)
 }
 
 /* There is another organization with a project and a user of its own. */
-static void a_user_sees_the_projects_of_the_own_organization_only(void **state)
+static void user_sees_only_projects_of_its_organization(void **state)
 {
     struct world *world = *state;
     struct failure why;
@@ -385,7 +385,7 @@ static bool is_made_of(const char *text, const char *prefix, size_t len,
            strspn(text + prefix_len, alphabet) == len;
 }
 
-static void drawn_values_have_the_form_of_trigger_dev(void **state)
+static void generated_values_have_the_form_of_trigger_dev(void **state)
 {
     struct world *world = *state;
     static const char *const prefixes[] = { "tr_dev_", "tr_stg_", "tr_prod_",
@@ -407,7 +407,7 @@ static void drawn_values_have_the_form_of_trigger_dev(void **state)
     assert_string_not_equal(again.personal_token, drawn->personal_token);
 }
 
-static void given_values_are_checked_and_taken(void **state)
+static void given_values_are_checked_and_used(void **state)
 {
     (void)state;
     static const struct {
@@ -507,7 +507,7 @@ static void a_key_may_come_from_a_file(void **state)
     unlink(path);
 }
 
-static void the_variables_of_the_first_start_are_known(void **state)
+static void variables_of_the_first_start_are_known(void **state)
 {
     (void)state;
     for (int i = 0; i < VARIABLE_COUNT; i++) {
@@ -526,24 +526,24 @@ static void the_variables_of_the_first_start_are_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(the_first_start_makes_everything_one_needs),
+        IN_WORLD(first_start_creates_the_accounts),
         IN_WORLD(documents_may_come_in_any_order),
-        IN_WORLD(every_change_is_a_new_document_of_the_installation),
+        IN_WORLD(first_start_writes_only_new_documents),
         IN_WORLD(no_document_contains_a_secret),
-        IN_WORLD(another_encryption_key_is_refused_with_a_sentence),
-        IN_WORLD(a_key_moved_to_another_environment_does_not_open),
-        IN_WORLD(damaged_documents_are_refused),
-        IN_WORLD(the_same_thing_twice_is_refused),
-        IN_WORLD(what_refers_to_nothing_is_refused),
-        IN_WORLD(what_nobody_has_is_not_found),
-        IN_WORLD(walking_meets_every_environment_once_in_order),
-        IN_WORLD(a_user_sees_the_projects_of_the_own_organization_only),
+        IN_WORLD(another_encryption_key_is_rejected_with_a_reason),
+        IN_WORLD(key_moved_to_another_environment_does_not_open),
+        IN_WORLD(damaged_documents_are_rejected),
+        IN_WORLD(duplicate_document_is_rejected),
+        IN_WORLD(dangling_reference_is_rejected),
+        IN_WORLD(unknown_name_is_not_found),
+        IN_WORLD(walk_visits_every_environment_once_in_order),
+        IN_WORLD(user_sees_only_projects_of_its_organization),
         cmocka_unit_test(environments_have_the_names_of_trigger_dev),
-        IN_WORLD(drawn_values_have_the_form_of_trigger_dev),
-        cmocka_unit_test(given_values_are_checked_and_taken),
+        IN_WORLD(generated_values_have_the_form_of_trigger_dev),
+        cmocka_unit_test(given_values_are_checked_and_used),
         cmocka_unit_test(four_given_keys_count_as_given),
         cmocka_unit_test(a_key_may_come_from_a_file),
-        cmocka_unit_test(the_variables_of_the_first_start_are_known),
+        cmocka_unit_test(variables_of_the_first_start_are_known),
     };
     return cmocka_run_group_tests_name("accounts", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "accounts/accounts.h"
 #include "accounts/branch.h"
 
-static void names_that_git_allows_are_right(void **state)
+static void names_that_git_allows_are_valid(void **state)
 {
     static const char *const right[] = { "main", "feature/x",  "a-b_c.d",  "@",
                                          "a@b",  "fix/#12",    "a.lock.b", "ümläut",
@@ -15,7 +15,7 @@ static void names_that_git_allows_are_right(void **state)
             fail_msg("%s", right[i]);
 }
 
-static void other_names_are_not(void **state)
+static void other_branch_names_are_invalid(void **state)
 {
     static const char *const wrong[] = { "",      " ",     "a b",   "a..b",   "/a",
                                          "a/",    "a//b",  "a~b",   "a^b",    "a:b",
@@ -68,8 +68,8 @@ static void a_ref_is_cut_to_its_branch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_that_git_allows_are_right),
-        cmocka_unit_test(other_names_are_not),
+        cmocka_unit_test(names_that_git_allows_are_valid),
+        cmocka_unit_test(other_branch_names_are_invalid),
         cmocka_unit_test(a_name_has_at_most_255_bytes),
         cmocka_unit_test(a_ref_is_cut_to_its_branch),
     };

@@ -82,7 +82,7 @@ static struct change sealed(struct world *world, const char *name, const char *v
     return change;
 }
 
-static void a_variable_comes_back_from_its_document(void **state)
+static void variable_is_restored_from_its_document(void **state)
 {
     struct world *world = *state, again = { 0 };
     static const struct {
@@ -110,7 +110,7 @@ static void a_variable_comes_back_from_its_document(void **state)
     end(&again);
 }
 
-static void the_document_shows_neither_value_nor_the_same_text_twice(void **state)
+static void document_hides_the_value_and_differs_each_time(void **state)
 {
     struct world *world = *state;
     struct change one = sealed(world, "A", "CANARY", false);
@@ -123,7 +123,7 @@ static void the_document_shows_neither_value_nor_the_same_text_twice(void **stat
 }
 
 /* Each document is an attempt of an attacker with write access to the database. */
-static void a_document_in_another_place_does_not_open(void **state)
+static void variable_document_does_not_open_in_another_place(void **state)
 {
     struct world *world = *state;
     enum { ENVIRONMENT, NAME, VERSION, FLAG, KEY, KINDS };
@@ -180,7 +180,7 @@ static void a_damaged_document_is_an_error(void **state)
     }
 }
 
-static void names_are_those_that_a_process_can_have(void **state)
+static void variable_names_must_be_valid_in_a_process(void **state)
 {
     (void)state;
     static const struct {
@@ -213,7 +213,7 @@ static void assert_walk(const struct account *account, const char *expected)
     buf_finish(&seen);
 }
 
-static void they_are_walked_by_name_and_can_be_set_again_and_removed(void **state)
+static void variables_are_sorted_and_can_be_replaced_and_removed(void **state)
 {
     struct world *world = *state;
     static const char *const names[] = { "M", "B", "ZZ", "Z", "A", "Z.Z", "B" };
@@ -233,7 +233,7 @@ static void they_are_walked_by_name_and_can_be_set_again_and_removed(void **stat
     assert_walk(world->prod, "");
 }
 
-static void a_change_of_one_that_is_set_replaces_its_version(void **state)
+static void change_of_an_existing_variable_expects_its_version(void **state)
 {
     struct world *world = *state;
     variables_put(world->dev, SLICE("A"), SLICE("x"), false, 7);
@@ -252,13 +252,13 @@ static void a_change_of_one_that_is_set_replaces_its_version(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(a_variable_comes_back_from_its_document),
-        IN_WORLD(the_document_shows_neither_value_nor_the_same_text_twice),
-        IN_WORLD(a_document_in_another_place_does_not_open),
+        IN_WORLD(variable_is_restored_from_its_document),
+        IN_WORLD(document_hides_the_value_and_differs_each_time),
+        IN_WORLD(variable_document_does_not_open_in_another_place),
         IN_WORLD(a_damaged_document_is_an_error),
-        cmocka_unit_test(names_are_those_that_a_process_can_have),
-        IN_WORLD(they_are_walked_by_name_and_can_be_set_again_and_removed),
-        IN_WORLD(a_change_of_one_that_is_set_replaces_its_version),
+        cmocka_unit_test(variable_names_must_be_valid_in_a_process),
+        IN_WORLD(variables_are_sorted_and_can_be_replaced_and_removed),
+        IN_WORLD(change_of_an_existing_variable_expects_its_version),
     };
     return cmocka_run_group_tests_name("variables", tests, NULL, NULL);
 }

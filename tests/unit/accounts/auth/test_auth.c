@@ -99,7 +99,7 @@ static struct identity *identify_claims(struct world *world, const char *more)
 
 /* ---- identities ---- */
 
-static void a_secret_key_is_its_environment(void **state)
+static void secret_key_identifies_its_environment(void **state)
 {
     struct world *world = *state;
     static const char *const forms[] = { "Bearer %s",       "%s",
@@ -125,7 +125,7 @@ static void a_secret_key_is_its_environment(void **state)
     }
 }
 
-static void a_personal_token_is_its_user(void **state)
+static void personal_token_identifies_its_user(void **state)
 {
     struct world *world = *state;
     struct identity *identity = identify(world, world->bootstrap.personal_token);
@@ -137,7 +137,7 @@ static void a_personal_token_is_its_user(void **state)
     identity_unref(identity);
 }
 
-static void unknown_credentials_are_refused_with_the_texts_of_trigger_dev(void **state)
+static void unknown_credentials_are_rejected_with_the_texts_of_trigger_dev(void **state)
 {
     struct world *world = *state;
     char key[SECRET_KEY_MAX + 8];
@@ -170,7 +170,7 @@ static void unknown_credentials_are_refused_with_the_texts_of_trigger_dev(void *
     assert_refused(world, key, "Invalid API key");
 }
 
-static void an_endless_credential_is_not_even_hashed(void **state)
+static void too_long_credential_is_not_hashed(void **state)
 {
     struct world *world = *state;
     char *long_text = mem_alloc(20000);
@@ -179,7 +179,7 @@ static void an_endless_credential_is_not_even_hashed(void **state)
     free(long_text);
 }
 
-static void a_public_token_is_its_environment_with_its_scopes(void **state)
+static void public_token_identifies_its_environment_and_scopes(void **state)
 {
     struct world *world = *state;
     struct identity *identity = identify_claims(
@@ -203,7 +203,7 @@ static void a_public_token_is_its_environment_with_its_scopes(void **state)
     identity_unref(identity);
 }
 
-static void claims_that_are_missing_or_odd_grant_nothing(void **state)
+static void missing_or_invalid_claims_grant_nothing(void **state)
 {
     struct world *world = *state;
     static const char *const claims[] = {
@@ -230,7 +230,7 @@ static void claims_that_are_missing_or_odd_grant_nothing(void **state)
     }
 }
 
-static void a_public_token_of_nobody_is_refused(void **state)
+static void public_token_of_an_unknown_environment_is_rejected(void **state)
 {
     struct world *world = *state;
     static const char *const subjects[] = { "env_unknown", "",
@@ -243,7 +243,7 @@ static void a_public_token_of_nobody_is_refused(void **state)
     }
 }
 
-static void a_token_signed_by_another_environment_is_refused(void **state)
+static void token_signed_by_another_environment_is_rejected(void **state)
 {
     struct world *world = *state;
     struct buf token =
@@ -252,7 +252,7 @@ static void a_token_signed_by_another_environment_is_refused(void **state)
     buf_finish(&token);
 }
 
-static void an_expired_token_is_refused_also_when_it_was_known(void **state)
+static void expired_token_is_rejected_even_if_cached(void **state)
 {
     struct world *world = *state;
     struct buf token =
@@ -276,7 +276,7 @@ static void a_token_of_a_far_future_never_overflows(void **state)
     identity_unref(identity);
 }
 
-static void who_was_let_in_is_known_the_next_time(void **state)
+static void accepted_identity_is_cached(void **state)
 {
     struct world *world = *state;
     struct buf token =
@@ -300,7 +300,7 @@ static struct identity *identify_numbered(struct world *world, int number)
     return identify_claims(world, more);
 }
 
-static void ten_thousand_are_remembered_and_the_oldest_leave(void **state)
+static void ten_thousand_identities_are_cached_and_the_oldest_evicted(void **state)
 {
     struct world *world = *state;
     struct identity *oldest = identify_numbered(world, 0);
@@ -313,7 +313,7 @@ static void ten_thousand_are_remembered_and_the_oldest_leave(void **state)
 }
 
 /* The cache is limited to 16 MiB: tokens with thousands of scopes do not fill memory. */
-static void large_identities_leave_earlier(void **state)
+static void large_identities_are_evicted_earlier(void **state)
 {
     struct world *world = *state;
     struct buf more = { 0 };
@@ -344,7 +344,7 @@ static void large_identities_leave_earlier(void **state)
     buf_finish(&more);
 }
 
-static void the_expired_leave_as_others_come(void **state)
+static void expired_identities_are_evicted_when_others_arrive(void **state)
 {
     struct world *world = *state;
     struct identity *old = identify_claims(world, ",\"pub\":true,\"exp\":1700000101");
@@ -381,7 +381,7 @@ static bool is_expected(const char *scope, const char *action, const char *type,
 }
 
 /* Checks every scope of these actions, types and ids against every request. */
-static void the_truth_table_of_scopes_holds(void **state)
+static void scopes_match_their_truth_table(void **state)
 {
     (void)state;
     static const char *const actions[] = { "read",         "write", "trigger",
@@ -425,7 +425,7 @@ static void the_truth_table_of_scopes_holds(void **state)
     assert_in_range(granted, 1000, 20000);
 }
 
-static void a_scope_for_nothing_grants_nothing_at_all(void **state)
+static void malformed_scope_grants_nothing(void **state)
 {
     (void)state;
     static const char *const nothing[] = {
@@ -439,7 +439,7 @@ static void a_scope_for_nothing_grants_nothing_at_all(void **state)
     assert_true(scope_grants_some(SLICE("admin"), "read", "runs"));
 }
 
-static void scopes_of_the_sdk_grant_what_they_say(void **state)
+static void scopes_of_the_sdk_grant_their_resources(void **state)
 {
     (void)state;
     static const struct {
@@ -480,7 +480,7 @@ static void scopes_of_the_sdk_grant_what_they_say(void **state)
     }
 }
 
-static void a_secret_key_may_everything(void **state)
+static void secret_key_grants_everything(void **state)
 {
     struct world *world = *state;
     struct identity *identity = identify(world, world->dev->secret_key);
@@ -491,7 +491,7 @@ static void a_secret_key_may_everything(void **state)
 
 /* ---- signing ---- */
 
-static void what_we_sign_is_accepted_until_it_expires(void **state)
+static void signed_token_is_accepted_until_it_expires(void **state)
 {
     struct world *world = *state;
     static const char *const scopes[] = { "read:runs:run_1", "write:inputStreams:run_1" };
@@ -512,7 +512,7 @@ static void what_we_sign_is_accepted_until_it_expires(void **state)
     buf_finish(&token);
 }
 
-static void odd_characters_in_a_scope_survive(void **state)
+static void special_characters_in_a_scope_are_kept(void **state)
 {
     struct world *world = *state;
     static const char *const scopes[] = { "read:tags:\"quoted\\\" \n \xc3\xa9" };
@@ -528,7 +528,7 @@ static void odd_characters_in_a_scope_survive(void **state)
     buf_finish(&token);
 }
 
-static void a_caller_hands_on_what_it_may_not_see(void **state)
+static void signed_token_keeps_the_hidden_columns_of_its_caller(void **state)
 {
     struct world *world = *state;
     static const char *const scopes[] = { "read:runs:run_1" };
@@ -555,27 +555,27 @@ static void a_caller_hands_on_what_it_may_not_see(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(a_secret_key_is_its_environment),
-        IN_WORLD(a_personal_token_is_its_user),
-        IN_WORLD(unknown_credentials_are_refused_with_the_texts_of_trigger_dev),
-        IN_WORLD(an_endless_credential_is_not_even_hashed),
-        IN_WORLD(a_public_token_is_its_environment_with_its_scopes),
-        IN_WORLD(claims_that_are_missing_or_odd_grant_nothing),
-        IN_WORLD(a_public_token_of_nobody_is_refused),
-        IN_WORLD(a_token_signed_by_another_environment_is_refused),
-        IN_WORLD(an_expired_token_is_refused_also_when_it_was_known),
+        IN_WORLD(secret_key_identifies_its_environment),
+        IN_WORLD(personal_token_identifies_its_user),
+        IN_WORLD(unknown_credentials_are_rejected_with_the_texts_of_trigger_dev),
+        IN_WORLD(too_long_credential_is_not_hashed),
+        IN_WORLD(public_token_identifies_its_environment_and_scopes),
+        IN_WORLD(missing_or_invalid_claims_grant_nothing),
+        IN_WORLD(public_token_of_an_unknown_environment_is_rejected),
+        IN_WORLD(token_signed_by_another_environment_is_rejected),
+        IN_WORLD(expired_token_is_rejected_even_if_cached),
         IN_WORLD(a_token_of_a_far_future_never_overflows),
-        IN_WORLD(who_was_let_in_is_known_the_next_time),
-        IN_WORLD(ten_thousand_are_remembered_and_the_oldest_leave),
-        IN_WORLD(large_identities_leave_earlier),
-        IN_WORLD(the_expired_leave_as_others_come),
-        cmocka_unit_test(the_truth_table_of_scopes_holds),
-        cmocka_unit_test(a_scope_for_nothing_grants_nothing_at_all),
-        cmocka_unit_test(scopes_of_the_sdk_grant_what_they_say),
-        IN_WORLD(a_secret_key_may_everything),
-        IN_WORLD(what_we_sign_is_accepted_until_it_expires),
-        IN_WORLD(odd_characters_in_a_scope_survive),
-        IN_WORLD(a_caller_hands_on_what_it_may_not_see),
+        IN_WORLD(accepted_identity_is_cached),
+        IN_WORLD(ten_thousand_identities_are_cached_and_the_oldest_evicted),
+        IN_WORLD(large_identities_are_evicted_earlier),
+        IN_WORLD(expired_identities_are_evicted_when_others_arrive),
+        cmocka_unit_test(scopes_match_their_truth_table),
+        cmocka_unit_test(malformed_scope_grants_nothing),
+        cmocka_unit_test(scopes_of_the_sdk_grant_their_resources),
+        IN_WORLD(secret_key_grants_everything),
+        IN_WORLD(signed_token_is_accepted_until_it_expires),
+        IN_WORLD(special_characters_in_a_scope_are_kept),
+        IN_WORLD(signed_token_keeps_the_hidden_columns_of_its_caller),
     };
     return cmocka_run_group_tests_name("auth", tests, NULL, NULL);
 }

@@ -79,7 +79,7 @@ static enum err verify_claims(const char *payload)
     return err;
 }
 
-static void a_token_that_the_sdk_signed_is_accepted(void **state)
+static void token_signed_by_the_sdk_is_accepted(void **state)
 {
     (void)state;
     struct buf payload = { 0 };
@@ -90,7 +90,7 @@ static void a_token_that_the_sdk_signed_is_accepted(void **state)
     buf_finish(&payload);
 }
 
-static void what_we_sign_is_what_the_sdk_would_sign(void **state)
+static void signed_token_equals_that_of_the_sdk(void **state)
 {
     (void)state;
     struct buf token = { 0 };
@@ -100,7 +100,7 @@ static void what_we_sign_is_what_the_sdk_would_sign(void **state)
     buf_finish(&token);
 }
 
-static void only_the_algorithm_hs256_is_known(void **state)
+static void only_hs256_is_accepted(void **state)
 {
     (void)state;
     static const struct {
@@ -162,7 +162,7 @@ static void only_the_algorithm_hs256_is_known(void **state)
     }
 }
 
-static void a_token_without_signature_is_refused(void **state)
+static void token_without_signature_is_rejected(void **state)
 {
     (void)state;
     static const char *const headers[] = { HS256, "{\"alg\":\"none\"}",
@@ -178,7 +178,7 @@ static void a_token_without_signature_is_refused(void **state)
     }
 }
 
-static void only_three_canonical_parts_are_a_token(void **state)
+static void token_must_have_three_canonical_parts(void **state)
 {
     (void)state;
     static const struct {
@@ -215,7 +215,7 @@ static void only_three_canonical_parts_are_a_token(void **state)
 
 /* The signature's last character has two unused bits. So three other spellings decode to
  * the same bytes; all are rejected. */
-static void every_changed_character_is_noticed(void **state)
+static void any_changed_character_is_detected(void **state)
 {
     (void)state;
     static const char alphabet[] =
@@ -233,7 +233,7 @@ static void every_changed_character_is_noticed(void **state)
     }
 }
 
-static void padded_parts_are_refused_even_when_signed(void **state)
+static void padded_parts_are_rejected_even_when_signed(void **state)
 {
     (void)state;
     static const char *const bodies[] = {
@@ -255,7 +255,7 @@ static void padded_parts_are_refused_even_when_signed(void **state)
     }
 }
 
-static void the_claims_must_be_ours_and_in_time(void **state)
+static void issuer_audience_and_expiry_are_checked(void **state)
 {
     (void)state;
     static const struct {
@@ -320,7 +320,7 @@ static void the_claims_must_be_ours_and_in_time(void **state)
     }
 }
 
-static void another_key_does_not_open_it(void **state)
+static void token_is_rejected_with_another_key(void **state)
 {
     (void)state;
     static const char *const keys[] = { "tr_dev_abcdefghijklmnopqrstuvwy", KEY "x",
@@ -347,7 +347,7 @@ static enum err verify_long(size_t size)
     return err;
 }
 
-static void a_token_of_more_than_16_kib_is_refused(void **state)
+static void token_of_more_than_16_kib_is_rejected(void **state)
 {
     (void)state;
     size_t overhead = strlen("eyJhbGciOiJIUzI1NiJ9..") + 43;
@@ -368,7 +368,7 @@ static void deep_claims_do_not_exhaust_the_stack(void **state)
     buf_finish(&payload);
 }
 
-static void a_public_token_says_so_in_its_payload(void **state)
+static void public_token_is_recognized_by_its_payload(void **state)
 {
     (void)state;
     static const struct {
@@ -434,7 +434,7 @@ static void *count_parsing(size_t size)
 }
 
 /* Any client can send a token: parsing each would cost 35 times as much as a wrong key. */
-static void nothing_is_parsed_before_the_signature_is_right(void **state)
+static void payload_is_parsed_only_after_the_signature_check(void **state)
 {
     (void)state;
     struct buf payload = { 0 }, read = { 0 };
@@ -467,20 +467,20 @@ static void nothing_is_parsed_before_the_signature_is_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_that_the_sdk_signed_is_accepted),
-        cmocka_unit_test(what_we_sign_is_what_the_sdk_would_sign),
-        cmocka_unit_test(only_the_algorithm_hs256_is_known),
-        cmocka_unit_test(a_token_without_signature_is_refused),
-        cmocka_unit_test(only_three_canonical_parts_are_a_token),
-        cmocka_unit_test(every_changed_character_is_noticed),
-        cmocka_unit_test(padded_parts_are_refused_even_when_signed),
-        cmocka_unit_test(the_claims_must_be_ours_and_in_time),
-        cmocka_unit_test(another_key_does_not_open_it),
-        cmocka_unit_test(a_token_of_more_than_16_kib_is_refused),
+        cmocka_unit_test(token_signed_by_the_sdk_is_accepted),
+        cmocka_unit_test(signed_token_equals_that_of_the_sdk),
+        cmocka_unit_test(only_hs256_is_accepted),
+        cmocka_unit_test(token_without_signature_is_rejected),
+        cmocka_unit_test(token_must_have_three_canonical_parts),
+        cmocka_unit_test(any_changed_character_is_detected),
+        cmocka_unit_test(padded_parts_are_rejected_even_when_signed),
+        cmocka_unit_test(issuer_audience_and_expiry_are_checked),
+        cmocka_unit_test(token_is_rejected_with_another_key),
+        cmocka_unit_test(token_of_more_than_16_kib_is_rejected),
         cmocka_unit_test(deep_claims_do_not_exhaust_the_stack),
-        cmocka_unit_test(a_public_token_says_so_in_its_payload),
+        cmocka_unit_test(public_token_is_recognized_by_its_payload),
         cmocka_unit_test(the_subject_is_read_before_the_signature),
-        cmocka_unit_test(nothing_is_parsed_before_the_signature_is_right),
+        cmocka_unit_test(payload_is_parsed_only_after_the_signature_check),
     };
     return cmocka_run_group_tests_name("jwt", tests, NULL, NULL);
 }
