@@ -67,7 +67,7 @@ static void check_stream(const char *name, struct slice said, const char *expect
         check_cut(peer, said, cut, expected);
 }
 
-static void nats_is_a_stream_of_lines(void **state)
+static void nats_frames_are_lines(void **state)
 {
     (void)state;
     struct buf said = { 0 };
@@ -80,7 +80,7 @@ static void nats_is_a_stream_of_lines(void **state)
     buf_finish(&said);
 }
 
-static void mqtt_is_a_stream_of_packets(void **state)
+static void mqtt_frames_are_packets(void **state)
 {
     (void)state;
     const struct peer *peer = peer_find("mosquitto");
@@ -93,7 +93,7 @@ static void mqtt_is_a_stream_of_packets(void **state)
 }
 
 /* From 128 bytes on, the length takes two bytes. */
-static void mqtt_lengths_grow(void **state)
+static void mqtt_length_takes_two_bytes_from_128_on(void **state)
 {
     (void)state;
     const struct peer *peer = peer_find("mosquitto");
@@ -118,7 +118,7 @@ static void check_frame(const char *name, const char *frame, const char *expecte
     check_cut(peer, slice_of(frame), strlen(frame), expected);
 }
 
-static void text_is_a_frame_each(void **state)
+static void each_text_message_is_one_frame(void **state)
 {
     (void)state;
     check_frame("ws", MESSAGE, "M ");
@@ -130,7 +130,7 @@ static void text_is_a_frame_each(void **state)
     check_frame("socket.io", "42[\"m\"," MESSAGE "]", "M ");
 }
 
-static void what_is_published_is_heard(void **state)
+static void published_message_is_received(void **state)
 {
     (void)state;
     static const char *const names[] = { "nchan", "mosquitto", "socket.io", "ws" };
@@ -145,11 +145,11 @@ static void what_is_published_is_heard(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nats_is_a_stream_of_lines),
-        cmocka_unit_test(mqtt_is_a_stream_of_packets),
-        cmocka_unit_test(mqtt_lengths_grow),
-        cmocka_unit_test(text_is_a_frame_each),
-        cmocka_unit_test(what_is_published_is_heard),
+        cmocka_unit_test(nats_frames_are_lines),
+        cmocka_unit_test(mqtt_frames_are_packets),
+        cmocka_unit_test(mqtt_length_takes_two_bytes_from_128_on),
+        cmocka_unit_test(each_text_message_is_one_frame),
+        cmocka_unit_test(published_message_is_received),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static enum err read_text(struct slice text, struct failure *why)
     return err;
 }
 
-static void what_was_written_is_read_again(void **state)
+static void manifest_is_read_as_it_was_written(void **state)
 {
     static const struct backup_manifest begun = { .runcast = "0.1.0",
                                                   .schema = 13,
@@ -68,7 +68,7 @@ static void what_was_written_is_read_again(void **state)
     buf_finish(&text);
 }
 
-static void only_the_files_of_a_backup_have_a_right_name(void **state)
+static void only_files_of_a_backup_have_a_valid_name(void **state)
 {
     static const char *const wrong[] = {
         "",
@@ -106,7 +106,7 @@ static void only_the_files_of_a_backup_have_a_right_name(void **state)
         (struct slice){ "runcast.db\0/../x", sizeof("runcast.db\0/../x") - 1 }));
 }
 
-static void a_manifest_is_refused_with_what_is_wrong(void **state)
+static void invalid_manifest_is_rejected_with_a_reason(void **state)
 {
     static const struct {
         const char *text, *said;
@@ -140,7 +140,7 @@ static void a_manifest_is_refused_with_what_is_wrong(void **state)
     }
 }
 
-static void every_part_of_a_manifest_that_is_cut_off_is_refused(void **state)
+static void truncated_manifest_is_rejected(void **state)
 {
     static const char whole[] = HEAD ",\"files\":[" DATABASE "]}";
     struct failure why;
@@ -152,10 +152,10 @@ static void every_part_of_a_manifest_that_is_cut_off_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_is_read_again),
-        cmocka_unit_test(only_the_files_of_a_backup_have_a_right_name),
-        cmocka_unit_test(a_manifest_is_refused_with_what_is_wrong),
-        cmocka_unit_test(every_part_of_a_manifest_that_is_cut_off_is_refused),
+        cmocka_unit_test(manifest_is_read_as_it_was_written),
+        cmocka_unit_test(only_files_of_a_backup_have_a_valid_name),
+        cmocka_unit_test(invalid_manifest_is_rejected_with_a_reason),
+        cmocka_unit_test(truncated_manifest_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

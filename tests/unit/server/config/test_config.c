@@ -23,7 +23,7 @@ static struct buf print(const struct config *config)
     return out;
 }
 
-static void without_anything_the_defaults_hold(void **state)
+static void defaults_apply_without_settings(void **state)
 {
     (void)state;
     struct config config = config_input_right(&(struct config_input){ 0 });
@@ -51,7 +51,7 @@ static void without_anything_the_defaults_hold(void **state)
     config_finish(&config);
 }
 
-static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void **state)
+static void price_list_replaces_prices_of_its_machines(void **state)
 {
     (void)state;
     static const struct {
@@ -75,7 +75,7 @@ static void a_list_of_prices_replaces_those_of_the_machines_that_it_names(void *
     }
 }
 
-static void flags_win_over_variables_over_the_file_over_defaults(void **state)
+static void flags_override_variables_override_file_override_defaults(void **state)
 {
     (void)state;
     static const struct {
@@ -163,7 +163,7 @@ static void a_flag_may_be_set_to_false_again(void **state)
     config_finish(&config);
 }
 
-static void commands_and_actions_are_told_apart(void **state)
+static void commands_and_actions_are_distinguished(void **state)
 {
     (void)state;
     static const struct {
@@ -191,7 +191,7 @@ static void commands_and_actions_are_told_apart(void **state)
     }
 }
 
-static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
+static void invalid_price_error_names_source_value_and_remedy(void **state)
 {
     (void)state;
     static const struct {
@@ -223,7 +223,7 @@ static void a_wrong_price_is_answered_by_where_what_and_how(void **state)
     }
 }
 
-static void neither_an_option_nor_quotes_are_a_value(void **state)
+static void option_or_quotes_are_rejected_as_a_value(void **state)
 {
     (void)state;
     static const struct {
@@ -268,7 +268,7 @@ static void a_public_url_needs_a_host_and_a_port_that_exist(void **state)
     }
 }
 
-static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
+static void invalid_setting_error_names_source_value_and_remedy(void **state)
 {
     (void)state;
     static const struct {
@@ -349,7 +349,7 @@ static void a_wrong_setting_is_answered_by_where_what_and_how(void **state)
     }
 }
 
-static void a_line_that_is_too_long_is_an_error(void **state)
+static void too_long_line_is_an_error(void **state)
 {
     (void)state;
     char line[400] = "data = ";
@@ -358,7 +358,7 @@ static void a_line_that_is_too_long_is_an_error(void **state)
     assert_non_null(strstr(why.text, ":1: the line is longer than"));
 }
 
-static void the_last_line_needs_no_end(void **state)
+static void last_line_may_lack_its_newline(void **state)
 {
     (void)state;
     struct config config =
@@ -367,7 +367,7 @@ static void the_last_line_needs_no_end(void **state)
     config_finish(&config);
 }
 
-static void an_indented_line_is_a_line_of_its_own(void **state)
+static void indented_line_is_not_a_continuation(void **state)
 {
     (void)state;
     struct config config = config_input_right(
@@ -401,7 +401,7 @@ static struct buf read_with_log(const struct config_input *input)
     return text;
 }
 
-static void an_unknown_variable_is_only_warned_about(void **state)
+static void unknown_variable_causes_only_a_warning(void **state)
 {
     (void)state;
     struct buf log = read_with_log(&(struct config_input){
@@ -413,7 +413,7 @@ static void an_unknown_variable_is_only_warned_about(void **state)
     buf_finish(&log);
 }
 
-static void variables_that_something_else_reads_are_known(void **state)
+static void variables_of_other_programs_cause_no_warning(void **state)
 {
     (void)state;
     struct buf log = read_with_log(&(struct config_input){
@@ -448,7 +448,7 @@ static void a_secret_is_never_printed(void **state)
     }
 }
 
-static void a_wrong_secret_is_refused_without_being_shown(void **state)
+static void invalid_secret_is_rejected_without_being_shown(void **state)
 {
     (void)state;
     static const struct config_input inputs[] = {
@@ -464,7 +464,7 @@ static void a_wrong_secret_is_refused_without_being_shown(void **state)
     }
 }
 
-static void a_secret_may_lie_in_a_file(void **state)
+static void secret_may_be_read_from_a_file(void **state)
 {
     (void)state;
     char variable[128];
@@ -534,7 +534,7 @@ static void the_help_shows_only_options_that_are_accepted(void **state)
 }
 
 /* A printed configuration is a file with the same settings. */
-static void what_is_printed_can_be_read_back(void **state)
+static void printed_configuration_can_be_read_back(void **state)
 {
     (void)state;
     struct config first = config_input_right(&(struct config_input){
@@ -564,27 +564,27 @@ static void what_is_printed_can_be_read_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_anything_the_defaults_hold),
-        cmocka_unit_test(a_list_of_prices_replaces_those_of_the_machines_that_it_names),
-        cmocka_unit_test(flags_win_over_variables_over_the_file_over_defaults),
+        cmocka_unit_test(defaults_apply_without_settings),
+        cmocka_unit_test(price_list_replaces_prices_of_its_machines),
+        cmocka_unit_test(flags_override_variables_override_file_override_defaults),
         cmocka_unit_test(values_of_every_type_are_read),
         cmocka_unit_test(a_flag_may_be_set_to_false_again),
-        cmocka_unit_test(commands_and_actions_are_told_apart),
-        cmocka_unit_test(a_wrong_price_is_answered_by_where_what_and_how),
-        cmocka_unit_test(neither_an_option_nor_quotes_are_a_value),
+        cmocka_unit_test(commands_and_actions_are_distinguished),
+        cmocka_unit_test(invalid_price_error_names_source_value_and_remedy),
+        cmocka_unit_test(option_or_quotes_are_rejected_as_a_value),
         cmocka_unit_test(a_public_url_needs_a_host_and_a_port_that_exist),
-        cmocka_unit_test(a_wrong_setting_is_answered_by_where_what_and_how),
-        cmocka_unit_test(a_line_that_is_too_long_is_an_error),
-        cmocka_unit_test(the_last_line_needs_no_end),
-        cmocka_unit_test(an_indented_line_is_a_line_of_its_own),
-        cmocka_unit_test(an_unknown_variable_is_only_warned_about),
-        cmocka_unit_test(variables_that_something_else_reads_are_known),
+        cmocka_unit_test(invalid_setting_error_names_source_value_and_remedy),
+        cmocka_unit_test(too_long_line_is_an_error),
+        cmocka_unit_test(last_line_may_lack_its_newline),
+        cmocka_unit_test(indented_line_is_not_a_continuation),
+        cmocka_unit_test(unknown_variable_causes_only_a_warning),
+        cmocka_unit_test(variables_of_other_programs_cause_no_warning),
         cmocka_unit_test(a_secret_is_never_printed),
-        cmocka_unit_test(a_wrong_secret_is_refused_without_being_shown),
-        cmocka_unit_test(a_secret_may_lie_in_a_file),
+        cmocka_unit_test(invalid_secret_is_rejected_without_being_shown),
+        cmocka_unit_test(secret_may_be_read_from_a_file),
         cmocka_unit_test(every_setting_is_in_the_help_and_in_the_print),
         cmocka_unit_test(the_help_shows_only_options_that_are_accepted),
-        cmocka_unit_test(what_is_printed_can_be_read_back),
+        cmocka_unit_test(printed_configuration_can_be_read_back),
     };
     return cmocka_run_group_tests_name("config", tests, config_input_setup,
                                        config_input_teardown);

@@ -9,7 +9,7 @@
     "5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e5e"
 #define URL "postgresql://runcast@db.internal:5432/runcast"
 
-static void without_a_word_there_is_none(void **state)
+static void without_settings_there_is_no_shared_database(void **state)
 {
     (void)state;
     struct config config = config_input_right(&(struct config_input){ 0 });
@@ -19,7 +19,7 @@ static void without_a_word_there_is_none(void **state)
     config_finish(&config);
 }
 
-static void what_is_wrong_is_answered_by_what_would_be_right(void **state)
+static void invalid_database_setting_error_names_the_remedy(void **state)
 {
     (void)state;
     static const struct {
@@ -76,7 +76,7 @@ static void times_below_a_second_are_read_and_printed(void **state)
     config_finish(&config);
 }
 
-static void an_address_is_shown_without_its_password(void **state)
+static void database_address_is_shown_without_its_password(void **state)
 {
     (void)state;
     struct config config = config_input_right(&(struct config_input){
@@ -89,7 +89,7 @@ static void an_address_is_shown_without_its_password(void **state)
     config_finish(&config);
 }
 
-static void it_is_read_from_a_file_of_its_own(void **state)
+static void database_address_may_be_read_from_a_file(void **state)
 {
     (void)state;
     char variable[128];
@@ -104,11 +104,11 @@ static void it_is_read_from_a_file_of_its_own(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_a_word_there_is_none),
-        cmocka_unit_test(what_is_wrong_is_answered_by_what_would_be_right),
+        cmocka_unit_test(without_settings_there_is_no_shared_database),
+        cmocka_unit_test(invalid_database_setting_error_names_the_remedy),
         cmocka_unit_test(times_below_a_second_are_read_and_printed),
-        cmocka_unit_test(an_address_is_shown_without_its_password),
-        cmocka_unit_test(it_is_read_from_a_file_of_its_own),
+        cmocka_unit_test(database_address_is_shown_without_its_password),
+        cmocka_unit_test(database_address_may_be_read_from_a_file),
     };
     return cmocka_run_group_tests(tests, config_input_setup, config_input_teardown);
 }

@@ -45,7 +45,7 @@ static void an_address_is_split_into_host_and_port(void **state)
     }
 }
 
-static void addresses_are_a_list_wherever_they_stand(void **state)
+static void addresses_are_a_list_in_every_source(void **state)
 {
     static const char wanted[] = "127.0.0.1:1 unix:/run/a.sock [::1]:3";
     static const struct config_input inputs[] = {
@@ -101,7 +101,7 @@ static void an_address_may_be_behind_a_proxy(void **state)
     assert_non_null(strstr(why.text, "trusted-proxies cannot be '10.0.0.0/33'"));
 }
 
-static void an_address_may_speak_tls(void **state)
+static void address_may_use_tls(void **state)
 {
     struct config_listener listeners[CONFIG_LISTENERS_MAX];
     struct failure why;
@@ -159,7 +159,7 @@ static void metrics_are_in_the_data_directory_unless_an_address_is_given(void **
     config_finish(&config);
 }
 
-static void what_is_no_address_is_refused(void **state)
+static void invalid_address_is_rejected(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -180,11 +180,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_split_into_host_and_port),
-        cmocka_unit_test(addresses_are_a_list_wherever_they_stand),
+        cmocka_unit_test(addresses_are_a_list_in_every_source),
         cmocka_unit_test(an_address_may_be_behind_a_proxy),
-        cmocka_unit_test(an_address_may_speak_tls),
+        cmocka_unit_test(address_may_use_tls),
         cmocka_unit_test(metrics_are_in_the_data_directory_unless_an_address_is_given),
-        cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(invalid_address_is_rejected),
     };
     return cmocka_run_group_tests(tests, config_input_setup, config_input_teardown);
 }

@@ -17,7 +17,7 @@ static enum err read(struct config *config, const char *const *words, struct fai
     return config_read(config, subcommands, count, arguments, no_variables, why);
 }
 
-static void words_are_read_by_the_usage_and_settings_are_not_among_them(void **state)
+static void words_of_a_command_may_be_mixed_with_settings(void **state)
 {
     static const char *const given[] = {
         "--log-level", "warn",       "user",    "create",          "--data", "/x",
@@ -37,7 +37,7 @@ static void words_are_read_by_the_usage_and_settings_are_not_among_them(void **s
     config_finish(&config);
 }
 
-static void words_choose_the_row_with_the_longest_beginning(void **state)
+static void command_is_the_row_with_the_longest_matching_prefix(void **state)
 {
     static const struct {
         const char *given[ARGUMENTS_MAX];
@@ -67,7 +67,7 @@ static void words_choose_the_row_with_the_longest_beginning(void **state)
     }
 }
 
-static void words_that_no_row_takes_are_refused_with_what_to_say(void **state)
+static void unknown_command_is_rejected_with_a_suggestion(void **state)
 {
     static const struct {
         const char *given[ARGUMENTS_MAX];
@@ -113,7 +113,7 @@ static void words_that_no_row_takes_are_refused_with_what_to_say(void **state)
 }
 
 /* Finds rows that would break something: without an action, or under another command. */
-static void each_row_of_the_table_is_whole(void **state)
+static void each_row_of_the_table_is_complete(void **state)
 {
     (void)state;
     assert_string_equal(subcommands->words, "serve");
@@ -130,10 +130,10 @@ static void each_row_of_the_table_is_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_row_of_the_table_is_whole),
-        cmocka_unit_test(words_choose_the_row_with_the_longest_beginning),
-        cmocka_unit_test(words_are_read_by_the_usage_and_settings_are_not_among_them),
-        cmocka_unit_test(words_that_no_row_takes_are_refused_with_what_to_say),
+        cmocka_unit_test(each_row_of_the_table_is_complete),
+        cmocka_unit_test(command_is_the_row_with_the_longest_matching_prefix),
+        cmocka_unit_test(words_of_a_command_may_be_mixed_with_settings),
+        cmocka_unit_test(unknown_command_is_rejected_with_a_suggestion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -187,7 +187,7 @@ static void delete_project(struct loop *loop)
 
 /* ---- the tests ---- */
 
-static void the_first_start_makes_accounts_that_the_next_one_finds(void **state)
+static void first_start_creates_accounts_that_the_next_one_finds(void **state)
 {
     struct life life;
     char ref[PROJECT_REF_MAX], id[ID_MAX];
@@ -209,7 +209,7 @@ static void the_first_start_makes_accounts_that_the_next_one_finds(void **state)
     life_end(&life);
 }
 
-static void every_unfinished_run_comes_as_it_is_now(void **state)
+static void every_unfinished_run_is_loaded_in_its_newest_version(void **state)
 {
     struct life life;
     live_first(*state);
@@ -231,7 +231,7 @@ static void every_unfinished_run_comes_as_it_is_now(void **state)
 }
 
 /* There is more than one page of them. */
-static void others_come_newest_first_while_there_is_room(void **state)
+static void finished_runs_are_loaded_newest_first_up_to_the_budget(void **state)
 {
     enum { FINISHED = 1100 };
     struct life life;
@@ -259,7 +259,7 @@ static void others_come_newest_first_while_there_is_room(void **state)
     life_end(&life);
 }
 
-static void the_newest_are_not_waited_for(void **state)
+static void start_does_not_wait_for_finished_runs(void **state)
 {
     struct life life;
     live_first(*state);
@@ -275,7 +275,7 @@ static void the_newest_are_not_waited_for(void **state)
 }
 
 /* Its rows stay until retention has removed them. */
-static void of_a_deleted_project_only_what_must_end_comes(void **state)
+static void only_unfinished_runs_of_a_deleted_project_are_loaded(void **state)
 {
     struct life life;
     live_first(*state);
@@ -297,7 +297,7 @@ static void of_a_deleted_project_only_what_must_end_comes(void **state)
 }
 
 /* They are left over from a removal that was interrupted, or were written by a tool. */
-static void rows_of_no_environment_are_left_alone(void **state)
+static void rows_of_unknown_environments_are_ignored(void **state)
 {
     struct life life;
     live_first(*state);
@@ -311,7 +311,7 @@ static void rows_of_no_environment_are_left_alone(void **state)
     life_end(&life);
 }
 
-static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void **state)
+static void unreadable_document_ends_the_start_with_a_reason(void **state)
 {
     struct life life;
     live_first(*state);
@@ -324,7 +324,7 @@ static void a_document_that_cannot_be_read_ends_the_start_with_its_reason(void *
 }
 
 /* Each read of the start fails once, the very first included; ASan would report leaks. */
-static void a_read_that_fails_ends_the_start(void **state)
+static void failed_read_ends_the_start(void **state)
 {
     live_first(*state);
     write_run(*state, DEV, "run_1", 0, RUN_QUEUED);
@@ -344,7 +344,7 @@ static void a_read_that_fails_ends_the_start(void **state)
     }
 }
 
-static void what_was_read_is_taken_a_share_in_each_turn(void **state)
+static void rows_are_loaded_over_several_turns(void **state)
 {
     struct life life;
     char name[32];
@@ -369,15 +369,15 @@ static void what_was_read_is_taken_a_share_in_each_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_start_makes_accounts_that_the_next_one_finds),
-        TEST(every_unfinished_run_comes_as_it_is_now),
-        TEST(others_come_newest_first_while_there_is_room),
-        TEST(the_newest_are_not_waited_for),
-        TEST(of_a_deleted_project_only_what_must_end_comes),
-        TEST(rows_of_no_environment_are_left_alone),
-        TEST(a_document_that_cannot_be_read_ends_the_start_with_its_reason),
-        TEST(a_read_that_fails_ends_the_start),
-        TEST(what_was_read_is_taken_a_share_in_each_turn),
+        TEST(first_start_creates_accounts_that_the_next_one_finds),
+        TEST(every_unfinished_run_is_loaded_in_its_newest_version),
+        TEST(finished_runs_are_loaded_newest_first_up_to_the_budget),
+        TEST(start_does_not_wait_for_finished_runs),
+        TEST(only_unfinished_runs_of_a_deleted_project_are_loaded),
+        TEST(rows_of_unknown_environments_are_ignored),
+        TEST(unreadable_document_ends_the_start_with_a_reason),
+        TEST(failed_read_ends_the_start),
+        TEST(rows_are_loaded_over_several_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
