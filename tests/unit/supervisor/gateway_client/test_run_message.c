@@ -58,7 +58,7 @@ static void a_run_of_a_plain_registration_is_named_by_its_worker(void **state)
     run_message_finish(&m);
 }
 
-static void what_cannot_be_executed_is_refused(void **state)
+static void message_with_missing_or_invalid_members_is_rejected(void **state)
 {
     static const char *const cases[] = {
         "{" RUN "," WORKER "}",
@@ -83,7 +83,7 @@ static void what_cannot_be_executed_is_refused(void **state)
     }
 }
 
-static void the_messages_of_an_answer_come_one_by_one(void **state)
+static void messages_of_an_answer_are_returned_one_by_one(void **state)
 {
     struct slice message;
     size_t at = 0;
@@ -105,8 +105,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_of_a_deployment_is_read),
         cmocka_unit_test(a_run_of_a_plain_registration_is_named_by_its_worker),
-        cmocka_unit_test(what_cannot_be_executed_is_refused),
-        cmocka_unit_test(the_messages_of_an_answer_come_one_by_one),
+        cmocka_unit_test(message_with_missing_or_invalid_members_is_rejected),
+        cmocka_unit_test(messages_of_an_answer_are_returned_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@ static struct places make(uint64_t cores, uint64_t gigabytes, unsigned processes
     return places;
 }
 
-static void runs_take_what_their_machine_names(void **state)
+static void run_takes_cpu_and_memory_of_its_machine(void **state)
 {
     (void)state;
     struct places places = make(2, 4, 0);
@@ -38,7 +38,7 @@ static void runs_take_what_their_machine_names(void **state)
     assert_int_equal(places.cpu + places.memory + places.executing, 0);
 }
 
-static void no_run_takes_less_than_a_process_needs(void **state)
+static void run_takes_at_least_what_a_process_needs(void **state)
 {
     (void)state;
     struct places places = make(8, 1, 0);
@@ -51,7 +51,7 @@ static void no_run_takes_less_than_a_process_needs(void **state)
     assert_int_equal(place_take(&places, &all[4]), PLACE_LATER);
 }
 
-static void one_that_waits_makes_room_and_takes_it_back(void **state)
+static void waiting_run_frees_its_place_and_takes_it_back(void **state)
 {
     (void)state;
     struct places places = make(1, 1, 0);
@@ -71,7 +71,7 @@ static void one_that_waits_makes_room_and_takes_it_back(void **state)
     assert_true(places_have_room(&places));
 }
 
-static void memory_full_of_waiting_runs_lets_others_start_up_to_a_number(void **state)
+static void waiting_runs_that_fill_memory_do_not_block_others(void **state)
 {
     (void)state;
     struct places places = make(4, 1, 5);
@@ -86,7 +86,7 @@ static void memory_full_of_waiting_runs_lets_others_start_up_to_a_number(void **
     assert_int_equal(place_take(&places, &next), PLACE_TAKEN);
 }
 
-static void a_run_larger_than_the_whole_executes_alone(void **state)
+static void run_larger_than_the_machine_executes_alone(void **state)
 {
     (void)state;
     struct places places = make(2, 2, 10);
@@ -104,7 +104,7 @@ static void a_run_larger_than_the_whole_executes_alone(void **state)
     assert_int_equal(place_take(&places, &large), PLACE_NEVER);
 }
 
-static void a_fixed_number_counts_runs_that_execute(void **state)
+static void fixed_limit_counts_executing_runs(void **state)
 {
     (void)state;
     struct places places;
@@ -125,12 +125,12 @@ static void a_fixed_number_counts_runs_that_execute(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_take_what_their_machine_names),
-        cmocka_unit_test(no_run_takes_less_than_a_process_needs),
-        cmocka_unit_test(one_that_waits_makes_room_and_takes_it_back),
-        cmocka_unit_test(memory_full_of_waiting_runs_lets_others_start_up_to_a_number),
-        cmocka_unit_test(a_run_larger_than_the_whole_executes_alone),
-        cmocka_unit_test(a_fixed_number_counts_runs_that_execute),
+        cmocka_unit_test(run_takes_cpu_and_memory_of_its_machine),
+        cmocka_unit_test(run_takes_at_least_what_a_process_needs),
+        cmocka_unit_test(waiting_run_frees_its_place_and_takes_it_back),
+        cmocka_unit_test(waiting_runs_that_fill_memory_do_not_block_others),
+        cmocka_unit_test(run_larger_than_the_machine_executes_alone),
+        cmocka_unit_test(fixed_limit_counts_executing_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

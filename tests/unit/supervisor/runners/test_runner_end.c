@@ -6,7 +6,7 @@
 #include "base/json/scan.h"
 #include "tests/support/world/unit.h"
 
-static void what_was_not_started_is_given_back(void **state)
+static void run_that_was_not_started_is_given_back(void **state)
 {
     (void)state;
     assert_int_equal(runner_end_of(&(struct runner_facts){ .started = false }),
@@ -35,7 +35,7 @@ static const struct {
     { PROCESS_SIGNALED, SIGABRT, false, false, "TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE" },
 };
 
-static void an_end_has_its_code(void **state)
+static void end_is_reported_with_its_code(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -63,7 +63,7 @@ static enum runner_verdict judge(int64_t attempt, const char *status, const char
     return newest.verdict;
 }
 
-static void the_newest_snapshot_says_what_is_left_to_do(void **state)
+static void newest_snapshot_decides_what_to_report(void **state)
 {
     struct runner_facts facts = { .started = true };
     (void)state;
@@ -79,7 +79,7 @@ static void the_newest_snapshot_says_what_is_left_to_do(void **state)
     assert_int_equal(runner_end_judge(&facts, SLICE("{}")).verdict, RUNNER_VERDICT_NOTHING);
 }
 
-static void an_answer_to_a_complete_ends_the_attempt_or_not(void **state)
+static void answer_to_complete_decides_whether_the_attempt_ended(void **state)
 {
     (void)state;
     assert_true(
@@ -118,7 +118,7 @@ static void reports_are_json_whatever_the_process_wrote(void **state)
     buf_finish(&out);
 }
 
-static void an_end_has_its_cause(void **state)
+static void end_is_reported_with_its_cause(void **state)
 {
     static const struct {
         struct runner_facts facts;
@@ -152,11 +152,11 @@ static void an_end_has_its_cause(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_not_started_is_given_back),
-        cmocka_unit_test(an_end_has_its_code),
-        cmocka_unit_test(an_end_has_its_cause),
-        cmocka_unit_test(the_newest_snapshot_says_what_is_left_to_do),
-        cmocka_unit_test(an_answer_to_a_complete_ends_the_attempt_or_not),
+        cmocka_unit_test(run_that_was_not_started_is_given_back),
+        cmocka_unit_test(end_is_reported_with_its_code),
+        cmocka_unit_test(end_is_reported_with_its_cause),
+        cmocka_unit_test(newest_snapshot_decides_what_to_report),
+        cmocka_unit_test(answer_to_complete_decides_whether_the_attempt_ended),
         cmocka_unit_test(reports_are_json_whatever_the_process_wrote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,7 +80,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void a_runner_has_these_variables(void **state)
+static void runner_has_exactly_these_variables(void **state)
 {
     struct child_environment environment = { 0 };
     struct runner_home home = home_of(true);
@@ -95,7 +95,7 @@ static void a_runner_has_these_variables(void **state)
     child_environment_finish(&environment);
 }
 
-static void only_one_that_may_be_kept_knows_where_to_ask(void **state)
+static void only_a_reusable_runner_gets_the_address_for_more_runs(void **state)
 {
     struct child_environment environment = { 0 };
     struct runner_home home = home_of(false);
@@ -111,8 +111,8 @@ static void only_one_that_may_be_kept_knows_where_to_ask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_runner_has_these_variables),
-        cmocka_unit_test(only_one_that_may_be_kept_knows_where_to_ask),
+        cmocka_unit_test(runner_has_exactly_these_variables),
+        cmocka_unit_test(only_a_reusable_runner_gets_the_address_for_more_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

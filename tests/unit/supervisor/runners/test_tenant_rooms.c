@@ -2,7 +2,7 @@
 #include "supervisor/runners/tenant_rooms.h"
 #include "tests/support/world/unit.h"
 
-static void one_organization_leaves_room_for_others(void **state)
+static void organization_leaves_memory_for_others(void **state)
 {
     (void)state;
     struct tenant_rooms rooms;
@@ -21,7 +21,7 @@ static void one_organization_leaves_room_for_others(void **state)
     tenant_rooms_finish(&rooms);
 }
 
-static void all_together_have_a_limit(void **state)
+static void all_organizations_share_a_limit(void **state)
 {
     (void)state;
     static const char *const names[] = { "org_a", "org_b", "org_c", "org_d" };
@@ -36,8 +36,8 @@ static void all_together_have_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_organization_leaves_room_for_others),
-        cmocka_unit_test(all_together_have_a_limit),
+        cmocka_unit_test(organization_leaves_memory_for_others),
+        cmocka_unit_test(all_organizations_share_a_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,7 @@ static void assert_no_job(const char *what, const char *instead, const char *rea
     buf_finish(&text);
 }
 
-static void what_is_no_job_is_refused(void **state)
+static void invalid_job_is_rejected(void **state)
 {
     (void)state;
     assert_no_job("deployment_abc", "../../etc", "the job names no deployment");
@@ -100,7 +100,7 @@ static void assert_without_workspaces(const char *text, const char *expected)
     buf_finish(&out);
 }
 
-static void a_package_loses_its_workspaces_and_nothing_else(void **state)
+static void package_loses_only_its_workspaces(void **state)
 {
     (void)state;
     assert_without_workspaces("{\"name\":\"a\",\"workspaces\":[\"packages/*\"],"
@@ -111,7 +111,7 @@ static void a_package_loses_its_workspaces_and_nothing_else(void **state)
     assert_without_workspaces("{\"name\":\"workspaces\"}", NULL);
 }
 
-static void children_get_what_is_listed_and_nothing_else(void **state)
+static void children_get_only_the_listed_variables(void **state)
 {
     (void)state;
     static char *outer[] = { "PATH=/usr/bin",
@@ -159,7 +159,7 @@ static void children_get_what_is_listed_and_nothing_else(void **state)
     build_job_finish(&job);
 }
 
-static void bun_is_found_by_its_index(void **state)
+static void bun_runtime_is_found_by_its_index(void **state)
 {
     (void)state;
     static char *outer[] = { NULL };
@@ -191,7 +191,7 @@ static void bun_is_found_by_its_index(void **state)
     "run-controller.mjs\",\"runWorkerEntryPoint\":\"" ENTRIES "run-worker.mjs\","          \
     "\"runtime\":\"node-22\",\"sources\":{\"/app/x\":{\"contents\":\"/app/x\"}}" more "}"
 
-static void a_manifest_is_read_and_moved(void **state)
+static void manifest_is_read_and_its_paths_moved(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -231,7 +231,7 @@ static void assert_no_manifest(const char *text, const char *reason)
     manifest_finish(&manifest);
 }
 
-static void what_is_no_manifest_is_refused(void **state)
+static void invalid_manifest_is_rejected(void **state)
 {
     (void)state;
     assert_no_manifest("[]", "build.json is no JSON object");
@@ -255,7 +255,7 @@ static void what_is_no_manifest_is_refused(void **state)
                        "build.json: pkgs must be names, at most 1000");
 }
 
-static void an_index_is_moved_wherever_it_names_its_folder(void **state)
+static void paths_of_an_index_are_moved(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -287,7 +287,7 @@ static void assert_needs(const char *text, const struct image_settings *settings
     manifest_finish(&manifest);
 }
 
-static void what_an_image_would_give_has_to_be_there(void **state)
+static void missing_image_packages_are_reported(void **state)
 {
     (void)state;
     static const char packages[] = MANIFEST(",\"image\":{\"pkgs\":[\"ffmpeg\",\"curl\"]}");
@@ -355,7 +355,7 @@ static void assert_commands(const char *text, size_t count, const char *const *c
     containerfile_finish(&file);
 }
 
-static void commands_stand_between_the_two_copies(void **state)
+static void commands_are_those_between_the_two_copies(void **state)
 {
     (void)state;
     static const char *const commands[] = {
@@ -372,7 +372,7 @@ static void commands_stand_between_the_two_copies(void **state)
     assert_commands(BUN_BEGIN REST, 0, NULL);
 }
 
-static void another_shape_is_refused(void **state)
+static void containerfile_of_another_shape_is_rejected(void **state)
 {
     (void)state;
     static const char *const others[] = {
@@ -413,7 +413,7 @@ static void assert_taken(struct build_output *output, const char *text)
     bytes_unref(taken);
 }
 
-static void the_log_is_taken_in_pieces_of_utf8(void **state)
+static void log_is_split_between_utf8_characters(void **state)
 {
     (void)state;
     struct build_output output;
@@ -454,17 +454,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_job_is_read),
-        cmocka_unit_test(what_is_no_job_is_refused),
-        cmocka_unit_test(a_package_loses_its_workspaces_and_nothing_else),
-        cmocka_unit_test(children_get_what_is_listed_and_nothing_else),
-        cmocka_unit_test(bun_is_found_by_its_index),
-        cmocka_unit_test(a_manifest_is_read_and_moved),
-        cmocka_unit_test(what_is_no_manifest_is_refused),
-        cmocka_unit_test(an_index_is_moved_wherever_it_names_its_folder),
-        cmocka_unit_test(what_an_image_would_give_has_to_be_there),
-        cmocka_unit_test(commands_stand_between_the_two_copies),
-        cmocka_unit_test(another_shape_is_refused),
-        cmocka_unit_test(the_log_is_taken_in_pieces_of_utf8),
+        cmocka_unit_test(invalid_job_is_rejected),
+        cmocka_unit_test(package_loses_only_its_workspaces),
+        cmocka_unit_test(children_get_only_the_listed_variables),
+        cmocka_unit_test(bun_runtime_is_found_by_its_index),
+        cmocka_unit_test(manifest_is_read_and_its_paths_moved),
+        cmocka_unit_test(invalid_manifest_is_rejected),
+        cmocka_unit_test(paths_of_an_index_are_moved),
+        cmocka_unit_test(missing_image_packages_are_reported),
+        cmocka_unit_test(commands_are_those_between_the_two_copies),
+        cmocka_unit_test(containerfile_of_another_shape_is_rejected),
+        cmocka_unit_test(log_is_split_between_utf8_characters),
     };
     return cmocka_run_group_tests_name("build parts", tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@ static void scene_start_unpacking(struct build_scene *scene)
     assert_false(scene->done);
 }
 
-static void archive_beyond_limits_fails_build_in_words(void **state)
+static void archive_beyond_limits_fails_build_with_a_reason(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -49,7 +49,7 @@ static void canceled_build_kills_its_unpacker(void **state)
     build_scene_end(&scene);
 }
 
-static void killed_unpacker_fails_build_in_words(void **state)
+static void killed_unpacker_fails_build_with_a_reason(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -79,7 +79,7 @@ static long entered_group(const struct build_scene *scene)
 }
 
 /* A plain folder stands in for the cgroup file system, and shows which process entered. */
-static void unpacker_is_in_group_of_build(void **state)
+static void unpacker_is_in_the_cgroup_of_the_build(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -107,7 +107,7 @@ static void assert_fails_by_answer(const char *answer, const char *message)
     build_scene_fails(&scene, message, "");
 }
 
-static void answers_of_unpacker_are_judged(void **state)
+static void false_answers_of_the_unpacker_are_rejected(void **state)
 {
     (void)state;
     assert_fails_by_answer("done 0\n", "the archive has no build.json");
@@ -120,7 +120,7 @@ static void answers_of_unpacker_are_judged(void **state)
 }
 
 /* base/mem.h aborts with these words when the unpacker exceeds its memory limit. */
-static void memory_of_unpacker_is_named_when_it_ends(void **state)
+static void unpacker_out_of_memory_is_reported(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -152,12 +152,12 @@ int main(int argc, char **argv)
 {
     int status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(archive_beyond_limits_fails_build_in_words),
+        cmocka_unit_test(archive_beyond_limits_fails_build_with_a_reason),
         cmocka_unit_test(canceled_build_kills_its_unpacker),
-        cmocka_unit_test(killed_unpacker_fails_build_in_words),
-        cmocka_unit_test(unpacker_is_in_group_of_build),
-        cmocka_unit_test(answers_of_unpacker_are_judged),
-        cmocka_unit_test(memory_of_unpacker_is_named_when_it_ends),
+        cmocka_unit_test(killed_unpacker_fails_build_with_a_reason),
+        cmocka_unit_test(unpacker_is_in_the_cgroup_of_the_build),
+        cmocka_unit_test(false_answers_of_the_unpacker_are_rejected),
+        cmocka_unit_test(unpacker_out_of_memory_is_reported),
     };
     if (plays_unpacker(argc, argv))
         return 0;

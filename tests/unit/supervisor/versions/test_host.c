@@ -34,7 +34,7 @@ static void the_program_of_a_runtime_is_found(void **state)
     }
 }
 
-static void a_machine_has_something(void **state)
+static void machine_reports_cores_memory_architecture_and_libc(void **state)
 {
     (void)state;
     assert_true(host_cores() >= 1);
@@ -46,7 +46,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_program_of_a_runtime_is_found),
-        cmocka_unit_test(a_machine_has_something),
+        cmocka_unit_test(machine_reports_cores_memory_architecture_and_libc),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

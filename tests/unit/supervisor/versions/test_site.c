@@ -53,7 +53,7 @@ static struct site *open_site(struct place *place)
     return site;
 }
 
-static void the_lock_names_its_holder(void **state)
+static void lock_names_its_holder(void **state)
 {
     struct place *place = *state;
     int status, told[2];
@@ -83,7 +83,7 @@ static void the_lock_names_its_holder(void **state)
     close(told[1]);
 }
 
-static void a_child_of_another_life_is_killed_and_no_other_process(void **state)
+static void only_children_of_an_earlier_supervisor_are_killed(void **state)
 {
     struct place *place = *state;
     int status;
@@ -166,7 +166,7 @@ static void scratch_is_removed_however_deep_and_links_are_not_followed(void **st
     site_close(site);
 }
 
-static void a_folder_in_which_others_write_is_refused(void **state)
+static void folder_writable_by_others_is_rejected(void **state)
 {
     struct place *place = *state;
     struct failure why = { 0 };
@@ -180,12 +180,12 @@ static void a_folder_in_which_others_write_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(the_lock_names_its_holder, create, destroy),
-        cmocka_unit_test_setup_teardown(
-            a_child_of_another_life_is_killed_and_no_other_process, create, destroy),
+        cmocka_unit_test_setup_teardown(lock_names_its_holder, create, destroy),
+        cmocka_unit_test_setup_teardown(only_children_of_an_earlier_supervisor_are_killed,
+                                        create, destroy),
         cmocka_unit_test_setup_teardown(
             scratch_is_removed_however_deep_and_links_are_not_followed, create, destroy),
-        cmocka_unit_test_setup_teardown(a_folder_in_which_others_write_is_refused, create,
+        cmocka_unit_test_setup_teardown(folder_writable_by_others_is_rejected, create,
                                         destroy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

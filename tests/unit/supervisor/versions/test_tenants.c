@@ -87,7 +87,7 @@ static void each_organization_has_the_next_uid_and_keeps_it(void **state)
     tenants_close(tenants);
 }
 
-static void a_range_that_has_ended_gives_nothing_twice(void **state)
+static void exhausted_range_gives_no_uid_twice(void **state)
 {
     struct place *place = *state;
     struct process_user user;
@@ -102,7 +102,7 @@ static void a_range_that_has_ended_gives_nothing_twice(void **state)
     tenants_close(tenants);
 }
 
-static void another_range_gives_others_and_never_one_that_was_had(void **state)
+static void another_range_never_gives_an_earlier_uid(void **state)
 {
     struct place *place = *state;
     write_file(place, "700 org_a\n701 org_b\n702 org_c\n");
@@ -118,7 +118,7 @@ static void another_range_gives_others_and_never_one_that_was_had(void **state)
 }
 
 /* The machine stopped while the line was written: no process has run as that user. */
-static void a_line_without_its_end_is_written_over(void **state)
+static void incomplete_line_is_overwritten(void **state)
 {
     struct place *place = *state;
     write_file(place, "700 org_a\n701 org_");
@@ -128,7 +128,7 @@ static void a_line_without_its_end_is_written_over(void **state)
     assert_file(place, "700 org_a\n701 org_c\n");
 }
 
-static void what_is_no_line_is_refused(void **state)
+static void invalid_line_is_rejected(void **state)
 {
     struct place *place = *state;
     static const char *const wrong[] = { "700 org_a\nx org_b\n", "700 org_a\n0 org_b\n",
@@ -144,7 +144,7 @@ static void what_is_no_line_is_refused(void **state)
     }
 }
 
-static void without_a_range_all_have_the_same(void **state)
+static void without_a_range_all_organizations_share_a_user(void **state)
 {
     struct place *place = *state;
     struct user_range one = { .first = 700, .last = 700, .gid = 50 };
@@ -163,7 +163,7 @@ static void without_a_range_all_have_the_same(void **state)
     assert_int_equal(access(place->file, F_OK), -1);
 }
 
-static void an_organization_that_is_not_named_has_no_user(void **state)
+static void unnamed_organization_has_no_user(void **state)
 {
     struct place *place = *state;
     struct process_user user;
@@ -180,12 +180,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_organization_has_the_next_uid_and_keeps_it),
-        TEST(a_range_that_has_ended_gives_nothing_twice),
-        TEST(another_range_gives_others_and_never_one_that_was_had),
-        TEST(a_line_without_its_end_is_written_over),
-        TEST(what_is_no_line_is_refused),
-        TEST(without_a_range_all_have_the_same),
-        TEST(an_organization_that_is_not_named_has_no_user),
+        TEST(exhausted_range_gives_no_uid_twice),
+        TEST(another_range_never_gives_an_earlier_uid),
+        TEST(incomplete_line_is_overwritten),
+        TEST(invalid_line_is_rejected),
+        TEST(without_a_range_all_organizations_share_a_user),
+        TEST(unnamed_organization_has_no_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

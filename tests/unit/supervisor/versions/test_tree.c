@@ -53,7 +53,7 @@ static mode_t mode_of(int folder, const char *name)
     return found.st_mode & 07777;
 }
 
-static void what_is_sealed_nobody_else_writes(void **state)
+static void sealed_folder_is_not_writable_by_others(void **state)
 {
     (void)state;
     struct scene scene;
@@ -70,7 +70,7 @@ static void what_is_sealed_nobody_else_writes(void **state)
 }
 
 /* Package managers make links to files in their cache, which belongs to the builder too. */
-static void only_files_of_the_builder_have_other_names(void **state)
+static void only_files_of_the_builder_may_be_hard_links(void **state)
 {
     (void)state;
     struct scene scene;
@@ -86,7 +86,7 @@ static void only_files_of_the_builder_have_other_names(void **state)
     scene_end(&scene);
 }
 
-static void a_version_that_is_too_large_is_not_sealed(void **state)
+static void too_large_version_is_not_sealed(void **state)
 {
     (void)state;
     struct scene scene;
@@ -131,10 +131,10 @@ static void sealing_ends_at_the_next_entry_when_its_job_is_stopped(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_version_that_is_too_large_is_not_sealed),
+        cmocka_unit_test(too_large_version_is_not_sealed),
         cmocka_unit_test(sealing_ends_at_the_next_entry_when_its_job_is_stopped),
-        cmocka_unit_test(what_is_sealed_nobody_else_writes),
-        cmocka_unit_test(only_files_of_the_builder_have_other_names),
+        cmocka_unit_test(sealed_folder_is_not_writable_by_others),
+        cmocka_unit_test(only_files_of_the_builder_may_be_hard_links),
     };
     return cmocka_run_group_tests_name("tree", tests, NULL, NULL);
 }

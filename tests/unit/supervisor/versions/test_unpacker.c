@@ -162,7 +162,7 @@ static void unpacks_everything(void **state)
     scene_end(&scene);
 }
 
-static void limits_of_order_hold(void **state)
+static void limits_of_the_order_are_enforced(void **state)
 {
     (void)state;
     struct scene scene;
@@ -177,7 +177,7 @@ static void limits_of_order_hold(void **state)
     scene_end(&scene);
 }
 
-static void link_is_refused_in_words(void **state)
+static void link_is_rejected_with_a_reason(void **state)
 {
     (void)state;
     struct scene scene;
@@ -238,7 +238,7 @@ static void assert_says(pid_t pid, const char *name, const char *line)
         fail_msg("no '%s' in %s", line, text);
 }
 
-static void reads_archive_in_confinement(void **state)
+static void archive_is_read_in_a_sandbox(void **state)
 {
     (void)state;
     struct scene scene;
@@ -272,7 +272,7 @@ static void killed_unpacker_gives_no_answer(void **state)
     scene_end(&scene);
 }
 
-static void role_is_refused_without_order_or_archive(void **state)
+static void role_is_rejected_without_order_or_archive(void **state)
 {
     (void)state;
     static const char *const orders[] = { "",
@@ -307,7 +307,7 @@ static enum err read_answer(const char *text, struct unpack_answer *answer,
     return unpack_answer_read(answer, why);
 }
 
-static void answers_are_valid_as_a_whole_only(void **state)
+static void malformed_answers_are_rejected(void **state)
 {
     (void)state;
     static const char *const invalid[] = {
@@ -341,7 +341,7 @@ static void answers_are_valid_as_a_whole_only(void **state)
     unpack_answer_finish(&answer);
 }
 
-static void answer_that_does_not_end_is_dropped(void **state)
+static void endless_answer_is_dropped(void **state)
 {
     (void)state;
     struct unpack_answer answer = { 0 };
@@ -364,13 +364,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(answers_with_texts_and_unpacks_first_files),
         cmocka_unit_test(missing_files_are_left_out_of_answer),
         cmocka_unit_test(unpacks_everything),
-        cmocka_unit_test(limits_of_order_hold),
-        cmocka_unit_test(link_is_refused_in_words),
-        cmocka_unit_test(reads_archive_in_confinement),
+        cmocka_unit_test(limits_of_the_order_are_enforced),
+        cmocka_unit_test(link_is_rejected_with_a_reason),
+        cmocka_unit_test(archive_is_read_in_a_sandbox),
         cmocka_unit_test(killed_unpacker_gives_no_answer),
-        cmocka_unit_test(role_is_refused_without_order_or_archive),
-        cmocka_unit_test(answers_are_valid_as_a_whole_only),
-        cmocka_unit_test(answer_that_does_not_end_is_dropped),
+        cmocka_unit_test(role_is_rejected_without_order_or_archive),
+        cmocka_unit_test(malformed_answers_are_rejected),
+        cmocka_unit_test(endless_answer_is_dropped),
     };
     if (child_world_role(argc, argv, &status))
         return status;

@@ -91,7 +91,7 @@ static void without_dependencies_and_commands_only_the_index_is_executed(void **
     build_scene_end(&scene);
 }
 
-static void scripts_of_packages_are_left_out_where_the_operator_says_so(void **state)
+static void install_scripts_are_skipped_if_the_operator_disables_them(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -104,7 +104,7 @@ static void scripts_of_packages_are_left_out_where_the_operator_says_so(void **s
 }
 
 /* This machine executes a version whose index another machine has made. */
-static void with_an_index_of_another_machine_none_is_made(void **state)
+static void index_of_another_machine_is_reused(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -116,7 +116,7 @@ static void with_an_index_of_another_machine_none_is_made(void **state)
     build_scene_end(&scene);
 }
 
-static void what_fails_is_said_and_leaves_nothing(void **state)
+static void failed_build_reports_why_and_leaves_nothing(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -169,7 +169,7 @@ static void what_fails_is_said_and_leaves_nothing(void **state)
         &scene, "build.json: indexControllerEntryPoint must be a path below /app", "");
 }
 
-static void a_version_that_grew_too_large_is_refused(void **state)
+static void version_that_grew_too_large_is_rejected(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -186,7 +186,7 @@ static void a_version_that_grew_too_large_is_refused(void **state)
         "");
 }
 
-static void another_archive_than_the_uploaded_one_is_refused(void **state)
+static void archive_with_another_hash_is_rejected(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -254,7 +254,7 @@ static void a_build_ends_at_its_deadline(void **state)
     build_scene_end(&scene);
 }
 
-static void what_a_killed_build_has_left_is_removed_at_a_start(void **state)
+static void files_of_a_killed_build_are_removed_at_start(void **state)
 {
     (void)state;
     struct build_scene scene;
@@ -278,14 +278,14 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_version_is_built),
         cmocka_unit_test(without_dependencies_and_commands_only_the_index_is_executed),
-        cmocka_unit_test(scripts_of_packages_are_left_out_where_the_operator_says_so),
-        cmocka_unit_test(with_an_index_of_another_machine_none_is_made),
-        cmocka_unit_test(what_fails_is_said_and_leaves_nothing),
-        cmocka_unit_test(a_version_that_grew_too_large_is_refused),
-        cmocka_unit_test(another_archive_than_the_uploaded_one_is_refused),
+        cmocka_unit_test(install_scripts_are_skipped_if_the_operator_disables_them),
+        cmocka_unit_test(index_of_another_machine_is_reused),
+        cmocka_unit_test(failed_build_reports_why_and_leaves_nothing),
+        cmocka_unit_test(version_that_grew_too_large_is_rejected),
+        cmocka_unit_test(archive_with_another_hash_is_rejected),
         cmocka_unit_test(a_canceled_build_leaves_neither_children_nor_folder),
         cmocka_unit_test(a_build_ends_at_its_deadline),
-        cmocka_unit_test(what_a_killed_build_has_left_is_removed_at_a_start),
+        cmocka_unit_test(files_of_a_killed_build_are_removed_at_start),
     };
     if (child_world_role(argc, argv, &status))
         return status;

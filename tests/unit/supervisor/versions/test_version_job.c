@@ -259,7 +259,7 @@ static void failed_request_is_final_when_the_owner_gives_up(void **state)
     finish(scene);
 }
 
-static void gateway_that_closes_the_connection_is_away(void **state)
+static void gateway_that_closes_the_connection_counts_as_unreachable(void **state)
 {
     struct scene *scene = *state;
     scene->pause_ms = -1;
@@ -287,7 +287,7 @@ static void archive_that_cannot_be_written_is_not_requested(void **state)
     version_job_finish(&scene->job);
 }
 
-static void version_to_be_built_needs_the_archive_alone(void **state)
+static void version_to_be_built_requests_only_the_archive(void **state)
 {
     struct scene *scene = *state;
     make_folder(scene, "versions/deployment_a");
@@ -300,7 +300,7 @@ static void version_to_be_built_needs_the_archive_alone(void **state)
     finish(scene);
 }
 
-static void version_of_another_machine_needs_its_index_and_an_empty_place(void **state)
+static void version_of_another_machine_requests_its_index(void **state)
 {
     struct scene *scene = *state;
     make_folder(scene, "versions/deployment_a");
@@ -316,7 +316,7 @@ static void version_of_another_machine_needs_its_index_and_an_empty_place(void *
     finish(scene);
 }
 
-static void cancel_ends_a_job_that_waits_at_once(void **state)
+static void cancel_ends_a_waiting_job_at_once(void **state)
 {
     struct scene *scene = *state;
     scene->pause_ms = NEVER_MS;
@@ -345,7 +345,7 @@ static void cancel_ends_the_request_in_flight(void **state)
     finish(scene);
 }
 
-static void job_makes_another_version_after_it_was_canceled(void **state)
+static void canceled_job_can_make_another_version(void **state)
 {
     struct scene *scene = *state;
     begin(scene, &built);
@@ -360,7 +360,7 @@ static void job_makes_another_version_after_it_was_canceled(void **state)
     finish(scene);
 }
 
-static void dropped_version_leaves_its_place(void **state)
+static void dropped_version_is_removed_from_its_place(void **state)
 {
     struct scene *scene = *state;
     begin(scene, &built);
@@ -379,14 +379,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(failed_request_is_repeated_after_the_pause),
         TEST(failed_request_is_final_when_the_owner_gives_up),
-        TEST(gateway_that_closes_the_connection_is_away),
+        TEST(gateway_that_closes_the_connection_counts_as_unreachable),
         TEST(archive_that_cannot_be_written_is_not_requested),
-        TEST(version_to_be_built_needs_the_archive_alone),
-        TEST(version_of_another_machine_needs_its_index_and_an_empty_place),
-        TEST(cancel_ends_a_job_that_waits_at_once),
+        TEST(version_to_be_built_requests_only_the_archive),
+        TEST(version_of_another_machine_requests_its_index),
+        TEST(cancel_ends_a_waiting_job_at_once),
         TEST(cancel_ends_the_request_in_flight),
-        TEST(job_makes_another_version_after_it_was_canceled),
-        TEST(dropped_version_leaves_its_place),
+        TEST(canceled_job_can_make_another_version),
+        TEST(dropped_version_is_removed_from_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
