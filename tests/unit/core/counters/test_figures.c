@@ -11,7 +11,7 @@ static int empty(void **state)
     return 0;
 }
 
-static void the_first_fifty_have_figures_of_their_own(void **state)
+static void first_fifty_environments_have_counts_of_their_own(void **state)
 {
     (void)state;
     for (uint32_t number = 1; number <= FIGURES_MAX; number++) {
@@ -26,7 +26,7 @@ static void the_first_fifty_have_figures_of_their_own(void **state)
     assert_int_equal(rest->number, 0);
 }
 
-static void branches_count_with_their_environment_as_long_as_any_is_there(void **state)
+static void branches_count_with_their_environment(void **state)
 {
     (void)state;
     struct figures *parent = figures_join(&table, 4), *branch = figures_join(&table, 4);
@@ -42,7 +42,7 @@ static void branches_count_with_their_environment_as_long_as_any_is_there(void *
 
 /* An environment that counts with the rest stays there. In a free slot of its own, its
  * counts would look like a burst. */
-static void a_place_that_is_free_again_is_the_next_comers(void **state)
+static void freed_slot_goes_to_the_next_environment(void **state)
 {
     (void)state;
     for (uint32_t number = 1; number <= FIGURES_MAX; number++)
@@ -59,7 +59,7 @@ static void a_place_that_is_free_again_is_the_next_comers(void **state)
     assert_int_equal(buckets_count(&third->queue_waits), 0);
 }
 
-static void a_run_counts_when_it_is_made_and_when_it_ends(void **state)
+static void run_counts_at_trigger_and_at_its_end(void **state)
 {
     (void)state;
     struct figures *figures = figures_join(&table, 1);
@@ -77,11 +77,10 @@ static void a_run_counts_when_it_is_made_and_when_it_ends(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_first_fifty_have_figures_of_their_own, empty),
-        cmocka_unit_test_setup(
-            branches_count_with_their_environment_as_long_as_any_is_there, empty),
-        cmocka_unit_test_setup(a_place_that_is_free_again_is_the_next_comers, empty),
-        cmocka_unit_test_setup(a_run_counts_when_it_is_made_and_when_it_ends, empty),
+        cmocka_unit_test_setup(first_fifty_environments_have_counts_of_their_own, empty),
+        cmocka_unit_test_setup(branches_count_with_their_environment, empty),
+        cmocka_unit_test_setup(freed_slot_goes_to_the_next_environment, empty),
+        cmocka_unit_test_setup(run_counts_at_trigger_and_at_its_end, empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

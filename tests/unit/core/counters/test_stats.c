@@ -5,7 +5,7 @@
 
 enum { BEGIN = 1000 * STATS_INTERVAL_MS };
 
-static void a_sample_is_kept_once_it_is_over(void **state)
+static void sample_is_kept_when_its_interval_ends(void **state)
 {
     (void)state;
     struct stats stats;
@@ -29,7 +29,7 @@ static void a_sample_is_kept_once_it_is_over(void **state)
     stats_finish(&stats);
 }
 
-static void what_has_nothing_to_say_is_not_kept(void **state)
+static void empty_sample_is_not_kept(void **state)
 {
     (void)state;
     struct stats stats;
@@ -62,7 +62,7 @@ static void six_hours_are_kept_and_found_by_their_time(void **state)
     stats_finish(&stats);
 }
 
-static void delivery_times_are_within_a_quarter_and_never_short(void **state)
+static void delivery_times_are_rounded_up_by_a_quarter_at_most(void **state)
 {
     (void)state;
     struct stats stats;
@@ -91,10 +91,10 @@ static void delivery_times_are_within_a_quarter_and_never_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sample_is_kept_once_it_is_over),
-        cmocka_unit_test(what_has_nothing_to_say_is_not_kept),
+        cmocka_unit_test(sample_is_kept_when_its_interval_ends),
+        cmocka_unit_test(empty_sample_is_not_kept),
         cmocka_unit_test(six_hours_are_kept_and_found_by_their_time),
-        cmocka_unit_test(delivery_times_are_within_a_quarter_and_never_short),
+        cmocka_unit_test(delivery_times_are_rounded_up_by_a_quarter_at_most),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

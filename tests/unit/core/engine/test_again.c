@@ -28,7 +28,7 @@ static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
 enum { FAILURES = sizeof(failures) / sizeof(failures[0]) };
 
 /* The end of the child is stored, but the resumption of its parent is not. */
-static void a_run_goes_on_when_what_it_waited_for_is_over(void **state)
+static void run_resumes_after_a_failed_commit_of_its_resumption(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < FAILURES; i++) {
@@ -49,7 +49,7 @@ static void a_run_goes_on_when_what_it_waited_for_is_over(void **state)
     }
 }
 
-static void children_end_with_a_canceled_parent(void **state)
+static void children_of_a_canceled_parent_end_after_failed_commits(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < FAILURES; i++) {
@@ -65,7 +65,7 @@ static void children_end_with_a_canceled_parent(void **state)
 }
 
 /* The token was completed before the run waited for it, so no notice follows. */
-static void a_token_that_could_not_be_looked_at_is_looked_at_again(void **state)
+static void token_that_could_not_be_read_is_read_again(void **state)
 {
     struct world *world = *state;
     struct waitpoint token = { .id = "waitpoint_1", .completed_at = world_start_ms };
@@ -103,7 +103,7 @@ static void a_parent_that_could_not_be_read_is_read_again(void **state)
 }
 
 /* Its deadline stays in the past; that does not keep the loop busy. */
-static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
+static void due_work_is_retried_once_a_second_on_a_full_disk(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .delay_ms = 100 });
@@ -121,7 +121,7 @@ static void what_is_due_on_a_full_disk_is_tried_once_a_second(void **state)
 }
 
 /* No caller waits for the result. */
-static void what_is_still_to_be_tried_ends_with_the_process(void **state)
+static void pending_retries_end_with_the_process(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -139,12 +139,12 @@ static void what_is_still_to_be_tried_ends_with_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_run_goes_on_when_what_it_waited_for_is_over),
-        TEST(children_end_with_a_canceled_parent),
-        TEST(a_token_that_could_not_be_looked_at_is_looked_at_again),
+        TEST(run_resumes_after_a_failed_commit_of_its_resumption),
+        TEST(children_of_a_canceled_parent_end_after_failed_commits),
+        TEST(token_that_could_not_be_read_is_read_again),
         TEST(a_parent_that_could_not_be_read_is_read_again),
-        TEST(what_is_due_on_a_full_disk_is_tried_once_a_second),
-        TEST(what_is_still_to_be_tried_ends_with_the_process),
+        TEST(due_work_is_retried_once_a_second_on_a_full_disk),
+        TEST(pending_retries_end_with_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

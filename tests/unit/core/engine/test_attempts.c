@@ -42,7 +42,7 @@ static void on_answered(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-static void an_older_snapshot_is_refused(void **state)
+static void older_snapshot_is_rejected(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -57,7 +57,7 @@ static void an_older_snapshot_is_refused(void **state)
     assert_int_equal(run_now(world, got.id)->attempt, 1);
 }
 
-static void a_lease_that_nobody_starts_goes_back_after_a_pause(void **state)
+static void unstarted_lease_returns_to_the_queue_after_a_pause(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -72,7 +72,7 @@ static void a_lease_that_nobody_starts_goes_back_after_a_pause(void **state)
     assert_int_equal(run_now(world, got.id)->dequeue_failures, 0);
 }
 
-static void a_run_that_nobody_ever_starts_is_given_up(void **state)
+static void run_that_is_never_started_fails(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -120,7 +120,7 @@ static void a_silent_run_in_dev_is_interrupted(void **state)
     assert_int_equal(world->env->queues.running, 0);
 }
 
-static void a_silent_run_elsewhere_is_tried_again_and_then_fails(void **state)
+static void silent_run_outside_dev_is_retried_and_then_fails(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -133,7 +133,7 @@ static void a_silent_run_elsewhere_is_tried_again_and_then_fails(void **state)
 }
 
 /* Both come in one turn, the completion first; its retry starts a new time limit. */
-static void a_completion_in_the_moment_of_the_deadline_counts(void **state)
+static void completion_at_the_deadline_counts(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -156,7 +156,7 @@ static void a_completion_in_the_moment_of_the_deadline_counts(void **state)
 
 /* ---- complete ---- */
 
-static void a_completed_run_has_its_output_and_gives_its_slot_back(void **state)
+static void completed_run_has_its_output_and_frees_its_slot(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -172,7 +172,7 @@ static void a_completed_run_has_its_output_and_gives_its_slot_back(void **state)
     assert_int_equal(succeed(world, got.id, "2"), ERR_INVALID);
 }
 
-static void only_an_output_that_is_not_json_notes_its_type(void **state)
+static void output_type_is_stored_only_if_not_json(void **state)
 {
     static const struct {
         struct slice type;
@@ -200,7 +200,7 @@ static void only_an_output_that_is_not_json_notes_its_type(void **state)
     }
 }
 
-static void a_retry_soon_stays_with_the_worker(void **state)
+static void early_retry_stays_with_the_worker(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -213,7 +213,7 @@ static void a_retry_soon_stays_with_the_worker(void **state)
     assert_int_equal(run_now(world, got.id)->attempt, 2);
 }
 
-static void a_later_retry_is_offered_again_when_it_is_due(void **state)
+static void later_retry_is_queued_when_it_is_due(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -239,7 +239,7 @@ static void the_last_attempt_fails_the_run(void **state)
     assert_string_equal(run_now(world, got.id)->error->data, thrown);
 }
 
-static void the_error_says_how_a_run_ends(void **state)
+static void error_decides_the_final_status(void **state)
 {
     static const struct {
         const char *error;
@@ -264,7 +264,7 @@ static void the_error_says_how_a_run_ends(void **state)
 
 /* Either the process was killed or the task reported it. The worker's own wish to retry
  * does not count. */
-static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **state)
+static void out_of_memory_is_retried_on_the_larger_machine(void **state)
 {
     static const struct {
         const char *error;
@@ -299,7 +299,7 @@ static void what_ran_out_of_memory_is_tried_again_on_the_bigger_machine(void **s
 }
 
 /* A failure that the worker could not judge is retried by the settings of the task. */
-static void a_dead_process_is_retried_by_the_settings(void **state)
+static void dead_process_is_retried_by_the_settings_of_the_task(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -317,7 +317,7 @@ static void a_dead_process_is_retried_by_the_settings(void **state)
     assert_int_equal(due, 2000);
 }
 
-static void a_repeated_completion_gets_its_answer_again(void **state)
+static void repeated_completion_gets_the_same_answer(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -336,7 +336,7 @@ static void a_repeated_completion_gets_its_answer_again(void **state)
     }
 }
 
-static void a_canceled_run_is_over_when_its_worker_says_so(void **state)
+static void canceled_run_ends_when_its_worker_confirms(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -352,7 +352,7 @@ static void a_canceled_run_is_over_when_its_worker_says_so(void **state)
 
 /* ---- waits, sessions ---- */
 
-static void a_wait_is_over_at_its_time_and_holds_no_slot_before(void **state)
+static void timed_wait_holds_no_slot_and_ends_at_its_time(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -385,7 +385,7 @@ static size_t count_completed(const struct run *run)
     return count;
 }
 
-static void a_run_that_waits_for_others_goes_on_when_the_last_is_over(void **state)
+static void run_that_waits_for_others_resumes_after_the_last_one(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -411,7 +411,7 @@ static void a_run_that_waits_for_others_goes_on_when_the_last_is_over(void **sta
     assert_int_equal(count_completed(run_now(world, parent.id)), 2);
 }
 
-static void a_run_that_waits_for_what_is_over_goes_on_at_once(void **state)
+static void run_that_waits_for_an_ended_run_resumes_at_once(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -430,7 +430,7 @@ static void a_run_that_waits_for_what_is_over_goes_on_at_once(void **state)
     assert_status(world, parent.id, RUN_EXECUTING);
 }
 
-static void what_a_run_waits_for_is_found_after_a_restart(void **state)
+static void waits_of_a_run_survive_a_restart(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -464,7 +464,7 @@ static void a_crash_between_the_end_of_a_run_and_its_waiter_loses_nothing(void *
     assert_int_equal(count_completed(run_now(world, parent.id)), 1);
 }
 
-static void a_token_lets_its_waiters_go_on(void **state)
+static void completed_token_resumes_its_waiters(void **state)
 {
     struct world *world = *state;
     struct waitpoint token = { .id = "waitpoint_a", .created_at = 1 };
@@ -491,7 +491,7 @@ static void a_token_lets_its_waiters_go_on(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-static void a_token_that_nobody_completes_ends_by_its_timeout(void **state)
+static void token_without_completion_times_out(void **state)
 {
     struct world *world = *state;
     struct waitpoint token = { .id = "waitpoint_a", .created_at = 1 };
@@ -517,7 +517,7 @@ static void only_an_executing_run_can_wait(void **state)
     assert_int_equal(wait_for(world, got.id, 1000), ERR_INVALID);
 }
 
-static void the_end_of_a_session_interrupts_what_it_held(void **state)
+static void end_of_a_session_interrupts_its_runs(void **state)
 {
     struct world *world = *state;
     struct triggered queued = trigger(world, (struct wish){ .task = "other" });
@@ -536,7 +536,7 @@ static void the_end_of_a_session_interrupts_what_it_held(void **state)
 /* ---- restarts ---- */
 
 /* Every deadline is restored from the store. */
-static void deadlines_come_back_after_a_restart(void **state)
+static void deadlines_survive_a_restart(void **state)
 {
     struct world *world = *state;
     struct triggered delayed = trigger(world, (struct wish){ .delay_ms = 10000 });
@@ -567,33 +567,33 @@ static void deadlines_come_back_after_a_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(an_older_snapshot_is_refused),
-        TEST(a_lease_that_nobody_starts_goes_back_after_a_pause),
-        TEST(a_run_that_nobody_ever_starts_is_given_up),
+        TEST(older_snapshot_is_rejected),
+        TEST(unstarted_lease_returns_to_the_queue_after_a_pause),
+        TEST(run_that_is_never_started_fails),
         TEST(heartbeats_keep_a_run_alive),
         TEST(a_silent_run_in_dev_is_interrupted),
-        PROD(a_silent_run_elsewhere_is_tried_again_and_then_fails),
-        TEST(a_completion_in_the_moment_of_the_deadline_counts),
-        TEST(a_completed_run_has_its_output_and_gives_its_slot_back),
-        TEST(only_an_output_that_is_not_json_notes_its_type),
-        TEST(a_retry_soon_stays_with_the_worker),
-        TEST(a_later_retry_is_offered_again_when_it_is_due),
+        PROD(silent_run_outside_dev_is_retried_and_then_fails),
+        TEST(completion_at_the_deadline_counts),
+        TEST(completed_run_has_its_output_and_frees_its_slot),
+        TEST(output_type_is_stored_only_if_not_json),
+        TEST(early_retry_stays_with_the_worker),
+        TEST(later_retry_is_queued_when_it_is_due),
         TEST(the_last_attempt_fails_the_run),
-        TEST(the_error_says_how_a_run_ends),
-        TEST(what_ran_out_of_memory_is_tried_again_on_the_bigger_machine),
-        TEST(a_dead_process_is_retried_by_the_settings),
-        TEST(a_repeated_completion_gets_its_answer_again),
-        TEST(a_canceled_run_is_over_when_its_worker_says_so),
-        TEST(a_wait_is_over_at_its_time_and_holds_no_slot_before),
-        TEST(a_run_that_waits_for_others_goes_on_when_the_last_is_over),
-        TEST(a_run_that_waits_for_what_is_over_goes_on_at_once),
-        TEST(what_a_run_waits_for_is_found_after_a_restart),
+        TEST(error_decides_the_final_status),
+        TEST(out_of_memory_is_retried_on_the_larger_machine),
+        TEST(dead_process_is_retried_by_the_settings_of_the_task),
+        TEST(repeated_completion_gets_the_same_answer),
+        TEST(canceled_run_ends_when_its_worker_confirms),
+        TEST(timed_wait_holds_no_slot_and_ends_at_its_time),
+        TEST(run_that_waits_for_others_resumes_after_the_last_one),
+        TEST(run_that_waits_for_an_ended_run_resumes_at_once),
+        TEST(waits_of_a_run_survive_a_restart),
         TEST(a_crash_between_the_end_of_a_run_and_its_waiter_loses_nothing),
-        TEST(a_token_lets_its_waiters_go_on),
-        TEST(a_token_that_nobody_completes_ends_by_its_timeout),
+        TEST(completed_token_resumes_its_waiters),
+        TEST(token_without_completion_times_out),
         TEST(only_an_executing_run_can_wait),
-        TEST(the_end_of_a_session_interrupts_what_it_held),
-        TEST(deadlines_come_back_after_a_restart),
+        TEST(end_of_a_session_interrupts_its_runs),
+        TEST(deadlines_survive_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,7 +73,7 @@ static void each_end_of_an_attempt_adds_its_time_to_the_cost(void **state)
     assert_int_equal(run_now(world, got.id)->usage_ms, 30);
 }
 
-static void an_attempt_costs_what_its_own_machine_does(void **state)
+static void attempt_costs_the_price_of_its_own_machine(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -88,8 +88,7 @@ static void an_attempt_costs_what_its_own_machine_does(void **state)
     assert_costs(world, got.id, 0.5, SMALL + LARGE);
 }
 
-static void
-a_canceled_attempt_costs_what_its_worker_tells_and_a_lost_one_nothing(void **state)
+static void canceled_attempt_costs_its_reported_time_and_a_lost_one_nothing(void **state)
 {
     struct world *world = *state;
     struct triggered canceled = trigger(world, (struct wish){ 0 });
@@ -114,8 +113,7 @@ static void on_answered(struct command *command, enum err status)
 }
 
 /* The sum of two attempts would overflow. */
-static void
-a_worker_that_tells_a_huge_time_is_counted_for_what_the_duration_holds(void **state)
+static void huge_reported_time_is_limited_to_the_maximum(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -138,7 +136,7 @@ a_worker_that_tells_a_huge_time_is_counted_for_what_the_duration_holds(void **st
     }
 }
 
-static void nothing_costs_anything_in_dev(void **state)
+static void runs_in_dev_cost_nothing(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -156,15 +154,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_end_of_an_attempt_adds_its_time_to_the_cost,
                                         create_prod, destroy_world),
-        cmocka_unit_test_setup_teardown(an_attempt_costs_what_its_own_machine_does,
+        cmocka_unit_test_setup_teardown(attempt_costs_the_price_of_its_own_machine,
                                         create_prod, destroy_world),
         cmocka_unit_test_setup_teardown(
-            a_canceled_attempt_costs_what_its_worker_tells_and_a_lost_one_nothing,
-            create_prod, destroy_world),
-        cmocka_unit_test_setup_teardown(
-            a_worker_that_tells_a_huge_time_is_counted_for_what_the_duration_holds,
-            create_prod, destroy_world),
-        cmocka_unit_test_setup_teardown(nothing_costs_anything_in_dev, create_dev,
+            canceled_attempt_costs_its_reported_time_and_a_lost_one_nothing, create_prod,
+            destroy_world),
+        cmocka_unit_test_setup_teardown(huge_reported_time_is_limited_to_the_maximum,
+                                        create_prod, destroy_world),
+        cmocka_unit_test_setup_teardown(runs_in_dev_cost_nothing, create_dev,
                                         destroy_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

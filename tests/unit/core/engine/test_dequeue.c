@@ -40,7 +40,7 @@ static void a_dequeued_run_is_leased_and_pinned_to_its_version(void **state)
     assert_string_equal(dequeue(world), "");
 }
 
-static void runs_come_in_the_order_of_their_queues(void **state)
+static void runs_are_dequeued_in_the_order_of_their_queues(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ 0 });
@@ -53,7 +53,7 @@ static void runs_come_in_the_order_of_their_queues(void **state)
     assert_string_equal(dequeue(world), third.id);
 }
 
-static void a_limit_holds_back_what_is_above_it(void **state)
+static void concurrency_limit_holds_back_runs(void **state)
 {
     struct world *world = make(&(struct world_options){ .engine.concurrency = 1 });
     (void)state;
@@ -94,7 +94,7 @@ static void wait_for_work(struct world *world, struct waiter *waiter, int64_t ms
                      OK);
 }
 
-static void a_waiting_worker_gets_what_comes(void **state)
+static void waiting_worker_gets_a_new_run(void **state)
 {
     struct world *world = *state;
     struct waiter waiter;
@@ -108,7 +108,7 @@ static void a_waiting_worker_gets_what_comes(void **state)
     assert_string_equal(waiter.dequeue.command.run_id, got.id);
 }
 
-static void a_worker_that_waited_long_enough_is_told_that_nothing_came(void **state)
+static void waiting_worker_times_out_without_a_run(void **state)
 {
     struct world *world = *state;
     struct waiter waiter;
@@ -128,7 +128,7 @@ static void on_failed(struct command *command, enum err status)
 
 /* The run comes back into its queue, and the next turn matches it with the first waiter. In
  * that same turn the first waiter's time expires. */
-static void a_worker_gets_what_comes_in_its_last_moment(void **state)
+static void waiting_worker_gets_a_run_at_its_timeout(void **state)
 {
     struct world *world = *state;
     struct waiter first, second;
@@ -168,7 +168,7 @@ static void store_elsewhere(struct world *world, int64_t bytes)
     world_settle(world);
 }
 
-static void a_full_project_starts_nothing_until_there_is_room(void **state)
+static void project_over_its_storage_quota_starts_no_runs(void **state)
 {
     static const char thrown[] = "{\"type\":\"STRING_ERROR\",\"raw\":\"no\"}";
     struct world *world = *state;
@@ -202,7 +202,7 @@ static void a_full_project_starts_nothing_until_there_is_room(void **state)
 }
 
 /* The time expires while the run that it was given is being canceled. */
-static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
+static void worker_whose_run_is_canceled_still_times_out(void **state)
 {
     struct world *world = *state;
     struct waiter waiter;
@@ -219,7 +219,7 @@ static void a_worker_that_lost_its_run_does_not_wait_for_ever(void **state)
 }
 
 /* The same, but the cancel came first. */
-static void a_worker_that_came_second_does_not_wait_for_ever(void **state)
+static void worker_that_follows_a_cancel_still_times_out(void **state)
 {
     struct world *world = *state;
     struct waiter waiter;
@@ -235,7 +235,7 @@ static void a_worker_that_came_second_does_not_wait_for_ever(void **state)
     assert_status(world, got.id, RUN_CANCELED);
 }
 
-static void a_worker_that_left_gives_its_run_back(void **state)
+static void run_of_a_disconnected_worker_returns_to_the_queue(void **state)
 {
     struct world *world = *state;
     struct waiter gone, next;
@@ -254,7 +254,7 @@ static void a_worker_that_left_gives_its_run_back(void **state)
     assert_string_equal(next.dequeue.command.run_id, got.id);
 }
 
-static void a_worker_that_leaves_while_it_waits_is_told_once(void **state)
+static void canceled_dequeue_is_answered_once(void **state)
 {
     struct world *world = *state;
     struct waiter waiter;
@@ -266,7 +266,7 @@ static void a_worker_that_leaves_while_it_waits_is_told_once(void **state)
     assert_int_equal(waiter.status, ERR_CANCELED);
 }
 
-static void a_task_that_no_worker_has_waits_for_its_version(void **state)
+static void run_of_an_unknown_task_waits_for_its_version(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .task = "later", .ttl = "1h" });
@@ -279,7 +279,7 @@ static void a_task_that_no_worker_has_waits_for_its_version(void **state)
     assert_string_equal(run_now(world, got.id)->worker_version->data, "20260101.2");
 }
 
-static void what_waits_for_a_version_still_expires(void **state)
+static void run_that_waits_for_a_version_still_expires(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .task = "later", .ttl = "1m" });
@@ -302,7 +302,7 @@ static const char *ask(struct world *world, const char *request)
     return waiter.status ? "" : waiter.dequeue.command.run_id;
 }
 
-static void a_repeated_request_gets_the_run_that_it_had(void **state)
+static void repeated_request_gets_the_same_run(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ 0 });
@@ -322,7 +322,7 @@ static void a_repeated_request_gets_the_run_that_it_had(void **state)
 }
 
 /* However much another environment leases meanwhile. */
-static void a_repeated_request_gets_its_run_whatever_others_lease(void **state)
+static void repeated_request_gets_its_run_despite_many_other_leases(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -338,7 +338,7 @@ static void a_repeated_request_gets_its_run_whatever_others_lease(void **state)
     bytes_unref(leased.run.worker_request);
 }
 
-static void a_repeated_request_does_not_get_what_was_started(void **state)
+static void repeated_request_does_not_get_a_started_run(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ 0 });
@@ -349,7 +349,7 @@ static void a_repeated_request_does_not_get_what_was_started(void **state)
     assert_string_equal(ask(world, "a"), second.id);
 }
 
-static void a_repeated_request_does_not_get_what_went_back(void **state)
+static void repeated_request_does_not_get_a_returned_run(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -359,7 +359,7 @@ static void a_repeated_request_does_not_get_what_went_back(void **state)
     assert_string_equal(ask(world, "a"), ""); /* the run pauses */
 }
 
-static void a_draining_engine_gives_nothing_out(void **state)
+static void draining_engine_leases_no_runs(void **state)
 {
     struct world *world = *state;
     struct dequeue op;
@@ -374,23 +374,23 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_dequeued_run_is_leased_and_pinned_to_its_version),
-        TEST(runs_come_in_the_order_of_their_queues),
-        cmocka_unit_test(a_limit_holds_back_what_is_above_it),
-        TEST(a_waiting_worker_gets_what_comes),
-        TEST(a_worker_that_waited_long_enough_is_told_that_nothing_came),
-        TEST(a_worker_gets_what_comes_in_its_last_moment),
-        TEST(a_full_project_starts_nothing_until_there_is_room),
-        TEST(a_worker_that_lost_its_run_does_not_wait_for_ever),
-        TEST(a_worker_that_came_second_does_not_wait_for_ever),
-        TEST(a_worker_that_left_gives_its_run_back),
-        TEST(a_worker_that_leaves_while_it_waits_is_told_once),
-        TEST(a_task_that_no_worker_has_waits_for_its_version),
-        TEST(what_waits_for_a_version_still_expires),
-        TEST(a_repeated_request_gets_the_run_that_it_had),
-        TEST(a_repeated_request_gets_its_run_whatever_others_lease),
-        TEST(a_repeated_request_does_not_get_what_was_started),
-        TEST(a_repeated_request_does_not_get_what_went_back),
-        TEST(a_draining_engine_gives_nothing_out),
+        TEST(runs_are_dequeued_in_the_order_of_their_queues),
+        cmocka_unit_test(concurrency_limit_holds_back_runs),
+        TEST(waiting_worker_gets_a_new_run),
+        TEST(waiting_worker_times_out_without_a_run),
+        TEST(waiting_worker_gets_a_run_at_its_timeout),
+        TEST(project_over_its_storage_quota_starts_no_runs),
+        TEST(worker_whose_run_is_canceled_still_times_out),
+        TEST(worker_that_follows_a_cancel_still_times_out),
+        TEST(run_of_a_disconnected_worker_returns_to_the_queue),
+        TEST(canceled_dequeue_is_answered_once),
+        TEST(run_of_an_unknown_task_waits_for_its_version),
+        TEST(run_that_waits_for_a_version_still_expires),
+        TEST(repeated_request_gets_the_same_run),
+        TEST(repeated_request_gets_its_run_despite_many_other_leases),
+        TEST(repeated_request_does_not_get_a_started_run),
+        TEST(repeated_request_does_not_get_a_returned_run),
+        TEST(draining_engine_leases_no_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

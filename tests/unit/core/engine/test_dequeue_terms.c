@@ -86,7 +86,7 @@ static struct triggered trigger_for(struct world *world, enum machine machine)
     return got;
 }
 
-static void a_run_of_a_plain_registration_is_for_who_has_its_code(void **state)
+static void run_of_a_plain_registration_needs_a_worker_with_its_code(void **state)
 {
     struct world *world = *state;
     struct waiter supervisor, worker;
@@ -99,7 +99,7 @@ static void a_run_of_a_plain_registration_is_for_who_has_its_code(void **state)
     leave(world, &supervisor);
 }
 
-static void what_is_deployed_is_for_anybody_and_passes_by_what_is_not(void **state)
+static void deployed_only_worker_skips_plain_runs(void **state)
 {
     struct world *world = *state;
     struct waiter supervisor, worker;
@@ -117,7 +117,7 @@ static void what_is_deployed_is_for_anybody_and_passes_by_what_is_not(void **sta
     assert_got(&worker, second.id);
 }
 
-static void a_promotion_makes_queued_runs_those_of_the_deployment(void **state)
+static void promotion_moves_queued_runs_to_the_deployment(void **state)
 {
     struct world *world = *state;
     struct waiter supervisor;
@@ -133,7 +133,7 @@ static void a_promotion_makes_queued_runs_those_of_the_deployment(void **state)
     assert_got(&supervisor, got.id);
 }
 
-static void a_run_is_not_given_to_who_has_no_room_for_its_machine(void **state)
+static void run_is_not_given_to_a_worker_without_capacity(void **state)
 {
     struct world *world = *state;
     struct waiter narrow, roomy;
@@ -147,7 +147,7 @@ static void a_run_is_not_given_to_who_has_no_room_for_its_machine(void **state)
     assert_got(&narrow, behind.id);
 }
 
-static void a_machine_that_takes_all_the_room_fits(void **state)
+static void run_that_takes_all_the_capacity_fits(void **state)
 {
     struct world *world = *state;
     struct waiter exact;
@@ -163,7 +163,7 @@ static void on_released(struct command *command, enum err status)
 }
 
 /* The last worker that gave it back gives the reason. */
-static void a_run_that_is_given_back_too_often_fails_for_that_reason(void **state)
+static void run_that_is_given_back_too_often_fails(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -193,7 +193,7 @@ static void ask_as(struct world *world, struct waiter *waiter, const char *id)
 }
 
 /* A proxy may keep the connection of a worker that has given up its call. */
-static void who_asks_again_under_its_id_waits_once(void **state)
+static void repeated_request_waits_once(void **state)
 {
     struct world *world = *state;
     static struct waiter dropped, other, again;
@@ -211,7 +211,7 @@ static void who_asks_again_under_its_id_waits_once(void **state)
     assert_got(&again, second.id);
 }
 
-static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **state)
+static void repeated_request_during_the_commit_of_its_lease_gets_the_run(void **state)
 {
     struct world *world = *state;
     static struct waiter dropped, again;
@@ -225,7 +225,7 @@ static void who_asks_again_while_its_lease_is_committed_gets_the_run(void **stat
     assert_got(&again, got.id);
 }
 
-static void who_asks_twice_more_for_what_it_got_keeps_it(void **state)
+static void request_repeated_twice_keeps_its_run(void **state)
 {
     struct world *world = *state;
     static struct waiter first, second, third, other;
@@ -246,7 +246,7 @@ static void who_asks_twice_more_for_what_it_got_keeps_it(void **state)
 }
 
 /* A worker's token may be for branches alone, and the last of them may be archived. */
-static void who_serves_no_environment_waits_and_gets_nothing(void **state)
+static void worker_without_environments_gets_no_run(void **state)
 {
     struct world *world = *state;
     static struct waiter waiter;
@@ -282,7 +282,7 @@ static const struct environment *served(struct world *world,
     return waiter.dequeue.command.env;
 }
 
-static void branches_of_a_project_have_one_turn_together(void **state)
+static void branches_of_a_project_share_one_turn(void **state)
 {
     struct world *world = *state;
     struct environment *environments[BRANCHES + 1] = { world->env };
@@ -307,17 +307,17 @@ static void branches_of_a_project_have_one_turn_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_run_of_a_plain_registration_is_for_who_has_its_code),
-        TEST(what_is_deployed_is_for_anybody_and_passes_by_what_is_not),
-        TEST(a_promotion_makes_queued_runs_those_of_the_deployment),
-        TEST(a_run_is_not_given_to_who_has_no_room_for_its_machine),
-        TEST(a_machine_that_takes_all_the_room_fits),
-        TEST(a_run_that_is_given_back_too_often_fails_for_that_reason),
-        TEST(who_asks_again_under_its_id_waits_once),
-        TEST(who_asks_twice_more_for_what_it_got_keeps_it),
-        TEST(who_serves_no_environment_waits_and_gets_nothing),
-        TEST(who_asks_again_while_its_lease_is_committed_gets_the_run),
-        TEST(branches_of_a_project_have_one_turn_together),
+        TEST(run_of_a_plain_registration_needs_a_worker_with_its_code),
+        TEST(deployed_only_worker_skips_plain_runs),
+        TEST(promotion_moves_queued_runs_to_the_deployment),
+        TEST(run_is_not_given_to_a_worker_without_capacity),
+        TEST(run_that_takes_all_the_capacity_fits),
+        TEST(run_that_is_given_back_too_often_fails),
+        TEST(repeated_request_waits_once),
+        TEST(request_repeated_twice_keeps_its_run),
+        TEST(worker_without_environments_gets_no_run),
+        TEST(repeated_request_during_the_commit_of_its_lease_gets_the_run),
+        TEST(branches_of_a_project_share_one_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-static void everybody_is_told_once_when_the_run_has_ended(void **state)
+static void every_listener_is_notified_once_of_the_end(void **state)
 {
     struct world *world = *state;
     struct triggered run = trigger(world, (struct wish){ 0 });
@@ -66,7 +66,7 @@ static void everybody_is_told_once_when_the_run_has_ended(void **state)
     assert_int_equal(of_other, 1);
 }
 
-static void one_that_listens_no_more_is_not_told(void **state)
+static void removed_listener_is_not_notified(void **state)
 {
     struct world *world = *state;
     struct triggered run = trigger(world, (struct wish){ 0 });
@@ -84,7 +84,7 @@ static void one_that_listens_no_more_is_not_told(void **state)
     free(late);
 }
 
-static void an_id_means_a_thing_of_its_environment(void **state)
+static void end_is_reported_in_its_own_environment_only(void **state)
 {
     struct world *world = *state;
     struct environment *other = engine_add_environment(world->engine, 7, "other", false);
@@ -100,7 +100,7 @@ static void an_id_means_a_thing_of_its_environment(void **state)
     free(stays);
 }
 
-static void thousands_are_told_in_several_turns(void **state)
+static void thousands_of_listeners_are_notified_over_several_turns(void **state)
 {
     struct world *world = *state;
     unsigned told = 0, turns = 0;
@@ -124,14 +124,15 @@ static void thousands_are_told_in_several_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(everybody_is_told_once_when_the_run_has_ended,
+        cmocka_unit_test_setup_teardown(every_listener_is_notified_once_of_the_end,
                                         create_world, destroy_world),
-        cmocka_unit_test_setup_teardown(one_that_listens_no_more_is_not_told, create_world,
+        cmocka_unit_test_setup_teardown(removed_listener_is_not_notified, create_world,
                                         destroy_world),
-        cmocka_unit_test_setup_teardown(an_id_means_a_thing_of_its_environment,
+        cmocka_unit_test_setup_teardown(end_is_reported_in_its_own_environment_only,
                                         create_world, destroy_world),
-        cmocka_unit_test_setup_teardown(thousands_are_told_in_several_turns, create_world,
-                                        destroy_world),
+        cmocka_unit_test_setup_teardown(
+            thousands_of_listeners_are_notified_over_several_turns, create_world,
+            destroy_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void a_run_can_be_canceled_in_every_state(void **state)
     assert_int_equal(world->env->queues.waiting, 0);
 }
 
-static void canceling_what_is_final_changes_nothing(void **state)
+static void canceling_a_final_run_changes_nothing(void **state)
 {
     struct world *world = *state;
     char id[ID_MAX];
@@ -120,7 +120,7 @@ static void canceling_what_is_final_changes_nothing(void **state)
     assert_int_equal(run_now(world, id)->version, version);
 }
 
-static void nobody_knows_a_run_of_no_such_id(void **state)
+static void unknown_run_is_not_found(void **state)
 {
     static const char *const ids[] = { "run_x", "", "run_0123456789012345678901234567890" };
     struct world *world = *state;
@@ -157,7 +157,7 @@ static void children_of_a_canceled_parent_end(void **state)
     assert_status(world, other.id, RUN_QUEUED);
 }
 
-static void very_many_children_end_too_while_other_runs_go_on(void **state)
+static void many_children_end_while_other_runs_continue(void **state)
 {
     enum { CHILDREN = 1200 };
     struct world *world = *state;
@@ -177,7 +177,7 @@ static void very_many_children_end_too_while_other_runs_go_on(void **state)
 }
 
 /* Its commit was in flight when the parent was canceled. */
-static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **state)
+static void child_stored_after_the_cancel_of_its_parent_ends_too(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -193,7 +193,7 @@ static void a_child_that_comes_after_its_parent_was_canceled_ends_too(void **sta
 }
 
 /* A run that a task triggered may outlive it. */
-static void children_of_a_parent_that_completed_go_on(void **state)
+static void children_of_a_completed_parent_continue(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -206,7 +206,7 @@ static void children_of_a_parent_that_completed_go_on(void **state)
     assert_status(world, child.id, RUN_QUEUED);
 }
 
-static void a_sweep_after_a_restart_ends_the_children_left_over(void **state)
+static void sweep_after_a_restart_ends_leftover_children(void **state)
 {
     struct world *world = *state;
     struct triggered parent = trigger(world, (struct wish){ 0 });
@@ -221,7 +221,7 @@ static void a_sweep_after_a_restart_ends_the_children_left_over(void **state)
     assert_status(world, child.id, RUN_CANCELED);
 }
 
-static void a_child_ends_too_when_only_the_store_has_its_canceled_parent(void **state)
+static void child_ends_if_its_canceled_parent_is_only_in_the_store(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
     struct world *world = world_create(&options);
@@ -287,7 +287,7 @@ static void a_run_lists_each_of_its_streams_once(void **state)
     assert_false(run_has_stream(run, SLICE("b")));
 }
 
-static void a_run_lists_a_bounded_number_of_streams_and_none_after_its_end(void **state)
+static void run_lists_a_limited_number_of_streams_and_none_after_its_end(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -336,7 +336,7 @@ static void metadata_is_changed_by_operations(void **state)
 }
 
 /* A finished run may have left memory: it is read and changed, and may be evicted again. */
-static void a_run_that_only_the_store_has_can_be_changed(void **state)
+static void run_that_is_only_in_the_store_can_be_changed(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
     struct world *world = world_create(&options);
@@ -379,7 +379,7 @@ static void on_answer(struct command *command, enum err status)
 }
 
 /* While the first commit is in flight, the others wait; then they go as one, in order. */
-static void parked_commands_go_as_one_commit_in_order(void **state)
+static void parked_commands_are_committed_together_in_order(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .metadata = "{\"l\":[]}" });
@@ -446,7 +446,7 @@ static void a_commit_of_two_changes_keeps_the_positions_of_both(void **state)
     buf_finish(&shown);
 }
 
-static void a_refused_command_does_not_stop_the_others(void **state)
+static void rejected_command_does_not_stop_the_others(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -515,7 +515,7 @@ static bool live(struct world *world)
     return *id && !statuses[0] && !statuses[1] && !statuses[2] && !statuses[3];
 }
 
-static void a_failing_store_never_loses_a_reply(void **state)
+static void failing_store_never_loses_a_reply(void **state)
 {
     (void)state;
     for (int nth = 1;; nth++) {
@@ -533,7 +533,7 @@ static void a_failing_store_never_loses_a_reply(void **state)
     }
 }
 
-static void a_store_that_fails_for_ever_answers_everybody(void **state)
+static void permanently_failing_store_answers_every_command(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .ttl = "1s", .tags = "a" });
@@ -547,7 +547,7 @@ static void a_store_that_fails_for_ever_answers_everybody(void **state)
     assert_status(world, got.id, RUN_EXPIRED);
 }
 
-static void an_engine_that_ends_during_a_sweep_leaves_nothing_behind(void **state)
+static void engine_that_ends_during_a_sweep_leaks_nothing(void **state)
 {
     struct world *world = *state;
     engine_sweep(world->engine);
@@ -567,28 +567,28 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_run_can_be_canceled_in_every_state),
-        TEST(canceling_what_is_final_changes_nothing),
-        TEST(nobody_knows_a_run_of_no_such_id),
+        TEST(canceling_a_final_run_changes_nothing),
+        TEST(unknown_run_is_not_found),
         TEST(a_run_of_another_environment_is_not_found),
         TEST(children_of_a_canceled_parent_end),
-        TEST(very_many_children_end_too_while_other_runs_go_on),
-        TEST(a_child_that_comes_after_its_parent_was_canceled_ends_too),
-        TEST(children_of_a_parent_that_completed_go_on),
-        TEST(a_sweep_after_a_restart_ends_the_children_left_over),
-        cmocka_unit_test(a_child_ends_too_when_only_the_store_has_its_canceled_parent),
+        TEST(many_children_end_while_other_runs_continue),
+        TEST(child_stored_after_the_cancel_of_its_parent_ends_too),
+        TEST(children_of_a_completed_parent_continue),
+        TEST(sweep_after_a_restart_ends_leftover_children),
+        cmocka_unit_test(child_ends_if_its_canceled_parent_is_only_in_the_store),
         TEST(only_a_delayed_run_can_be_rescheduled),
         TEST(a_run_lists_each_of_its_streams_once),
-        TEST(a_run_lists_a_bounded_number_of_streams_and_none_after_its_end),
+        TEST(run_lists_a_limited_number_of_streams_and_none_after_its_end),
         TEST(tags_are_added_once_and_not_beyond_ten),
         TEST(metadata_is_changed_by_operations),
-        cmocka_unit_test(a_run_that_only_the_store_has_can_be_changed),
-        TEST(parked_commands_go_as_one_commit_in_order),
+        cmocka_unit_test(run_that_is_only_in_the_store_can_be_changed),
+        TEST(parked_commands_are_committed_together_in_order),
         TEST(a_commit_of_two_changes_keeps_the_positions_of_both),
-        TEST(a_refused_command_does_not_stop_the_others),
+        TEST(rejected_command_does_not_stop_the_others),
         TEST(a_failed_commit_fails_its_commands_and_not_the_next),
-        cmocka_unit_test(a_failing_store_never_loses_a_reply),
-        TEST(a_store_that_fails_for_ever_answers_everybody),
-        TEST(an_engine_that_ends_during_a_sweep_leaves_nothing_behind),
+        cmocka_unit_test(failing_store_never_loses_a_reply),
+        TEST(permanently_failing_store_answers_every_command),
+        TEST(engine_that_ends_during_a_sweep_leaks_nothing),
         cmocka_unit_test(a_run_in_memory_stays_small),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -119,7 +119,7 @@ static void a_run_its_parent_and_its_root_change_in_one_commit(void **state)
     assert_counts(&family, 1, 1, 1);
 }
 
-static void a_store_that_fails_changes_none_of_them(void **state)
+static void failed_commit_changes_none_of_the_runs(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -135,7 +135,7 @@ static void a_store_that_fails_changes_none_of_them(void **state)
     assert_counts(&family, 1, 1, 1);
 }
 
-static void a_request_that_is_repeated_counts_once_in_all_of_them(void **state)
+static void repeated_request_counts_once_in_all_runs(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -152,7 +152,7 @@ static void a_request_that_is_repeated_counts_once_in_all_of_them(void **state)
     assert_counts(&family, 2, 2, 2);
 }
 
-static void a_request_is_recognized_after_others_for_an_hour(void **state)
+static void repeated_request_is_recognized_for_an_hour(void **state)
 {
     static const char *const requests[] = { "q1", "q2", "q1", "q2", "q1" };
     struct world *world = *state;
@@ -172,7 +172,7 @@ static void a_request_is_recognized_after_others_for_an_hour(void **state)
     assert_counts(&family, 3, 3, 3);
 }
 
-static void a_request_is_that_of_its_run(void **state)
+static void request_id_belongs_to_its_run(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -211,7 +211,7 @@ static void a_repeated_request_drops_only_its_own_changes(void **state)
 }
 
 /* The first of two commands for one request must not be answered before it is stored. */
-static void a_repetition_in_a_commit_that_fails_fails_with_it(void **state)
+static void repeated_request_fails_with_its_commit(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -248,7 +248,7 @@ static void set_in(struct world *world, struct counts *counts, const char *reque
 
 /* The new value is too large only together with that of a repeated request. It fits when
  * the repeated one is dropped; its change of the parent is decided again with it. */
-static void what_a_repeated_request_left_no_room_for_is_decided_again(void **state)
+static void change_is_decided_again_without_the_repeated_request(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -277,7 +277,7 @@ static void what_a_repeated_request_left_no_room_for_is_decided_again(void **sta
 }
 
 /* All of them count at once, at the store's own speed; none waits forever. */
-static void relatives_that_count_at_once_wait_for_each_other(void **state)
+static void concurrent_changes_of_relatives_wait_for_each_other(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -307,7 +307,7 @@ static void relatives_that_count_at_once_wait_for_each_other(void **state)
 /* The root is busy; its other child, the middle and the leaf queue for it, in this order.
  * By then the leaf's command has borrowed the middle. So the other child is committed with
  * the leaf, and with the middle only as a part of the leaf's command. */
-static void who_is_lent_while_it_stands_in_line_goes_with_its_borrower(void **state)
+static void borrowed_run_is_committed_with_its_borrower(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -375,7 +375,7 @@ static void wait_for_commits(struct world *world, int commits)
 
 /* The first one gets its parent and root before the others arrive. A second commit has the
  * rest; two more are allowed, because the order of queuing may vary. */
-static void children_of_one_root_that_count_at_once_go_as_a_few_commits(void **state)
+static void concurrent_changes_of_siblings_share_a_few_commits(void **state)
 {
     struct world *world = *state;
     struct siblings *all = bear(world);
@@ -394,7 +394,7 @@ static void children_of_one_root_that_count_at_once_go_as_a_few_commits(void **s
     free(all);
 }
 
-static void children_of_a_commit_that_fails_all_hear_of_it(void **state)
+static void every_command_of_a_failed_commit_is_answered(void **state)
 {
     struct world *world = *state;
     struct siblings *all = bear(world);
@@ -414,7 +414,7 @@ static void children_of_a_commit_that_fails_all_hear_of_it(void **state)
 }
 
 /* One command is handled per turn: the others wait, and none is lost. */
-static void children_without_time_count_one_after_the_other(void **state)
+static void siblings_change_one_by_one_without_time_left(void **state)
 {
     struct world *world = *state;
     struct siblings *all = bear(world);
@@ -426,7 +426,7 @@ static void children_without_time_count_one_after_the_other(void **state)
     free(all);
 }
 
-static void a_relative_that_nobody_has_is_passed_over(void **state)
+static void missing_relative_is_skipped(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -439,7 +439,7 @@ static void a_relative_that_nobody_has_is_passed_over(void **state)
     assert_counts(&family, 1, 0, 1);
 }
 
-static void what_is_refused_changes_nobody_else(void **state)
+static void rejected_change_leaves_relatives_unchanged(void **state)
 {
     struct world *world = *state;
     struct family family = found(world);
@@ -453,7 +453,7 @@ static void what_is_refused_changes_nobody_else(void **state)
 }
 
 /* Parent and root have ended and left memory. */
-static void relatives_that_only_the_store_has_are_fetched(void **state)
+static void relatives_that_are_only_in_the_store_are_loaded(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
     struct world *world = world_create(&options);
@@ -475,7 +475,7 @@ static void relatives_that_only_the_store_has_are_fetched(void **state)
 
 /* The store has the run before its trigger returns, and a client that listed it cancels it.
  * The trigger brings it into memory while the store reads it for the cancel. */
-static void a_run_that_its_trigger_brings_meanwhile_is_not_loaded_again(void **state)
+static void run_that_its_trigger_adds_meanwhile_is_not_loaded_again(void **state)
 {
     struct world *world = *state;
     struct triggering triggering = { 0 };
@@ -496,22 +496,22 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_world, destroy_world)
     const struct CMUnitTest tests[] = {
         TEST(a_run_its_parent_and_its_root_change_in_one_commit),
-        TEST(a_store_that_fails_changes_none_of_them),
-        TEST(a_request_that_is_repeated_counts_once_in_all_of_them),
-        TEST(a_request_is_recognized_after_others_for_an_hour),
-        TEST(a_request_is_that_of_its_run),
+        TEST(failed_commit_changes_none_of_the_runs),
+        TEST(repeated_request_counts_once_in_all_runs),
+        TEST(repeated_request_is_recognized_for_an_hour),
+        TEST(request_id_belongs_to_its_run),
         TEST(a_repeated_request_drops_only_its_own_changes),
-        TEST(a_repetition_in_a_commit_that_fails_fails_with_it),
-        TEST(what_a_repeated_request_left_no_room_for_is_decided_again),
-        TEST(relatives_that_count_at_once_wait_for_each_other),
-        TEST(who_is_lent_while_it_stands_in_line_goes_with_its_borrower),
-        TEST(children_of_one_root_that_count_at_once_go_as_a_few_commits),
-        TEST(children_of_a_commit_that_fails_all_hear_of_it),
-        TEST(children_without_time_count_one_after_the_other),
-        TEST(a_relative_that_nobody_has_is_passed_over),
-        TEST(what_is_refused_changes_nobody_else),
-        TEST(a_run_that_its_trigger_brings_meanwhile_is_not_loaded_again),
-        cmocka_unit_test(relatives_that_only_the_store_has_are_fetched),
+        TEST(repeated_request_fails_with_its_commit),
+        TEST(change_is_decided_again_without_the_repeated_request),
+        TEST(concurrent_changes_of_relatives_wait_for_each_other),
+        TEST(borrowed_run_is_committed_with_its_borrower),
+        TEST(concurrent_changes_of_siblings_share_a_few_commits),
+        TEST(every_command_of_a_failed_commit_is_answered),
+        TEST(siblings_change_one_by_one_without_time_left),
+        TEST(missing_relative_is_skipped),
+        TEST(rejected_change_leaves_relatives_unchanged),
+        TEST(run_that_its_trigger_adds_meanwhile_is_not_loaded_again),
+        cmocka_unit_test(relatives_that_are_only_in_the_store_are_loaded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,7 +102,7 @@ static void assert_nothing_is_held(struct world *world)
                      world->store->ops->position(world->store, WORLD_ENV).stored);
 }
 
-static void outputs_on_their_way_count_as_stored(void **state)
+static void outputs_in_flight_count_as_stored(void **state)
 {
     struct completion completions[RUNS];
     execute_all(*state, completions, RUNS);
@@ -113,7 +113,7 @@ static void outputs_on_their_way_count_as_stored(void **state)
     assert_nothing_is_held(*state);
 }
 
-static void small_outputs_are_kept_also_when_nothing_has_room(void **state)
+static void small_outputs_are_kept_even_over_the_quota(void **state)
 {
     struct completion first[2], second[RUNS];
     execute_all(*state, first, 2);
@@ -125,7 +125,7 @@ static void small_outputs_are_kept_also_when_nothing_has_room(void **state)
     assert_int_equal(run_now(*state, second[0].id)->output->len, SHORT);
 }
 
-static void what_the_store_does_not_take_has_its_room_again(void **state)
+static void failed_commit_frees_its_reserved_quota(void **state)
 {
     struct world *world = *state;
     struct completion completion;
@@ -157,7 +157,7 @@ static void end_runs(struct world *world, struct environment *env, unsigned coun
     world_settle(world);
 }
 
-static void a_full_project_evicts_runs_of_its_largest_environment(void **state)
+static void full_memory_budget_evicts_runs_of_the_largest_environment(void **state)
 {
     enum { LARGE = 60, SMALL = 5 };
     struct world *world = *state;
@@ -187,10 +187,10 @@ static void a_full_project_evicts_runs_of_its_largest_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(outputs_on_their_way_count_as_stored),
-        TEST(small_outputs_are_kept_also_when_nothing_has_room),
-        TEST(what_the_store_does_not_take_has_its_room_again),
-        TEST(a_full_project_evicts_runs_of_its_largest_environment),
+        TEST(outputs_in_flight_count_as_stored),
+        TEST(small_outputs_are_kept_even_over_the_quota),
+        TEST(failed_commit_frees_its_reserved_quota),
+        TEST(full_memory_budget_evicts_runs_of_the_largest_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,7 @@ static void archive(struct world *world)
     world_settle(world);
 }
 
-static void every_unfinished_run_is_canceled_and_says_why(void **state)
+static void unfinished_runs_of_an_archived_branch_are_canceled_with_a_reason(void **state)
 {
     struct world *world = *state;
     struct triggered queued = trigger(world, (struct wish){ 0 });
@@ -57,7 +57,7 @@ static void every_unfinished_run_is_canceled_and_says_why(void **state)
 enum { BRANCHES = 8, RUNS_OF_EACH = 40 };
 
 /* As when a project with many branches is deleted. */
-static void runs_of_many_are_canceled_a_share_in_each_turn(void **state)
+static void runs_of_many_branches_are_canceled_over_several_turns(void **state)
 {
     struct world *world = *state;
     struct environment *own = world->env, *branches[BRANCHES];
@@ -80,7 +80,7 @@ static void runs_of_many_are_canceled_a_share_in_each_turn(void **state)
         assert_int_equal(branches[i]->unfinished, 0);
 }
 
-static void a_worker_that_does_not_answer_holds_nothing(void **state)
+static void cancel_of_an_archived_branch_times_out_without_its_worker(void **state)
 {
     struct world *world = *state;
     struct triggered run = trigger(world, (struct wish){ 0 });
@@ -91,7 +91,7 @@ static void a_worker_that_does_not_answer_holds_nothing(void **state)
     assert_int_equal(world->env->runs.count, 0);
 }
 
-static void a_run_that_comes_too_late_is_canceled_too(void **state)
+static void late_trigger_is_canceled_too(void **state)
 {
     struct world *world = *state;
     struct triggering late = { 0 };
@@ -107,7 +107,7 @@ static void a_run_that_comes_too_late_is_canceled_too(void **state)
 }
 
 /* The run changes during the sweep and then stands where the sweep has already passed. */
-static void a_run_that_goes_on_meanwhile_is_canceled_too(void **state)
+static void run_that_changes_meanwhile_is_canceled_too(void **state)
 {
     struct world *world = *state;
     struct triggered run = trigger(world, (struct wish){ 0 });
@@ -117,7 +117,7 @@ static void a_run_that_goes_on_meanwhile_is_canceled_too(void **state)
     assert_int_equal(world->env->unfinished, 0);
 }
 
-static void a_worker_gets_nothing_of_it(void **state)
+static void worker_gets_no_run_of_an_archived_branch(void **state)
 {
     struct world *world = *state;
     trigger(world, (struct wish){ 0 });
@@ -125,7 +125,7 @@ static void a_worker_gets_nothing_of_it(void **state)
     assert_string_equal(dequeue(world), "");
 }
 
-static void what_a_restart_cut_off_goes_on(void **state)
+static void retirement_continues_after_a_restart(void **state)
 {
     struct world *world = *state;
     struct fault *fault = fake_store_fault(world->fake);
@@ -143,7 +143,7 @@ static void what_a_restart_cut_off_goes_on(void **state)
 
 /* ---- out of memory ---- */
 
-static void it_leaves_memory_when_nobody_holds_it(void **state)
+static void archived_branch_leaves_memory_when_unused(void **state)
 {
     struct world *world = *state;
     struct environment *gone =
@@ -162,7 +162,7 @@ static void it_leaves_memory_when_nobody_holds_it(void **state)
     assert_status(world, trigger(world, (struct wish){ 0 }).id, RUN_QUEUED);
 }
 
-static void it_stays_while_something_of_it_is_under_way(void **state)
+static void archived_branch_stays_in_memory_while_in_use(void **state)
 {
     struct world *world = *state;
     struct triggering late = { 0 };
@@ -178,7 +178,7 @@ static void it_stays_while_something_of_it_is_under_way(void **state)
 
 /* A search for runs to evict continues where the last one ended. It may have passed runs
  * that had not ended at that time. */
-static void runs_that_end_one_after_the_other_leave_too(void **state)
+static void runs_that_end_later_leave_memory_too(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 40; i++) {
@@ -200,16 +200,16 @@ static void runs_that_end_one_after_the_other_leave_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(every_unfinished_run_is_canceled_and_says_why),
-        IN_WORLD(runs_of_many_are_canceled_a_share_in_each_turn),
-        IN_WORLD(a_worker_that_does_not_answer_holds_nothing),
-        IN_WORLD(a_run_that_comes_too_late_is_canceled_too),
-        IN_WORLD(a_run_that_goes_on_meanwhile_is_canceled_too),
-        IN_WORLD(a_worker_gets_nothing_of_it),
-        IN_WORLD(what_a_restart_cut_off_goes_on),
-        IN_WORLD(it_leaves_memory_when_nobody_holds_it),
-        IN_WORLD(it_stays_while_something_of_it_is_under_way),
-        IN_WORLD(runs_that_end_one_after_the_other_leave_too),
+        IN_WORLD(unfinished_runs_of_an_archived_branch_are_canceled_with_a_reason),
+        IN_WORLD(runs_of_many_branches_are_canceled_over_several_turns),
+        IN_WORLD(cancel_of_an_archived_branch_times_out_without_its_worker),
+        IN_WORLD(late_trigger_is_canceled_too),
+        IN_WORLD(run_that_changes_meanwhile_is_canceled_too),
+        IN_WORLD(worker_gets_no_run_of_an_archived_branch),
+        IN_WORLD(retirement_continues_after_a_restart),
+        IN_WORLD(archived_branch_leaves_memory_when_unused),
+        IN_WORLD(archived_branch_stays_in_memory_while_in_use),
+        IN_WORLD(runs_that_end_later_leave_memory_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ static void a_triggered_run_is_stored_and_queued(void **state)
     assert_int_equal(run_now(world, got.id)->number, 2);
 }
 
-static void a_delayed_run_waits_for_its_time(void **state)
+static void delayed_run_is_queued_at_its_time(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .delay_ms = 10000, .ttl = "1h" });
@@ -58,7 +58,7 @@ static void restart_behind(struct world *world, int64_t ms)
     world_restart(world);
 }
 
-static void runs_made_by_a_clock_that_is_behind_come_after_those_loaded(void **state)
+static void new_runs_follow_loaded_ones_despite_a_slow_clock(void **state)
 {
     struct world *world = *state;
     struct triggered before = trigger(world, (struct wish){ 0 });
@@ -78,7 +78,7 @@ static void runs_made_by_a_clock_that_is_behind_come_after_those_loaded(void **s
     assert_true(strcmp(later.id, after.id) > 0);
 }
 
-static void a_clock_that_was_far_ahead_moves_creations_by_half_a_minute(void **state)
+static void earlier_fast_clock_moves_creation_times_by_half_a_minute_at_most(void **state)
 {
     struct world *world = *state;
     struct triggered before = trigger(world, (struct wish){ 0 });
@@ -89,7 +89,7 @@ static void a_clock_that_was_far_ahead_moves_creations_by_half_a_minute(void **s
                      loop_wall_ms(world->loop) + 30000);
 }
 
-static void a_ttl_that_is_over_expires_the_run(void **state)
+static void run_expires_after_its_ttl(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .ttl = "10s" });
@@ -117,7 +117,7 @@ static void a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none(void **state)
     world_destroy(world);
 }
 
-static void a_full_queue_refuses_at_once(void **state)
+static void full_queue_rejects_at_once(void **state)
 {
     struct world_options options = { .engine.queue_size = 2 };
     struct world *world = world_create(&options);
@@ -130,7 +130,7 @@ static void a_full_queue_refuses_at_once(void **state)
     world_destroy(world);
 }
 
-static void runs_that_are_being_stored_fill_the_queue_too(void **state)
+static void triggers_in_flight_count_towards_the_queue_size(void **state)
 {
     struct world_options options = { .engine.queue_size = 2 };
     struct world *world = world_create(&options);
@@ -175,7 +175,7 @@ static void preview_branches_share_the_queue_size_of_their_project(void **state)
     world_destroy(world);
 }
 
-static void a_trigger_that_failed_fills_nothing(void **state)
+static void failed_trigger_does_not_count_towards_the_queue_size(void **state)
 {
     struct world_options options = { .engine.queue_size = 1 };
     struct world *world = world_create(&options);
@@ -187,7 +187,7 @@ static void a_trigger_that_failed_fills_nothing(void **state)
     world_destroy(world);
 }
 
-static void a_draining_engine_refuses_triggers(void **state)
+static void draining_engine_rejects_triggers(void **state)
 {
     struct world *world = *state;
     engine_stop(world->engine);
@@ -196,7 +196,7 @@ static void a_draining_engine_refuses_triggers(void **state)
 
 /* ---- idempotency keys ---- */
 
-static void a_known_key_leads_to_the_older_run(void **state)
+static void known_idempotency_key_returns_the_older_run(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ .key = "k" });
@@ -210,7 +210,7 @@ static void a_known_key_leads_to_the_older_run(void **state)
 
 /* Its bytes must not depend on earlier content of the memory. A stray byte between task and
  * key once made every claim differ. */
-static void the_claim_of_a_key_is_the_same_each_time(void **state)
+static void claim_of_a_key_is_deterministic(void **state)
 {
     (void)state;
     for (int i = 0; i < 8; i++) {
@@ -223,7 +223,7 @@ static void the_claim_of_a_key_is_the_same_each_time(void **state)
     }
 }
 
-static void a_key_outlives_memory_and_restarts(void **state)
+static void idempotency_key_survives_eviction_and_restarts(void **state)
 {
     struct world_options options = { .engine.memory = 1 };
     struct world *world = world_create(&options);
@@ -238,7 +238,7 @@ static void a_key_outlives_memory_and_restarts(void **state)
     world_destroy(world);
 }
 
-static void an_expired_key_is_free(void **state)
+static void expired_idempotency_key_is_free(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ .key = "k", .key_ms = 1000 });
@@ -249,7 +249,7 @@ static void an_expired_key_is_free(void **state)
 }
 
 /* A failed or expired run gives its key to the next run; other runs keep theirs. */
-static void a_failed_run_gives_its_key_away(void **state)
+static void failed_run_frees_its_idempotency_key(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ .key = "k", .ttl = "1s" });
@@ -262,7 +262,7 @@ static void a_failed_run_gives_its_key_away(void **state)
     assert_string_equal(trigger(world, (struct wish){ .key = "k" }).id, second.id);
 }
 
-static void two_triggers_with_one_key_at_once_are_one_run(void **state)
+static void concurrent_triggers_with_one_key_make_one_run(void **state)
 {
     struct world *world = *state;
     struct wish wish = { .key = "k" };
@@ -279,7 +279,7 @@ static void two_triggers_with_one_key_at_once_are_one_run(void **state)
     triggering_finish(&b);
 }
 
-static void a_key_that_was_reset_is_free(void **state)
+static void reset_idempotency_key_is_free(void **state)
 {
     struct world *world = *state;
     struct triggered first = trigger(world, (struct wish){ .key = "k" });
@@ -353,7 +353,7 @@ static void a_batch_is_one_commit(void **state)
 }
 
 /* Requests of other clients are handled between two turns. */
-static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
+static void runs_of_a_batch_are_applied_over_several_turns(void **state)
 {
     struct world *world = *state;
     struct wish wishes[8] = { { 0 } };
@@ -379,7 +379,7 @@ static void many_runs_are_applied_in_as_many_turns_as_they_need(void **state)
 }
 
 /* Some keys are known, some unknown, and one occurs twice in the batch. */
-static void keys_of_a_batch_lead_to_older_runs_and_to_twins(void **state)
+static void keys_in_a_batch_find_older_runs_and_duplicates(void **state)
 {
     struct world *world = *state;
     struct triggered old = trigger(world, (struct wish){ .key = "old" });
@@ -404,7 +404,7 @@ static void keys_of_a_batch_lead_to_older_runs_and_to_twins(void **state)
     triggering_finish(&call);
 }
 
-static void a_batch_of_known_keys_is_still_a_batch(void **state)
+static void batch_of_known_keys_is_still_stored(void **state)
 {
     struct world *world = *state;
     trigger(world, (struct wish){ .key = "k" });
@@ -417,7 +417,7 @@ static void a_batch_of_known_keys_is_still_a_batch(void **state)
     triggering_finish(&call);
 }
 
-static void a_known_batch_key_leads_to_the_older_batch(void **state)
+static void known_batch_key_returns_the_older_batch(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 2; i++) {
@@ -435,7 +435,7 @@ static void a_known_batch_key_leads_to_the_older_batch(void **state)
 /* ---- faults ---- */
 
 /* Each commit of a trigger fails once; each caller is answered, nothing is half stored. */
-static void a_failing_store_never_loses_a_reply(void **state)
+static void failing_store_never_loses_a_reply(void **state)
 {
     (void)state;
     for (int nth = 1;; nth++) {
@@ -459,7 +459,7 @@ static void a_failing_store_never_loses_a_reply(void **state)
     }
 }
 
-static void a_full_disk_is_told_as_such(void **state)
+static void full_disk_is_reported_as_such(void **state)
 {
     struct world *world = *state;
     *fake_store_fault(world->fake) = (struct fault){ .countdown = 1 };
@@ -474,32 +474,32 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_triggered_run_is_stored_and_queued),
-        TEST(a_delayed_run_waits_for_its_time),
-        TEST(runs_made_by_a_clock_that_is_behind_come_after_those_loaded),
-        TEST(a_clock_that_was_far_ahead_moves_creations_by_half_a_minute),
-        TEST(a_ttl_that_is_over_expires_the_run),
+        TEST(delayed_run_is_queued_at_its_time),
+        TEST(new_runs_follow_loaded_ones_despite_a_slow_clock),
+        TEST(earlier_fast_clock_moves_creation_times_by_half_a_minute_at_most),
+        TEST(run_expires_after_its_ttl),
         cmocka_unit_test(a_run_in_dev_gets_the_ttl_of_dev_unless_it_wants_none),
-        cmocka_unit_test(a_full_queue_refuses_at_once),
-        cmocka_unit_test(runs_that_are_being_stored_fill_the_queue_too),
+        cmocka_unit_test(full_queue_rejects_at_once),
+        cmocka_unit_test(triggers_in_flight_count_towards_the_queue_size),
         cmocka_unit_test(preview_branches_share_the_queue_size_of_their_project),
-        cmocka_unit_test(a_trigger_that_failed_fills_nothing),
-        TEST(a_draining_engine_refuses_triggers),
-        TEST(a_known_key_leads_to_the_older_run),
-        cmocka_unit_test(the_claim_of_a_key_is_the_same_each_time),
-        cmocka_unit_test(a_key_outlives_memory_and_restarts),
-        TEST(an_expired_key_is_free),
-        TEST(a_failed_run_gives_its_key_away),
-        TEST(two_triggers_with_one_key_at_once_are_one_run),
-        TEST(a_key_that_was_reset_is_free),
+        cmocka_unit_test(failed_trigger_does_not_count_towards_the_queue_size),
+        TEST(draining_engine_rejects_triggers),
+        TEST(known_idempotency_key_returns_the_older_run),
+        cmocka_unit_test(claim_of_a_key_is_deterministic),
+        cmocka_unit_test(idempotency_key_survives_eviction_and_restarts),
+        TEST(expired_idempotency_key_is_free),
+        TEST(failed_run_frees_its_idempotency_key),
+        TEST(concurrent_triggers_with_one_key_make_one_run),
+        TEST(reset_idempotency_key_is_free),
         TEST(a_repeated_request_gets_the_first_answer),
         TEST(a_one_time_token_triggers_once),
         TEST(a_batch_is_one_commit),
-        TEST(many_runs_are_applied_in_as_many_turns_as_they_need),
-        TEST(keys_of_a_batch_lead_to_older_runs_and_to_twins),
-        TEST(a_batch_of_known_keys_is_still_a_batch),
-        TEST(a_known_batch_key_leads_to_the_older_batch),
-        cmocka_unit_test(a_failing_store_never_loses_a_reply),
-        TEST(a_full_disk_is_told_as_such),
+        TEST(runs_of_a_batch_are_applied_over_several_turns),
+        TEST(keys_in_a_batch_find_older_runs_and_duplicates),
+        TEST(batch_of_known_keys_is_still_stored),
+        TEST(known_batch_key_returns_the_older_batch),
+        cmocka_unit_test(failing_store_never_loses_a_reply),
+        TEST(full_disk_is_reported_as_such),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,7 @@ static size_t count_waits(const struct run *run)
     return count;
 }
 
-static void what_blocks_a_run_already_is_not_added_again(void **state)
+static void existing_wait_is_not_added_again(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -79,7 +79,7 @@ static int64_t cpu_ms(void)
 }
 
 /* Comparing each with all took seconds. */
-static void a_batch_beside_another_is_decided_quickly(void **state)
+static void second_batch_of_waits_is_decided_quickly(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -91,7 +91,7 @@ static void a_batch_beside_another_is_decided_quickly(void **state)
     assert_int_equal(count_waits(run_now(world, got.id)), WAITS_MAX);
 }
 
-static void a_run_waits_for_so_many_things_and_no_more(void **state)
+static void number_of_waits_of_a_run_is_limited(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -141,7 +141,7 @@ static enum err wait_for_token(struct world *world, const char *id, int number)
     return block_by(world, id, &wait, 1);
 }
 
-static void a_token_is_looked_at_once_however_many_come_after_it(void **state)
+static void token_is_read_once_however_many_waits_follow(void **state)
 {
     struct world *world = *state;
     const struct store_ops *ops = world->store->ops;
@@ -157,7 +157,7 @@ static void a_token_is_looked_at_once_however_many_come_after_it(void **state)
     world->store->ops = ops;
 }
 
-static void a_token_that_is_over_stays_over_when_others_are_added(void **state)
+static void completed_token_stays_completed_when_waits_are_added(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ 0 });
@@ -177,7 +177,7 @@ static void a_token_that_is_over_stays_over_when_others_are_added(void **state)
 }
 
 /* One resumes in each turn; a run that was canceled meanwhile does not. */
-static void any_number_of_runs_go_on_when_their_token_is_over(void **state)
+static void any_number_of_runs_resume_when_their_token_completes(void **state)
 {
     enum { RUNS = 30, CANCELED = 20 };
     struct world *world = *state;
@@ -205,12 +205,12 @@ static void any_number_of_runs_go_on_when_their_token_is_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_blocks_a_run_already_is_not_added_again),
-        TEST(a_batch_beside_another_is_decided_quickly),
-        TEST(a_token_is_looked_at_once_however_many_come_after_it),
-        TEST(a_token_that_is_over_stays_over_when_others_are_added),
-        TEST(any_number_of_runs_go_on_when_their_token_is_over),
-        TEST(a_run_waits_for_so_many_things_and_no_more),
+        TEST(existing_wait_is_not_added_again),
+        TEST(second_batch_of_waits_is_decided_quickly),
+        TEST(token_is_read_once_however_many_waits_follow),
+        TEST(completed_token_stays_completed_when_waits_are_added),
+        TEST(any_number_of_runs_resume_when_their_token_completes),
+        TEST(number_of_waits_of_a_run_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

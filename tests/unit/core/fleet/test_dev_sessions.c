@@ -98,7 +98,7 @@ static void connect_two(struct world *world)
 
 /* ---- which runs each gets ---- */
 
-static void each_gets_only_what_its_version_has(void **state)
+static void worker_gets_only_tasks_of_its_version(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -111,7 +111,7 @@ static void each_gets_only_what_its_version_has(void **state)
     assert_string_equal(run_now(world, both.id)->worker_version->data, "20260101.2");
 }
 
-static void a_run_that_is_made_goes_to_the_one_that_waits_for_it(void **state)
+static void new_run_goes_to_the_waiting_worker_with_its_task(void **state)
 {
     struct world *world = *state;
     struct asking one, two;
@@ -126,7 +126,7 @@ static void a_run_that_is_made_goes_to_the_one_that_waits_for_it(void **state)
     leave(world, &two);
 }
 
-static void one_queue_of_two_sessions_keeps_its_limit_and_blocks_nobody(void **state)
+static void queue_of_two_sessions_keeps_its_limit_and_blocks_no_session(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -138,7 +138,7 @@ static void one_queue_of_two_sessions_keeps_its_limit_and_blocks_nobody(void **s
     assert_string_equal(ask(world, "20260101.2"), b.id);
 }
 
-static void what_nobody_has_waits_and_holds_up_nobody(void **state)
+static void run_without_a_worker_does_not_block_others(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -154,7 +154,7 @@ static void what_nobody_has_waits_and_holds_up_nobody(void **state)
     assert_string_equal(ask(world, "20260101.1"), a.id);
 }
 
-static void a_worker_that_nobody_knows_gets_nothing(void **state)
+static void unknown_worker_gets_no_run(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -163,7 +163,7 @@ static void a_worker_that_nobody_knows_gets_nothing(void **state)
     assert_string_equal(ask(world, "20260101.1"), a.id);
 }
 
-static void two_of_one_version_are_one_session(void **state)
+static void two_workers_of_one_version_share_a_session(void **state)
 {
     struct world *world = *state;
     struct asking one, two;
@@ -179,7 +179,7 @@ static void two_of_one_version_are_one_session(void **state)
 
 /* ---- another version of the same CLI ---- */
 
-static void one_cli_that_registers_anew_has_replaced_its_version(void **state)
+static void new_registration_of_a_cli_replaces_its_version(void **state)
 {
     struct world *world = *state;
     struct asking held;
@@ -202,7 +202,7 @@ static void one_cli_that_registers_anew_has_replaced_its_version(void **state)
     assert_string_equal(run_now(world, locked.id)->worker_version->data, "20260101.1");
 }
 
-static void of_two_the_one_whose_version_nobody_asks_with_is_replaced(void **state)
+static void new_registration_replaces_the_session_without_requests(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -226,7 +226,7 @@ static void of_two_the_one_whose_version_nobody_asks_with_is_replaced(void **sta
     assert_string_equal(ask(world, "20260101.2"), b.id);
 }
 
-static void a_version_that_is_asked_with_again_is_there(void **state)
+static void request_with_a_version_restores_its_session(void **state)
 {
     struct world *world = *state;
     dev_sessions_connect(world->env, SESSION_SOCKET);
@@ -242,7 +242,7 @@ static void a_version_that_is_asked_with_again_is_there(void **state)
 
 /* ---- coming and going ---- */
 
-static void a_session_ends_when_it_is_not_heard_of_for_a_minute(void **state)
+static void session_ends_after_a_silent_minute(void **state)
 {
     struct world *world = *state;
     struct asking held;
@@ -264,7 +264,7 @@ static void a_session_ends_when_it_is_not_heard_of_for_a_minute(void **state)
     assert_string_equal(ask(world, "20260101.1"), a.id); /* its session is back */
 }
 
-static void a_busy_one_is_there_as_long_as_its_runs_are_heard_of(void **state)
+static void busy_session_lives_while_its_runs_send_heartbeats(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -293,7 +293,7 @@ static void pass_with_the_first(struct world *world, int seconds)
     }
 }
 
-static void what_both_have_goes_to_the_one_that_is_left(void **state)
+static void shared_task_goes_to_the_remaining_session(void **state)
 {
     struct world *world = *state;
     struct asking held, left;
@@ -318,7 +318,7 @@ static void what_both_have_goes_to_the_one_that_is_left(void **state)
 }
 
 /* All its slots are in use: it requests no run, but polls its runs every 5 s. */
-static void a_busy_one_keeps_its_runs_when_another_has_gone(void **state)
+static void busy_session_keeps_its_runs_when_another_ends(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -337,7 +337,7 @@ static void a_busy_one_keeps_its_runs_when_another_has_gone(void **state)
     assert_string_equal(ask(world, "20260101.2"), both.id);
 }
 
-static void a_socket_that_is_back_says_that_nobody_has_gone(void **state)
+static void reconnected_socket_keeps_all_sessions(void **state)
 {
     struct world *world = *state;
     connect_two(world);
@@ -371,7 +371,7 @@ static struct triggered begin_run(struct world *world, bool waiting)
     return got;
 }
 
-static void a_run_that_a_cli_polls_is_lost_with_the_cli(void **state)
+static void polled_run_is_lost_with_its_cli(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -396,7 +396,7 @@ static void a_run_that_a_cli_polls_is_lost_with_the_cli(void **state)
 }
 
 /* The CLI was restarted at once with the same code: its session continues. */
-static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void **state)
+static void next_cli_of_a_version_does_not_keep_earlier_runs(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -414,7 +414,7 @@ static void the_next_cli_of_a_version_does_not_keep_what_the_last_one_had(void *
 }
 
 /* A heartbeat is enough, even if the poll is late; a worker may also never poll. */
-static void who_is_heard_of_by_other_ways_is_not_lost(void **state)
+static void run_with_heartbeats_is_not_lost_without_polls(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -437,7 +437,7 @@ static int create_prod_world(void **state)
 }
 
 /* Outside dev, another worker may retry a run: only missing heartbeats show a loss. */
-static void outside_dev_looking_shortens_nothing(void **state)
+static void polls_outside_dev_do_not_shorten_the_timeout(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -448,7 +448,7 @@ static void outside_dev_looking_shortens_nothing(void **state)
 }
 
 /* After the pause of a retry, a worker that does not poll takes the run. */
-static void who_took_a_run_over_need_not_poll_it(void **state)
+static void worker_that_takes_a_retry_need_not_poll(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -464,7 +464,7 @@ static void who_took_a_run_over_need_not_poll_it(void **state)
     assert_status(world, got.id, RUN_EXECUTING);
 }
 
-static void when_the_last_has_gone_runs_are_queued(void **state)
+static void new_runs_are_queued_after_the_last_session_ended(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -482,7 +482,7 @@ static void when_the_last_has_gone_runs_are_queued(void **state)
     assert_status(world, b.id, RUN_PENDING_VERSION);
 }
 
-static void after_a_restart_nobody_is_missed_for_a_minute(void **state)
+static void sessions_have_a_minute_to_return_after_a_restart(void **state)
 {
     struct world *world = *state;
     register_version(world, "20260101.1", "a");
@@ -507,7 +507,7 @@ static void after_a_restart_nobody_is_missed_for_a_minute(void **state)
     assert_status(world, later.id, RUN_PENDING_VERSION);
 }
 
-static void of_a_queue_that_both_declare_the_newer_limit_counts(void **state)
+static void newer_limit_of_a_shared_queue_applies(void **state)
 {
     struct world *world = *state;
     const char *const versions[] = { "20260101.1", "20260101.2" };
@@ -530,7 +530,7 @@ static void of_a_queue_that_both_declare_the_newer_limit_counts(void **state)
     assert_int_equal(queues_figures(&world->env->queues, SLICE("q")).limit, 3);
 }
 
-static void more_sessions_than_are_kept_make_room(void **state)
+static void number_of_sessions_is_limited(void **state)
 {
     struct world *world = *state;
     char version[24];
@@ -545,7 +545,7 @@ static void more_sessions_than_are_kept_make_room(void **state)
     assert_string_equal(ask(world, version), a.id);
 }
 
-static void who_leaves_gives_back_a_run_that_any_version_may_have(void **state)
+static void run_of_a_leaving_worker_is_unpinned_from_its_version(void **state)
 {
     struct world *world = *state;
     struct asking gone;
@@ -566,31 +566,31 @@ static void who_leaves_gives_back_a_run_that_any_version_may_have(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        session_test(each_gets_only_what_its_version_has),
-        session_test(a_run_that_is_made_goes_to_the_one_that_waits_for_it),
-        session_test(one_queue_of_two_sessions_keeps_its_limit_and_blocks_nobody),
-        session_test(what_nobody_has_waits_and_holds_up_nobody),
-        session_test(a_worker_that_nobody_knows_gets_nothing),
-        session_test(two_of_one_version_are_one_session),
-        session_test(one_cli_that_registers_anew_has_replaced_its_version),
-        session_test(of_two_the_one_whose_version_nobody_asks_with_is_replaced),
-        session_test(a_version_that_is_asked_with_again_is_there),
-        session_test(a_session_ends_when_it_is_not_heard_of_for_a_minute),
-        session_test(a_busy_one_is_there_as_long_as_its_runs_are_heard_of),
-        session_test(what_both_have_goes_to_the_one_that_is_left),
-        session_test(a_busy_one_keeps_its_runs_when_another_has_gone),
-        session_test(a_socket_that_is_back_says_that_nobody_has_gone),
-        session_test(a_run_that_a_cli_polls_is_lost_with_the_cli),
-        session_test(the_next_cli_of_a_version_does_not_keep_what_the_last_one_had),
-        session_test(who_is_heard_of_by_other_ways_is_not_lost),
-        session_test(who_took_a_run_over_need_not_poll_it),
-        cmocka_unit_test_setup_teardown(outside_dev_looking_shortens_nothing,
+        session_test(worker_gets_only_tasks_of_its_version),
+        session_test(new_run_goes_to_the_waiting_worker_with_its_task),
+        session_test(queue_of_two_sessions_keeps_its_limit_and_blocks_no_session),
+        session_test(run_without_a_worker_does_not_block_others),
+        session_test(unknown_worker_gets_no_run),
+        session_test(two_workers_of_one_version_share_a_session),
+        session_test(new_registration_of_a_cli_replaces_its_version),
+        session_test(new_registration_replaces_the_session_without_requests),
+        session_test(request_with_a_version_restores_its_session),
+        session_test(session_ends_after_a_silent_minute),
+        session_test(busy_session_lives_while_its_runs_send_heartbeats),
+        session_test(shared_task_goes_to_the_remaining_session),
+        session_test(busy_session_keeps_its_runs_when_another_ends),
+        session_test(reconnected_socket_keeps_all_sessions),
+        session_test(polled_run_is_lost_with_its_cli),
+        session_test(next_cli_of_a_version_does_not_keep_earlier_runs),
+        session_test(run_with_heartbeats_is_not_lost_without_polls),
+        session_test(worker_that_takes_a_retry_need_not_poll),
+        cmocka_unit_test_setup_teardown(polls_outside_dev_do_not_shorten_the_timeout,
                                         create_prod_world, destroy_world),
-        session_test(when_the_last_has_gone_runs_are_queued),
-        session_test(after_a_restart_nobody_is_missed_for_a_minute),
-        session_test(of_a_queue_that_both_declare_the_newer_limit_counts),
-        session_test(more_sessions_than_are_kept_make_room),
-        session_test(who_leaves_gives_back_a_run_that_any_version_may_have),
+        session_test(new_runs_are_queued_after_the_last_session_ended),
+        session_test(sessions_have_a_minute_to_return_after_a_restart),
+        session_test(newer_limit_of_a_shared_queue_applies),
+        session_test(number_of_sessions_is_limited),
+        session_test(run_of_a_leaving_worker_is_unpinned_from_its_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

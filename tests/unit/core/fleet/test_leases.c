@@ -61,7 +61,7 @@ static void each_request_finds_its_run(void **state)
     assert_string_equal(found(world->env, "first"), "run_a"); /* any number of times */
 }
 
-static void nobody_else_finds_one(void **state)
+static void lease_is_not_found_by_another_request(void **state)
 {
     struct world *world = *state;
     assert_string_equal(found(world->env, "first"), ""); /* no run was leased yet */
@@ -73,7 +73,7 @@ static void nobody_else_finds_one(void **state)
 }
 
 /* Two workers may use the same id in two environments. */
-static void one_environment_knows_nothing_of_another(void **state)
+static void leases_of_environments_are_separate(void **state)
 {
     struct world *world = *state;
     struct environment *other = other_environment(world);
@@ -84,7 +84,7 @@ static void one_environment_knows_nothing_of_another(void **state)
     assert_string_equal(found(other, "same"), "run_b");
 }
 
-static void what_is_not_leased_is_not_noted(void **state)
+static void run_that_is_not_leased_is_not_noted(void **state)
 {
     struct world *world = *state;
     struct tracked *run = leased(world->env, "run_a", "first");
@@ -117,7 +117,7 @@ static void a_run_that_was_started_is_not_found(void **state)
 }
 
 /* The run went back to its queue, and another request got it. */
-static void a_run_that_another_request_got_is_found_by_that_one(void **state)
+static void lease_is_found_by_its_latest_request(void **state)
 {
     struct world *world = *state;
     struct tracked *run = leased(world->env, "run_a", "first");
@@ -130,7 +130,7 @@ static void a_run_that_another_request_got_is_found_by_that_one(void **state)
 }
 
 /* Its first run was started already; the worker may still use the same id again. */
-static void of_two_runs_of_one_request_the_one_that_still_is_leased_is_found(void **state)
+static void request_with_two_runs_finds_the_leased_one(void **state)
 {
     struct world *world = *state;
     struct tracked *run = leased(world->env, "run_a", "first");
@@ -152,7 +152,7 @@ static void a_run_that_has_left_memory_is_not_found(void **state)
     bytes_unref(gone.run.worker_request);
 }
 
-static void the_newest_of_an_environment_are_remembered(void **state)
+static void only_the_newest_leases_of_an_environment_are_kept(void **state)
 {
     struct world *world = *state;
     struct environment *other = other_environment(world);
@@ -175,15 +175,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(each_request_finds_its_run),
-        TEST(nobody_else_finds_one),
-        TEST(one_environment_knows_nothing_of_another),
-        TEST(what_is_not_leased_is_not_noted),
+        TEST(lease_is_not_found_by_another_request),
+        TEST(leases_of_environments_are_separate),
+        TEST(run_that_is_not_leased_is_not_noted),
         TEST(a_request_without_an_id_is_not_noted),
         TEST(a_run_that_was_started_is_not_found),
-        TEST(a_run_that_another_request_got_is_found_by_that_one),
-        TEST(of_two_runs_of_one_request_the_one_that_still_is_leased_is_found),
+        TEST(lease_is_found_by_its_latest_request),
+        TEST(request_with_two_runs_finds_the_leased_one),
         TEST(a_run_that_has_left_memory_is_not_found),
-        TEST(the_newest_of_an_environment_are_remembered),
+        TEST(only_the_newest_leases_of_an_environment_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

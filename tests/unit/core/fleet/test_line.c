@@ -63,7 +63,7 @@ static int destroy_world(void **state)
 
 /* ---- outside of dev ---- */
 
-static void who_came_first_is_first_and_a_gap_closes(void **state)
+static void line_is_first_come_first_served(void **state)
 {
     struct world *world = *state;
     struct fleet *fleet = world->env->fleet;
@@ -85,7 +85,7 @@ static void who_came_first_is_first_and_a_gap_closes(void **state)
     assert_int_equal(fleet->seated, 0);
 }
 
-static void whatever_version_is_named_all_stand_in_one_line(void **state)
+static void workers_outside_dev_share_one_line(void **state)
 {
     struct world *world = *state;
     struct sitter one, other;
@@ -99,7 +99,7 @@ static void whatever_version_is_named_all_stand_in_one_line(void **state)
     line_leave(&other.seat);
 }
 
-static void a_worker_of_several_environments_sits_in_each(void **state)
+static void worker_of_several_environments_waits_in_each(void **state)
 {
     struct world *world = *state;
     struct environment *next =
@@ -115,7 +115,7 @@ static void a_worker_of_several_environments_sits_in_each(void **state)
     line_leave(&there.seat);
 }
 
-static void who_stands_in_no_line_may_leave(void **state)
+static void leaving_without_a_place_does_nothing(void **state)
 {
     struct world *world = *state;
     struct sitter sitter;
@@ -131,7 +131,7 @@ static void who_stands_in_no_line_may_leave(void **state)
     assert_int_equal(world->env->fleet->served_until, until);
 }
 
-static void who_has_left_counts_as_there_for_a_while(void **state)
+static void worker_that_left_counts_as_present_for_a_while(void **state)
 {
     struct world *world = *state;
     struct fleet *fleet = world->env->fleet;
@@ -192,7 +192,7 @@ static void each_version_has_a_line_of_its_own(void **state)
     assert_int_equal(world->env->fleet->seated, 0);
 }
 
-static void a_version_that_has_gone_or_never_was_has_no_line(void **state)
+static void unknown_or_ended_version_has_no_line(void **state)
 {
     static const char *const names[] = { "20260101.1", "20250101.1", "-" };
     struct world *world = *state;
@@ -211,7 +211,7 @@ static void a_version_that_has_gone_or_never_was_has_no_line(void **state)
     line_leave(&sitter.seat);
 }
 
-static void nobody_has_a_line_before_a_version_is_there(void **state)
+static void there_is_no_line_before_the_first_version(void **state)
 {
     struct world *world = *state;
     struct sitter sitter;
@@ -219,7 +219,7 @@ static void nobody_has_a_line_before_a_version_is_there(void **state)
     assert_int_equal(world->env->fleet->seated, 0);
 }
 
-static void who_waits_with_a_version_that_changes_is_told_and_leaves(void **state)
+static void waiting_worker_is_notified_when_its_version_changes(void **state)
 {
     struct world *world = *state;
     struct sitter first, second;
@@ -237,7 +237,7 @@ static void who_waits_with_a_version_that_changes_is_told_and_leaves(void **stat
 }
 
 /* A CLI that waits sends nothing and is alive; its silence begins when it leaves. */
-static void a_session_lives_while_somebody_stands_in_its_line(void **state)
+static void session_lives_while_a_worker_waits_in_its_line(void **state)
 {
     struct world *world = *state;
     struct sitter sitter;
@@ -261,16 +261,16 @@ static void a_session_lives_while_somebody_stands_in_its_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        PROD(who_came_first_is_first_and_a_gap_closes),
-        PROD(whatever_version_is_named_all_stand_in_one_line),
-        PROD(a_worker_of_several_environments_sits_in_each),
-        PROD(who_stands_in_no_line_may_leave),
-        PROD(who_has_left_counts_as_there_for_a_while),
+        PROD(line_is_first_come_first_served),
+        PROD(workers_outside_dev_share_one_line),
+        PROD(worker_of_several_environments_waits_in_each),
+        PROD(leaving_without_a_place_does_nothing),
+        PROD(worker_that_left_counts_as_present_for_a_while),
         DEV(each_version_has_a_line_of_its_own),
-        DEV(a_version_that_has_gone_or_never_was_has_no_line),
-        DEV(nobody_has_a_line_before_a_version_is_there),
-        DEV(who_waits_with_a_version_that_changes_is_told_and_leaves),
-        DEV(a_session_lives_while_somebody_stands_in_its_line),
+        DEV(unknown_or_ended_version_has_no_line),
+        DEV(there_is_no_line_before_the_first_version),
+        DEV(waiting_worker_is_notified_when_its_version_changes),
+        DEV(session_lives_while_a_worker_waits_in_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,7 @@ static int64_t revision(struct world *world, const char *id)
     return run_now(world, id)->version;
 }
 
-static void a_run_waits_from_its_beginning_when_no_version_is_there(void **state)
+static void run_without_any_version_waits_at_once(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -42,7 +42,7 @@ static void a_run_waits_from_its_beginning_when_no_version_is_there(void **state
     world_destroy(world);
 }
 
-static void a_task_that_only_an_older_version_has_waits(void **state)
+static void task_missing_in_the_current_version_waits(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -59,7 +59,7 @@ static void a_task_that_only_an_older_version_has_waits(void **state)
     world_destroy(world);
 }
 
-static void what_is_queued_waits_when_the_next_version_has_not_its_task(void **state)
+static void queued_run_waits_if_the_next_version_lacks_its_task(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -78,7 +78,7 @@ static void what_is_queued_waits_when_the_next_version_has_not_its_task(void **s
     world_destroy(world);
 }
 
-static void a_delayed_run_is_judged_when_it_is_due(void **state)
+static void version_of_a_delayed_run_is_checked_when_due(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -101,7 +101,7 @@ static void a_delayed_run_is_judged_when_it_is_due(void **state)
 }
 
 /* The trigger was decided before the version was registered, and stored after that. */
-static void a_version_that_comes_during_the_trigger_is_noticed(void **state)
+static void version_registered_during_the_trigger_is_noticed(void **state)
 {
     struct world *world = prod_world();
     struct triggering triggering = { 0 };
@@ -119,7 +119,7 @@ static void a_version_that_comes_during_the_trigger_is_noticed(void **state)
     world_destroy(world);
 }
 
-static void a_restart_judges_what_it_finds(void **state)
+static void restart_checks_versions_of_loaded_runs(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -137,7 +137,7 @@ static void a_restart_judges_what_it_finds(void **state)
     world_destroy(world);
 }
 
-static void in_dev_a_run_is_queued_until_a_worker_asks(void **state)
+static void in_dev_a_run_stays_queued_until_a_worker_requests_it(void **state)
 {
     struct world *world = world_create(NULL);
     (void)state;
@@ -170,7 +170,7 @@ static void assert_rests(struct world *world, const char *id)
     assert_false(loop_turn(world->loop, 0));
 }
 
-static void a_retry_whose_version_is_gone_waits_for_it(void **state)
+static void retry_waits_for_its_missing_version(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -194,7 +194,7 @@ static void a_retry_whose_version_is_gone_waits_for_it(void **state)
     world_destroy(world);
 }
 
-static void a_run_that_went_back_rests_while_its_version_is_gone(void **state)
+static void returned_run_rests_while_its_version_is_missing(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -234,7 +234,7 @@ static void assert_waits_for(struct world *world, const char *id, const char *wo
     buf_finish(&text);
 }
 
-static void a_run_that_names_a_deployment_waits_for_it_alone(void **state)
+static void run_that_names_a_deployment_waits_only_for_it(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -258,7 +258,7 @@ static void a_run_that_names_a_deployment_waits_for_it_alone(void **state)
     world_destroy(world);
 }
 
-static void a_run_is_locked_to_the_highest_version_of_the_deployment(void **state)
+static void run_is_pinned_to_the_highest_version_of_its_deployment(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -295,7 +295,7 @@ static void a_deployment_without_the_task_releases_nothing(void **state)
     world_destroy(world);
 }
 
-static void a_delayed_run_waits_for_its_deployment_when_it_is_due(void **state)
+static void delayed_run_waits_for_its_deployment_when_due(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -314,7 +314,7 @@ static void a_delayed_run_waits_for_its_deployment_when_it_is_due(void **state)
 }
 
 /* The run stores what it waits for: nothing else knows that after a restart. */
-static void a_restart_knows_what_a_run_waits_for(void **state)
+static void wait_for_a_deployment_survives_a_restart(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -330,7 +330,7 @@ static void a_restart_knows_what_a_run_waits_for(void **state)
     world_destroy(world);
 }
 
-static void a_lease_that_goes_back_stays_with_its_deployment(void **state)
+static void returned_lease_stays_with_its_deployment(void **state)
 {
     struct world *world = prod_world();
     (void)state;
@@ -349,21 +349,21 @@ static void a_lease_that_goes_back_stays_with_its_deployment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_waits_from_its_beginning_when_no_version_is_there),
-        cmocka_unit_test(a_task_that_only_an_older_version_has_waits),
-        cmocka_unit_test(what_is_queued_waits_when_the_next_version_has_not_its_task),
-        cmocka_unit_test(a_delayed_run_is_judged_when_it_is_due),
-        cmocka_unit_test(a_version_that_comes_during_the_trigger_is_noticed),
-        cmocka_unit_test(a_restart_judges_what_it_finds),
-        cmocka_unit_test(in_dev_a_run_is_queued_until_a_worker_asks),
-        cmocka_unit_test(a_retry_whose_version_is_gone_waits_for_it),
-        cmocka_unit_test(a_run_that_went_back_rests_while_its_version_is_gone),
-        cmocka_unit_test(a_run_that_names_a_deployment_waits_for_it_alone),
-        cmocka_unit_test(a_run_is_locked_to_the_highest_version_of_the_deployment),
+        cmocka_unit_test(run_without_any_version_waits_at_once),
+        cmocka_unit_test(task_missing_in_the_current_version_waits),
+        cmocka_unit_test(queued_run_waits_if_the_next_version_lacks_its_task),
+        cmocka_unit_test(version_of_a_delayed_run_is_checked_when_due),
+        cmocka_unit_test(version_registered_during_the_trigger_is_noticed),
+        cmocka_unit_test(restart_checks_versions_of_loaded_runs),
+        cmocka_unit_test(in_dev_a_run_stays_queued_until_a_worker_requests_it),
+        cmocka_unit_test(retry_waits_for_its_missing_version),
+        cmocka_unit_test(returned_run_rests_while_its_version_is_missing),
+        cmocka_unit_test(run_that_names_a_deployment_waits_only_for_it),
+        cmocka_unit_test(run_is_pinned_to_the_highest_version_of_its_deployment),
         cmocka_unit_test(a_deployment_without_the_task_releases_nothing),
-        cmocka_unit_test(a_delayed_run_waits_for_its_deployment_when_it_is_due),
-        cmocka_unit_test(a_restart_knows_what_a_run_waits_for),
-        cmocka_unit_test(a_lease_that_goes_back_stays_with_its_deployment),
+        cmocka_unit_test(delayed_run_waits_for_its_deployment_when_due),
+        cmocka_unit_test(wait_for_a_deployment_survives_a_restart),
+        cmocka_unit_test(returned_lease_stays_with_its_deployment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void configure(struct world *world, bool paused, int limit)
     queues_configure(&world->env->queues, SLICE("task/hello"), &settings);
 }
 
-static void of_all_that_holds_a_run_the_first_is_named(void **state)
+static void first_reason_for_waiting_is_named(void **state)
 {
     struct world *world = make(true, 1);
     (void)state;
@@ -91,7 +91,7 @@ static void of_all_that_holds_a_run_the_first_is_named(void **state)
     world_destroy(world);
 }
 
-static void a_full_key_is_told_from_a_full_queue(void **state)
+static void full_concurrency_key_and_full_queue_are_distinguished(void **state)
 {
     struct world *world = make(true, 10);
     (void)state;
@@ -116,7 +116,7 @@ static void a_full_key_is_told_from_a_full_queue(void **state)
     world_destroy(world);
 }
 
-static void a_pause_says_when_it_is_over(void **state)
+static void pause_names_its_end(void **state)
 {
     struct world *world = make(true, 10);
     (void)state;
@@ -199,7 +199,7 @@ static void a_blocked_run_names_what_it_waits_for(void **state)
     world_destroy(world);
 }
 
-static void in_dev_a_session_has_to_have_the_task(void **state)
+static void in_dev_a_run_waits_for_a_session_with_its_task(void **state)
 {
     struct world *world = make(false, 10);
     (void)state;
@@ -222,7 +222,7 @@ static void in_dev_a_session_has_to_have_the_task(void **state)
     world_destroy(world);
 }
 
-static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void **state)
+static void in_dev_a_closed_connection_is_reported_before_the_session_ends(void **state)
 {
     struct world *world = make(false, 10);
     (void)state;
@@ -249,7 +249,7 @@ static void in_dev_a_closed_connection_is_told_before_the_session_is_over(void *
     world_destroy(world);
 }
 
-static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
+static void in_dev_the_disconnected_one_of_two_sessions_is_reported(void **state)
 {
     struct world *world = make(false, 10);
     (void)state;
@@ -276,7 +276,7 @@ static void in_dev_the_one_of_two_that_has_gone_is_told(void **state)
 }
 
 /* Runs that wait for a version are not queued: they do not count. */
-static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
+static void in_dev_runs_of_an_ended_session_count_as_unserved(void **state)
 {
     struct world *world = make(false, 10);
     (void)state;
@@ -302,7 +302,7 @@ static void in_dev_the_runs_of_a_session_that_has_gone_are_nobodys(void **state)
     world_destroy(world);
 }
 
-static void without_a_worker_all_queued_runs_are_nobodys(void **state)
+static void queued_runs_without_a_worker_count_as_unserved(void **state)
 {
     struct world *world = make(true, 10);
     (void)state;
@@ -316,7 +316,7 @@ static void without_a_worker_all_queued_runs_are_nobodys(void **state)
     world_destroy(world);
 }
 
-static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
+static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **state)
 {
     static const char soon[] = "The gateway has started 8 s ago: whether a worker that has "
                                "the task comes back is known at the latest in 52 s";
@@ -349,7 +349,7 @@ static void after_a_start_it_is_said_that_a_worker_may_come_back(void **state)
     world_destroy(world);
 }
 
-static void a_run_knows_how_many_are_before_it_up_to_a_thousand(void **state)
+static void position_in_the_queue_is_counted_up_to_a_thousand(void **state)
 {
     struct world *world = make(true, 10);
     (void)state;
@@ -368,7 +368,7 @@ static void a_run_knows_how_many_are_before_it_up_to_a_thousand(void **state)
     world_destroy(world);
 }
 
-static void a_restart_changes_nothing_but_who_is_there(void **state)
+static void restart_keeps_the_reason_for_waiting(void **state)
 {
     struct world *world = make(true, 1);
     (void)state;
@@ -387,7 +387,7 @@ static void a_restart_changes_nothing_but_who_is_there(void **state)
 
 /* ---- the log ---- */
 
-static void the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds(void **state)
+static void run_without_a_worker_for_ten_seconds_is_logged(void **state)
 {
     struct world *world = make(true, 10);
     const struct lookout *lookout = &world->env->fleet->lookout;
@@ -417,7 +417,7 @@ static void the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds(void *
     world_destroy(world);
 }
 
-static void of_a_full_project_the_log_speaks_though_a_worker_is_there(void **state)
+static void project_over_its_quota_is_logged_despite_a_worker(void **state)
 {
     struct world *world = make(true, 1);
     const struct lookout *lookout = &world->env->fleet->lookout;
@@ -448,7 +448,7 @@ static void of_a_full_project_the_log_speaks_though_a_worker_is_there(void **sta
     world_destroy(world);
 }
 
-static void what_a_worker_takes_in_time_is_nothing_to_speak_of(void **state)
+static void run_that_a_worker_takes_in_time_is_not_logged(void **state)
 {
     struct world *world = make(true, 1);
     const struct lookout *lookout = &world->env->fleet->lookout;
@@ -471,21 +471,21 @@ static void what_a_worker_takes_in_time_is_nothing_to_speak_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_all_that_holds_a_run_the_first_is_named),
-        cmocka_unit_test(a_full_key_is_told_from_a_full_queue),
-        cmocka_unit_test(a_pause_says_when_it_is_over),
+        cmocka_unit_test(first_reason_for_waiting_is_named),
+        cmocka_unit_test(full_concurrency_key_and_full_queue_are_distinguished),
+        cmocka_unit_test(pause_names_its_end),
         cmocka_unit_test(a_blocked_run_names_what_it_waits_for),
-        cmocka_unit_test(in_dev_a_session_has_to_have_the_task),
-        cmocka_unit_test(in_dev_a_closed_connection_is_told_before_the_session_is_over),
-        cmocka_unit_test(in_dev_the_one_of_two_that_has_gone_is_told),
-        cmocka_unit_test(in_dev_the_runs_of_a_session_that_has_gone_are_nobodys),
-        cmocka_unit_test(without_a_worker_all_queued_runs_are_nobodys),
-        cmocka_unit_test(after_a_start_it_is_said_that_a_worker_may_come_back),
-        cmocka_unit_test(a_run_knows_how_many_are_before_it_up_to_a_thousand),
-        cmocka_unit_test(a_restart_changes_nothing_but_who_is_there),
-        cmocka_unit_test(the_log_speaks_of_a_run_that_nobody_has_taken_for_ten_seconds),
-        cmocka_unit_test(of_a_full_project_the_log_speaks_though_a_worker_is_there),
-        cmocka_unit_test(what_a_worker_takes_in_time_is_nothing_to_speak_of),
+        cmocka_unit_test(in_dev_a_run_waits_for_a_session_with_its_task),
+        cmocka_unit_test(in_dev_a_closed_connection_is_reported_before_the_session_ends),
+        cmocka_unit_test(in_dev_the_disconnected_one_of_two_sessions_is_reported),
+        cmocka_unit_test(in_dev_runs_of_an_ended_session_count_as_unserved),
+        cmocka_unit_test(queued_runs_without_a_worker_count_as_unserved),
+        cmocka_unit_test(after_a_start_the_reason_says_that_a_worker_may_reconnect),
+        cmocka_unit_test(position_in_the_queue_is_counted_up_to_a_thousand),
+        cmocka_unit_test(restart_keeps_the_reason_for_waiting),
+        cmocka_unit_test(run_without_a_worker_for_ten_seconds_is_logged),
+        cmocka_unit_test(project_over_its_quota_is_logged_despite_a_worker),
+        cmocka_unit_test(run_that_a_worker_takes_in_time_is_not_logged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static struct worker *add(struct workers *workers, const char *version, const ch
     return worker;
 }
 
-static void versions_are_in_the_order_of_their_days_and_numbers(void **state)
+static void versions_sort_by_day_and_number(void **state)
 {
     (void)state;
     static const char *const rising[] = { "",           "20231113.9",  "20231114.1",
@@ -53,7 +53,7 @@ static void assert_taken(struct workers *workers, int64_t time, const char *expe
     assert_string_equal(version, expected);
 }
 
-static void numbers_count_over_registrations_and_deployments(void **state)
+static void registrations_and_deployments_share_version_numbers(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -72,7 +72,7 @@ static void numbers_count_over_registrations_and_deployments(void **state)
     workers_destroy(workers);
 }
 
-static void a_clock_that_is_set_back_makes_no_version_older(void **state)
+static void clock_set_back_makes_no_older_version(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -101,7 +101,7 @@ static void the_newest_plain_registration_is_current_until_one_is_promoted(void 
     workers_destroy(workers);
 }
 
-static void a_deployment_is_found_by_runs_when_it_is_deployed(void **state)
+static void deployment_is_found_only_once_it_is_deployed(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -121,7 +121,7 @@ static void a_deployment_is_found_by_runs_when_it_is_deployed(void **state)
 }
 
 /* First the task of the current version, otherwise that of the newest one left. */
-static void a_task_is_that_of_the_current_version(void **state)
+static void task_is_taken_from_the_current_version(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -149,7 +149,7 @@ static void a_task_is_that_of_the_current_version(void **state)
 
 static const struct workers_beside none_beside;
 
-static void what_makes_room_is_neither_current_nor_a_deployments(void **state)
+static void evicted_version_is_neither_current_nor_deployed(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -182,7 +182,7 @@ static size_t kept_beside(struct workers_beside beside, struct session *session)
     return kept;
 }
 
-static void a_full_project_spares_the_newest_versions(void **state)
+static void full_project_keeps_the_newest_versions(void **state)
 {
     (void)state;
     struct workers_beside fits = { .versions = PROJECT_VERSIONS_KEPT - 30 },
@@ -199,7 +199,7 @@ static void a_full_project_spares_the_newest_versions(void **state)
     free(session);
 }
 
-static void what_is_not_kept_any_more_is_remembered_for_a_while(void **state)
+static void evicted_version_is_remembered_for_a_while(void **state)
 {
     (void)state;
     struct workers *workers = workers_create();
@@ -218,15 +218,15 @@ static void what_is_not_kept_any_more_is_remembered_for_a_while(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_in_the_order_of_their_days_and_numbers),
-        cmocka_unit_test(numbers_count_over_registrations_and_deployments),
-        cmocka_unit_test(a_clock_that_is_set_back_makes_no_version_older),
+        cmocka_unit_test(versions_sort_by_day_and_number),
+        cmocka_unit_test(registrations_and_deployments_share_version_numbers),
+        cmocka_unit_test(clock_set_back_makes_no_older_version),
         cmocka_unit_test(the_newest_plain_registration_is_current_until_one_is_promoted),
-        cmocka_unit_test(a_deployment_is_found_by_runs_when_it_is_deployed),
-        cmocka_unit_test(a_task_is_that_of_the_current_version),
-        cmocka_unit_test(what_makes_room_is_neither_current_nor_a_deployments),
-        cmocka_unit_test(a_full_project_spares_the_newest_versions),
-        cmocka_unit_test(what_is_not_kept_any_more_is_remembered_for_a_while),
+        cmocka_unit_test(deployment_is_found_only_once_it_is_deployed),
+        cmocka_unit_test(task_is_taken_from_the_current_version),
+        cmocka_unit_test(evicted_version_is_neither_current_nor_deployed),
+        cmocka_unit_test(full_project_keeps_the_newest_versions),
+        cmocka_unit_test(evicted_version_is_remembered_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
