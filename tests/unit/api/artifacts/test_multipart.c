@@ -83,7 +83,7 @@ static void assert_refused(const char *text)
     "--a b\r\nContent-Disposition: form-data; " head "\r\n\r\n" content "\r\n"
 #define END "--a b--\r\n"
 
-static void parts_come_in_their_order(void **state)
+static void parts_are_returned_in_order(void **state)
 {
     (void)state;
     assert_reads(PART("name=\"key\"", "k") PART("name=\"file\"; filename=\"x\"", "12") END,
@@ -92,7 +92,7 @@ static void parts_come_in_their_order(void **state)
     assert_reads("--a b--", "");
 }
 
-static void what_looks_like_a_divider_is_content(void **state)
+static void content_may_look_like_a_boundary(void **state)
 {
     (void)state;
     assert_reads(PART("name=\"f\"", "\r\n--a \r\r\n--a\r\n-\r\n--a c") END,
@@ -100,7 +100,7 @@ static void what_looks_like_a_divider_is_content(void **state)
     assert_reads(PART("name=\"f\"", "\r\r\n") END, "f:\r\r\n;");
 }
 
-static void what_stands_around_means_nothing(void **state)
+static void preamble_and_epilogue_are_ignored(void **state)
 {
     (void)state;
     assert_reads("preamble\r\n--a\r\n" PART("name=\"f\"", "1") END "epilogue --a b",
@@ -111,7 +111,7 @@ static void what_stands_around_means_nothing(void **state)
         "f:1;");
 }
 
-static void what_is_no_form_is_refused(void **state)
+static void invalid_form_is_rejected(void **state)
 {
     (void)state;
     assert_refused("");
@@ -144,7 +144,7 @@ static void heads_and_parts_are_limited(void **state)
     buf_finish(&text);
 }
 
-static void the_boundary_comes_from_the_content_type(void **state)
+static void boundary_is_read_from_the_content_type(void **state)
 {
     (void)state;
     static const struct {
@@ -199,13 +199,13 @@ static void bytes_outside_of_parts_are_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts_come_in_their_order),
-        cmocka_unit_test(what_looks_like_a_divider_is_content),
-        cmocka_unit_test(what_stands_around_means_nothing),
+        cmocka_unit_test(parts_are_returned_in_order),
+        cmocka_unit_test(content_may_look_like_a_boundary),
+        cmocka_unit_test(preamble_and_epilogue_are_ignored),
         cmocka_unit_test(bytes_outside_of_parts_are_limited),
-        cmocka_unit_test(what_is_no_form_is_refused),
+        cmocka_unit_test(invalid_form_is_rejected),
         cmocka_unit_test(heads_and_parts_are_limited),
-        cmocka_unit_test(the_boundary_comes_from_the_content_type),
+        cmocka_unit_test(boundary_is_read_from_the_content_type),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

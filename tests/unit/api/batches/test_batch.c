@@ -71,7 +71,7 @@ static void add_error(struct batch *batch, uint32_t index)
         (struct batch_error){ index, bytes_create(SLICE("hello")) };
 }
 
-static void what_is_written_comes_back(void **state)
+static void batch_is_read_as_it_was_written(void **state)
 {
     unsigned char hash[HASH_LEN];
     (void)state;
@@ -103,7 +103,7 @@ static void what_is_written_comes_back(void **state)
     batch_finish(&batch);
 }
 
-static void what_is_no_document_of_ours_is_refused(void **state)
+static void invalid_document_is_rejected(void **state)
 {
 #define TIMES "\"createdAt\":1,\"updatedAt\":1,\"sealedAt\":0"
     static const char *const bodies[] = {
@@ -133,7 +133,7 @@ static void what_is_no_document_of_ours_is_refused(void **state)
 
 /* ---- status ---- */
 
-static void the_status_follows_from_the_runs_that_are_in_memory(void **state)
+static void status_follows_from_the_runs_in_memory(void **state)
 {
     struct world *world = world_create(NULL);
     struct batch batch = make(3);
@@ -153,7 +153,7 @@ static void the_status_follows_from_the_runs_that_are_in_memory(void **state)
     world_destroy(world);
 }
 
-static void a_batch_of_older_runs_is_complete_and_one_of_errors_alone_aborted(void **state)
+static void batch_of_older_runs_is_complete_and_of_errors_aborted(void **state)
 {
     struct world *world = world_create(NULL);
     struct batch batch = make(2);
@@ -172,10 +172,10 @@ static void a_batch_of_older_runs_is_complete_and_one_of_errors_alone_aborted(vo
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_comes_back),
-        cmocka_unit_test(what_is_no_document_of_ours_is_refused),
-        cmocka_unit_test(the_status_follows_from_the_runs_that_are_in_memory),
-        cmocka_unit_test(a_batch_of_older_runs_is_complete_and_one_of_errors_alone_aborted),
+        cmocka_unit_test(batch_is_read_as_it_was_written),
+        cmocka_unit_test(invalid_document_is_rejected),
+        cmocka_unit_test(status_follows_from_the_runs_in_memory),
+        cmocka_unit_test(batch_of_older_runs_is_complete_and_of_errors_aborted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

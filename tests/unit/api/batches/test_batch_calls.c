@@ -28,7 +28,7 @@ static void cancel_child(int number)
 
 /* ---- in one request ---- */
 
-static void a_batch_is_over_when_its_runs_are(void **state)
+static void batch_completes_with_its_runs(void **state)
 {
     (void)state;
     post(TWO, "/api/v2/tasks/batch");
@@ -51,7 +51,7 @@ static void a_batch_is_over_when_its_runs_are(void **state)
     assert_says("items.2", NULL);
 }
 
-static void results_that_cannot_be_read_are_no_results(void **state)
+static void unreadable_results_are_an_error(void **state)
 {
     (void)state;
     post(TWO, "/api/v2/tasks/batch");
@@ -65,7 +65,7 @@ static void results_that_cannot_be_read_are_no_results(void **state)
 }
 
 /* The second request may have other items: they are ignored. */
-static void a_key_leads_to_the_whole_batch_until_it_expires(void **state)
+static void key_returns_the_whole_batch_until_it_expires(void **state)
 {
     char run[ID_MAX];
     static const char headers[] = "idempotency-key: k\r\nidempotency-key-ttl: 1h\r\n";
@@ -90,7 +90,7 @@ static void a_key_leads_to_the_whole_batch_until_it_expires(void **state)
     assert_int_equal(runs(), 4);
 }
 
-static void an_item_whose_key_is_known_is_the_older_run(void **state)
+static void item_with_a_known_key_is_the_older_run(void **state)
 {
     static const char keyed[] =
         "{\"items\":[{\"task\":\"hello\",\"options\":{\"delay\":"
@@ -107,7 +107,7 @@ static void an_item_whose_key_is_known_is_the_older_run(void **state)
     assert_int_equal(runs(), 3);
 }
 
-static void a_batch_that_is_wrong_or_not_written_leaves_no_run(void **state)
+static void invalid_or_failed_batch_leaves_no_run(void **state)
 {
     (void)state;
     post("{\"items\":[]}", "/api/v1/tasks/batch");
@@ -129,7 +129,7 @@ static void a_batch_that_is_wrong_or_not_written_leaves_no_run(void **state)
     assert_int_equal(runs(), 2);
 }
 
-static void a_call_that_is_repeated_makes_its_runs_once(void **state)
+static void repeated_call_makes_its_runs_once(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -171,7 +171,7 @@ static void a_parent_waits_for_every_run_of_its_batch(void **state)
     await_execution(parent, "EXECUTING");
 }
 
-static void a_parent_that_is_not_there_has_no_batch(void **state)
+static void unknown_parent_is_rejected(void **state)
 {
     (void)state;
     post_waiting("run_nobody", items, "/api/v2/tasks/batch");
@@ -202,7 +202,7 @@ static void create_waiting(const char *parent)
 }
 
 /* The batch was stored but the wait was not: a repeated stream makes the parent wait. */
-static void a_parent_that_could_not_be_blocked_waits_at_the_second_try(void **state)
+static void parent_that_could_not_be_blocked_waits_after_a_retry(void **state)
 {
     char parent[ID_MAX];
     (void)state;
@@ -222,7 +222,7 @@ static void a_parent_that_could_not_be_blocked_waits_at_the_second_try(void **st
     await_execution(parent, "EXECUTING");
 }
 
-static void who_comes_with_the_key_of_a_batch_waits_for_it(void **state)
+static void parent_waits_for_a_batch_found_by_key(void **state)
 {
     char first[ID_MAX], second[ID_MAX];
     (void)state;
@@ -238,7 +238,7 @@ static void who_comes_with_the_key_of_a_batch_waits_for_it(void **state)
     await_execution(second, "EXECUTING");
 }
 
-static void nobody_waits_for_an_item_that_became_an_error(void **state)
+static void parent_does_not_wait_for_an_item_that_became_an_error(void **state)
 {
     char parent[ID_MAX];
     struct buf payload = { 0 };
@@ -264,17 +264,17 @@ static void nobody_waits_for_an_item_that_became_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_batch_is_over_when_its_runs_are),
-        TEST(results_that_cannot_be_read_are_no_results),
-        TEST(a_key_leads_to_the_whole_batch_until_it_expires),
-        TEST(an_item_whose_key_is_known_is_the_older_run),
-        TEST(a_batch_that_is_wrong_or_not_written_leaves_no_run),
-        TEST(a_call_that_is_repeated_makes_its_runs_once),
+        TEST(batch_completes_with_its_runs),
+        TEST(unreadable_results_are_an_error),
+        TEST(key_returns_the_whole_batch_until_it_expires),
+        TEST(item_with_a_known_key_is_the_older_run),
+        TEST(invalid_or_failed_batch_leaves_no_run),
+        TEST(repeated_call_makes_its_runs_once),
         TEST(a_parent_waits_for_every_run_of_its_batch),
-        TEST(a_parent_that_is_not_there_has_no_batch),
-        TEST(a_parent_that_could_not_be_blocked_waits_at_the_second_try),
-        TEST(who_comes_with_the_key_of_a_batch_waits_for_it),
-        TEST(nobody_waits_for_an_item_that_became_an_error),
+        TEST(unknown_parent_is_rejected),
+        TEST(parent_that_could_not_be_blocked_waits_after_a_retry),
+        TEST(parent_waits_for_a_batch_found_by_key),
+        TEST(parent_does_not_wait_for_an_item_that_became_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,7 @@ static void look(void)
 
 /* ---- items ---- */
 
-static void a_batch_is_sealed_when_the_last_item_has_come(void **state)
+static void batch_is_sealed_by_its_last_item(void **state)
 {
     static const char *const paths[] = { "runs.0", "runs.1", "runs.2" };
     static const char *const payloads[] = { "20", "21", "22" };
@@ -69,7 +69,7 @@ static void a_batch_is_sealed_when_the_last_item_has_come(void **state)
 }
 
 /* The first item of an index counts, within one stream and across streams. */
-static void an_index_that_comes_twice_is_one_item(void **state)
+static void repeated_index_is_one_item(void **state)
 {
     char run[ID_MAX];
     (void)state;
@@ -89,7 +89,7 @@ static void an_index_that_comes_twice_is_one_item(void **state)
 }
 
 /* No item of the stream is accepted, not even those before it. */
-static void more_items_than_announced_are_refused(void **state)
+static void more_items_than_announced_are_rejected(void **state)
 {
     (void)state;
     create("{\"runCount\":2}");
@@ -104,7 +104,7 @@ static void more_items_than_announced_are_refused(void **state)
     assert_int_equal(fake_store_count(scene.fake, 1), 2);
 }
 
-static void a_line_that_is_no_item_says_which_it_is(void **state)
+static void error_names_the_line_of_an_invalid_item(void **state)
 {
     (void)state;
     create("{\"runCount\":2}");
@@ -127,7 +127,7 @@ static void a_line_that_is_no_item_says_which_it_is(void **state)
     assert_says("status", "PENDING");
 }
 
-static void nobody_streams_into_a_batch_that_is_not_there(void **state)
+static void stream_into_an_unknown_batch_is_rejected(void **state)
 {
     (void)state;
     snprintf(batch, sizeof(batch), "batch_nobody");
@@ -163,7 +163,7 @@ static void stream_too_large(const char *others)
     stream_long_line("{\"index\":1,\"task\":\"hello\",\"payload\":\"", others);
 }
 
-static void an_item_that_is_too_large_becomes_an_error(void **state)
+static void too_large_item_becomes_an_error(void **state)
 {
     (void)state;
     create("{\"runCount\":2}");
@@ -180,7 +180,7 @@ static void an_item_that_is_too_large_becomes_an_error(void **state)
 }
 
 /* The id of its task is kept until the batch is sealed, and in the batch's document. */
-static void an_item_that_is_too_large_keeps_no_long_id_of_a_task(void **state)
+static void too_large_item_with_a_long_task_id_is_rejected(void **state)
 {
     struct buf begin = { 0 };
     (void)state;
@@ -202,7 +202,7 @@ static void an_item_that_is_too_large_keeps_no_long_id_of_a_task(void **state)
 
 #define KEYED "{\"runCount\":1,\"idempotencyKey\":\"k\"}"
 
-static void a_key_leads_to_its_batch_for_a_day(void **state)
+static void key_returns_its_batch_for_a_day(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -224,7 +224,7 @@ static void a_key_leads_to_its_batch_for_a_day(void **state)
 }
 
 /* A client that gets "cached" sends no items: an unfilled batch goes to the next client. */
-static void a_batch_whose_client_gave_up_is_filled_by_the_next(void **state)
+static void abandoned_batch_is_given_to_the_next_client(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -246,7 +246,7 @@ static void a_batch_whose_client_gave_up_is_filled_by_the_next(void **state)
 
 /* ---- answers that are lost, and stores that fail ---- */
 
-static void a_request_that_is_repeated_makes_one_batch(void **state)
+static void repeated_request_makes_one_batch(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -264,7 +264,7 @@ static void a_request_that_is_repeated_makes_one_batch(void **state)
 }
 
 /* Its client gets no answer and sends everything again. */
-static void a_client_that_goes_while_its_batch_is_written_finds_it_whole(void **state)
+static void client_that_lost_its_answer_finds_the_batch_complete(void **state)
 {
     (void)state;
     create("{\"runCount\":2}");
@@ -284,7 +284,7 @@ static void fail_next_commit(enum store_status status)
     *fake_store_fault(scene.fake) = (struct fault){ .countdown = 1 };
 }
 
-static void a_batch_that_could_not_be_written_is_streamed_again(void **state)
+static void batch_that_could_not_be_written_can_be_streamed_again(void **state)
 {
     static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
     (void)state;
@@ -309,7 +309,7 @@ static void a_batch_that_could_not_be_written_is_streamed_again(void **state)
 }
 
 /* A retry finds the items that another stream has written meanwhile. */
-static void a_stream_that_comes_second_is_told_to_try_again(void **state)
+static void concurrent_stream_gets_503_and_can_retry(void **state)
 {
     (void)state;
     create("{\"runCount\":1}");
@@ -322,7 +322,7 @@ static void a_stream_that_comes_second_is_told_to_try_again(void **state)
     assert_says("sealed", "true");
 }
 
-static void a_batch_that_could_not_be_read_keeps_nothing_of_the_stream(void **state)
+static void batch_that_could_not_be_read_frees_the_stream(void **state)
 {
     (void)state;
     create("{\"runCount\":1}");
@@ -339,20 +339,20 @@ static void a_batch_that_could_not_be_read_keeps_nothing_of_the_stream(void **st
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_batch_is_sealed_when_the_last_item_has_come),
-        TEST(an_index_that_comes_twice_is_one_item),
-        TEST(more_items_than_announced_are_refused),
-        TEST(a_line_that_is_no_item_says_which_it_is),
-        TEST(nobody_streams_into_a_batch_that_is_not_there),
-        TEST(an_item_that_is_too_large_becomes_an_error),
-        TEST(an_item_that_is_too_large_keeps_no_long_id_of_a_task),
-        TEST(a_key_leads_to_its_batch_for_a_day),
-        TEST(a_batch_whose_client_gave_up_is_filled_by_the_next),
-        TEST(a_request_that_is_repeated_makes_one_batch),
-        TEST(a_client_that_goes_while_its_batch_is_written_finds_it_whole),
-        TEST(a_batch_that_could_not_be_written_is_streamed_again),
-        TEST(a_stream_that_comes_second_is_told_to_try_again),
-        TEST(a_batch_that_could_not_be_read_keeps_nothing_of_the_stream),
+        TEST(batch_is_sealed_by_its_last_item),
+        TEST(repeated_index_is_one_item),
+        TEST(more_items_than_announced_are_rejected),
+        TEST(error_names_the_line_of_an_invalid_item),
+        TEST(stream_into_an_unknown_batch_is_rejected),
+        TEST(too_large_item_becomes_an_error),
+        TEST(too_large_item_with_a_long_task_id_is_rejected),
+        TEST(key_returns_its_batch_for_a_day),
+        TEST(abandoned_batch_is_given_to_the_next_client),
+        TEST(repeated_request_makes_one_batch),
+        TEST(client_that_lost_its_answer_finds_the_batch_complete),
+        TEST(batch_that_could_not_be_written_can_be_streamed_again),
+        TEST(concurrent_stream_gets_503_and_can_retry),
+        TEST(batch_that_could_not_be_read_frees_the_stream),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

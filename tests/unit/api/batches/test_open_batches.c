@@ -60,7 +60,7 @@ static bool is_open(uint32_t env, const char *id)
     return get(env, id, 0)->items[0] != NULL;
 }
 
-static void a_batch_is_found_by_its_environment_and_its_id(void **state)
+static void open_batch_is_found_by_environment_and_id(void **state)
 {
     (void)state;
     struct open_batch *one = get(1, "batch_a", 10), *two = get(2, "batch_a", 10);
@@ -70,7 +70,7 @@ static void a_batch_is_found_by_its_environment_and_its_id(void **state)
     assert_false(is_open(1, "batch_b"));
 }
 
-static void room_is_made_by_the_oldest_of_the_same_environment(void **state)
+static void oldest_batch_of_the_same_environment_is_dropped_first(void **state)
 {
     (void)state;
     get(2, "batch_other", 900);
@@ -87,7 +87,7 @@ static void room_is_made_by_the_oldest_of_the_same_environment(void **state)
 }
 
 /* Each call drops two and adds at most one, so that they become fewer. */
-static void old_batches_are_forgotten_two_at_a_time(void **state)
+static void old_batches_are_dropped_two_at_a_time(void **state)
 {
     (void)state;
     char id[ID_MAX];
@@ -106,7 +106,7 @@ static void old_batches_are_forgotten_two_at_a_time(void **state)
 }
 
 /* An archived branch may have many, with hundreds of items each. */
-static void those_of_an_environment_are_forgotten_a_share_of_a_turn(void **state)
+static void batches_of_an_environment_are_dropped_over_several_turns(void **state)
 {
     char id[ID_MAX];
     int turns = 0;
@@ -132,10 +132,10 @@ static void those_of_an_environment_are_forgotten_a_share_of_a_turn(void **state
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_batch_is_found_by_its_environment_and_its_id),
-        TEST(room_is_made_by_the_oldest_of_the_same_environment),
-        TEST(old_batches_are_forgotten_two_at_a_time),
-        TEST(those_of_an_environment_are_forgotten_a_share_of_a_turn),
+        TEST(open_batch_is_found_by_environment_and_id),
+        TEST(oldest_batch_of_the_same_environment_is_dropped_first),
+        TEST(old_batches_are_dropped_two_at_a_time),
+        TEST(batches_of_an_environment_are_dropped_over_several_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

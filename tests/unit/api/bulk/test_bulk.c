@@ -25,7 +25,7 @@ static struct bulk_action *read_action(const char *text, enum err expected,
 
 /* ---- selection ---- */
 
-static void ids_come_newest_first_and_once(void **state)
+static void ids_are_sorted_newest_first_without_duplicates(void **state)
 {
     (void)state;
     char ids[2][ID_MAX];
@@ -45,7 +45,7 @@ static void ids_come_newest_first_and_once(void **state)
     bulk_action_destroy(action);
 }
 
-static void a_filter_keeps_its_words_and_its_times(void **state)
+static void filter_is_read_with_its_values_and_times(void **state)
 {
     (void)state;
     char ids[1][ID_MAX];
@@ -74,7 +74,7 @@ static void a_filter_keeps_its_words_and_its_times(void **state)
     bulk_action_destroy(action);
 }
 
-static void a_document_is_read_as_it_was_written(void **state)
+static void bulk_document_is_read_as_it_was_written(void **state)
 {
     (void)state;
     struct failure why;
@@ -209,7 +209,7 @@ static struct bulk_action *begin(struct world *world, struct bulks *bulks, const
     return action;
 }
 
-static void a_slow_search_goes_back_in_windows(void **state)
+static void slow_search_adapts_its_time_windows(void **state)
 {
     (void)state;
     struct world *world = world_create(&(struct world_options){ .wrap = put_before });
@@ -230,7 +230,7 @@ static void a_slow_search_goes_back_in_windows(void **state)
     world_destroy(world);
 }
 
-static void a_full_disk_is_waited_for(void **state)
+static void bulk_action_waits_for_a_full_disk(void **state)
 {
     (void)state;
     struct world *world = world_create(NULL);
@@ -250,7 +250,7 @@ static void a_full_disk_is_waited_for(void **state)
     world_destroy(world);
 }
 
-static void what_is_stopped_ends_where_it_is(void **state)
+static void stopped_bulk_action_ends_without_leaks(void **state)
 {
     (void)state;
     for (unsigned turns = 0; turns < 40; turns++) {
@@ -277,7 +277,7 @@ static void on_told(struct bulk_abort *abort, const struct bulk_action *action)
     told++;
 }
 
-static void a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn(void **state)
+static void stop_notifies_waiting_calls_over_several_turns(void **state)
 {
     static struct bulk_abort aborts[100];
     (void)state;
@@ -330,13 +330,13 @@ static void preview_branches_share_the_pending_actions_of_their_project(void **s
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_come_newest_first_and_once),
-        cmocka_unit_test(a_filter_keeps_its_words_and_its_times),
-        cmocka_unit_test(a_document_is_read_as_it_was_written),
-        cmocka_unit_test(a_slow_search_goes_back_in_windows),
-        cmocka_unit_test(a_full_disk_is_waited_for),
-        cmocka_unit_test(a_stop_tells_those_who_wait_for_an_end_a_share_in_each_turn),
-        cmocka_unit_test(what_is_stopped_ends_where_it_is),
+        cmocka_unit_test(ids_are_sorted_newest_first_without_duplicates),
+        cmocka_unit_test(filter_is_read_with_its_values_and_times),
+        cmocka_unit_test(bulk_document_is_read_as_it_was_written),
+        cmocka_unit_test(slow_search_adapts_its_time_windows),
+        cmocka_unit_test(bulk_action_waits_for_a_full_disk),
+        cmocka_unit_test(stop_notifies_waiting_calls_over_several_turns),
+        cmocka_unit_test(stopped_bulk_action_ends_without_leaks),
         cmocka_unit_test(preview_branches_share_the_pending_actions_of_their_project),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

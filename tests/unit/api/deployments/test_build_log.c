@@ -35,7 +35,7 @@ static void assert_filtered(const char *object, const char *text, const char *ex
     secret_filter_finish(&filter);
 }
 
-static void values_are_replaced(void **state)
+static void secret_values_are_replaced(void **state)
 {
     (void)state;
     assert_filtered("{\"A\":\"supersecret\"}", "a supersecret b supersecret",
@@ -45,13 +45,13 @@ static void values_are_replaced(void **state)
     assert_filtered("{}", "nothing to hide", "nothing to hide");
 }
 
-static void short_values_stay(void **state)
+static void short_values_are_not_replaced(void **state)
 {
     (void)state;
     assert_filtered("{\"A\":\"1234567\",\"B\":\"\"}", "x 1234567 y", "x 1234567 y");
 }
 
-static void the_longest_of_those_that_begin_alike_is_taken(void **state)
+static void longest_secret_with_the_same_beginning_is_replaced(void **state)
 {
     (void)state;
     assert_filtered("{\"A\":\"password\",\"B\":\"password-two\",\"C\":\"password-three\"}",
@@ -59,7 +59,7 @@ static void the_longest_of_those_that_begin_alike_is_taken(void **state)
                     "<redacted> <redacted> <redacted>-x");
 }
 
-static void values_that_overlap_leave_nothing_of_each_other(void **state)
+static void overlapping_secrets_are_replaced_completely(void **state)
 {
     (void)state;
     assert_filtered("{\"A\":\"abcdefghij\",\"B\":\"ghijklmnop\"}", "-abcdefghijklmnop-",
@@ -69,7 +69,7 @@ static void values_that_overlap_leave_nothing_of_each_other(void **state)
     assert_filtered("{\"A\":\"aaaaaaaa\"}", "baaaaaaaaaaaaaaaaaaaaaaab", "b<redacted>b");
 }
 
-static void values_are_found_inside_of_json(void **state)
+static void secrets_are_found_in_json(void **state)
 {
     (void)state;
     assert_filtered("{\"A\":\"line one\\nline \\\"two\\\"\"}",
@@ -77,7 +77,7 @@ static void values_are_found_inside_of_json(void **state)
                     "<redacted> and {\"a\":\"<redacted>\"}");
 }
 
-static void a_log_keeps_its_end(void **state)
+static void long_log_keeps_its_end(void **state)
 {
     (void)state;
     struct secret_filter none = { 0 };
@@ -101,12 +101,12 @@ static void a_log_keeps_its_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_replaced),
-        cmocka_unit_test(short_values_stay),
-        cmocka_unit_test(the_longest_of_those_that_begin_alike_is_taken),
-        cmocka_unit_test(values_that_overlap_leave_nothing_of_each_other),
-        cmocka_unit_test(values_are_found_inside_of_json),
-        cmocka_unit_test(a_log_keeps_its_end),
+        cmocka_unit_test(secret_values_are_replaced),
+        cmocka_unit_test(short_values_are_not_replaced),
+        cmocka_unit_test(longest_secret_with_the_same_beginning_is_replaced),
+        cmocka_unit_test(overlapping_secrets_are_replaced_completely),
+        cmocka_unit_test(secrets_are_found_in_json),
+        cmocka_unit_test(long_log_keeps_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

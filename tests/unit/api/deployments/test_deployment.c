@@ -6,7 +6,7 @@
 
 /* ---- states ---- */
 
-static void states_follow_their_table(void **state)
+static void deployment_states_follow_their_table(void **state)
 {
     (void)state;
     /* For each state that may be left: its next states, in the order of the enum. */
@@ -35,7 +35,7 @@ static void final_states_are_never_left(void **state)
     }
 }
 
-static void names_of_states_are_found(void **state)
+static void states_are_found_by_name(void **state)
 {
     (void)state;
     enum deployment_status found;
@@ -80,7 +80,7 @@ static struct deployment_row whole_row(void)
     return row;
 }
 
-static void a_document_says_all_of_its_row(void **state)
+static void document_contains_the_whole_row(void **state)
 {
     (void)state;
     struct deployment_row row = whole_row(), read;
@@ -103,7 +103,7 @@ static void a_document_says_all_of_its_row(void **state)
     deployment_row_finish(&row);
 }
 
-static void a_short_row_comes_back(void **state)
+static void row_without_optional_values_is_restored(void **state)
 {
     (void)state;
     struct deployment_row row = { .version = "20261120.1", .content_hash = "h" }, read;
@@ -119,7 +119,7 @@ static void a_short_row_comes_back(void **state)
     deployment_row_finish(&read);
 }
 
-static void a_damaged_document_is_refused(void **state)
+static void damaged_document_is_rejected(void **state)
 {
     (void)state;
     static const char *const damaged[] = {
@@ -143,7 +143,7 @@ static void a_damaged_document_is_refused(void **state)
 
 /* ---- ends ---- */
 
-static void what_ends_badly_keeps_nothing_but_why(void **state)
+static void failed_deployment_keeps_only_its_error(void **state)
 {
     (void)state;
     struct deployment_row row = whole_row();
@@ -194,13 +194,13 @@ static void errors_are_cut_between_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(states_follow_their_table),
+        cmocka_unit_test(deployment_states_follow_their_table),
         cmocka_unit_test(final_states_are_never_left),
-        cmocka_unit_test(names_of_states_are_found),
-        cmocka_unit_test(a_document_says_all_of_its_row),
-        cmocka_unit_test(a_short_row_comes_back),
-        cmocka_unit_test(a_damaged_document_is_refused),
-        cmocka_unit_test(what_ends_badly_keeps_nothing_but_why),
+        cmocka_unit_test(states_are_found_by_name),
+        cmocka_unit_test(document_contains_the_whole_row),
+        cmocka_unit_test(row_without_optional_values_is_restored),
+        cmocka_unit_test(damaged_document_is_rejected),
+        cmocka_unit_test(failed_deployment_keeps_only_its_error),
         cmocka_unit_test(errors_are_cut_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

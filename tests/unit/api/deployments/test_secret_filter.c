@@ -138,7 +138,7 @@ static struct secret_filter alike(size_t count, const char *repeated)
     return filter;
 }
 
-static void a_text_costs_the_same_however_many_secrets_begin_alike(void **state)
+static void cost_does_not_grow_with_secrets_that_begin_alike(void **state)
 {
     (void)state;
     static const char *const repeated[] = { "a", "ab", "https://user:" };
@@ -160,7 +160,7 @@ static void a_text_costs_the_same_however_many_secrets_begin_alike(void **state)
     free(text);
 }
 
-static void preparing_takes_turns_and_at_most_a_unit_for_each_byte(void **state)
+static void preparation_is_spread_over_turns_and_linear(void **state)
 {
     (void)state;
     struct secret_filter filter = { 0 };
@@ -178,7 +178,7 @@ static void preparing_takes_turns_and_at_most_a_unit_for_each_byte(void **state)
     secret_filter_finish(&filter);
 }
 
-static void a_filter_that_is_half_prepared_is_freed(void **state)
+static void half_prepared_filter_is_freed(void **state)
 {
     (void)state;
     struct secret_filter filter = { 0 };
@@ -199,9 +199,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(secrets_of_few_letters_are_all_found),
-        cmocka_unit_test(a_text_costs_the_same_however_many_secrets_begin_alike),
-        cmocka_unit_test(preparing_takes_turns_and_at_most_a_unit_for_each_byte),
-        cmocka_unit_test(a_filter_that_is_half_prepared_is_freed),
+        cmocka_unit_test(cost_does_not_grow_with_secrets_that_begin_alike),
+        cmocka_unit_test(preparation_is_spread_over_turns_and_linear),
+        cmocka_unit_test(half_prepared_filter_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

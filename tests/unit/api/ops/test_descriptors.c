@@ -37,7 +37,7 @@ static int64_t count_entries(int *turns)
     return descriptors.count;
 }
 
-static void what_is_opened_is_counted(void **state)
+static void opened_descriptors_are_counted(void **state)
 {
     int opened[MORE], turns;
     int64_t before = count();
@@ -54,7 +54,7 @@ static void what_is_opened_is_counted(void **state)
     assert_int_equal(count(), before);
 }
 
-static void the_limit_is_that_of_the_process(void **state)
+static void limit_is_that_of_the_process(void **state)
 {
     struct rlimit limit;
     (void)state;
@@ -67,8 +67,8 @@ static void the_limit_is_that_of_the_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_opened_is_counted),
-        cmocka_unit_test(the_limit_is_that_of_the_process),
+        cmocka_unit_test(opened_descriptors_are_counted),
+        cmocka_unit_test(limit_is_that_of_the_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

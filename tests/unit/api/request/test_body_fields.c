@@ -37,7 +37,7 @@ static struct slice member(struct slice object, const char *name)
     return scan_member(scan_member(object, "completion"), name);
 }
 
-static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
+static void long_string_reads_as_if_it_came_in_one_piece(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -72,7 +72,7 @@ static void a_long_string_is_what_it_would_be_in_one_piece(void **state)
     }
 }
 
-static void it_is_known_of_what_was_set_aside_whether_it_is_json(void **state)
+static void long_string_is_marked_as_json_or_not(void **state)
 {
     (void)state;
     static const struct {
@@ -124,7 +124,7 @@ static void short_and_deep_strings_stay_in_the_object(void **state)
     buf_finish(&body);
 }
 
-static void several_long_strings_are_told_apart(void **state)
+static void several_long_strings_are_distinguished(void **state)
 {
     (void)state;
     struct buf body = { 0 }, text = { 0 };
@@ -150,7 +150,7 @@ static void several_long_strings_are_told_apart(void **state)
 }
 
 /* It is rejected on arrival, not only at the end, when all of it is in memory. */
-static void what_is_too_much_beside_long_strings_is_refused_when_it_comes(void **state)
+static void too_large_rest_of_a_body_is_rejected_on_arrival(void **state)
 {
     (void)state;
     struct buf body = { 0 }, some = { 0 };
@@ -180,7 +180,7 @@ static enum err take_any(struct api_call *call, struct slice piece)
     return OK;
 }
 
-static void a_body_that_is_never_refused_sets_deep_strings_aside(void **state)
+static void body_that_is_never_rejected_sets_deep_strings_aside(void **state)
 {
     (void)state;
     static const size_t sizes[] = { 1, 1000, 65536 };
@@ -256,7 +256,7 @@ static size_t feed_strings(struct api_call *call, size_t count, size_t len)
 }
 
 /* Strings that are no longer kept take no memory, and all memory is counted. */
-static void many_long_strings_take_no_more_memory_than_counts(void **state)
+static void memory_of_many_long_strings_is_counted(void **state)
 {
     (void)state;
     struct api_call call = { 0 };
@@ -269,7 +269,7 @@ static void many_long_strings_take_no_more_memory_than_counts(void **state)
 }
 
 /* If the body trickles in after that, only the beginning is held. */
-static void string_that_is_cut_gives_its_memory_back_at_once(void **state)
+static void truncated_string_frees_its_memory_at_once(void **state)
 {
     (void)state;
     struct api_call call = { 0 };
@@ -285,7 +285,7 @@ static void string_that_is_cut_gives_its_memory_back_at_once(void **state)
     buf_finish(&piece);
 }
 
-static void ignored_body_takes_no_memory_and_is_refused_at_its_end(void **state)
+static void ignored_body_takes_no_memory_and_is_rejected_at_its_end(void **state)
 {
     (void)state;
     struct api_call call = { 0 };
@@ -337,7 +337,7 @@ static void plain_fields_set_nothing_aside(void **state)
     buf_finish(&body);
 }
 
-static void what_is_no_object_is_refused(void **state)
+static void body_that_is_not_an_object_is_rejected(void **state)
 {
     (void)state;
     static const struct {
@@ -367,19 +367,19 @@ static void what_is_no_object_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_long_string_is_what_it_would_be_in_one_piece),
-        cmocka_unit_test(it_is_known_of_what_was_set_aside_whether_it_is_json),
+        cmocka_unit_test(long_string_reads_as_if_it_came_in_one_piece),
+        cmocka_unit_test(long_string_is_marked_as_json_or_not),
         cmocka_unit_test(short_and_deep_strings_stay_in_the_object),
-        cmocka_unit_test(several_long_strings_are_told_apart),
-        cmocka_unit_test(what_is_too_much_beside_long_strings_is_refused_when_it_comes),
-        cmocka_unit_test(a_body_that_is_never_refused_sets_deep_strings_aside),
+        cmocka_unit_test(several_long_strings_are_distinguished),
+        cmocka_unit_test(too_large_rest_of_a_body_is_rejected_on_arrival),
+        cmocka_unit_test(body_that_is_never_rejected_sets_deep_strings_aside),
         cmocka_unit_test(too_long_string_keeps_its_beginning_and_length),
-        cmocka_unit_test(many_long_strings_take_no_more_memory_than_counts),
-        cmocka_unit_test(string_that_is_cut_gives_its_memory_back_at_once),
-        cmocka_unit_test(ignored_body_takes_no_memory_and_is_refused_at_its_end),
+        cmocka_unit_test(memory_of_many_long_strings_is_counted),
+        cmocka_unit_test(truncated_string_frees_its_memory_at_once),
+        cmocka_unit_test(ignored_body_takes_no_memory_and_is_rejected_at_its_end),
         cmocka_unit_test(invalid_body_is_discarded_until_its_end),
         cmocka_unit_test(plain_fields_set_nothing_aside),
-        cmocka_unit_test(what_is_no_object_is_refused),
+        cmocka_unit_test(body_that_is_not_an_object_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

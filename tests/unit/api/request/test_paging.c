@@ -14,7 +14,7 @@ static const char *read(const char *name, const char *value, struct numbered_pag
     return wrong;
 }
 
-static void a_page_is_as_asked_for_and_never_too_large(void **state)
+static void page_size_is_as_requested_up_to_a_limit(void **state)
 {
     (void)state;
     struct numbered_page page;
@@ -30,7 +30,7 @@ static void a_page_is_as_asked_for_and_never_too_large(void **state)
                 paging_end(&page) > paging_first(&page));
 }
 
-static void what_is_no_number_of_one_or_more_is_named(void **state)
+static void invalid_page_number_is_rejected_by_name(void **state)
 {
     (void)state;
     static const char *const values[] = { "", "0", "-1", "1.5", "x", " 1" };
@@ -41,7 +41,7 @@ static void what_is_no_number_of_one_or_more_is_named(void **state)
     }
 }
 
-static void the_last_page_may_be_a_part_of_one(void **state)
+static void last_page_may_be_partial(void **state)
 {
     (void)state;
     const struct numbered_page page = { .number = 2, .size = 20 };
@@ -53,7 +53,7 @@ static void the_last_page_may_be_a_part_of_one(void **state)
     buf_finish(&out);
 }
 
-static void a_size_beside_a_cursor_is_refused_when_it_is_too_much(void **state)
+static void page_size_with_a_cursor_is_limited(void **state)
 {
     (void)state;
     static const struct {
@@ -75,10 +75,10 @@ static void a_size_beside_a_cursor_is_refused_when_it_is_too_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_page_is_as_asked_for_and_never_too_large),
-        cmocka_unit_test(what_is_no_number_of_one_or_more_is_named),
-        cmocka_unit_test(the_last_page_may_be_a_part_of_one),
-        cmocka_unit_test(a_size_beside_a_cursor_is_refused_when_it_is_too_much),
+        cmocka_unit_test(page_size_is_as_requested_up_to_a_limit),
+        cmocka_unit_test(invalid_page_number_is_rejected_by_name),
+        cmocka_unit_test(last_page_may_be_partial),
+        cmocka_unit_test(page_size_with_a_cursor_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

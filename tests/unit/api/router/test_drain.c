@@ -29,7 +29,7 @@ static void on_drain(struct api_call *call)
         ;
 }
 
-static void held_calls_are_answered_a_share_in_each_turn(void **state)
+static void held_calls_are_answered_over_several_turns(void **state)
 {
     static struct api_world world;
     struct api_call *calls = mem_new_array(struct api_call, HELD);
@@ -53,7 +53,7 @@ static void held_calls_are_answered_a_share_in_each_turn(void **state)
 }
 
 /* A stop at once does not wait for further turns. */
-static void a_stop_in_the_middle_of_a_drain_answers_the_rest(void **state)
+static void stop_during_a_drain_answers_all_calls(void **state)
 {
     static struct api_world world;
     struct api_call *calls = mem_new_array(struct api_call, HELD);
@@ -81,7 +81,7 @@ static size_t count_echoes(const struct api_world *world)
     return count;
 }
 
-static void what_polls_left_behind_ends_a_share_in_each_turn(void **state)
+static void state_of_long_polls_is_freed_over_several_turns(void **state)
 {
     static struct api_world world;
     (void)state;
@@ -111,9 +111,9 @@ static void what_polls_left_behind_ends_a_share_in_each_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(held_calls_are_answered_a_share_in_each_turn),
-        cmocka_unit_test(what_polls_left_behind_ends_a_share_in_each_turn),
-        cmocka_unit_test(a_stop_in_the_middle_of_a_drain_answers_the_rest),
+        cmocka_unit_test(held_calls_are_answered_over_several_turns),
+        cmocka_unit_test(state_of_long_polls_is_freed_over_several_turns),
+        cmocka_unit_test(stop_during_a_drain_answers_all_calls),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-static void a_run_lives_its_whole_life(void **state)
+static void run_completes_without_time_left(void **state)
 {
     struct world *world = *state;
     struct triggered got = trigger(world, (struct wish){ .delay_ms = 100 });
@@ -39,7 +39,7 @@ static void a_run_lives_its_whole_life(void **state)
     assert_status(world, got.id, RUN_COMPLETED);
 }
 
-static void every_schedule_fires(void **state)
+static void every_schedule_fires_without_time_left(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 20; i++)
@@ -50,7 +50,7 @@ static void every_schedule_fires(void **state)
     assert_int_equal(fired_by(world, NULL).count, 20);
 }
 
-static void every_subscriber_hears_of_a_change(void **state)
+static void every_subscriber_gets_a_change_without_time_left(void **state)
 {
     struct world *world = *state;
     struct reader *readers[40];
@@ -63,7 +63,7 @@ static void every_subscriber_hears_of_a_change(void **state)
         assert_frames(readers[i], "run_1 v2");
 }
 
-static void everybody_who_waits_for_a_token_goes_on(void **state)
+static void every_waiter_of_a_token_resumes_without_time_left(void **state)
 {
     struct world *world = *state;
     struct waitpoint token = { .id = "waitpoint_1" };
@@ -82,7 +82,7 @@ static void everybody_who_waits_for_a_token_goes_on(void **state)
 }
 
 /* There are so many that the sweep finds them. */
-static void all_children_end_with_their_parent(void **state)
+static void all_children_end_with_their_parent_without_time_left(void **state)
 {
     enum { CHILDREN = 600 };
     struct world *world = *state;
@@ -96,7 +96,7 @@ static void all_children_end_with_their_parent(void **state)
         assert_status(world, ids[i], RUN_CANCELED);
 }
 
-static void finished_runs_leave_memory(void **state)
+static void finished_runs_leave_memory_without_time_left(void **state)
 {
     struct world *world = *state;
     for (int i = 0; i < 50; i++)
@@ -108,7 +108,7 @@ static void finished_runs_leave_memory(void **state)
 }
 
 /* Kept and removed runs alternate, and each run is looked at only once. */
-static void what_retention_has_removed_leaves_memory(void **state)
+static void runs_removed_by_retention_leave_memory_without_time_left(void **state)
 {
     struct world *world = *state;
     uint64_t at = 0;
@@ -132,13 +132,13 @@ static void what_retention_has_removed_leaves_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_run_lives_its_whole_life),
-        TEST(every_schedule_fires),
-        TEST(every_subscriber_hears_of_a_change),
-        TEST(everybody_who_waits_for_a_token_goes_on),
-        TEST(all_children_end_with_their_parent),
-        TEST(finished_runs_leave_memory),
-        TEST(what_retention_has_removed_leaves_memory),
+        TEST(run_completes_without_time_left),
+        TEST(every_schedule_fires_without_time_left),
+        TEST(every_subscriber_gets_a_change_without_time_left),
+        TEST(every_waiter_of_a_token_resumes_without_time_left),
+        TEST(all_children_end_with_their_parent_without_time_left),
+        TEST(finished_runs_leave_memory_without_time_left),
+        TEST(runs_removed_by_retention_leave_memory_without_time_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,7 @@ static void types_become_json_schema(void **state)
     }
 }
 
-static void fields_of_a_query_keep_their_brackets(void **state)
+static void query_fields_keep_their_brackets(void **state)
 {
     (void)state;
     const char *text = "filter[createdAt][from]?: string, expires: integer";
@@ -62,7 +62,7 @@ static void fields_of_a_query_keep_their_brackets(void **state)
     buf_finish(&type);
 }
 
-static void every_route_says_what_it_is_for(void **state)
+static void every_route_has_a_description(void **state)
 {
     (void)state;
     size_t count, missing = 0;
@@ -77,7 +77,7 @@ static void every_route_says_what_it_is_for(void **state)
     assert_int_equal(missing, 0);
 }
 
-static void the_document_is_json_with_as_many_operations_as_routes(void **state)
+static void openapi_document_has_an_operation_per_route(void **state)
 {
     (void)state;
     static const char *const methods[] = {
@@ -108,9 +108,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_become_json_schema),
-        cmocka_unit_test(fields_of_a_query_keep_their_brackets),
-        cmocka_unit_test(every_route_says_what_it_is_for),
-        cmocka_unit_test(the_document_is_json_with_as_many_operations_as_routes),
+        cmocka_unit_test(query_fields_keep_their_brackets),
+        cmocka_unit_test(every_route_has_a_description),
+        cmocka_unit_test(openapi_document_has_an_operation_per_route),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

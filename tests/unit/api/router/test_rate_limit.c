@@ -59,7 +59,7 @@ static void use_up(struct world *world, const struct identity *who)
         assert_int_equal(take(world, who, true).remaining, left);
 }
 
-static void half_a_minutes_worth_is_there_at_once(void **state)
+static void half_of_the_limit_is_available_at_once(void **state)
 {
     struct world *world = *state;
     use_up(world, &world->key);
@@ -68,7 +68,7 @@ static void half_a_minutes_worth_is_there_at_once(void **state)
     assert_true(answer.reset_ms == wall_ms + EACH_MS);
 }
 
-static void what_is_told_about_the_reset_is_true(void **state)
+static void reported_reset_time_is_correct(void **state)
 {
     struct world *world = *state;
     use_up(world, &world->key);
@@ -84,7 +84,7 @@ static void what_is_told_about_the_reset_is_true(void **state)
 }
 
 /* Rejected calls do not count: constant retries do not delay the next accepted one. */
-static void a_minute_lets_a_minutes_worth_in(void **state)
+static void requests_per_minute_match_the_limit(void **state)
 {
     struct world *world = *state;
     struct rate_limit_answer answer;
@@ -97,7 +97,7 @@ static void a_minute_lets_a_minutes_worth_in(void **state)
     assert_int_equal(let_in, PER_MINUTE);
 }
 
-static void environments_and_tokens_have_shares_of_their_own(void **state)
+static void environments_and_tokens_have_separate_limits(void **state)
 {
     struct world *world = *state;
     struct identity renewed = world->key;
@@ -109,14 +109,14 @@ static void environments_and_tokens_have_shares_of_their_own(void **state)
     take(world, &world->token, false);
 }
 
-static void without_a_limit_there_is_none(void **state)
+static void zero_means_no_rate_limit(void **state)
 {
     struct world *world = *state;
     assert_null(rate_limit_create(world->loop, 0));
     rate_limit_destroy(NULL);
 }
 
-static void one_request_a_minute_is_a_limit_too(void **state)
+static void limit_of_one_request_per_minute_works(void **state)
 {
     struct world *world = *state;
     struct rate_limit_answer answer;
@@ -128,7 +128,7 @@ static void one_request_a_minute_is_a_limit_too(void **state)
 }
 
 /* Under ASan: old tokens are neither leaked nor kept. */
-static void many_tokens_do_not_pile_up(void **state)
+static void old_tokens_are_dropped(void **state)
 {
     struct world *world = *state;
     struct rate_limit_answer answer;
@@ -144,13 +144,13 @@ static void many_tokens_do_not_pile_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        IN_WORLD(half_a_minutes_worth_is_there_at_once),
-        IN_WORLD(what_is_told_about_the_reset_is_true),
-        IN_WORLD(a_minute_lets_a_minutes_worth_in),
-        IN_WORLD(environments_and_tokens_have_shares_of_their_own),
-        IN_WORLD(without_a_limit_there_is_none),
-        IN_WORLD(one_request_a_minute_is_a_limit_too),
-        IN_WORLD(many_tokens_do_not_pile_up),
+        IN_WORLD(half_of_the_limit_is_available_at_once),
+        IN_WORLD(reported_reset_time_is_correct),
+        IN_WORLD(requests_per_minute_match_the_limit),
+        IN_WORLD(environments_and_tokens_have_separate_limits),
+        IN_WORLD(zero_means_no_rate_limit),
+        IN_WORLD(limit_of_one_request_per_minute_works),
+        IN_WORLD(old_tokens_are_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

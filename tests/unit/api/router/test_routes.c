@@ -71,7 +71,7 @@ static void assert_param(const struct world *world, size_t index, const char *va
     assert_true(slice_is(world->match.params[index], value));
 }
 
-static void a_path_has_its_row_and_its_parameters(void **state)
+static void path_finds_its_route_and_parameters(void **state)
 {
     struct world *world = *state;
     assert_ptr_equal(find(world, HTTP_GET_, "/api/v1/runs")->route, &made_up[0]);
@@ -85,7 +85,7 @@ static void a_path_has_its_row_and_its_parameters(void **state)
     assert_param(world, 0, "a%2Fb");
 }
 
-static void what_is_no_path_of_a_row_has_none(void **state)
+static void unknown_path_finds_no_route(void **state)
 {
     static const char *const paths[] = {
         "",
@@ -112,7 +112,7 @@ static void what_is_no_path_of_a_row_has_none(void **state)
     }
 }
 
-static void a_word_comes_before_a_parameter_unless_it_has_not_the_method(void **state)
+static void literal_segment_wins_over_a_parameter_unless_its_method_is_missing(void **state)
 {
     struct world *world = *state;
     assert_ptr_equal(find(world, HTTP_POST_, "/api/v1/runs/all")->route, &made_up[4]);
@@ -123,7 +123,7 @@ static void a_word_comes_before_a_parameter_unless_it_has_not_the_method(void **
     assert_true(slice_is(buf_slice(&world->allow), "POST, GET, DELETE, PUT"));
 }
 
-static void all_that_follows_comes_last(void **state)
+static void wildcard_route_is_tried_last(void **state)
 {
     struct world *world = *state;
     assert_ptr_equal(find(world, HTTP_GET_, "/api/v1/files/a/list")->route, &made_up[7]);
@@ -135,7 +135,7 @@ static void all_that_follows_comes_last(void **state)
     assert_param(world, 1, "list/b//");
 }
 
-static void only_the_first_areas_are_looked_at(void **state)
+static void only_the_given_areas_are_searched(void **state)
 {
     struct world *world = *state;
     assert_ptr_equal(find(world, HTTP_PUT_, "/others")->route, &of_others[1]);
@@ -144,7 +144,7 @@ static void only_the_first_areas_are_looked_at(void **state)
     assert_true(slice_is(buf_slice(&world->allow), "GET, DELETE"));
 }
 
-static void a_row_knows_the_parameters_of_its_query(void **state)
+static void route_lists_its_query_parameters(void **state)
 {
     struct world *world = *state;
     const struct routed *row = find(world, HTTP_GET_, "/api/v1/runs");
@@ -169,7 +169,7 @@ static void write_path(const char *pattern, struct buf *path)
 }
 
 /* If two rows had the same path and method, the second would never be called. */
-static void every_route_of_the_gateway_is_found_by_its_own_path(void **state)
+static void every_route_is_found_by_its_own_path(void **state)
 {
     (void)state;
     size_t count, areas, missing = 0;
@@ -198,13 +198,14 @@ static void every_route_of_the_gateway_is_found_by_its_own_path(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_path_has_its_row_and_its_parameters),
-        cmocka_unit_test(what_is_no_path_of_a_row_has_none),
-        cmocka_unit_test(a_word_comes_before_a_parameter_unless_it_has_not_the_method),
-        cmocka_unit_test(all_that_follows_comes_last),
-        cmocka_unit_test(only_the_first_areas_are_looked_at),
-        cmocka_unit_test(a_row_knows_the_parameters_of_its_query),
-        cmocka_unit_test(every_route_of_the_gateway_is_found_by_its_own_path),
+        cmocka_unit_test(path_finds_its_route_and_parameters),
+        cmocka_unit_test(unknown_path_finds_no_route),
+        cmocka_unit_test(
+            literal_segment_wins_over_a_parameter_unless_its_method_is_missing),
+        cmocka_unit_test(wildcard_route_is_tried_last),
+        cmocka_unit_test(only_the_given_areas_are_searched),
+        cmocka_unit_test(route_lists_its_query_parameters),
+        cmocka_unit_test(every_route_is_found_by_its_own_path),
     };
     return cmocka_run_group_tests(tests, make_world, end_world);
 }

@@ -26,7 +26,7 @@ static bool is_verified_if_signed(const struct route *route)
 }
 
 /* A form without AUTH_SIGNED would verify nothing; the reverse would admit no client. */
-static void every_signed_url_has_a_form_that_is_verified(void **state)
+static void every_signed_route_verifies_its_signature(void **state)
 {
     (void)state;
     assert_every_route(is_verified_if_signed, "is signed, and nobody verifies it");
@@ -37,7 +37,7 @@ static bool keeps_little_of_strangers(const struct route *route)
     return route->auth || route->body_limit <= STRANGER_BODY_MAX || !rooms_keep_body(route);
 }
 
-static void what_strangers_send_is_short_or_thrown_away(void **state)
+static void unauthenticated_bodies_are_short_or_discarded(void **state)
 {
     (void)state;
     assert_every_route(keeps_little_of_strangers, "keeps what anybody sends");
@@ -48,7 +48,7 @@ static bool is_used_up_if_not_counted(const struct route *route)
     return !route->body_limit || rooms_keep_body(route) || route->on_body;
 }
 
-static void bodies_that_count_nowhere_are_taken_in_pieces(void **state)
+static void uncounted_bodies_are_read_in_pieces(void **state)
 {
     (void)state;
     assert_every_route(is_used_up_if_not_counted, "has bodies that no room counts");
@@ -57,9 +57,9 @@ static void bodies_that_count_nowhere_are_taken_in_pieces(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_signed_url_has_a_form_that_is_verified),
-        cmocka_unit_test(what_strangers_send_is_short_or_thrown_away),
-        cmocka_unit_test(bodies_that_count_nowhere_are_taken_in_pieces),
+        cmocka_unit_test(every_signed_route_verifies_its_signature),
+        cmocka_unit_test(unauthenticated_bodies_are_short_or_discarded),
+        cmocka_unit_test(uncounted_bodies_are_read_in_pieces),
     };
     return cmocka_run_group_tests_name("signed urls", tests, NULL, NULL);
 }

@@ -100,7 +100,7 @@ static struct slice member_of(struct buf *out, const char *name)
 
 /* ---- complete objects ---- */
 
-static void a_new_run_shows_what_is_required_and_nothing_that_is_unset(void **state)
+static void new_run_shows_only_required_fields(void **state)
 {
     struct run run = new_run();
     (void)state;
@@ -116,7 +116,7 @@ static void a_new_run_shows_what_is_required_and_nothing_that_is_unset(void **st
         "\"relatedRuns\":{\"children\":[]}}");
 }
 
-static void a_completed_run_shows_everything(void **state)
+static void completed_run_shows_every_field(void **state)
 {
     struct run run = full_run();
     (void)state;
@@ -139,7 +139,7 @@ static void a_completed_run_shows_everything(void **state)
         "\"attempts\":[],\"relatedRuns\":{\"children\":[]}}");
 }
 
-static void relatives_are_runs_without_packets(void **state)
+static void related_runs_have_no_packets(void **state)
 {
     struct run run = new_run(), parent = full_run();
     struct run children[] = { new_run(), new_run() };
@@ -171,7 +171,7 @@ static void relatives_are_runs_without_packets(void **state)
 
 /* ---- status and flags ---- */
 
-static void flags_follow_the_word_on_the_wire(void **state)
+static void flags_follow_the_status_name(void **state)
 {
     static const struct {
         enum run_status status;
@@ -221,7 +221,7 @@ static void flags_follow_the_word_on_the_wire(void **state)
     }
 }
 
-static void a_final_run_without_an_end_ended_when_it_last_changed(void **state)
+static void final_run_without_an_end_time_uses_its_last_change(void **state)
 {
     struct run run = new_run();
     struct buf out = { 0 };
@@ -236,7 +236,7 @@ static void a_final_run_without_an_end_ended_when_it_last_changed(void **state)
 
 /* ---- packets ---- */
 
-static void packets_keep_their_bytes(void **state)
+static void packets_are_shown_unchanged(void **state)
 {
     static const struct {
         const char *content, *type;
@@ -283,7 +283,7 @@ static void packets_keep_their_bytes(void **state)
     }
 }
 
-static void stored_packets_are_named_by_their_urls(void **state)
+static void stored_packets_are_shown_as_urls(void **state)
 {
     struct run_details details = { .payload_url = SLICE("http://h/p?a=1&b=2"),
                                    .output_url = SLICE("http://h/o") };
@@ -299,7 +299,7 @@ static void stored_packets_are_named_by_their_urls(void **state)
     run_finish(&run);
 }
 
-static void output_is_shown_of_completed_runs_only(void **state)
+static void output_is_shown_for_completed_runs_only(void **state)
 {
     struct run run = new_run();
     struct buf out = { 0 };
@@ -367,7 +367,7 @@ static void errors_are_messages(void **state)
     }
 }
 
-static void tags_are_in_a_readers_order(void **state)
+static void tags_are_sorted(void **state)
 {
     struct slice tags[] = { SLICE("b"),  SLICE("B"),  SLICE("a:c"), SLICE("a"),
                             SLICE("ab"), SLICE("_x"), SLICE("1"),   SLICE("\u00fc"),
@@ -406,7 +406,7 @@ static void a_list_item_names_its_environment(void **state)
     run_finish(&run);
 }
 
-static void a_list_item_without_a_user_leaves_it_out_and_shows_no_packets(void **state)
+static void list_item_without_a_user_omits_it_and_shows_no_packets(void **state)
 {
     struct run run = full_run();
     struct run_place prod = { .id = SLICE("env_2"), .slug = SLICE("prod") };
@@ -424,7 +424,7 @@ static void a_list_item_without_a_user_leaves_it_out_and_shows_no_packets(void *
 
 /* ---- results ---- */
 
-static void a_result_has_the_output_as_a_text(void **state)
+static void result_has_the_output_as_text(void **state)
 {
     struct run run = full_run();
     (void)state;
@@ -485,20 +485,20 @@ static void a_result_without_a_usable_error_has_a_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_new_run_shows_what_is_required_and_nothing_that_is_unset),
-        cmocka_unit_test(a_completed_run_shows_everything),
-        cmocka_unit_test(relatives_are_runs_without_packets),
-        cmocka_unit_test(flags_follow_the_word_on_the_wire),
-        cmocka_unit_test(a_final_run_without_an_end_ended_when_it_last_changed),
-        cmocka_unit_test(packets_keep_their_bytes),
-        cmocka_unit_test(stored_packets_are_named_by_their_urls),
-        cmocka_unit_test(output_is_shown_of_completed_runs_only),
+        cmocka_unit_test(new_run_shows_only_required_fields),
+        cmocka_unit_test(completed_run_shows_every_field),
+        cmocka_unit_test(related_runs_have_no_packets),
+        cmocka_unit_test(flags_follow_the_status_name),
+        cmocka_unit_test(final_run_without_an_end_time_uses_its_last_change),
+        cmocka_unit_test(packets_are_shown_unchanged),
+        cmocka_unit_test(stored_packets_are_shown_as_urls),
+        cmocka_unit_test(output_is_shown_for_completed_runs_only),
         cmocka_unit_test(metadata_is_an_object_or_absent),
         cmocka_unit_test(errors_are_messages),
-        cmocka_unit_test(tags_are_in_a_readers_order),
+        cmocka_unit_test(tags_are_sorted),
         cmocka_unit_test(a_list_item_names_its_environment),
-        cmocka_unit_test(a_list_item_without_a_user_leaves_it_out_and_shows_no_packets),
-        cmocka_unit_test(a_result_has_the_output_as_a_text),
+        cmocka_unit_test(list_item_without_a_user_omits_it_and_shows_no_packets),
+        cmocka_unit_test(result_has_the_output_as_text),
         cmocka_unit_test(a_failed_result_has_the_stored_error),
         cmocka_unit_test(a_result_without_a_usable_error_has_a_code),
     };

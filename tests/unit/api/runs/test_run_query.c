@@ -29,7 +29,7 @@ static void read_query(const char *const *pairs)
 
 #define QUERY(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
-static void nothing_asks_for_the_last_week(void **state)
+static void empty_query_covers_the_last_week(void **state)
 {
     static const char *const none[] = { NULL };
     (void)state;
@@ -46,7 +46,7 @@ static void nothing_asks_for_the_last_week(void **state)
     assert_string_equal(query.before, "");
 }
 
-static void lists_are_cut_at_commas(void **state)
+static void lists_are_split_at_commas(void **state)
 {
     (void)state;
     read_query(QUERY("filter[taskIdentifier]", "a,b", "filter[version]", "1", "filter[tag]",
@@ -62,7 +62,7 @@ static void lists_are_cut_at_commas(void **state)
     assert_int_equal(query.filter.region_count, 1);
 }
 
-static void empty_values_ask_for_nothing(void **state)
+static void empty_values_are_ignored(void **state)
 {
     (void)state;
     read_query(QUERY("filter[status]", "", "filter[tag]", ",", "filter[isTest]", "",
@@ -74,7 +74,7 @@ static void empty_values_ask_for_nothing(void **state)
     assert_int_equal(query.limit, 25);
 }
 
-static void statuses_are_words_of_either_vocabulary(void **state)
+static void statuses_of_both_vocabularies_are_read(void **state)
 {
     static const struct {
         const char *words;
@@ -119,14 +119,14 @@ static void the_other_filters_are_read(void **state)
     assert_true(slice_is(query.filter.bulk, "bulk_1"));
 }
 
-static void what_does_not_exist_here_matches_no_run(void **state)
+static void unsupported_filter_matches_no_run(void **state)
 {
     (void)state;
     read_query(QUERY("filter[error]", "error_1"));
     assert_true(query.filter.nothing);
 }
 
-static void the_window_is_told_by_from_to_or_period(void **state)
+static void time_window_is_given_by_from_to_or_period(void **state)
 {
     static const struct {
         const char *from, *to, *period;
@@ -151,7 +151,7 @@ static void the_window_is_told_by_from_to_or_period(void **state)
     }
 }
 
-static void a_cursor_comes_back_as_its_run(void **state)
+static void cursor_decodes_to_its_run(void **state)
 {
     char cursor[CURSOR_MAX];
     (void)state;
@@ -163,7 +163,7 @@ static void a_cursor_comes_back_as_its_run(void **state)
     assert_int_equal(query.limit, 100);
 }
 
-static void what_cannot_be_read_is_refused_by_its_name(void **state)
+static void invalid_parameter_is_rejected_by_name(void **state)
 {
     static const struct {
         const char *name, *value;
@@ -199,7 +199,7 @@ static void what_cannot_be_read_is_refused_by_its_name(void **state)
     }
 }
 
-static void a_list_has_an_end(void **state)
+static void list_length_is_limited(void **state)
 {
     char values[2 * QUERY_VALUES_MAX + 2];
     struct failure why = { 0 };
@@ -220,16 +220,16 @@ static void a_list_has_an_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_asks_for_the_last_week),
-        cmocka_unit_test(lists_are_cut_at_commas),
-        cmocka_unit_test(empty_values_ask_for_nothing),
-        cmocka_unit_test(statuses_are_words_of_either_vocabulary),
+        cmocka_unit_test(empty_query_covers_the_last_week),
+        cmocka_unit_test(lists_are_split_at_commas),
+        cmocka_unit_test(empty_values_are_ignored),
+        cmocka_unit_test(statuses_of_both_vocabularies_are_read),
         cmocka_unit_test(the_other_filters_are_read),
-        cmocka_unit_test(what_does_not_exist_here_matches_no_run),
-        cmocka_unit_test(the_window_is_told_by_from_to_or_period),
-        cmocka_unit_test(a_cursor_comes_back_as_its_run),
-        cmocka_unit_test(what_cannot_be_read_is_refused_by_its_name),
-        cmocka_unit_test(a_list_has_an_end),
+        cmocka_unit_test(unsupported_filter_matches_no_run),
+        cmocka_unit_test(time_window_is_given_by_from_to_or_period),
+        cmocka_unit_test(cursor_decodes_to_its_run),
+        cmocka_unit_test(invalid_parameter_is_rejected_by_name),
+        cmocka_unit_test(list_length_is_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static struct zone *zone_of(const char *name)
     return zone;
 }
 
-static void what_is_not_five_good_fields_is_refused_with_a_reason(void **state)
+static void invalid_cron_expression_is_rejected_with_a_reason(void **state)
 {
     (void)state;
     static const struct {
@@ -61,7 +61,7 @@ static void what_is_not_five_good_fields_is_refused_with_a_reason(void **state)
     }
 }
 
-static void a_step_larger_than_its_field_is_refused_from_users_alone(void **state)
+static void step_larger_than_its_field_is_rejected_from_users_only(void **state)
 {
     (void)state;
     static const char *const texts[] = { "*/61 * * * *", "* */25 * * *", "* * 1-5/32 * *",
@@ -125,7 +125,7 @@ static void every_form_of_field_runs_when_it_should(void **state)
         assert_next(&cases[i]);
 }
 
-static void what_the_clock_jumps_over_runs_as_much_later_as_it_jumps(void **state)
+static void times_skipped_by_daylight_saving_run_later(void **state)
 {
     (void)state;
     static const struct next_case cases[] = {
@@ -150,8 +150,7 @@ static void what_the_clock_jumps_over_runs_as_much_later_as_it_jumps(void **stat
         assert_next(&cases[i]);
 }
 
-static void
-what_the_clock_shows_twice_runs_once_but_every_hour_runs_every_hour(void **state)
+static void repeated_times_run_once_except_for_hourly_ones(void **state)
 {
     (void)state;
     static const struct next_case cases[] = {
@@ -171,7 +170,7 @@ what_the_clock_shows_twice_runs_once_but_every_hour_runs_every_hour(void **state
         assert_next(&cases[i]);
 }
 
-static void it_is_described_in_words(void **state)
+static void cron_expression_has_a_description(void **state)
 {
     (void)state;
     static const struct {
@@ -207,7 +206,7 @@ static void it_is_described_in_words(void **state)
     }
 }
 
-static void only_names_of_zones_are_opened(void **state)
+static void only_valid_zone_names_are_opened(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -237,7 +236,7 @@ static void only_names_of_zones_are_opened(void **state)
     zone_close(zone);
 }
 
-static void rules_of_the_footer_hold_after_the_last_transition(void **state)
+static void footer_rules_apply_after_the_last_transition(void **state)
 {
     (void)state;
     static const struct {
@@ -263,15 +262,14 @@ static void rules_of_the_footer_hold_after_the_last_transition(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_not_five_good_fields_is_refused_with_a_reason),
-        cmocka_unit_test(a_step_larger_than_its_field_is_refused_from_users_alone),
+        cmocka_unit_test(invalid_cron_expression_is_rejected_with_a_reason),
+        cmocka_unit_test(step_larger_than_its_field_is_rejected_from_users_only),
         cmocka_unit_test(every_form_of_field_runs_when_it_should),
-        cmocka_unit_test(what_the_clock_jumps_over_runs_as_much_later_as_it_jumps),
-        cmocka_unit_test(
-            what_the_clock_shows_twice_runs_once_but_every_hour_runs_every_hour),
-        cmocka_unit_test(it_is_described_in_words),
-        cmocka_unit_test(only_names_of_zones_are_opened),
-        cmocka_unit_test(rules_of_the_footer_hold_after_the_last_transition),
+        cmocka_unit_test(times_skipped_by_daylight_saving_run_later),
+        cmocka_unit_test(repeated_times_run_once_except_for_hourly_ones),
+        cmocka_unit_test(cron_expression_has_a_description),
+        cmocka_unit_test(only_valid_zone_names_are_opened),
+        cmocka_unit_test(footer_rules_apply_after_the_last_transition),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

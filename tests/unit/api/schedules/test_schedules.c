@@ -51,7 +51,7 @@ static const struct run *run_of(struct world *world, int64_t nominal)
     return NULL;
 }
 
-static void the_payload_says_when_and_the_dates_are_dates(void **state)
+static void payload_contains_the_times_as_dates(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "0 9 * * *", "Europe/Berlin");
@@ -95,7 +95,7 @@ static void many_schedules_of_one_minute_all_fire(void **state)
     free(asked);
 }
 
-static void what_is_switched_off_does_not_fire_and_is_not_made_up_for(void **state)
+static void disabled_schedule_neither_fires_nor_catches_up(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "* * * * *", "UTC");
@@ -115,7 +115,7 @@ static void what_is_switched_off_does_not_fire_and_is_not_made_up_for(void **sta
     assert_fired(world, asking.id, "2026-03-01T00:01 2026-03-01T00:09");
 }
 
-static void a_drained_engine_fires_nothing(void **state)
+static void drained_engine_fires_no_schedule(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "* * * * *", "UTC");
@@ -127,7 +127,7 @@ static void a_drained_engine_fires_nothing(void **state)
     assert_fired(world, asking.id, "2026-03-01T00:03");
 }
 
-static void those_made_in_one_millisecond_are_in_their_order(void **state)
+static void schedules_made_in_one_millisecond_keep_their_order(void **state)
 {
     struct world *world = *state;
     struct asking all[20] = { 0 };
@@ -142,7 +142,7 @@ static void those_made_in_one_millisecond_are_in_their_order(void **state)
     }
 }
 
-static void nothing_of_a_retired_environment_fires(void **state)
+static void schedules_of_a_retired_environment_do_not_fire(void **state)
 {
     struct world *world = *state;
     struct asking early = make(world, "* * * * *", "UTC");
@@ -210,7 +210,7 @@ static void each_time_fires_once_whenever_the_engine_restarts(void **state)
         assert_int_equal(fired.times[i], begin_ms + (int64_t)(i + 1) * MINUTE);
 }
 
-static void of_the_times_missed_while_down_the_latest_fires_once(void **state)
+static void only_the_latest_missed_time_fires(void **state)
 {
     struct world *world = *state;
     struct asking minutes = make(world, "* * * * *", "UTC");
@@ -225,7 +225,7 @@ static void of_the_times_missed_while_down_the_latest_fires_once(void **state)
                      begin_ms + MINUTE);
 }
 
-static void a_clock_set_back_fires_nothing_twice(void **state)
+static void clock_set_back_fires_no_time_twice(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "*/10 * * * *", "UTC");
@@ -279,7 +279,7 @@ static void times_around_a_clock_change_follow_the_rule(void **state)
 
 /* ---- commands ---- */
 
-static void two_at_once_with_one_key_are_one_schedule(void **state)
+static void concurrent_creates_with_one_key_make_one_schedule(void **state)
 {
     struct world *world = *state;
     struct asking first = { .cron = "* * * * *", .zone = "UTC", .key = "k" };
@@ -293,7 +293,7 @@ static void two_at_once_with_one_key_are_one_schedule(void **state)
     assert_fired(world, first.id, "2026-03-01T00:02");
 }
 
-static void the_second_of_a_key_is_made_when_the_first_could_not_be(void **state)
+static void second_create_with_a_key_succeeds_if_the_first_failed(void **state)
 {
     struct world *world = *state;
     struct asking first = { .cron = "* * * * *", .zone = "UTC", .key = "k" };
@@ -334,7 +334,7 @@ static void a_key_used_in_another_environment_names_another_schedule(void **stat
     assert_int_equal(other->unfinished, 1);
 }
 
-static void a_removal_in_the_middle_of_a_firing_waits_for_it(void **state)
+static void removal_waits_for_a_firing_in_progress(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "* * * * *", "UTC");
@@ -351,7 +351,7 @@ static void a_removal_in_the_middle_of_a_firing_waits_for_it(void **state)
     assert_fired(world, asking.id, "2026-03-01T00:01");
 }
 
-static void a_full_queue_puts_the_latest_time_off(void **state)
+static void full_queue_delays_the_latest_time(void **state)
 {
     (void)state;
     void *made = create_world_at(begin_ms, (struct engine_options){ .queue_size = 2 });
@@ -390,7 +390,7 @@ static void read_log(struct world *world, int64_t ms, char *lines, size_t size)
     close(file);
 }
 
-static void many_that_cannot_fire_are_a_line_and_a_count_in_a_minute(void **state)
+static void failed_firings_are_logged_once_a_minute_with_a_count(void **state)
 {
     (void)state;
     enum { MANY = 50 };
@@ -409,7 +409,7 @@ static void many_that_cannot_fire_are_a_line_and_a_count_in_a_minute(void **stat
     destroy_world(&made);
 }
 
-static void a_commit_that_fails_without_a_trace_is_tried_again(void **state)
+static void lost_commit_of_a_firing_is_retried(void **state)
 {
     struct world *world = *state;
     struct asking asking = make(world, "* * * * *", "UTC");
@@ -425,25 +425,25 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_schedule_fires_at_its_times_and_not_before),
-        TEST(the_payload_says_when_and_the_dates_are_dates),
+        TEST(payload_contains_the_times_as_dates),
         TEST(many_schedules_of_one_minute_all_fire),
-        TEST(what_is_switched_off_does_not_fire_and_is_not_made_up_for),
-        TEST(a_drained_engine_fires_nothing),
-        TEST(those_made_in_one_millisecond_are_in_their_order),
-        TEST(nothing_of_a_retired_environment_fires),
+        TEST(disabled_schedule_neither_fires_nor_catches_up),
+        TEST(drained_engine_fires_no_schedule),
+        TEST(schedules_made_in_one_millisecond_keep_their_order),
+        TEST(schedules_of_a_retired_environment_do_not_fire),
         cmocka_unit_test(each_time_fires_once_whatever_commit_is_lost_in_a_crash),
         TEST(each_time_fires_once_whenever_the_engine_restarts),
-        TEST(of_the_times_missed_while_down_the_latest_fires_once),
-        TEST(a_clock_set_back_fires_nothing_twice),
+        TEST(only_the_latest_missed_time_fires),
+        TEST(clock_set_back_fires_no_time_twice),
         TEST(a_clock_set_forward_fires_the_latest_within_a_second),
         cmocka_unit_test(times_around_a_clock_change_follow_the_rule),
-        TEST(two_at_once_with_one_key_are_one_schedule),
-        TEST(the_second_of_a_key_is_made_when_the_first_could_not_be),
+        TEST(concurrent_creates_with_one_key_make_one_schedule),
+        TEST(second_create_with_a_key_succeeds_if_the_first_failed),
         TEST(a_key_used_in_another_environment_names_another_schedule),
-        TEST(a_removal_in_the_middle_of_a_firing_waits_for_it),
-        cmocka_unit_test(a_full_queue_puts_the_latest_time_off),
-        cmocka_unit_test(many_that_cannot_fire_are_a_line_and_a_count_in_a_minute),
-        TEST(a_commit_that_fails_without_a_trace_is_tried_again),
+        TEST(removal_waits_for_a_firing_in_progress),
+        cmocka_unit_test(full_queue_delays_the_latest_time),
+        cmocka_unit_test(failed_firings_are_logged_once_a_minute_with_a_count),
+        TEST(lost_commit_of_a_firing_is_retried),
     };
     log_configure(LOG_ERROR, LOG_LOGFMT);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ static void every_zone_offered_is_known_to_the_system(void **state)
     }
 }
 
-static void zones_are_sorted_and_none_comes_twice(void **state)
+static void zones_are_sorted_without_duplicates(void **state)
 {
     (void)state;
     assert_true(NAMES > 400);
@@ -32,7 +32,7 @@ static void zones_are_sorted_and_none_comes_twice(void **state)
             fail_msg("%s comes before %s", names[i - 1], names[i]);
 }
 
-static void utc_is_no_name_of_the_table(void **state)
+static void utc_is_not_in_the_table(void **state)
 {
     (void)state;
     for (size_t i = 0; i < NAMES; i++)
@@ -74,7 +74,7 @@ static void names_that_the_system_does_not_have_are_not_offered(void **state)
     bytes_unref(list);
 }
 
-static void a_name_is_installed_when_the_system_has_its_file(void **state)
+static void zone_is_installed_if_the_system_has_its_file(void **state)
 {
     (void)state;
     assert_true(zone_is_installed(SLICE("Europe/Berlin")));
@@ -87,10 +87,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_zone_offered_is_known_to_the_system),
-        cmocka_unit_test(zones_are_sorted_and_none_comes_twice),
-        cmocka_unit_test(utc_is_no_name_of_the_table),
+        cmocka_unit_test(zones_are_sorted_without_duplicates),
+        cmocka_unit_test(utc_is_not_in_the_table),
         cmocka_unit_test(names_that_the_system_does_not_have_are_not_offered),
-        cmocka_unit_test(a_name_is_installed_when_the_system_has_its_file),
+        cmocka_unit_test(zone_is_installed_if_the_system_has_its_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -57,7 +57,7 @@ static int destroy_set(void **state)
     return 0;
 }
 
-static void chunks_are_read_in_order_by_everybody_for_himself(void **state)
+static void each_reader_reads_chunks_in_order(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -75,8 +75,7 @@ static void chunks_are_read_in_order_by_everybody_for_himself(void **state)
     stream_release(set, stream);
 }
 
-static void
-the_oldest_go_when_a_stream_has_its_bytes_and_readers_learn_how_many(void **state)
+static void full_stream_drops_oldest_chunks_and_reports_their_number(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -111,7 +110,7 @@ static void short_chunks_are_limited_by_their_bytes_alone(void **state)
     stream_release(set, stream);
 }
 
-static void the_newest_chunk_stays_however_long_it_is(void **state)
+static void newest_chunk_is_kept_however_long(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -122,7 +121,7 @@ static void the_newest_chunk_stays_however_long_it_is(void **state)
 }
 
 /* A writer counts on from chunks before a restart; these do not count as lost. */
-static void a_stream_that_begins_later_has_dropped_nothing(void **state)
+static void stream_that_begins_later_has_lost_no_chunks(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -134,7 +133,7 @@ static void a_stream_that_begins_later_has_dropped_nothing(void **state)
     stream_release(set, stream);
 }
 
-static void a_set_knows_since_when_it_has_forgotten_no_stream(void **state)
+static void set_knows_since_when_it_has_dropped_no_stream(void **state)
 {
     struct stream_set *set = *state;
     struct stream *old = use(set, "old"), *stream = use(set, "new");
@@ -148,7 +147,7 @@ static void a_set_knows_since_when_it_has_forgotten_no_stream(void **state)
     stream_release(set, stream);
 }
 
-static void the_stream_not_written_to_for_longest_pays_for_a_full_set(void **state)
+static void full_set_drops_the_least_recently_written_stream(void **state)
 {
     struct stream_set *set = *state;
     struct stream *old = use(set, "old"), *busy = use(set, "busy");
@@ -172,7 +171,7 @@ static void the_stream_not_written_to_for_longest_pays_for_a_full_set(void **sta
     assert_ptr_equal(stream_find(set, STREAM_OUTPUT, run, SLICE("busy")), busy);
 }
 
-static void what_nobody_uses_and_nobody_wrote_is_gone(void **state)
+static void unused_empty_stream_is_freed(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -184,7 +183,7 @@ static void what_nobody_uses_and_nobody_wrote_is_gone(void **state)
     assert_int_equal(set->bytes, 0);
 }
 
-static void kinds_runs_and_keys_are_apart(void **state)
+static void streams_of_kinds_runs_and_keys_are_separate(void **state)
 {
     struct stream_set *set = *state;
     static const struct {
@@ -206,7 +205,7 @@ static void kinds_runs_and_keys_are_apart(void **state)
     assert_int_equal(set->table.count, 4);
 }
 
-static void a_day_later_a_stream_goes(void **state)
+static void stream_is_dropped_after_a_day(void **state)
 {
     struct stream_set *set = *state;
     struct stream *old = use(set, "old"), *stream = use(set, "new");
@@ -219,7 +218,7 @@ static void a_day_later_a_stream_goes(void **state)
     stream_release(set, stream);
 }
 
-static void a_reader_goes_on_behind_what_it_has(void **state)
+static void reader_resumes_after_its_last_chunk(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -239,7 +238,7 @@ static void a_reader_goes_on_behind_what_it_has(void **state)
     stream_release(set, stream);
 }
 
-static void time_does_not_go_back_in_a_stream(void **state)
+static void times_in_a_stream_never_decrease(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -250,7 +249,7 @@ static void time_does_not_go_back_in_a_stream(void **state)
     stream_release(set, stream);
 }
 
-static void the_newest_writers_are_remembered(void **state)
+static void newest_writers_are_remembered(void **state)
 {
     struct stream_set *set = *state;
     struct stream *stream = use(set, "k");
@@ -275,19 +274,19 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, create_set, destroy_set)
     const struct CMUnitTest tests[] = {
-        TEST(chunks_are_read_in_order_by_everybody_for_himself),
-        TEST(the_oldest_go_when_a_stream_has_its_bytes_and_readers_learn_how_many),
+        TEST(each_reader_reads_chunks_in_order),
+        TEST(full_stream_drops_oldest_chunks_and_reports_their_number),
         TEST(short_chunks_are_limited_by_their_bytes_alone),
-        TEST(the_newest_chunk_stays_however_long_it_is),
-        TEST(a_stream_that_begins_later_has_dropped_nothing),
-        TEST(a_set_knows_since_when_it_has_forgotten_no_stream),
-        TEST(the_stream_not_written_to_for_longest_pays_for_a_full_set),
-        TEST(what_nobody_uses_and_nobody_wrote_is_gone),
-        TEST(kinds_runs_and_keys_are_apart),
-        TEST(a_day_later_a_stream_goes),
-        TEST(a_reader_goes_on_behind_what_it_has),
-        TEST(time_does_not_go_back_in_a_stream),
-        TEST(the_newest_writers_are_remembered),
+        TEST(newest_chunk_is_kept_however_long),
+        TEST(stream_that_begins_later_has_lost_no_chunks),
+        TEST(set_knows_since_when_it_has_dropped_no_stream),
+        TEST(full_set_drops_the_least_recently_written_stream),
+        TEST(unused_empty_stream_is_freed),
+        TEST(streams_of_kinds_runs_and_keys_are_separate),
+        TEST(stream_is_dropped_after_a_day),
+        TEST(reader_resumes_after_its_last_chunk),
+        TEST(times_in_a_stream_never_decrease),
+        TEST(newest_writers_are_remembered),
     };
     return cmocka_run_group_tests_name("stream", tests, NULL, NULL);
 }

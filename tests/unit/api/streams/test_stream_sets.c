@@ -64,7 +64,7 @@ static void fill(int env)
     write_chunks(env, "b", FULL, CHUNK);
 }
 
-static void the_largest_makes_room_for_the_others_of_its_project(void **state)
+static void largest_environment_is_trimmed_for_its_project(void **state)
 {
     (void)state;
     fill(1);
@@ -79,7 +79,7 @@ static void the_largest_makes_room_for_the_others_of_its_project(void **state)
     assert_true(bytes_of(1) > bytes_of(2) - small && bytes_of(1) < bytes_of(2) + small);
 }
 
-static void those_of_an_environment_are_forgotten_a_share_of_a_turn(void **state)
+static void batches_of_an_environment_are_dropped_over_several_turns(void **state)
 {
     int turns = 0;
     size_t before;
@@ -103,8 +103,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
     const struct CMUnitTest tests[] = {
-        TEST(the_largest_makes_room_for_the_others_of_its_project),
-        TEST(those_of_an_environment_are_forgotten_a_share_of_a_turn),
+        TEST(largest_environment_is_trimmed_for_its_project),
+        TEST(batches_of_an_environment_are_dropped_over_several_turns),
     };
     return cmocka_run_group_tests_name("stream sets", tests, NULL, NULL);
 }

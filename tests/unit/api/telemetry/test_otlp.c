@@ -72,7 +72,7 @@ static bool next_record(struct otlp *otlp, struct slice *record)
     return false;
 }
 
-static void what_a_record_says_is_kept_as_plain_json(void **state)
+static void record_is_kept_as_plain_json(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -92,7 +92,7 @@ static void what_a_record_says_is_kept_as_plain_json(void **state)
     }
 }
 
-static void the_beginning_of_a_span_has_the_id_of_the_span(void **state)
+static void partial_span_has_the_id_of_its_span(void **state)
 {
     static const char body[] =
         SPANS("{\"spanId\":\"aaaaaaaaaaaaaaaa\",\"attributes\":[" RUN
@@ -112,7 +112,7 @@ static void the_beginning_of_a_span_has_the_id_of_the_span(void **state)
     bytes_unref(event.json);
 }
 
-static void a_record_without_a_run_is_nobodys(void **state)
+static void record_without_a_run_is_ignored(void **state)
 {
     static const char *const bodies[] = {
         SPANS("{\"name\":\"a\"}"),
@@ -179,7 +179,7 @@ static struct bytes *read_only(struct buf *body, bool logs)
     return event.json;
 }
 
-static void attributes_beyond_4096_are_cut_and_the_record_says_so(void **state)
+static void attributes_beyond_4096_are_dropped_and_marked(void **state)
 {
     (void)state;
     struct buf body = { 0 };
@@ -275,7 +275,7 @@ static int64_t cpu_ms(void)
 }
 
 /* Reading them again for each record took a quarter of a minute. */
-static void what_a_resource_says_is_read_once(void **state)
+static void attributes_of_a_resource_are_read_once(void **state)
 {
     (void)state;
     struct buf body = { 0 };
@@ -375,7 +375,7 @@ static unsigned count_records(struct otlp *otlp, struct slice body, unsigned *wi
     return count;
 }
 
-static void records_beyond_10000_of_a_body_are_only_counted(void **state)
+static void records_beyond_10000_per_body_are_only_counted(void **state)
 {
     (void)state;
     for (size_t list = 0; list < 3; list++) {
@@ -391,7 +391,7 @@ static void records_beyond_10000_of_a_body_are_only_counted(void **state)
     }
 }
 
-static void a_body_with_more_than_is_counted_is_cut(void **state)
+static void body_with_too_many_elements_is_truncated(void **state)
 {
     (void)state;
     for (size_t list = 0; list < 3; list++) {
@@ -414,16 +414,16 @@ static void a_body_with_more_than_is_counted_is_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_record_says_is_kept_as_plain_json),
-        cmocka_unit_test(the_beginning_of_a_span_has_the_id_of_the_span),
-        cmocka_unit_test(a_record_without_a_run_is_nobodys),
+        cmocka_unit_test(record_is_kept_as_plain_json),
+        cmocka_unit_test(partial_span_has_the_id_of_its_span),
+        cmocka_unit_test(record_without_a_run_is_ignored),
         cmocka_unit_test(a_body_of_another_shape_has_no_records),
-        cmocka_unit_test(what_a_resource_says_is_read_once),
+        cmocka_unit_test(attributes_of_a_resource_are_read_once),
         cmocka_unit_test(many_attributes_of_a_resource_are_read_in_several_calls),
         cmocka_unit_test(no_call_opens_more_than_one_part_of_a_body),
-        cmocka_unit_test(records_beyond_10000_of_a_body_are_only_counted),
-        cmocka_unit_test(a_body_with_more_than_is_counted_is_cut),
-        cmocka_unit_test(attributes_beyond_4096_are_cut_and_the_record_says_so),
+        cmocka_unit_test(records_beyond_10000_per_body_are_only_counted),
+        cmocka_unit_test(body_with_too_many_elements_is_truncated),
+        cmocka_unit_test(attributes_beyond_4096_are_dropped_and_marked),
         cmocka_unit_test(members_of_a_record_beyond_1000_are_ignored),
         cmocka_unit_test(an_attribute_longer_than_a_record_may_be_is_ignored),
         cmocka_unit_test(a_long_message_keeps_its_beginning),

@@ -33,7 +33,7 @@ static void assert_all_found(const struct spans *spans)
     assert_null(spans_find(spans, "absent"));
 }
 
-static void each_is_found_and_they_come_in_order(void **state)
+static void spans_are_found_by_id_and_sorted_by_start(void **state)
 {
     struct spans spans = { 0 };
     (void)state;
@@ -68,7 +68,7 @@ static void an_event_is_compared_with_few_others(void **state)
     spans_finish(&spans);
 }
 
-static void what_takes_the_place_of_another_is_found_in_its_place(void **state)
+static void replaced_event_is_found_in_its_place(void **state)
 {
     struct spans spans = { 0 };
     (void)state;
@@ -87,7 +87,7 @@ static void what_takes_the_place_of_another_is_found_in_its_place(void **state)
     spans_finish(&spans);
 }
 
-static void the_end_of_a_span_replaces_its_beginning_only(void **state)
+static void end_of_a_span_replaces_only_its_beginning(void **state)
 {
     (void)state;
     struct spans spans = { 0 };
@@ -101,7 +101,7 @@ static void the_end_of_a_span_replaces_its_beginning_only(void **state)
     spans_finish(&spans);
 }
 
-static void the_first_ones_are_split_off(void **state)
+static void first_events_are_split_off(void **state)
 {
     (void)state;
     for (int count = 0; count <= SPANS; count += SPANS / 4) {
@@ -140,11 +140,11 @@ static void events_are_freed_one_by_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_is_found_and_they_come_in_order),
+        cmocka_unit_test(spans_are_found_by_id_and_sorted_by_start),
         cmocka_unit_test(an_event_is_compared_with_few_others),
-        cmocka_unit_test(what_takes_the_place_of_another_is_found_in_its_place),
-        cmocka_unit_test(the_end_of_a_span_replaces_its_beginning_only),
-        cmocka_unit_test(the_first_ones_are_split_off),
+        cmocka_unit_test(replaced_event_is_found_in_its_place),
+        cmocka_unit_test(end_of_a_span_replaces_only_its_beginning),
+        cmocka_unit_test(first_events_are_split_off),
         cmocka_unit_test(events_are_freed_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

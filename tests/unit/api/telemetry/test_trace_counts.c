@@ -12,7 +12,7 @@ static const struct trace_counts full = { .logs = 7,
                                           .removed = 9,
                                           .removed_at = 1700000000000 };
 
-static void counts_come_back_as_written(void **state)
+static void counts_are_read_as_written(void **state)
 {
     (void)state;
     struct trace_counts read = { .logs = 99 };
@@ -22,7 +22,7 @@ static void counts_come_back_as_written(void **state)
     bytes_unref(body);
 }
 
-static void foreign_documents_count_nothing(void **state)
+static void unknown_documents_count_nothing(void **state)
 {
     (void)state;
     static const char *const bodies[] = { "{\"events\":[]}", "[]", "5",
@@ -43,7 +43,7 @@ static void a_span_with_two_records_is_one_row(void **state)
                      4);
 }
 
-static void only_what_is_missing_is_shown(void **state)
+static void only_missing_parts_are_shown(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -76,10 +76,10 @@ static void pieces_sort_as_they_were_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(counts_come_back_as_written),
-        cmocka_unit_test(foreign_documents_count_nothing),
+        cmocka_unit_test(counts_are_read_as_written),
+        cmocka_unit_test(unknown_documents_count_nothing),
         cmocka_unit_test(a_span_with_two_records_is_one_row),
-        cmocka_unit_test(only_what_is_missing_is_shown),
+        cmocka_unit_test(only_missing_parts_are_shown),
         cmocka_unit_test(pieces_sort_as_they_were_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

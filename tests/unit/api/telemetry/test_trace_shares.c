@@ -5,7 +5,7 @@
 
 enum { BRANCHES = 200 };
 
-static void environments_with_little_keep_all_of_it(void **state)
+static void environments_below_their_share_keep_everything(void **state)
 {
     (void)state;
     int64_t have[] = { 900, 100, 50, 700 };
@@ -16,7 +16,7 @@ static void environments_with_little_keep_all_of_it(void **state)
     assert_int_equal(trace_shares_level(one, 1, 0), 0);
 }
 
-static void two_hundred_branches_keep_one_share_together(void **state)
+static void two_hundred_branches_share_one_share(void **state)
 {
     (void)state;
     int64_t have[BRANCHES], sum = 0;
@@ -40,8 +40,8 @@ static void environments_within_the_target_are_not_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(environments_with_little_keep_all_of_it),
-        cmocka_unit_test(two_hundred_branches_keep_one_share_together),
+        cmocka_unit_test(environments_below_their_share_keep_everything),
+        cmocka_unit_test(two_hundred_branches_share_one_share),
         cmocka_unit_test(environments_within_the_target_are_not_limited),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

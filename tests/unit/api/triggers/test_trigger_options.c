@@ -87,7 +87,7 @@ static void done(struct completed_wait *outcome)
 
 /* ---- rejected ---- */
 
-static void a_wrong_option_is_refused_by_name(void **state)
+static void invalid_option_is_rejected_by_name(void **state)
 {
     (void)state;
     static const struct {
@@ -168,7 +168,7 @@ static void a_wrong_option_is_refused_by_name(void **state)
     }
 }
 
-static void a_task_that_the_locked_version_lacks_is_refused(void **state)
+static void task_missing_in_the_locked_version_is_rejected(void **state)
 {
     (void)state;
     struct completed_wait outcome =
@@ -179,7 +179,7 @@ static void a_task_that_the_locked_version_lacks_is_refused(void **state)
     done(&outcome);
 }
 
-static void a_text_that_is_no_duration_is_refused(void **state)
+static void invalid_duration_is_rejected(void **state)
 {
     (void)state;
     static const char *const names[] = { "ttl", "delay", "idempotencyKeyTTL" };
@@ -252,7 +252,7 @@ static void lengths_are_counted_in_characters(void **state)
     }
 }
 
-static void metadata_that_is_too_large_is_told_its_limit(void **state)
+static void too_large_metadata_error_names_the_limit(void **state)
 {
     (void)state;
     char *options = with_text("{\"metadata\":{\"m\":\"", "m", 262200, "\"}}");
@@ -315,7 +315,7 @@ static void assert_texts(const struct text_case *cases, size_t count)
     }
 }
 
-static void options_become_texts_of_the_run(void **state)
+static void options_set_texts_of_the_run(void **state)
 {
     (void)state;
     static const struct text_case cases[] = {
@@ -369,7 +369,7 @@ static void options_become_texts_of_the_run(void **state)
 }
 
 /* A payload is marked as JSON or not when it is read, so that it is not scanned again. */
-static void whether_a_payload_is_json_is_known_from_the_start(void **state)
+static void payload_is_marked_as_json_or_not(void **state)
 {
     (void)state;
     static const struct {
@@ -394,7 +394,7 @@ static void whether_a_payload_is_json_is_known_from_the_start(void **state)
     }
 }
 
-static void a_payload_is_kept_as_its_type_says(void **state)
+static void payload_is_stored_by_its_type(void **state)
 {
     (void)state;
     static const struct text_case cases[] = {
@@ -438,7 +438,7 @@ static int64_t number_of(const struct trigger *item, enum number number)
     }
 }
 
-static void options_become_numbers_of_the_run(void **state)
+static void options_set_numbers_of_the_run(void **state)
 {
     (void)state;
     static const int64_t day = 24 * 3600 * INT64_C(1000);
@@ -529,7 +529,7 @@ static void a_header_wins_over_the_key_in_the_body(void **state)
     workers_destroy(workers);
 }
 
-static void the_parent_is_told_to_the_caller(void **state)
+static void parent_is_returned_to_the_caller(void **state)
 {
     (void)state;
     struct completed_wait outcome = read_body(
@@ -540,7 +540,7 @@ static void the_parent_is_told_to_the_caller(void **state)
     done(&outcome);
 }
 
-static void a_task_has_a_name_of_bounded_length(void **state)
+static void task_name_length_is_limited(void **state)
 {
     (void)state;
     char *longest = with_text("", "t", 512, "");
@@ -558,7 +558,7 @@ static void a_task_has_a_name_of_bounded_length(void **state)
     free(longer);
 }
 
-static void a_text_is_clipped_between_characters(void **state)
+static void text_is_truncated_between_characters(void **state)
 {
     (void)state;
     char *text = with_text("x", "ż", 80, "");
@@ -572,19 +572,19 @@ static void a_text_is_clipped_between_characters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wrong_option_is_refused_by_name),
-        cmocka_unit_test(a_task_that_the_locked_version_lacks_is_refused),
-        cmocka_unit_test(a_text_that_is_no_duration_is_refused),
+        cmocka_unit_test(invalid_option_is_rejected_by_name),
+        cmocka_unit_test(task_missing_in_the_locked_version_is_rejected),
+        cmocka_unit_test(invalid_duration_is_rejected),
         cmocka_unit_test(lengths_are_counted_in_characters),
-        cmocka_unit_test(metadata_that_is_too_large_is_told_its_limit),
-        cmocka_unit_test(options_become_texts_of_the_run),
-        cmocka_unit_test(a_payload_is_kept_as_its_type_says),
-        cmocka_unit_test(whether_a_payload_is_json_is_known_from_the_start),
-        cmocka_unit_test(options_become_numbers_of_the_run),
+        cmocka_unit_test(too_large_metadata_error_names_the_limit),
+        cmocka_unit_test(options_set_texts_of_the_run),
+        cmocka_unit_test(payload_is_stored_by_its_type),
+        cmocka_unit_test(payload_is_marked_as_json_or_not),
+        cmocka_unit_test(options_set_numbers_of_the_run),
         cmocka_unit_test(a_header_wins_over_the_key_in_the_body),
-        cmocka_unit_test(the_parent_is_told_to_the_caller),
-        cmocka_unit_test(a_task_has_a_name_of_bounded_length),
-        cmocka_unit_test(a_text_is_clipped_between_characters),
+        cmocka_unit_test(parent_is_returned_to_the_caller),
+        cmocka_unit_test(task_name_length_is_limited),
+        cmocka_unit_test(text_is_truncated_between_characters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

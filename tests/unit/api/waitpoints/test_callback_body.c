@@ -70,7 +70,7 @@ static void assert_too_large(const char *type, struct slice body, const char *sa
     buf_finish(&output);
 }
 
-static void more_fields_or_bytes_than_an_output_may_have_are_refused(void **state)
+static void too_many_fields_or_bytes_are_rejected(void **state)
 {
     (void)state;
     struct buf body = { 0 };
@@ -90,7 +90,7 @@ static void more_fields_or_bytes_than_an_output_may_have_are_refused(void **stat
     buf_finish(&body);
 }
 
-static void more_parts_than_an_output_may_have_are_refused(void **state)
+static void too_many_parts_are_rejected(void **state)
 {
     (void)state;
     struct buf body = { 0 };
@@ -107,8 +107,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(content_type_decides_the_output_of_a_body),
-        cmocka_unit_test(more_fields_or_bytes_than_an_output_may_have_are_refused),
-        cmocka_unit_test(more_parts_than_an_output_may_have_are_refused),
+        cmocka_unit_test(too_many_fields_or_bytes_are_rejected),
+        cmocka_unit_test(too_many_parts_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

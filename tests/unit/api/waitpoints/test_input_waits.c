@@ -42,7 +42,7 @@ static void assert_got(const char *output)
     assert_says("execution.completedWaitpoints.1", NULL);
 }
 
-static void the_next_record_is_what_the_run_waits_for(void **state)
+static void next_record_resumes_the_run(void **state)
 {
     (void)state;
     start_run(run);
@@ -56,7 +56,7 @@ static void the_next_record_is_what_the_run_waits_for(void **state)
     assert_got("{ \"n\":12345678901234567890 }");
 }
 
-static void a_record_that_is_there_completes_the_token_at_once(void **state)
+static void existing_record_completes_the_token_at_once(void **state)
 {
     (void)state;
     start_run(run);
@@ -73,7 +73,7 @@ static void a_record_that_is_there_completes_the_token_at_once(void **state)
 
 /* The record that completes it follows the last one that the caller saw. It is not the
  * newest record. */
-static void who_has_seen_all_waits_for_another_record(void **state)
+static void run_that_saw_all_records_waits_for_the_next(void **state)
 {
     (void)state;
     start_run(run);
@@ -99,7 +99,7 @@ static void a_record_between_token_and_wait_is_not_missed(void **state)
     assert_got("[1,2]");
 }
 
-static void an_input_that_never_comes_times_out(void **state)
+static void wait_without_a_record_times_out(void **state)
 {
     (void)state;
     start_run(run);
@@ -114,7 +114,7 @@ static void an_input_that_never_comes_times_out(void **state)
     assert_got("\"late\"");
 }
 
-static void a_key_is_one_of_its_run_and_stream(void **state)
+static void key_belongs_to_its_run_and_stream(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -133,7 +133,7 @@ static void a_key_is_one_of_its_run_and_stream(void **state)
     assert_string_not_equal(token, first);
 }
 
-static void what_is_no_wait_for_an_input_is_refused(void **state)
+static void invalid_input_wait_is_rejected(void **state)
 {
     static const char *const bodies[] = {
         "",
@@ -157,7 +157,7 @@ static void what_is_no_wait_for_an_input_is_refused(void **state)
     assert_says("data.0", NULL);
 }
 
-static void only_a_run_that_goes_on_can_wait(void **state)
+static void only_an_unfinished_run_can_wait(void **state)
 {
     (void)state;
     start_run(run);
@@ -172,7 +172,7 @@ static void only_a_run_that_goes_on_can_wait(void **state)
     assert_says("error", "Cannot wait for an input stream of a completed run");
 }
 
-static void a_token_that_was_not_written_is_asked_for_again(void **state)
+static void failed_input_token_can_be_retried(void **state)
 {
     (void)state;
     start_run(run);
@@ -190,15 +190,15 @@ static void a_token_that_was_not_written_is_asked_for_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_next_record_is_what_the_run_waits_for),
-        TEST(a_record_that_is_there_completes_the_token_at_once),
-        TEST(who_has_seen_all_waits_for_another_record),
+        TEST(next_record_resumes_the_run),
+        TEST(existing_record_completes_the_token_at_once),
+        TEST(run_that_saw_all_records_waits_for_the_next),
         TEST(a_record_between_token_and_wait_is_not_missed),
-        TEST(an_input_that_never_comes_times_out),
-        TEST(a_key_is_one_of_its_run_and_stream),
-        TEST(what_is_no_wait_for_an_input_is_refused),
-        TEST(only_a_run_that_goes_on_can_wait),
-        TEST(a_token_that_was_not_written_is_asked_for_again),
+        TEST(wait_without_a_record_times_out),
+        TEST(key_belongs_to_its_run_and_stream),
+        TEST(invalid_input_wait_is_rejected),
+        TEST(only_an_unfinished_run_can_wait),
+        TEST(failed_input_token_can_be_retried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

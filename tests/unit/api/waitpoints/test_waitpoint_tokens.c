@@ -37,7 +37,7 @@ static void fail_next_commit(enum store_status status)
 
 /* ---- completing ---- */
 
-static void the_first_output_counts_byte_for_byte(void **state)
+static void first_output_of_a_token_is_kept_byte_for_byte(void **state)
 {
     (void)state;
     create("{\"tags\":\"user:1\"}");
@@ -87,7 +87,7 @@ static void complete_with(size_t letters)
     buf_finish(&body);
 }
 
-static void a_large_output_is_kept_and_one_too_large_refused(void **state)
+static void large_output_is_kept_and_too_large_one_rejected(void **state)
 {
     (void)state;
     create("{}");
@@ -101,7 +101,7 @@ static void a_large_output_is_kept_and_one_too_large_refused(void **state)
     assert_holds("\"output\":\"\\\"xxx");
 }
 
-static void what_is_no_completion_changes_nothing(void **state)
+static void invalid_completion_changes_nothing(void **state)
 {
     (void)state;
     create("{}");
@@ -144,7 +144,7 @@ static void a_token_completed_in_time_does_not_time_out(void **state)
     assert_says("output", "1");
 }
 
-static void a_completion_that_was_not_written_is_sent_again(void **state)
+static void failed_completion_can_be_retried(void **state)
 {
     static const enum store_status failures[] = { STORE_FAILED, STORE_NO_SPACE };
     (void)state;
@@ -161,7 +161,7 @@ static void a_completion_that_was_not_written_is_sent_again(void **state)
     }
 }
 
-static void a_token_that_cannot_be_read_is_neither_shown_nor_completed(void **state)
+static void unreadable_token_is_neither_shown_nor_completed(void **state)
 {
     (void)state;
     create("{}");
@@ -182,7 +182,7 @@ static const char *path_of(const char *url)
     return path;
 }
 
-static void whoever_has_the_url_completes_that_token_only(void **state)
+static void callback_url_completes_only_its_token(void **state)
 {
     char url[512], other[512], forged[512];
     (void)state;
@@ -208,7 +208,7 @@ static void whoever_has_the_url_completes_that_token_only(void **state)
 
 /* ---- keys ---- */
 
-static void a_key_leads_to_its_token_until_it_expires(void **state)
+static void key_returns_its_token_until_it_expires(void **state)
 {
     static const char keyed[] = "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"1h\"}";
     char first[ID_MAX];
@@ -233,7 +233,7 @@ static void a_key_leads_to_its_token_until_it_expires(void **state)
     assert_says("idempotencyKey", "k");
 }
 
-static void a_token_that_was_not_written_leaves_its_key_free(void **state)
+static void failed_token_leaves_its_key_free(void **state)
 {
     (void)state;
     fail_next_commit(STORE_FAILED);
@@ -248,7 +248,7 @@ static void a_token_that_was_not_written_leaves_its_key_free(void **state)
     assert_says("isCached", "true");
 }
 
-static void a_request_that_is_repeated_makes_one_token(void **state)
+static void repeated_request_makes_one_token(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -262,7 +262,7 @@ static void a_request_that_is_repeated_makes_one_token(void **state)
     assert_string_equal(token, first);
 }
 
-static void what_is_no_token_is_refused(void **state)
+static void invalid_token_body_is_rejected(void **state)
 {
     static const struct {
         const char *body, *error;
@@ -323,7 +323,7 @@ static void tokens_are_listed_by_status_key_tag_and_age(void **state)
     list_says("page[size]=100", NULL, NULL);
 }
 
-static void pages_lead_to_each_other(void **state)
+static void pages_link_to_each_other(void **state)
 {
     char ids[3][ID_MAX], edge[ID_MAX];
     (void)state;
@@ -346,7 +346,7 @@ static void pages_lead_to_each_other(void **state)
     assert_says("pagination.previous", NULL);
 }
 
-static void a_filter_that_says_nothing_is_refused(void **state)
+static void invalid_list_query_is_rejected(void **state)
 {
     static const char *const wrong[] = { "filter[status]=NOTHING",
                                          "page[size]=0",
@@ -367,22 +367,22 @@ static void a_filter_that_says_nothing_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_first_output_counts_byte_for_byte),
+        TEST(first_output_of_a_token_is_kept_byte_for_byte),
         TEST(a_token_may_be_completed_with_nothing_or_null),
-        TEST(a_large_output_is_kept_and_one_too_large_refused),
-        TEST(what_is_no_completion_changes_nothing),
+        TEST(large_output_is_kept_and_too_large_one_rejected),
+        TEST(invalid_completion_changes_nothing),
         TEST(a_token_whose_timeout_has_passed_stays_timed_out),
         TEST(a_token_completed_in_time_does_not_time_out),
-        TEST(a_completion_that_was_not_written_is_sent_again),
-        TEST(a_token_that_cannot_be_read_is_neither_shown_nor_completed),
-        TEST(whoever_has_the_url_completes_that_token_only),
-        TEST(a_key_leads_to_its_token_until_it_expires),
-        TEST(a_token_that_was_not_written_leaves_its_key_free),
-        TEST(a_request_that_is_repeated_makes_one_token),
-        TEST(what_is_no_token_is_refused),
+        TEST(failed_completion_can_be_retried),
+        TEST(unreadable_token_is_neither_shown_nor_completed),
+        TEST(callback_url_completes_only_its_token),
+        TEST(key_returns_its_token_until_it_expires),
+        TEST(failed_token_leaves_its_key_free),
+        TEST(repeated_request_makes_one_token),
+        TEST(invalid_token_body_is_rejected),
         TEST(tokens_are_listed_by_status_key_tag_and_age),
-        TEST(pages_lead_to_each_other),
-        TEST(a_filter_that_says_nothing_is_refused),
+        TEST(pages_link_to_each_other),
+        TEST(invalid_list_query_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

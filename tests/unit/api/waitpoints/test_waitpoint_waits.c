@@ -48,7 +48,7 @@ static void a_run_waits_until_its_token_is_completed(void **state)
     assert_says("execution.completedWaitpoints.0.outputIsError", "false");
 }
 
-static void a_completion_that_was_not_written_lets_nobody_go_on(void **state)
+static void failed_completion_resumes_no_run(void **state)
 {
     (void)state;
     start_run(run);
@@ -64,7 +64,7 @@ static void a_completion_that_was_not_written_lets_nobody_go_on(void **state)
     assert_says("execution.completedWaitpoints.0.output", "2");
 }
 
-static void a_wait_that_was_not_written_is_asked_for_again(void **state)
+static void failed_wait_can_be_retried(void **state)
 {
     (void)state;
     start_run(run);
@@ -84,7 +84,7 @@ static void a_wait_that_was_not_written_is_asked_for_again(void **state)
     assert_says("execution.completedWaitpoints.1", NULL);
 }
 
-static void a_token_that_is_over_blocks_nobody(void **state)
+static void completed_token_does_not_block(void **state)
 {
     (void)state;
     start_run(run);
@@ -102,7 +102,7 @@ static void a_token_that_is_over_blocks_nobody(void **state)
     assert_holds("TRIGGER_WAITPOINT_TIMEOUT");
 }
 
-static void a_time_in_the_past_blocks_nobody(void **state)
+static void time_in_the_past_does_not_block(void **state)
 {
     char waitpoint[ID_MAX];
     (void)state;
@@ -117,7 +117,7 @@ static void a_time_in_the_past_blocks_nobody(void **state)
 }
 
 /* A run that restarts and reaches its wait again waits only for the rest of it. */
-static void the_key_of_a_time_leads_to_the_same_time(void **state)
+static void key_of_a_timed_wait_returns_the_same_time(void **state)
 {
     char first[ID_MAX];
     (void)state;
@@ -138,7 +138,7 @@ static void the_key_of_a_time_leads_to_the_same_time(void **state)
     assert_says("data.1", NULL);
 }
 
-static void what_cannot_be_waited_for_leaves_the_run_as_it_is(void **state)
+static void invalid_wait_leaves_the_run_unchanged(void **state)
 {
     static const char *const dates[] = { "{\"date\":\"soon\"}", "{\"date\":0}", "{}", "[" };
     (void)state;
@@ -170,12 +170,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_run_waits_until_its_token_is_completed),
-        TEST(a_completion_that_was_not_written_lets_nobody_go_on),
-        TEST(a_wait_that_was_not_written_is_asked_for_again),
-        TEST(a_token_that_is_over_blocks_nobody),
-        TEST(a_time_in_the_past_blocks_nobody),
-        TEST(the_key_of_a_time_leads_to_the_same_time),
-        TEST(what_cannot_be_waited_for_leaves_the_run_as_it_is),
+        TEST(failed_completion_resumes_no_run),
+        TEST(failed_wait_can_be_retried),
+        TEST(completed_token_does_not_block),
+        TEST(time_in_the_past_does_not_block),
+        TEST(key_of_a_timed_wait_returns_the_same_time),
+        TEST(invalid_wait_leaves_the_run_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,7 +18,7 @@ static bool add(struct notice_wishes *wishes, const char *event, struct buf *ids
     return fits;
 }
 
-static void wishes_are_granted_in_their_order(void **state)
+static void wishes_are_taken_in_order(void **state)
 {
     (void)state;
     struct notice_wishes wishes = { 0 };
@@ -41,7 +41,7 @@ static void wishes_are_granted_in_their_order(void **state)
     notice_wishes_finish(&wishes);
 }
 
-static void what_cannot_be_a_run_costs_no_look(void **state)
+static void invalid_run_id_is_not_looked_up(void **state)
 {
     (void)state;
     struct notice_wishes wishes = { 0 };
@@ -53,7 +53,7 @@ static void what_cannot_be_a_run_costs_no_look(void **state)
     notice_wishes_finish(&wishes);
 }
 
-static void only_ids_of_runs_are_taken_from_an_event(void **state)
+static void only_run_ids_are_read_from_an_event(void **state)
 {
     static const struct {
         const char *text;
@@ -86,7 +86,7 @@ static void only_ids_of_runs_are_taken_from_an_event(void **state)
     }
 }
 
-static void who_asks_faster_than_is_looked_is_told_so(void **state)
+static void too_many_pending_wishes_are_rejected(void **state)
 {
     (void)state;
     struct notice_wishes wishes = { 0 };
@@ -105,7 +105,7 @@ static void who_asks_faster_than_is_looked_is_told_so(void **state)
     notice_wishes_finish(&wishes);
 }
 
-static void a_queue_that_never_becomes_empty_does_not_become_long(void **state)
+static void queue_that_is_never_empty_does_not_grow(void **state)
 {
     (void)state;
     struct notice_wishes wishes = { 0 };
@@ -126,11 +126,11 @@ static void a_queue_that_never_becomes_empty_does_not_become_long(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wishes_are_granted_in_their_order),
-        cmocka_unit_test(what_cannot_be_a_run_costs_no_look),
-        cmocka_unit_test(only_ids_of_runs_are_taken_from_an_event),
-        cmocka_unit_test(who_asks_faster_than_is_looked_is_told_so),
-        cmocka_unit_test(a_queue_that_never_becomes_empty_does_not_become_long),
+        cmocka_unit_test(wishes_are_taken_in_order),
+        cmocka_unit_test(invalid_run_id_is_not_looked_up),
+        cmocka_unit_test(only_run_ids_are_read_from_an_event),
+        cmocka_unit_test(too_many_pending_wishes_are_rejected),
+        cmocka_unit_test(queue_that_is_never_empty_does_not_grow),
     };
     return cmocka_run_group_tests_name("notice wishes", tests, NULL, NULL);
 }

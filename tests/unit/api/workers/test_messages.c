@@ -68,7 +68,7 @@ static void assert_json(struct buf *out, const char *expected)
     buf_finish(out);
 }
 
-static void a_dequeued_run_comes_with_its_lease(void **state)
+static void dequeued_run_includes_its_lease(void **state)
 {
     (void)state;
     struct run run = new_run(RUN_DEQUEUED, EXECUTION_PENDING_EXECUTING);
@@ -146,7 +146,7 @@ static void the_latest_snapshot_has_no_attempt_before_the_first(void **state)
     run_finish(&run);
 }
 
-static void the_latest_snapshot_has_the_waitpoints_it_is_given(void **state)
+static void latest_snapshot_has_the_given_waitpoints(void **state)
 {
     (void)state;
     struct run run = new_run(RUN_EXECUTING, EXECUTION_EXECUTING);
@@ -233,7 +233,7 @@ static struct run started_run(void)
     return run;
 }
 
-static void what_is_unset_is_left_out_of_an_execution(void **state)
+static void execution_omits_unset_values(void **state)
 {
     (void)state;
     struct run run = started_run();
@@ -251,7 +251,7 @@ static void what_is_unset_is_left_out_of_an_execution(void **state)
     run_finish(&run);
 }
 
-static void an_execution_carries_what_is_set(void **state)
+static void execution_contains_set_values(void **state)
 {
     (void)state;
     struct run run = started_run();
@@ -315,7 +315,7 @@ static void the_project_has_no_variables_of_a_run(void **state)
 }
 
 /* Variables of the service itself cannot be overridden by a user's; others can. */
-static void variables_of_the_environment_come_first(void **state)
+static void service_variables_cannot_be_overridden(void **state)
 {
     (void)state;
     struct buf out = { 0 };
@@ -340,16 +340,16 @@ static void variables_of_the_environment_come_first(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dequeued_run_comes_with_its_lease),
+        cmocka_unit_test(dequeued_run_includes_its_lease),
         cmocka_unit_test(a_run_of_a_deployed_version_names_its_deployment),
         cmocka_unit_test(an_execution_of_a_deployed_version_names_its_deployment),
         cmocka_unit_test(the_latest_snapshot_has_no_attempt_before_the_first),
-        cmocka_unit_test(the_latest_snapshot_has_the_waitpoints_it_is_given),
+        cmocka_unit_test(latest_snapshot_has_the_given_waitpoints),
         cmocka_unit_test(a_result_names_what_the_worker_does_next),
-        cmocka_unit_test(what_is_unset_is_left_out_of_an_execution),
-        cmocka_unit_test(an_execution_carries_what_is_set),
+        cmocka_unit_test(execution_omits_unset_values),
+        cmocka_unit_test(execution_contains_set_values),
         cmocka_unit_test(the_project_has_no_variables_of_a_run),
-        cmocka_unit_test(variables_of_the_environment_come_first),
+        cmocka_unit_test(service_variables_cannot_be_overridden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,7 +211,7 @@ static void assert_current(struct scene *scene, int n)
     assert_string_equal(schedule->facts.task->data, name);
 }
 
-static void a_promotion_brings_limits_and_schedules_along(void **state)
+static void promotion_applies_limits_and_schedules(void **state)
 {
     struct scene *scene = open_scene();
     (void)state;
@@ -237,7 +237,7 @@ static void a_promotion_brings_limits_and_schedules_along(void **state)
 }
 
 /* Runs of an older version may be left, so the limits of its queues are restored too. */
-static void limits_of_older_versions_come_back_at_a_start(void **state)
+static void limits_of_older_versions_are_restored_at_start(void **state)
 {
     struct scene *scene = open_scene();
     (void)state;
@@ -282,7 +282,7 @@ static void without_a_pointer_the_newest_plain_registration_is_current(void **st
 }
 
 /* The store fails from its n-th commit on, which is like a crash before it. */
-static void a_promotion_that_is_cut_off_is_whole_or_never_was(void **state)
+static void interrupted_promotion_is_complete_or_undone(void **state)
 {
     (void)state;
     bool was_cut_off = true, was_made = false;
@@ -313,7 +313,7 @@ static void a_promotion_that_is_cut_off_is_whole_or_never_was(void **state)
 }
 
 /* The client got an error and retries: the retry writes the schedules. */
-static void a_promotion_whose_schedules_were_not_written_is_made_again(void **state)
+static void promotion_with_failed_schedules_can_be_retried(void **state)
 {
     struct scene *scene = open_scene();
     struct promoting op;
@@ -331,7 +331,7 @@ static void a_promotion_whose_schedules_were_not_written_is_made_again(void **st
 }
 
 /* In every order, close together and in sequence, also with one unit of work per turn. */
-static void of_two_promotions_at_once_the_newer_is_current_at_the_end(void **state)
+static void newer_of_two_concurrent_promotions_wins(void **state)
 {
     (void)state;
     for (int variant = 0; variant < 16; variant++) {
@@ -383,7 +383,7 @@ static void many_promotions_at_once_are_all_answered(void **state)
     close_scene(scene);
 }
 
-static void only_what_is_deployed_and_kept_is_promoted(void **state)
+static void only_a_deployed_version_in_memory_can_be_promoted(void **state)
 {
     struct scene *scene = open_scene();
     (void)state;
@@ -407,7 +407,7 @@ static void only_what_is_deployed_and_kept_is_promoted(void **state)
     close_scene(scene);
 }
 
-static void nothing_is_promoted_in_an_archived_branch(void **state)
+static void promotion_in_an_archived_branch_is_rejected(void **state)
 {
     struct scene *scene = open_scene();
     (void)state;
@@ -419,7 +419,7 @@ static void nothing_is_promoted_in_an_archived_branch(void **state)
     close_scene(scene);
 }
 
-static void a_version_that_is_being_promoted_stays(void **state)
+static void version_being_promoted_is_not_evicted(void **state)
 {
     struct scene *scene = open_scene();
     struct promoting op;
@@ -450,7 +450,7 @@ static void write_pointer(struct scene *scene, const char *body)
     life_wait(&scene->life, &writing.done);
 }
 
-static void a_pointer_to_nothing_leaves_the_newest_registration(void **state)
+static void dangling_pointer_falls_back_to_the_newest_registration(void **state)
 {
     struct scene *scene = open_scene();
     (void)state;
@@ -467,7 +467,7 @@ static void a_pointer_to_nothing_leaves_the_newest_registration(void **state)
     close_scene(scene);
 }
 
-static void a_damaged_pointer_ends_the_start_with_its_reason(void **state)
+static void damaged_pointer_ends_the_start_with_a_reason(void **state)
 {
     static const char *const damaged[] = { "", "{}", "{\"version\":5}", "20260101.1" };
     (void)state;
@@ -486,18 +486,18 @@ int main(void)
 {
     log_configure(LOG_ERROR, LOG_LOGFMT);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_promotion_brings_limits_and_schedules_along),
-        cmocka_unit_test(limits_of_older_versions_come_back_at_a_start),
+        cmocka_unit_test(promotion_applies_limits_and_schedules),
+        cmocka_unit_test(limits_of_older_versions_are_restored_at_start),
         cmocka_unit_test(without_a_pointer_the_newest_plain_registration_is_current),
-        cmocka_unit_test(a_promotion_that_is_cut_off_is_whole_or_never_was),
-        cmocka_unit_test(a_promotion_whose_schedules_were_not_written_is_made_again),
-        cmocka_unit_test(of_two_promotions_at_once_the_newer_is_current_at_the_end),
+        cmocka_unit_test(interrupted_promotion_is_complete_or_undone),
+        cmocka_unit_test(promotion_with_failed_schedules_can_be_retried),
+        cmocka_unit_test(newer_of_two_concurrent_promotions_wins),
         cmocka_unit_test(many_promotions_at_once_are_all_answered),
-        cmocka_unit_test(only_what_is_deployed_and_kept_is_promoted),
-        cmocka_unit_test(nothing_is_promoted_in_an_archived_branch),
-        cmocka_unit_test(a_version_that_is_being_promoted_stays),
-        cmocka_unit_test(a_pointer_to_nothing_leaves_the_newest_registration),
-        cmocka_unit_test(a_damaged_pointer_ends_the_start_with_its_reason),
+        cmocka_unit_test(only_a_deployed_version_in_memory_can_be_promoted),
+        cmocka_unit_test(promotion_in_an_archived_branch_is_rejected),
+        cmocka_unit_test(version_being_promoted_is_not_evicted),
+        cmocka_unit_test(dangling_pointer_falls_back_to_the_newest_registration),
+        cmocka_unit_test(damaged_pointer_ends_the_start_with_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,7 +101,7 @@ static void check_full(const struct registration *all)
     assert_false(task->has_retry || task->is_scheduled);
 }
 
-static void a_body_says_what_its_tasks_need(void **state)
+static void body_is_read_with_its_tasks(void **state)
 {
     (void)state;
     struct registration all = read_body(full);
@@ -122,7 +122,7 @@ static void a_partial_retry_has_the_defaults_of_the_sdk(void **state)
     registration_finish(&all);
 }
 
-static void a_version_comes_back_from_its_document(void **state)
+static void version_is_restored_from_its_document(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -143,7 +143,7 @@ static void a_version_comes_back_from_its_document(void **state)
     registration_finish(&back);
 }
 
-static void the_deployment_of_a_version_comes_back_from_its_document(void **state)
+static void deployment_of_a_version_is_restored_from_its_document(void **state)
 {
     (void)state;
     struct failure why = { 0 };
@@ -166,7 +166,7 @@ static void the_deployment_of_a_version_comes_back_from_its_document(void **stat
     registration_finish(&back);
 }
 
-static void a_stored_ttl_that_is_no_duration_is_none(void **state)
+static void invalid_stored_ttl_is_ignored(void **state)
 {
     (void)state;
     static const char document[] =
@@ -182,7 +182,7 @@ static void a_stored_ttl_that_is_no_duration_is_none(void **state)
     registration_finish(&back);
 }
 
-static void a_damaged_document_is_refused(void **state)
+static void damaged_document_is_rejected(void **state)
 {
     (void)state;
     static const char *const damaged[] = {
@@ -251,7 +251,7 @@ static struct worker *version_with(size_t number, size_t tasks)
     return worker;
 }
 
-static void the_oldest_versions_go_when_there_are_too_many(void **state)
+static void oldest_versions_are_evicted_when_there_are_too_many(void **state)
 {
     (void)state;
     static const struct {
@@ -281,7 +281,7 @@ static void the_oldest_versions_go_when_there_are_too_many(void **state)
     }
 }
 
-static void more_tasks_or_queues_than_fit_a_turn_are_refused(void **state)
+static void too_many_tasks_or_queues_are_rejected(void **state)
 {
     (void)state;
     static const char *const lists[] = { "tasks", "queues" };
@@ -325,7 +325,7 @@ static void documents_sort_in_the_order_of_the_versions(void **state)
     bytes_unref(before);
 }
 
-static void a_mistake_is_named_with_its_place(void **state)
+static void error_names_the_place_in_the_body(void **state)
 {
     (void)state;
     static const struct {
@@ -397,7 +397,7 @@ static const char sieved[] =
     "id id\":"
     "\"\",\"id\":\"b\\\\\"}],\"queues\":null,\"tail\":[]},\"last\":[{}] }";
 
-static void a_body_in_any_pieces_keeps_what_is_used(void **state)
+static void body_in_any_pieces_keeps_used_members(void **state)
 {
     (void)state;
     for (size_t size = 1; size < sizeof(sieved); size++) {
@@ -434,7 +434,7 @@ static void a_body_in_pieces_is_read_like_a_whole_one(void **state)
 }
 
 /* A tree of all of it blocked the loop for half a second. */
-static void what_is_not_used_of_a_task_is_not_kept(void **state)
+static void unused_members_of_a_task_are_not_kept(void **state)
 {
     (void)state;
     struct registration_reader reader;
@@ -456,7 +456,7 @@ static void what_is_not_used_of_a_task_is_not_kept(void **state)
     registration_reader_finish(&reader);
 }
 
-static void what_is_too_long_is_refused_as_soon_as_it_is(void **state)
+static void too_long_value_is_rejected_on_arrival(void **state)
 {
     (void)state;
     static const struct {
@@ -513,21 +513,21 @@ static void one_task_or_queue_is_read_at_a_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_body_says_what_its_tasks_need),
+        cmocka_unit_test(body_is_read_with_its_tasks),
         cmocka_unit_test(a_partial_retry_has_the_defaults_of_the_sdk),
-        cmocka_unit_test(a_version_comes_back_from_its_document),
-        cmocka_unit_test(the_deployment_of_a_version_comes_back_from_its_document),
-        cmocka_unit_test(a_stored_ttl_that_is_no_duration_is_none),
-        cmocka_unit_test(a_damaged_document_is_refused),
+        cmocka_unit_test(version_is_restored_from_its_document),
+        cmocka_unit_test(deployment_of_a_version_is_restored_from_its_document),
+        cmocka_unit_test(invalid_stored_ttl_is_ignored),
+        cmocka_unit_test(damaged_document_is_rejected),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
-        cmocka_unit_test(the_oldest_versions_go_when_there_are_too_many),
-        cmocka_unit_test(more_tasks_or_queues_than_fit_a_turn_are_refused),
+        cmocka_unit_test(oldest_versions_are_evicted_when_there_are_too_many),
+        cmocka_unit_test(too_many_tasks_or_queues_are_rejected),
         cmocka_unit_test(documents_sort_in_the_order_of_the_versions),
-        cmocka_unit_test(a_mistake_is_named_with_its_place),
-        cmocka_unit_test(a_body_in_any_pieces_keeps_what_is_used),
+        cmocka_unit_test(error_names_the_place_in_the_body),
+        cmocka_unit_test(body_in_any_pieces_keeps_used_members),
         cmocka_unit_test(a_body_in_pieces_is_read_like_a_whole_one),
-        cmocka_unit_test(what_is_not_used_of_a_task_is_not_kept),
-        cmocka_unit_test(what_is_too_long_is_refused_as_soon_as_it_is),
+        cmocka_unit_test(unused_members_of_a_task_are_not_kept),
+        cmocka_unit_test(too_long_value_is_rejected_on_arrival),
         cmocka_unit_test(one_task_or_queue_is_read_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, forget_names);

@@ -89,7 +89,7 @@ static void a_schema_may_hold_any_text(void **state)
 }
 
 /* Its neighbors are unaffected, wherever the schema is in its task and however long. */
-static void a_long_schema_is_left_out_alone(void **state)
+static void only_the_long_schema_is_dropped(void **state)
 {
     (void)state;
     static const char *const orders[] = {
@@ -136,7 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_schema_is_kept_while_it_is_small),
         cmocka_unit_test(a_schema_may_hold_any_text),
-        cmocka_unit_test(a_long_schema_is_left_out_alone),
+        cmocka_unit_test(only_the_long_schema_is_dropped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
