@@ -127,7 +127,7 @@ class Connection {
   live = new Set(); // mirrors that have everything up to the last frame
   seen = new Map(); // mirror -> ids that its snapshot has contained so far
   asked = new Set(); // ids of subscriptions and watches whose rows may arrive
-  perSecond = 50; // messages that the gateway allows; until it announces its limit
+  perSecond = 50; // until the gateway announces its limit
   #queue = [];
   #credit = 50;
 
@@ -161,7 +161,7 @@ class Connection {
     }, 1e5 / this.perSecond);
   }
 
-  /** A broken path is not reported: after a silence, sends a message, and then gives up. */
+  /** Nothing reports a broken path: after a silence, sends a message, then gives up. */
   #listen(asked) {
     this.heard = false;
     clearTimeout(this.ear);
@@ -173,7 +173,7 @@ class Connection {
   }
 
   ask() {
-    this.send({ op: "unsub", id: 0 }); // id of no subscription: the response is an error, and a sign of life
+    this.send({ op: "unsub", id: 0 }); // no subscription: the error is a sign of life
     this.#listen(true);
   }
 
@@ -290,7 +290,7 @@ class Client extends Emitter {
     this.#forgetClosed();
   }
 
-  /** Removes closed mirrors once the gateway has ended them; until then changes of their runs may arrive. */
+  /** Removes closed mirrors once the gateway has ended them. */
   #forgetClosed() {
     for (const [id, { state, runs }] of this.#mirrors) {
       if (state !== "closed" || this.#connections().some(({ asked }) => asked.has(id))) continue;
@@ -351,7 +351,7 @@ class Client extends Emitter {
     this.#show(error);
   }
 
-  /** Switches to the next connection once it has all that this one has: no change is lost or repeated. */
+  /** Switches to the next connection once it has all that this one has. */
   #takeOver() {
     const old = this.#now;
     if (![...old.live].every((mirror) => this.#next.live.has(mirror))) return;
@@ -382,7 +382,7 @@ class Client extends Emitter {
       const message = JSON.parse(text), { op, id, ignored } = message, mirror = this.#mirrors.get(id);
       if (ignored) console.warn(`runcast: the gateway does not know ${ignored.join(", ")}`);
       if (mirror || id === undefined) this[`on_${op}`]?.(message, connection, mirror);
-    } catch (error) { // a message that is not understood: request everything again
+    } catch (error) { // not understood: request everything again
       this.#restart();
       connection.lose(1011, error.message);
     }
@@ -402,7 +402,7 @@ class Client extends Emitter {
   }
 
   on_ok({ id, mode, since }, connection, mirror) {
-    if (mirror.state === "closed") connection.send({ op: "unsub", id }); // the subscription did not exist yet when it was closed
+    if (mirror.state === "closed") connection.send({ op: "unsub", id }); // closed before it existed
     mirror.floor = since ?? mirror.request.since ?? "";
     if (mode === "resume" || mirror.isWatch) return;
     mirror.complete = false;
@@ -464,7 +464,7 @@ class Client extends Emitter {
 
   on_end = this.on_error;
 
-  /** Retention: final runs that changed last before this time are gone. */
+  /** Retention: final runs that last changed before it are gone. */
   on_floor({ updatedAt }) {
     for (const mirror of this.#subscriptions()) this.#remove(mirror, (run) => run.updatedAt < updatedAt && final.test(run.status));
   }
@@ -481,7 +481,7 @@ class Client extends Emitter {
     }, message.in / 2);
   }
 
-  /** Reconnects at the given moment, even if the gateway closes before it. */
+  /** Reconnects then, even if the gateway closes before. */
   on_drain(message, connection) {
     if (connection !== this.#now || this.#next) return;
     connection.isLeaving = true;
@@ -513,7 +513,7 @@ class Client extends Emitter {
     mirror.tell([], ids);
   }
 
-  /** Moves the position only while all mirrors that were complete are live again. */
+  /** Moves only while all mirrors that were complete are live again. */
   #advance(connection, seq, more) {
     if (connection === this.#next && !more) this.#takeOver();
     if (connection === this.#now && this.#subscriptions().every((one) => !one.complete || connection.live.has(one)))
