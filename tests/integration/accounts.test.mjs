@@ -1,5 +1,5 @@
-// Organizations, projects, users and their tokens; what ends when a credential ends. As an
-// operator makes them, with the program, and as the official clients read them.
+// Organizations, projects, users and their tokens, made with the program as an operator does and read as the official
+// clients do; and what ends when a credential ends.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import net from "node:net";
@@ -28,7 +28,7 @@ before(async () => {
 after(() => gateway.stop());
 
 const run = (...words) => runProgram([...words, "--data", gateway.data]);
-/** What the program prints when it does what it was told. */
+/** Output of the program when the command succeeds. */
 async function tell(...words) {
   const { code, stdout, all } = await run(...words);
   assert.equal(code, 0, `${words.join(" ")}: ${all}`);
@@ -39,7 +39,7 @@ async function makeToken(email, name = "test") {
 }
 const target = (ref, rest = "") => `/api/v1/projects/${ref}${rest}`;
 
-describe("what a personal token sees", () => {
+describe("a personal token", () => {
   const shop = "proj_shop00000001";
   let token, shopKeys;
   before(async () => {
@@ -51,7 +51,7 @@ describe("what a personal token sees", () => {
   });
   const asked = (rest, key = token) => gateway.get(rest, { key });
 
-  test("who it is, in the form that the CLI checks", async () => {
+  test("learns who its user is, in the form that the CLI checks", async () => {
     const { json } = await asked(`/api/v2/whoami?projectRef=${shop}`);
     const who = schemas.WhoAmIResponseSchema.parse(json);
     assert.equal(who.email, "ada@example.com");
@@ -60,7 +60,7 @@ describe("what a personal token sees", () => {
     schemas.WhoAmIResponseSchema.parse((await asked("/api/v2/whoami", keys.pat)).json);
   });
 
-  test("its organization and that one's projects", async () => {
+  test("lists its organization and the projects of it", async () => {
     const organizations = schemas.GetOrgsResponseBody.parse((await asked("/api/v1/orgs")).json);
     assert.deepEqual(organizations.map(({ title, slug }) => [title, slug]), [["Acme & Sons", "acme-sons"]]);
     for (const from of ["/api/v1/projects", "/api/v1/orgs/acme-sons/projects", `/api/v1/orgs/${organizations[0].id}/projects`]) {
@@ -72,7 +72,7 @@ describe("what a personal token sees", () => {
     assert.deepEqual((await asked("/api/v1/projects", keys.pat)).json.map(({ externalRef }) => externalRef), [keys.ref]);
   });
 
-  test("the keys of its environments", async () => {
+  test("reads the keys of its environments", async () => {
     for (const env of ["dev", "staging", "prod", "preview"]) {
       const { json } = await asked(target(shop, `/${env}`));
       assert.deepEqual([json.apiKey, json.name], [shopKeys[env], "Shop"]);
@@ -80,7 +80,7 @@ describe("what a personal token sees", () => {
     }
   });
 
-  test("of others the same bytes as of what does not exist", async () => {
+  test("gets the same bytes for another organization's project as for one that does not exist", async () => {
     const bytes = async (key, ref, [method, rest, body]) => {
       const { status, text } = await gateway.http.request(method, target(ref, rest), { key, body });
       assert.equal(status, 404, `${method} ${rest}`);
@@ -118,7 +118,7 @@ describe("what a personal token sees", () => {
     assert.equal((await gateway.get(target(shop, "/runs"), { key: shopKeys.dev })).status, 401);
   });
 
-  test("in what is shown of dev the name of a user of its own organization", async () => {
+  test("in dev, runs and schedules show the name of a user of the project's own organization", async () => {
     for (const [key, ref, name] of [[shopKeys.dev, shop, "Ada"], [keys.dev, keys.ref, "Admin"]]) {
       await Worker.register(gateway, { tasks: [{ id: "daily", triggerSource: "schedule" }], key, ref });
       const schedule = { task: "daily", cron: "0 0 * * *", deduplicationKey: "whose" };
@@ -129,7 +129,7 @@ describe("what a personal token sees", () => {
     }
   });
 
-  test("all organizations in which its user's address is, at once and after a restart", async () => {
+  test("lists all organizations that have its user's address, at once and after a restart", async () => {
     const refs = async (rest, key) => (await asked(rest, key)).json.map(({ externalRef }) => externalRef).sort();
     await tell("org", "create", "Guild");
     await tell("project", "create", "Hall", "--org", "guild", "--ref", "proj_hall00000001");
@@ -147,20 +147,20 @@ describe("what a personal token sees", () => {
         assert.equal((await asked(target(shop, "/envvars/dev"), key)).status, 200);
         for (const rest of [target(keys.ref), target(keys.ref, "/envvars/dev"), "/api/v1/orgs/my-organization/projects"]) assert.equal((await asked(rest, key)).status, 404);
       }
-      assert.deepEqual(await refs("/api/v1/projects"), [shop], "who is in one of them sees that one");
+      assert.deepEqual(await refs("/api/v1/projects"), [shop], "a user of one of them sees that one");
       await gateway.stop();
       await gateway.restart();
     }
   });
 
-  test("a key of one project opens nothing of another", async () => {
+  test("a key of one project cannot read another project", async () => {
     const { id } = (await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key: shopKeys.dev })).json;
     for (const key of [keys.dev, shopKeys.prod]) assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key })).status, 404);
     assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: shopKeys.dev })).status, 200);
   });
 });
 
-/** Everything that stays open with a credential of dev: ends() says when all of it has. */
+/** Opens everything that stays open with a credential of dev. ends() resolves when all of it has ended. */
 async function openEverything(t, token) {
   const socket = await RunsSocket.open({ port: gateway.port, token, hello: {} });
   t.after(() => socket.cut());
@@ -193,7 +193,7 @@ async function openEverything(t, token) {
 describe("when a credential ends", () => {
   const works = async (key) => (await gateway.get("/api/v1/runs?page%5Bsize%5D=1", { key })).status;
 
-  test("a revoked token is nobody, by its id or by itself", async () => {
+  test("a token that was revoked, by its id or by itself, is 401", async () => {
     for (const byId of [true, false]) {
       const token = await makeToken("admin@example.com", "short-lived");
       const seen = (await gateway.get("/api/v1/projects", { key: token })).status;
@@ -205,7 +205,7 @@ describe("when a credential ends", () => {
     }
   });
 
-  test("a key rotated without grace ends everything that was open with it, and tokens it signed", async (t) => {
+  test("a key rotated without a grace period ends everything that was open with it, and the tokens that it signed", async (t) => {
     const signed = await publicToken(gateway, { key: keys.prod, scopes: ["read:runs", "read:tags"] });
     const open = [await openEverything(t, keys.prod), await openEverything(t, signed)];
     const bystander = await openEverything(t, keys.dev);
@@ -219,7 +219,7 @@ describe("when a credential ends", () => {
     keys.prod = renewed;
   });
 
-  test("with grace both keys work until it is over, and then the old one's connections end", async (t) => {
+  test("with a grace period both keys work until it ends, and then the connections of the old key end", async (t) => {
     const old = keys.staging;
     const signed = await publicToken(gateway, { key: old, scopes: ["read:runs", "read:tags"] });
     const renewed = (await tell("keys", "rotate", "staging", "--project", keys.ref, "--grace", "6s")).trim();
@@ -227,10 +227,10 @@ describe("when a credential ends", () => {
     const open = await openEverything(t, old), second = await openEverything(t, signed), other = await openEverything(t, renewed);
     assert.deepEqual([await works(old), await works(signed), await works(renewed)], [200, 200, 200]);
     const shown = async (key) => (await gateway.get(target(keys.ref, "/staging"), { key })).json.apiKey;
-    assert.deepEqual([await shown(old), await shown(renewed)], [old, renewed]); // who has the old one is not told the new one
+    assert.deepEqual([await shown(old), await shown(renewed)], [old, renewed]); // a holder of the old key does not get the new one
     assert.ok(Date.now() < over && open.isOpen());
     const late = await publicToken(gateway, { key: renewed, scopes: ["read:runs"] });
-    await until(() => Date.now() >= over - 50 || !open.isOpen(), { what: "the grace period is over" });
+    await until(() => Date.now() >= over - 50 || !open.isOpen(), { what: "the grace period has ended" });
     await open.ends();
     await second.ends();
     assert.ok(Date.now() >= over - 50);
@@ -250,7 +250,7 @@ describe("when a credential ends", () => {
     await open.ends();
   });
 
-  test("a worker that waits for work with a rotated key is sent away", async () => {
+  test("a worker whose held dequeue used a rotated key is refused", async () => {
     const waiting = gateway.post("/engine/v1/dev/dequeue", { currentWorker: "none", oldWorkers: [] }, { key: keys.dev });
     const renewed = (await tell("keys", "rotate", "dev", "--project", keys.ref, "--grace", "0")).trim();
     await waiting;
@@ -261,7 +261,7 @@ describe("when a credential ends", () => {
 });
 
 describe("the commands", () => {
-  test("what is wrong is said, and nothing is made", async () => {
+  test("invalid commands report why and create nothing", async () => {
     const all = async () => [await tell("org", "list"), await tell("project", "list"), await tell("user", "list"), await tell("token", "list"), await tell("keys")];
     const before = await all(), ada = ["--email", "x@example.com", "--org", "acme-sons"];
     const wrong = [
@@ -289,7 +289,7 @@ describe("the commands", () => {
     assert.deepEqual(await all(), before);
   });
 
-  test("the admin socket is the owner's alone and minds no garbage", async () => {
+  test("only the owner can open the admin socket, and garbage sent to it does no harm", async () => {
     const file = path.join(gateway.data, "admin.sock");
     assert.equal(fs.statSync(file).mode & 0o777, 0o600);
     const ask = (bytes) => new Promise((resolve, reject) => {
@@ -304,7 +304,7 @@ describe("the commands", () => {
     assert.deepEqual([code, stderr], [1, "runcast: the command has more than 4096 bytes\n"]);
   });
 
-  if (isFile) test("they work without a gateway, and what they made is there when it starts", async () => {
+  if (isFile) test("commands work without a gateway, and what they made is there when it starts", async () => {
     const token = await makeToken("ada@example.com");
     await gateway.stop();
     const offline = await makeToken("admin@example.com", "offline");
@@ -317,7 +317,7 @@ describe("the commands", () => {
     for (const key of [preview, keys.preview]) assert.equal((await gateway.get("/api/v1/runs", { key, headers })).status, 200);
   });
 
-  test("no secret is ever in the log or in the database's clear text", async () => {
+  test("no secret is in the log, nor in clear text in the database", async () => {
     const secrets = [...(await tell("keys")).matchAll(/tr_\w+/g)].map(([one]) => one);
     const token = await makeToken("ada@example.com", "canary");
     await gateway.get("/api/v1/projects", { key: token });

@@ -1,5 +1,4 @@
-// What becomes of an archived branch: what is open on it ends, its runs are canceled, and it
-// leaves memory.
+// Archived branches: whatever is open on one ends, its runs are canceled, and it leaves memory.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -28,7 +27,7 @@ async function register(own, there) {
   assert.equal(status, 200, text);
 }
 
-/** One of each that stays open on the branch, or keeps something of it in memory. */
+/** Opens one of each kind that stays open on the branch or keeps something of it in memory. */
 async function openAll(own, branch, t) {
   const there = on(branch), name = { "x-trigger-branch": branch };
   const bearer = { authorization: `Bearer ${keys.preview}`, ...name };
@@ -73,7 +72,7 @@ async function hasEnded({ streams, socket, notices, held }) {
   await Promise.allSettled(held);
 }
 
-test("an archived branch leaves memory with all that was open on it, and its number is nobody's", async (t) => {
+test("an archived branch leaves memory with everything that was open on it, and its number is not used again", async (t) => {
   const own = await startGateway({ t, options: ["--cancel-timeout", "1s"] });
   const before = await environments(own);
   await make(own, "other");
@@ -101,7 +100,7 @@ test("an archived branch leaves memory with all that was open on it, and its num
   await own.stop();
 });
 
-test("after a kill its unfinished runs are canceled, and it leaves memory; one without stays out", async (t) => {
+test("after a kill, an archived branch's unfinished runs are canceled before it leaves memory; one without any is not loaded", async (t) => {
   const own = await startGateway({ t });
   const before = await environments(own);
   for (const branch of ["busy", "quiet"]) {
@@ -120,7 +119,7 @@ test("after a kill its unfinished runs are canceled, and it leaves memory; one w
   await own.stop();
 });
 
-test("a branch that was archived costs next to no memory, however many there were", async (t) => {
+test("archived branches cost next to no memory, however many there were", async (t) => {
   const own = await startGateway({ t, release: true });
   const resident = () => Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${own.pid}/status`, "utf8"))[1]);
   const before = await environments(own);
@@ -131,7 +130,7 @@ test("a branch that was archived costs next to no memory, however many there wer
     await archive(own, branch);
   };
   const gone = () => until(async () => (await environments(own)) === before, { what: "they are out of memory" });
-  for (let i = 0; i < 400; i++) await use(`first-${i}`); // what grows at first has grown
+  for (let i = 0; i < 400; i++) await use(`first-${i}`); // after these, memory that grows only at first has grown
   await gone();
   const start = resident();
   for (let i = 0; i < 400; i++) await use(`later-${i}`);
@@ -141,7 +140,7 @@ test("a branch that was archived costs next to no memory, however many there wer
   await own.stop();
 });
 
-/** How many rows the store has of each branch: [[name, rows]]. */
+/** How many rows the store has for each branch: [[name, rows]]. */
 const rowsOf = ({ data }) => {
   const branches = askStore(data, "SELECT $text(body) AS body FROM document WHERE kind = 3").map(({ body }) => JSON.parse(body)).filter(({ branch }) => branch);
   const count = ({ number }) => ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document"]
@@ -149,10 +148,10 @@ const rowsOf = ({ data }) => {
   return branches.map((branch) => [branch.branch, count(branch)]);
 };
 
-/** The numbers of environments that were written to. */
+/** The numbers of the environments that were written to. */
 const positions = ({ data }) => askStore(data, "SELECT env FROM environment ORDER BY env").map(({ env }) => env);
 
-test("retention removes an archived branch from the store too, and the number of the newest does not come again", async (t) => {
+test("retention removes an archived branch from the store too, and the number of the newest is not used again", async (t) => {
   const own = await startGateway({ t, options: ["--retain", "2s", "--cancel-timeout", "1s"] });
   for (const branch of ["first", "second", "kept"]) {
     await make(own, branch);
@@ -174,7 +173,7 @@ test("retention removes an archived branch from the store too, and the number of
   await own.restart();
   assert.notEqual((await make(own, "newest")).json.id, id);
   await register(own, on("newest"));
-  assert.deepEqual(positions(own).slice(before.length), [before.at(-1) + 1], "a number that nobody had");
+  assert.deepEqual(positions(own).slice(before.length), [before.at(-1) + 1], "a number that was never used");
   assert.deepEqual((await own.get("/api/v1/runs", on("newest"))).json.data, []);
   assert.equal((await own.get("/api/v1/runs", on("kept"))).json.data.length, 1);
   assert.equal((await own.get(`/api/v1/projects/${keys.ref}/envvars/preview/SECRET`, on("kept", { key: keys.pat }))).status, 200);

@@ -1,5 +1,5 @@
-// Backups, made and put back: what is in them, who refuses them, and what is left when it goes wrong. And what a database says
-// whose key is not beside it.
+// Backups and restores: what a backup contains, when it is refused, and what remains of a failed one. Also how a
+// database is refused whose encryption key is missing.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -15,8 +15,8 @@ import { RunsMirror, RunsSocket } from "../support/js/runs.mjs";
 
 const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
 
-/** The two ways, each a script in a folder that has data/, or will have it: by the commands, and by hand, as backups were made
- *  before there were any, which still can be put back. */
+/** The two ways to back up, each a script in the folder that has data/ or gets it: the commands, and the copy by hand
+ *  that was used before there were commands and can still be restored. */
 const ways = {
   "by runcast backup and restore": { running: "$RUNCAST backup backup --data data", stopped: "$RUNCAST backup backup --data data", back: "$RUNCAST restore backup --data data" },
   "by hand": {
@@ -45,7 +45,7 @@ async function checkVariable(gateway, value) {
   assert.equal((await gateway.get(`${variables}/V`)).json.value, value);
 }
 
-test("a database without its key is refused with the key's name, and no key is drawn in its place", async (t) => {
+test("a database without its encryption key is refused with the key's name, and no new key is made", async (t) => {
   const folder = temporaryFolder(), key = path.join(folder, "data/encryption.key");
   const gateway = await startGatewayIn(t, folder);
   await setVariable(gateway, "kept");
@@ -67,7 +67,7 @@ test("a database without its key is refused with the key's name, and no key is d
 });
 
 for (const [how, way] of Object.entries(ways)) {
-test(`a backup made while the gateway runs is put back, also one from before the key was rotated, ${how}`, async (t) => {
+test(`a backup of a running gateway can be restored, also one from before a key rotation, ${how}`, async (t) => {
   const folder = temporaryFolder(), data = path.join(folder, "data");
   let gateway = await startGatewayIn(t, folder);
   await setVariable(gateway, "before");
@@ -82,7 +82,7 @@ test(`a backup made while the gateway runs is put back, also one from before the
   assert.equal((fs.statSync(path.join(data, kept[0])).mode & 0o777).toString(8), "600");
   await gateway.stop();
 
-  // The whole of it elsewhere, as after the loss of a machine.
+  // Restore everything on another machine, as after the loss of this one.
   const elsewhere = temporaryFolder();
   fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
   run(way.back, elsewhere);
@@ -91,11 +91,11 @@ test(`a backup made while the gateway runs is put back, also one from before the
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).json.id, id);
   await gateway.stop();
 
-  // The database alone, beside the keys of today: the one that sealed it is found, and no key lost.
+  // Restore only the database, with the keys of today: the gateway finds the one that sealed it, and loses no key.
   const today = fs.readFileSync(path.join(data, "encryption.key"), "utf8");
   for (const name of ["runcast.db", "runcast.db-wal", "runcast.db-shm"]) fs.rmSync(path.join(data, name), { force: true });
   fs.copyFileSync(path.join(folder, "backup/runcast.db"), path.join(data, "runcast.db"));
-  fs.chmodSync(path.join(data, "runcast.db"), 0o644); // as a copy is that somebody makes with the usual umask
+  fs.chmodSync(path.join(data, "runcast.db"), 0o644); // as a copy made with the usual umask
   gateway = await startGatewayIn(t, folder);
   for (const name of ["runcast.db", "runcast.db-wal", "runcast.db-shm"])
     assert.equal(fs.statSync(path.join(data, name)).mode & 0o007, 0, `${name} is nobody else's to read`);
@@ -107,7 +107,7 @@ test(`a backup made while the gateway runs is put back, also one from before the
   assert.ok(all.some((name) => fs.readFileSync(path.join(data, name), "utf8") === today), all.join());
 });
 
-test(`of a stopped gateway the backup has what a kill has left in the log, ${how}`, async (t) => {
+test(`a backup of a killed gateway includes what the write-ahead log holds, ${how}`, async (t) => {
   const folder = temporaryFolder();
   let gateway = await startGatewayIn(t, folder);
   await setVariable(gateway, "logged");
@@ -121,7 +121,7 @@ test(`of a stopped gateway the backup has what a kill has left in the log, ${how
   await gateway.stop();
 });
 
-test(`who kept a position of the other life of a database that was put back begins anew, ${how}`, async (t) => {
+test(`a client whose position is from before a restore starts again with a snapshot, ${how}`, async (t) => {
   const folder = temporaryFolder(), headers = { "x-trigger-electric-version": "1.0.14" };
   const trigger = async (gateway) => (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1", options: { tags: ["x"] } })).json.id;
   const subscribe = async (gateway, from) => {
@@ -130,7 +130,7 @@ test(`who kept a position of the other life of a database that was put back begi
     socket.send({ op: "sub", id: 1, all: true, from });
     const { mode } = await socket.next("ok");
     const { seq, rows = [] } = mode === "snapshot" ? await socket.next("rows") : {};
-    socket.cut(); // so that the gateway does not wait for it when it stops
+    socket.cut(); // otherwise the gateway waits for it when it stops
     return { epoch, mode, seen: rows.map(([id]) => id), position: [epoch, seq, seq] };
   };
   const poll = (gateway, handle, offset) => gateway.get(`/realtime/v1/runs?tags=x&offset=${offset}${handle ? `&handle=${handle}` : ""}`, { headers });
@@ -149,19 +149,19 @@ test(`who kept a position of the other life of a database that was put back begi
   fs.cpSync(path.join(folder, "backup"), path.join(elsewhere, "backup"), { recursive: true });
   run(way.back, elsewhere);
   gateway = await startGatewayIn(t, elsewhere);
-  const other = [await trigger(gateway), await trigger(gateway)]; // it is further than the position
+  const other = [await trigger(gateway), await trigger(gateway)]; // the restored database is now further than the client's position
   const after = await subscribe(gateway, before.position);
   assert.equal(after.mode, "snapshot");
   assert.notEqual(after.epoch, before.epoch);
   assert.deepEqual([...after.seen].sort(), [kept, ...other].sort());
   const answer = await poll(gateway, shape["electric-handle"], shape["electric-offset"]);
   assert.notEqual(answer.headers["electric-handle"], shape["electric-handle"]);
-  for (const id of [kept, ...other]) assert.ok(answer.text.includes(id), "the poll begins anew, too");
+  for (const id of [kept, ...other]) assert.ok(answer.text.includes(id), "the poll must start again, too");
   assert.equal((await subscribe(gateway, after.position)).mode, "resume", "the new epoch lasts");
   await gateway.stop();
   assert.match((await runProgram(["restored", "--data", path.join(elsewhere, "nothing")])).stderr, /there is no runcast data/);
 
-  // Without its key, or with another, the data would not start: that is said here, and nothing is changed.
+  // Without its key, or with a different one, the data could not be opened: the restore says so and changes nothing.
   const key = path.join(gateway.data, "encryption.key"), right = fs.readFileSync(key);
   const restored = (env) => runProgram(["restored", "--data", gateway.data], { env });
   fs.rmSync(key);
@@ -182,7 +182,7 @@ test(`who kept a position of the other life of a database that was put back begi
 
 const command = (words, more) => runProgram(words, { timeoutMs: 120_000, ...more });
 
-/** Clients that trigger until they are told to end; acknowledged: the ids, in the order of the answers. */
+/** Clients that trigger until they are stopped; acknowledged: the ids, in the order of the responses. */
 class Clients {
   constructor(gateway, count = 6) {
     Object.assign(this, { gateway, acknowledged: [], over: false });
@@ -206,7 +206,7 @@ const manifestOf = (folder) => JSON.parse(fs.readFileSync(path.join(folder, "man
 const modeOf = (file) => (fs.lstatSync(file).mode & 0o777).toString(8);
 const filesIn = (folder) => fs.readdirSync(folder, { recursive: true, withFileTypes: true }).map((entry) => ({ name: path.join(entry.parentPath ?? entry.path, entry.name), folder: entry.isDirectory() }));
 
-test("a backup under load has every run that was acknowledged before it, and the files of versions, and is put back on another machine", { timeout: 200_000 }, async (t) => {
+test("a backup under load has every run acknowledged before it and the files of versions, and can be restored on another machine", { timeout: 200_000 }, async (t) => {
   const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"], bytes = bundle();
   const gateway = await startGateway({ t, options });
   const cli = new Deployer(gateway), builder = await Builder.start(gateway);
@@ -231,7 +231,7 @@ test("a backup under load has every run that was acknowledged before it, and the
   await mirror.wait(() => mirror.runs.size === clients.acknowledged.length, "every run of the load");
   await gateway.kill();
 
-  // What it is: whole, its owner's alone, and nothing beside it.
+  // The backup is complete, readable by its owner alone, and the only thing in its folder.
   assert.deepEqual(fs.readdirSync(folder), ["nightly"]);
   for (const { name, folder: isFolder } of [{ name: backup, folder: true }, ...filesIn(backup)]) assert.equal(modeOf(name), isFolder ? "700" : "600", name);
   const manifest = manifestOf(backup);
@@ -242,7 +242,7 @@ test("a backup under load has every run that was acknowledged before it, and the
   }
   assert.notEqual(manifest.epoch, mirror.epoch);
 
-  // Elsewhere: all that had been acknowledged, the version with its archive, and nobody's position.
+  // The restored data have every acknowledged run and the version with its archive, and accept no old position.
   const elsewhere = path.join(temporaryFolder(), "data");
   const restored = await command(["restore", backup, "--data", elsewhere]);
   assert.equal(restored.code, 0, restored.all);
@@ -259,7 +259,7 @@ test("a backup under load has every run that was acknowledged before it, and the
   assert.equal(archive.status, 200, archive.text);
   assert.equal(fs.readFileSync(path.join(elsewhere, "deployments", `${deployment.id}.tar.gz`)).equals(bytes), true, sha256(bytes));
 
-  // A client that knew what is gone forgets it, and hears of what comes, once.
+  // A client that knew runs which are gone forgets them, and receives each new run once.
   mirror.options.port = other.port;
   const welcome = await mirror.connect();
   assert.ok(![manifest.epoch].includes(welcome.epoch), "the data that were put back have an epoch of their own");
@@ -272,13 +272,13 @@ test("a backup under load has every run that was acknowledged before it, and the
   await other.stop();
 });
 
-test("whatever comes and goes meanwhile, versions and keys, a backup has all that its database names", { timeout: 200_000 }, async (t) => {
+test("a backup has every file that its database names, although versions and keys come and go meanwhile", { timeout: 200_000 }, async (t) => {
   const gateway = await startGateway({ t, options: ["--deploy-hold", "2s", "--dequeue-wait", "1s", "--keep-versions", "1"] });
   const cli = new Deployer(gateway), builder = await Builder.start(gateway), folder = temporaryFolder();
-  const order = path.join(temporaryFolder(), "order"); // syncs take a while, in which versions come and go
+  const order = path.join(temporaryFolder(), "order"); // slows syncs down, so that versions come and go during a backup
   fs.writeFileSync(order, "delay 40");
   const slowly = { preload: "shim_sync", env: { SHIM_CONTROL: order } }, rotate = () => command(["vault", "rotate", "--data", gateway.data]);
-  let over = false, deployed = 0, most = 0; // archives that a backup copies: each costs it a sync
+  let over = false, deployed = 0, most = 0; // most: archives in one backup; each costs it a sync
   const deploying = (async () => {
     for (; !over; deployed++) {
       await until(() => over || deployed < most, { what: "the next backup", timeoutMs: 120_000 });
@@ -305,8 +305,8 @@ test("whatever comes and goes meanwhile, versions and keys, a backup has all tha
   await gateway.stop();
 });
 
-test("root backs up what belongs to another user, and puts it back for the owner of the data directory", async (t) => {
-  if (process.getuid() !== 0) return; // only root can give files away
+test("root can back up another user's data, and restores for the owner of the data directory", async (t) => {
+  if (process.getuid() !== 0) return; // only root can change the owner of files
   const user = 12345, gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "backup"), data = path.join(folder, "data");
   await gateway.stop();
   for (const { name } of [{ name: gateway.data }, ...filesIn(gateway.data)]) fs.lchownSync(name, user, user);
@@ -320,7 +320,7 @@ test("root backs up what belongs to another user, and puts it back for the owner
   for (const { name } of filesIn(data)) assert.equal(fs.lstatSync(name).uid, user, name);
 });
 
-test("a backup that is put back twice begins another epoch each time", async (t) => {
+test("restoring a backup twice begins a different epoch each time", async (t) => {
   const gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "b");
   assert.equal((await command(["backup", backup, "--data", gateway.data])).code, 0);
   await gateway.stop();
@@ -331,7 +331,7 @@ test("a backup that is put back twice begins another epoch each time", async (t)
 
 // ---- refusals ----
 
-/** A gateway that has stopped, with a variable, a deployed version, and a backup; more: { env, … }. */
+/** A stopped gateway with a variable, a deployed version, and a backup; more: { env, … }. */
 async function backedUp(t, more = {}) {
   const options = ["--deploy-hold", "2s", "--dequeue-wait", "1s"];
   const gateway = await startGateway({ t, options, ...more });
@@ -346,7 +346,7 @@ async function backedUp(t, more = {}) {
   return { gateway, folder, backup, made, archive: `deployments/${deployment.id}.tar.gz` };
 }
 
-test("a backup without its key, or with another one, is refused before anything is written", async (t) => {
+test("a backup without its key, or with a different one, is refused before anything is written", async (t) => {
   const key = "cd".repeat(32), env = { RUNCAST_ENCRYPTION_KEY: key };
   const { folder, backup, made } = await backedUp(t, { env });
   const [, id] = made.stdout.match(/It holds no encryption key: keep the one that the gateway is given, which is ([0-9a-f]{8}) elsewhere/);
@@ -373,7 +373,7 @@ const flip = (file) => {
 };
 const rewrite = (file, change) => fs.writeFileSync(file, change(fs.readFileSync(file, "utf8")));
 
-test("a backup that is damaged or was changed is refused by the name of the file, and nothing is written", async (t) => {
+test("a damaged or changed backup is refused with the name of the file, and nothing is written", async (t) => {
   const { backup, folder, archive } = await backedUp(t), data = path.join(folder, "data");
   const outside = path.join(folder, "outside");
   fs.writeFileSync(outside, "x");
@@ -403,7 +403,7 @@ test("a backup that is damaged or was changed is refused by the name of the file
   assert.equal(fs.readFileSync(outside, "utf8"), "x");
 });
 
-test("a backup does not go where others could put a file of theirs in its place, and read it", async (t) => {
+test("a backup refuses a folder where other users could replace its files or read them", async (t) => {
   const gateway = await startGateway({ t }), folder = temporaryFolder(), shared = path.join(folder, "shared");
   await gateway.stop();
   fs.mkdirSync(shared);
@@ -423,11 +423,11 @@ test("a backup does not go where others could put a file of theirs in its place,
     await refuse("another user's");
     fs.chownSync(shared, 0, 0);
   }
-  fs.chmodSync(shared, 0o1777); // as /tmp is: nobody renames what is another's
+  fs.chmodSync(shared, 0o1777); // as /tmp is: only the owner may rename a file
   assert.equal((await backUp()).code, 0);
 });
 
-test("a backup goes into a folder that is not there or is empty, and a restore into an empty data directory", async (t) => {
+test("a backup goes into a missing or empty folder, and a restore into an empty data directory", async (t) => {
   const { gateway, backup, folder } = await backedUp(t), full = path.join(folder, "full");
   fs.mkdirSync(full);
   fs.writeFileSync(path.join(full, "mine"), "mine");
@@ -458,7 +458,7 @@ test("a backup goes into a folder that is not there or is empty, and a restore i
 
 // ---- interrupted ----
 
-test("a disk that is full leaves nothing of a backup or a restore behind, whenever it is full", async (t) => {
+test("a full disk leaves nothing of a backup or a restore, whenever it fills up", async (t) => {
   const gateway = await startGateway({ t }), folder = temporaryFolder(), order = path.join(folder, "order"), backup = path.join(folder, "backup");
   const env = { SHIM_DISK: order }, preload = "shim_disk";
   for (const full of ["runcast.db", "encryption.key", "manifest.json"]) {
@@ -481,7 +481,7 @@ test("a disk that is full leaves nothing of a backup or a restore behind, whenev
   await gateway.stop();
 });
 
-/** Begins a command whose syncs take long, and signals it as soon as there is what begun() looks for. */
+/** Starts a command whose syncs take long, and signals it as soon as begun() returns true. */
 async function interrupted(words, signal, begun) {
   const order = path.join(temporaryFolder(), "order");
   fs.writeFileSync(order, "delay 1000");
@@ -492,7 +492,7 @@ async function interrupted(words, signal, begun) {
   return end;
 }
 
-test("a signal ends a backup and a restore without a trace, and a kill leaves nothing that is taken for one", async (t) => {
+test("a signal ends a backup or a restore without a trace, and what a kill leaves is not taken for a backup", async (t) => {
   const gateway = await startGateway({ t }), folder = temporaryFolder(), backup = path.join(folder, "backup");
   const partial = () => fs.readdirSync(folder).find((name) => name.startsWith("backup.partial-"));
   for (const signal of ["SIGINT", "SIGTERM"]) {

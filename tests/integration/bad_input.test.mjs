@@ -1,4 +1,4 @@
-// Bad input, operation by operation: each mistake has its status and a text, and no effect.
+// Invalid input, operation by operation: each mistake has its status and its text, and no effect.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -32,7 +32,7 @@ const nobody = `run_${"1".repeat(21)}`;
 const item = { task: "hello", payload: "{}" };
 const manyMembers = Object.fromEntries(Array.from({ length: 1001 }, (_, i) => [`m${i}`, 1]));
 
-/** What every operation with a JSON body refuses alike. */
+/** Requests that every operation with a JSON body refuses alike. */
 const bodies = [["no body", ""], ["malformed JSON", "{"], ["invalid UTF-8", notUtf8], ["an array", "[]"], ["a string", '"x"'], ["cut short", '{"a":']];
 
 const operations = () => [
@@ -116,7 +116,7 @@ test("each mistake is refused with a status and a text, and changes nothing", as
   }
 });
 
-test("a body of more members than anybody needs is refused before they are looked at", async () => {
+test("a body with too many members is refused before they are looked at", async () => {
   const many = (before, count, more = "") => `{${before}${Array.from({ length: count }, (_, i) => `,"m${i}":1`).join("")}${more}}`;
   const { id } = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
   const complete = (body) => gateway.post(`/api/v1/waitpoints/tokens/${id}/complete`, body);
@@ -130,7 +130,7 @@ test("a body of more members than anybody needs is refused before they are looke
   assert.equal(long.status, 404, long.text);
 });
 
-test("what belongs to another environment is answered like what does not exist", async () => {
+test("things of another environment answer like ones that do not exist", async () => {
   const untouched = await everything();
   for (const [method, path, body] of [
     ["GET", (id) => `/api/v3/runs/${id}`], ["GET", (id) => `/api/v1/runs/${id}/result`], ["GET", (id) => `/api/v1/runs/${id}/metadata`],

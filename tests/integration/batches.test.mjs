@@ -1,5 +1,5 @@
-// Batches beyond what the official SDKs check: streams that break off, restarts, bounds, scopes,
-// parents, and one commit for all.
+// Batches beyond what the official SDKs check: streams that break off, restarts, limits, scopes, parents, and one
+// commit for a whole batch.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -37,7 +37,7 @@ async function payloads(ids) {
   return Promise.all(ids.map(async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json.payload));
 }
 
-test("items may come in any order, in parts, twice; runs are in the order of the items", async () => {
+test("items may arrive in any order, in parts and twice; the runs are in the order of the items", async () => {
   const id = await create(4);
   const first = await send(id, [item(3), item(1), item(3, "other")]);
   assert.deepEqual({ ...first.json, id: "" }, {
@@ -53,7 +53,7 @@ test("items may come in any order, in parts, twice; runs are in the order of the
   assert.ok(batch.processing.completedAt);
 });
 
-test("a batch that was created before a restart takes a complete stream after it", async (t) => {
+test("a batch created before a restart takes a complete stream after it", async (t) => {
   const other = await startGateway({ t });
   const id = (await other.post("/api/v3/batches", { runCount: 2 })).json.id;
   const url = `/api/v3/batches/${id}/items`;
@@ -69,7 +69,7 @@ test("a batch that was created before a restart takes a complete stream after it
   assert.equal((await other.get(`/api/v2/batches/${id}`)).json.runs.length, 2);
 });
 
-test("a refused line names itself and leaves what came before", async () => {
+test("a refused line is named, and the lines before it stay", async () => {
   const id = await create(2);
   for (const [body, status, said] of [
     [lines([item(0)]) + "{nope\n", 400, /^Invalid JSON at line 2/],
@@ -105,7 +105,7 @@ test("a line above 3 MiB fails its item and not the batch", async () => {
   assert.equal((await send(bare, [{ payload: "x".repeat(3_145_728), index: 0, task: "t" }])).status, 413);
 });
 
-test("items beyond the memory for streams are refused for now, and it is given back", async () => {
+test("items beyond the memory for streams are refused until some of it is freed", async () => {
   const big = "m".repeat(1_000_000), id = await create(20);
   const full = await send(id, Array.from({ length: 12 }, (_, i) => item(i, big)));
   assert.equal(full.status, 503, full.text);
@@ -118,12 +118,12 @@ test("items beyond the memory for streams are refused for now, and it is given b
     const rest = await send(other, [0, 1, 2, 3].map((i) => item(i, big)));
     assert.equal(rest.json?.sealed, true, rest.text);
   }
-  // Those that were left behind make room for others.
+  // Batches that were abandoned make room for others.
   for (let round = 0; round < 5; round++)
     assert.equal((await send(await create(4), [0, 1, 2].map((i) => item(i, big)))).status, 200);
 });
 
-test("a stream that breaks off leaves nothing but a batch that waits", async () => {
+test("a stream that breaks off leaves nothing but a pending batch", async () => {
   const id = await create(2), connection = await RawConnection.open(gateway.port);
   const body = lines([item(0)]);
   await connection.send(`POST /api/v3/batches/${id}/items HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\n` +
@@ -133,7 +133,7 @@ test("a stream that breaks off leaves nothing but a batch that waits", async () 
   assert.equal((await send(id, [item(0), item(1)])).json.itemsAccepted, 2);
 });
 
-test("a stream that comes while the batch is being written is told to try again", async (t) => {
+test("a stream that arrives while the batch is being written is answered \"try again\"", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const own = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
   const { json: { id } } = await own.post("/api/v3/batches", { runCount: 2 });
@@ -152,7 +152,7 @@ test("a stream that comes while the batch is being written is told to try again"
   await own.stop();
 });
 
-test("a whole batch of 1,000 in one stream, cut anywhere", async () => {
+test("a batch of 1,000 items in one stream, cut anywhere, is complete", async () => {
   const id = await create(1000);
   const body = Buffer.from(lines(Array.from({ length: 1000 }, (_, i) => item(i, { i, text: "ż\n".repeat(i % 7) }))));
   const connection = await RawConnection.open(gateway.port);
@@ -168,7 +168,7 @@ test("a whole batch of 1,000 in one stream, cut anywhere", async () => {
     [{ i: 0, text: "" }, { i: 999, text: "ż\n".repeat(5) }]);
 });
 
-test("the key of a batch is that of its set of tasks", async () => {
+test("the idempotency key of a batch is scoped to its set of tasks", async () => {
   const call = (taskIdentifiers) => gateway.post("/api/v3/batches", { runCount: 1, idempotencyKey: "same", taskIdentifiers });
   const a = await call(["a", "b"]), b = await call(["b", "a"]), c = await call(["a"]), d = await call(undefined);
   assert.deepEqual([a.status, a.json.isCached], [202, false]);
@@ -187,7 +187,7 @@ test("a repeated HTTP request creates no second batch", async () => {
   }
 });
 
-test("bounds of the first phase", async () => {
+test("limits of the first phase", async () => {
   for (const [body, said] of [
     [{ runCount: 0 }, /runCount/], [{ runCount: "1" }, /runCount/], [{}, /runCount/],
     [{ runCount: 1001 }, /^Batch runCount of 1001 exceeds maximum allowed of 1000\.$/],
@@ -202,7 +202,7 @@ test("bounds of the first phase", async () => {
   assert.equal((await gateway.post("/api/v3/batches", { runCount: 1, x: "x".repeat(131_072) })).status, 413);
 });
 
-test("a public token makes and fills the batches that its scopes name", async () => {
+test("a public token creates and fills the batches that its scopes name", async () => {
   const may = async (scopes, path, body, headers = {}) =>
     (await gateway.post(path, body, { key: await publicToken(gateway, { scopes }), headers })).status;
   const phase1 = { runCount: 1, taskIdentifiers: ["batches"] };
@@ -227,7 +227,7 @@ test("a public token makes and fills the batches that its scopes name", async ()
   assert.equal((await gateway.get(`/api/v2/batches/${id}`, { key: keys.prod })).status, 404);
 });
 
-test("a one-time token makes one batch and fills only that one", async () => {
+test("a one-time token creates one batch and fills only that one", async () => {
   const key = await publicToken(gateway, { scopes: ["batchTrigger:tasks"], otu: true });
   const other = await create(1);
   const id = await create(1, {}, { key });
@@ -251,7 +251,7 @@ test("children of a batch have its parent", async () => {
   assert.equal((await send(late, [item(0)])).status, 422);
 });
 
-test("the 3.x call: keys of batch and items, results, completion", async () => {
+test("the call of SDK 3.x: keys of batch and items, results, completion", async () => {
   const old = (await gateway.post("/api/v1/tasks/batches/trigger", { options: { ...hold, idempotencyKey: "k1" } })).json.id;
   const body = { items: [
     { task: "batches", payload: 1, options: { ...hold, idempotencyKey: "k1" } },
@@ -279,7 +279,7 @@ test("the 3.x call: keys of batch and items, results, completion", async () => {
   assert.equal((await gateway.get(`/api/v1/batches/${cached.id}`)).json.status, "COMPLETED");
 });
 
-test("bounds of the calls with their items", async () => {
+test("limits of the calls that carry their items", async () => {
   for (const [items, status, said] of [
     [[], 400, /^Batch cannot be triggered with no items$/],
     [Array.from({ length: 501 }, () => ({ task: "t" })), 400, /^Batch size of 501 is too large\. Maximum allowed batch size is 500\.$/],

@@ -1,4 +1,4 @@
-// runcast-bench counts what was sent, what came and what did not, and says what it cannot measure.
+// runcast-bench counts what was sent, what arrived and what is missing, and reports what it cannot measure.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import net from "node:net";
@@ -10,7 +10,7 @@ import { keys, startGateway, temporaryFolder, until } from "../support/js/gatewa
 const folder = path.dirname(path.resolve(process.env.GATEWAY_BIN ?? "build-asan/runcast"));
 const SUBSCRIBERS = 20, RATE = 20;
 
-/** What the program says, and the JSON of what it has measured. */
+/** Output of the program, and the JSON of what it measured. */
 function bench(...words) {
   return new Promise((resolve) => {
     execFile(path.join(folder, "runcast-bench"), words, { env: { PATH: process.env.PATH, RUNCAST_METRICS_TOKEN: keys.prod } }, (error, stdout, stderr) =>
@@ -21,7 +21,7 @@ function bench(...words) {
 const fanout = (gateway, ...words) => bench("fanout", "--json", "--url", gateway.url, "--key", keys.prod, "--pid", String(gateway.pid),
   "--subscribers", String(SUBSCRIBERS), "--rate", String(RATE), "--seconds", "1", ...words);
 
-/** The floor, until the test is over. */
+/** Runs the floor (the bench's own server) until the test ends. */
 async function startFloor(t, ...words) {
   const port = await new Promise((resolve) => {
     const probe = net.createServer().listen(0, "127.0.0.1", () => {
@@ -37,17 +37,17 @@ async function startFloor(t, ...words) {
   return { url: `http://127.0.0.1:${port}`, pid: floor.pid };
 }
 
-/** What a way changes, beside what all of them share. */
+/** Checks of the figures that show an option's effect. */
 const marks = {
   msgpack: ({ encoding, frame_bytes }) => encoding === "msgpack" && frame_bytes < 140,
   "--burst": ({ frames_per_read }) => frames_per_read > 1,
   "--pad": ({ frame_bytes }) => frame_bytes > 1000,
-  "--by": ({ frame_bytes }) => frame_bytes > 300, // whole runs
+  "--by": ({ frame_bytes }) => frame_bytes > 300, // frames carry whole runs
 };
 const ways = [["--transport", "ws"], ["--encoding", "msgpack"], ["--transport", "sse"], ["--transport", "longpoll"], ["--topic", "all"],
   ["--topic", "batch"], ["--topic", "run", "--runs", "4"], ["--by", "batch", "--topic", "all"], ["--burst", "4"], ["--ahead", "2"], ["--pad", "1000"]];
 
-describe("every change reaches all who listen", { concurrency: 4 }, () => {
+describe("every change reaches every subscriber", { concurrency: 4 }, () => {
   for (const words of ways)
     test(words.join(" "), async (t) => {
       const gateway = await startGateway({ t });
@@ -65,7 +65,7 @@ describe("every change reaches all who listen", { concurrency: 4 }, () => {
     });
 });
 
-test("bursts that nobody hears of are measured in turn with those that are heard", async (t) => {
+test("bursts without subscribers are measured in turn with those that have some", async (t) => {
   const gateway = await startGateway({ t });
   const { code, stderr, figures } = await fanout(gateway, "--interleave", "--rate", "8", "--seconds", "3");
   assert.equal(code, 0, stderr);
@@ -77,7 +77,7 @@ test("bursts that nobody hears of are measured in turn with those that are heard
   assert.equal(few.figures.fanout_us_per_frame, undefined);
 });
 
-test("from a commit to its last frame is as long as the gateway's own times say", async (t) => {
+test("the time from a commit to its last frame agrees with the gateway's own metrics", async (t) => {
   const gateway = await startGateway({ t, env: { RUNCAST_METRICS_TOKEN: keys.prod } });
   const times = async () => {
     const all = [];
@@ -95,7 +95,7 @@ test("from a commit to its last frame is as long as the gateway's own times say"
   assert.ok(turns > 0);
 });
 
-test("who has no token of the gateway is told that its metrics are left out", async (t) => {
+test("without the gateway's metrics token its metrics are left out, and the bench says so", async (t) => {
   const gateway = await startGateway({ t, env: { RUNCAST_METRICS_TOKEN: `${keys.prod}_another` } });
   const { code, stderr, figures } = await fanout(gateway);
   assert.equal(code, 0);
@@ -103,8 +103,7 @@ test("who has no token of the gateway is told that its metrics are left out", as
   assert.equal(figures.turns, undefined);
 });
 
-/** Passes on what both say, and cuts one of those who come at its first frame behind the answer to
- *  the upgrade and to its subscription. */
+/** A relay that cuts one subscriber at its first frame after the answers to its upgrade and its subscription. */
 async function startRelay(t, gateway) {
   const { hostname, port } = new URL(gateway.url);
   let upgrades = 0;
@@ -126,7 +125,7 @@ async function startRelay(t, gateway) {
   return { url: `http://127.0.0.1:${relay.address().port}`, pid: gateway.pid };
 }
 
-test("a subscriber that is cut off is counted, and what it has missed is lost", async (t) => {
+test("a subscriber that is cut off is counted, and what it missed counts as lost", async (t) => {
   const gateway = await startGateway({ t });
   const { code, figures } = await fanout(await startRelay(t, gateway));
   assert.equal(figures.closed, 1);
@@ -134,7 +133,7 @@ test("a subscriber that is cut off is counted, and what it has missed is lost", 
   assert.equal(code, 1);
 });
 
-test("the floor is measured in the same way, also through its ring", async (t) => {
+test("the floor is measured in the same way, also through io_uring", async (t) => {
   for (const words of [[], ["--ring"]]) {
     const floor = await startFloor(t, ...words);
     const { code, stderr, figures } = await bench("fanout", "--json", "--floor", "--url", floor.url, "--pid", String(floor.pid),
@@ -147,7 +146,7 @@ test("the floor is measured in the same way, also through its ring", async (t) =
   }
 });
 
-test("requests are measured, and behind them SQLite alone", async (t) => {
+test("requests are measured, and then SQLite alone", async (t) => {
   const data = path.join(temporaryFolder(), "data");
   const gateway = await startGateway({ t, data });
   const common = ["--json", "--url", gateway.url, "--key", keys.prod, "--pid", String(gateway.pid)];
@@ -167,7 +166,7 @@ test("requests are measured, and behind them SQLite alone", async (t) => {
   }
 });
 
-test("what cannot be measured is refused before anything is made", async (t) => {
+test("options that cannot be measured are refused before anything is created", async (t) => {
   const gateway = await startGateway({ t });
   const wrong = [
     [["--subscribers", "0"], /--subscribers is from 1 to 19000/],

@@ -1,4 +1,4 @@
-// Limits with 200 preview branches: they are environments of one project, so they have no more together than the project may.
+// Limits with 200 preview branches: the branches are environments of one project and share the project's limits.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -17,7 +17,7 @@ const onBranch = (i) => ({ key: keys.preview, headers: { "x-trigger-branch": bra
 const user = isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"];
 const pat = { key: keys.pat };
 
-// The gateway executes, since the token of its supervise role serves all projects; the builder of the tests uses it.
+// The gateway executes, since the token of its supervise role serves all projects; the tests' builder uses it.
 let gateway, builder, other;
 before(async () => {
   const top = temporaryFolder(), data = path.join(top, "data");
@@ -38,7 +38,7 @@ after(() => { cutSockets(); return gateway?.stop(); });
 
 const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 40_000, LEFT = 100;
 
-/** Pauses as many queues of the branches as their project may have, less a hundred: by calls it would take a minute. */
+/** Pauses queues of the branches up to the project's limit less 100, directly: calls would take a minute. */
 function pauseQueues(data) {
   const branches = askStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
   assert.equal(branches.length, BRANCHES);
@@ -55,7 +55,7 @@ async function pause(i) {
   return gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, onBranch(i));
 }
 
-/** How many of the calls are taken, one from each branch in turn; the first that is refused says why. */
+/** How many of the calls are accepted, one from each branch in turn; the first refusal says why. */
 async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
   let count = 0, refusal;
   for (let round = 0; round < rounds; round++)
@@ -67,7 +67,7 @@ async function taken(call, { ok = [200, 201], rounds = 1 } = {}) {
   return { count, refusal };
 }
 
-/** Watches another filter in the environment of a branch; each socket has the sixteen that it may have. */
+/** Watches a different filter in a branch's environment; each socket has the sixteen that it may have. */
 const sockets = new Map();
 function cutSockets() {
   for (const socket of sockets.values()) socket.cut();
@@ -86,7 +86,7 @@ async function watch(i, round) {
   return { status: code ?? op, text: message };
 }
 
-/** Opens a socket in a branch with another set of columns. */
+/** Opens a socket in a branch with a different set of columns. */
 async function columns(i, round) {
   const fields = ["payload", "output", "number", "durationMs"].filter((_name, bit) => (round + 1) >> bit & 1);
   const { fields: given } = await open(i, `${i}-${round}`, { fields });
@@ -96,14 +96,14 @@ async function columns(i, round) {
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
-  { what: "sets of columns, beside four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
+  { what: "sets of columns, along with four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
   { what: "queues that are paused", call: pause, count: LEFT, status: 422, text: /At most 40000 queues of a project can be paused or have another limit at once/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
   { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
   { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), count: Math.floor((5 << 20) / (64_000 + "LARGE".length)), status: 400, text: /The environments of a project hold together at most 20000 variables/ },
 ];
 
-/** A deployment that waits for a builder, or the answer that refuses it. */
+/** A deployment that waits for a builder, or the response that refuses it. */
 async function deploy(cli, key) {
   key ??= await until(() => cli.artifact().catch(() => null), { what: "an upload has been taken" });
   const pending = async () => (await cli.get("/api/v1/deployments?status=PENDING")).json.data.length, before = await pending();
@@ -117,7 +117,7 @@ async function cancelAll(clis) {
     for (const { id } of (await cli.get("/api/v1/deployments?status=PENDING")).json.data) assert.equal((await cli.post(`/api/v1/deployments/${id}/cancel`, {})).status, 204);
 }
 
-test("projects take turns at builders, however many branches one has and however many deployments they have", async () => {
+test("projects take turns at builders, however many branches and deployments one of them has", async () => {
   const clis = [0, 1, 2].map((i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) })), neighbor = new Deployer(gateway, { key: other });
   for (const cli of [...clis, clis[0], neighbor]) assert.equal((await deploy(cli)).status, 200);
   const order = [];
@@ -129,7 +129,7 @@ test("projects take turns at builders, however many branches one has and however
   assert.deepEqual(order, ["branches", "other", "branches", "branches", "branches"]);
 });
 
-test("deployments in progress are limited for an environment and for its project", async () => {
+test("deployments in progress are limited per environment and per project", async () => {
   const prod = new Deployer(gateway), clis = Array.from({ length: 60 }, (_, i) => new Deployer(gateway, { key: keys.preview, branch: branch(i + 10) }));
   for (let i = 0; i < 10; i++) assert.equal((await deploy(prod)).status, 200, `${i}`);
   const refused = await deploy(prod);
@@ -145,9 +145,9 @@ test("deployments in progress are limited for an environment and for its project
   await cancelAll(all);
 });
 
-describe("200 preview branches have together", () => {
+describe("200 preview branches share their project's limit", () => {
   for (const { what, call, count, status, text, ...more } of limits)
-    test(`no more than their project: ${what}`, async () => {
+    test(`of ${what}`, async () => {
       const { count: found, refusal } = await taken(call, more);
       assert.equal(found, count);
       assert.deepEqual([refusal?.status, text.test(refusal?.text)], [status, true], refusal?.text);

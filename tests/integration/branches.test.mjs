@@ -1,4 +1,4 @@
-// Preview branches: environments of their own behind one key.
+// Preview branches: environments of their own that share one key.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -52,12 +52,12 @@ describe("preview branches", () => {
     assert.notEqual((await make("feature/one")).json.id, first.json.id);
   });
 
-  test("two calls at once make one branch", async () => {
+  test("two simultaneous calls make one branch", async () => {
     const made = await Promise.all(Array.from({ length: 8 }, () => make("at-once")));
     assert.equal(new Set(made.map(({ json }) => json.id)).size, 1);
   });
 
-  test("each has its own runs, and the key without a branch is nobody", async () => {
+  test("each branch has its own runs, and the preview key without a branch is refused", async () => {
     await make("left");
     await make("right");
     const run = (await trigger(onBranch("left"))).json.id;
@@ -77,7 +77,7 @@ describe("preview branches", () => {
     }
   });
 
-  test("a key learns itself on a branch, and a run of the branch names it to its worker", async () => {
+  test("a key reads its own environment on a branch, and a run of the branch gives the branch's name to its worker", async () => {
     await make("named");
     const more = onBranch("named"), get = (headers) => gateway.get(`/api/v1/projects/${keys.ref}/preview`, { key: keys.preview, headers });
     assert.equal((await get(more.headers)).json.apiKey, keys.preview);
@@ -91,7 +91,7 @@ describe("preview branches", () => {
     assert.deepEqual([started.execution.run.id, started.execution.environment.branchName], [id, "named"]);
   });
 
-  test("the header means nothing outside preview", async () => {
+  test("the branch header is ignored outside preview", async () => {
     for (const key of [keys.dev, keys.staging, keys.prod]) {
       const run = (await trigger({ key, headers: { "x-trigger-branch": "nowhere" } })).json.id;
       assert.ok((await list({ key })).includes(run));
@@ -100,7 +100,7 @@ describe("preview branches", () => {
     assert.equal((await gateway.get(target, onBranch("nowhere", keys.pat))).json.apiKey, keys.prod);
   });
 
-  test("an archived branch is unknown to both credentials, also to what is open on it", async () => {
+  test("an archived branch is unknown to the preview key and to personal tokens, and connections that are open on it end", async () => {
     await make("ending");
     const claims = await gateway.post("/api/v1/auth/jwt", { claims: { scopes: ["read:runs"] } }, onBranch("ending"));
     const token = claims.json.token;
@@ -114,7 +114,7 @@ describe("preview branches", () => {
     assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/preview`, onBranch("ending", keys.pat))).status, 404);
   });
 
-  test("a public token of a branch is of that branch, whatever the header says", async (t) => {
+  test("a public token signed on a branch stays on it, whatever the header says", async (t) => {
     await make("public");
     const { id } = (await make("public")).json;
     const { headers, json: run } = await trigger(onBranch("public"));
@@ -140,7 +140,7 @@ describe("preview branches", () => {
     await assert.rejects(open(t, { token: keys.preview }), { status: 401 });
   });
 
-  test("branches outlive a restart", async () => {
+  test("branches survive a restart", async () => {
     const { id } = (await make("lasting")).json;
     const run = (await trigger(onBranch("lasting"))).json.id;
     await archive("left");
@@ -151,7 +151,7 @@ describe("preview branches", () => {
     assert.equal((await trigger(onBranch("left"))).status, 401);
   });
 
-  test("what is no branch is refused and nothing is made", async () => {
+  test("invalid branch names are refused, and no branch is made", async () => {
     const before = (await gateway.get(branches, pat)).text;
     const bad = ["", " ", "a b", "a..b", "/a", "a/", "a//b", "a.lock", "a~b", "a^b", "a:b", "a?b", "a*b", "a[b", "a\\b", "@{", "a@{b",
       "a\u0007", "a\u007f", "x".repeat(256), "refs/notes/a", "refs/heads/"];
@@ -192,7 +192,7 @@ describe("preview branches", () => {
   });
 });
 
-test("a project has at most so many branches as the setting says, those archived not counted", async (t) => {
+test("a project has at most as many branches as the setting allows, archived ones not counted", async (t) => {
   const own = await startGateway({ t, options: ["--branches", "5"] });
   const ask = (what, branch) => own.post(branches + what, { env: "preview", branch }, pat);
   const made = await Promise.all(Array.from({ length: 6 }, (_, i) => ask("", `many-${i}`)));
@@ -210,7 +210,7 @@ test("a project has at most so many branches as the setting says, those archived
   await own.stop();
 });
 
-test("of archived branches a project has a limited number, until retention removes them", async (t) => {
+test("a project has a limited number of archived branches, until retention removes them", async (t) => {
   const own = await startGateway({ t, options: ["--branches", "1"] });
   const ask = (what, branch) => own.post(branches + what, { env: "preview", branch }, pat);
   const isFull = ({ status, json }) => {
@@ -248,7 +248,7 @@ test("archiving a branch cancels its unfinished runs, also when the gateway is k
   await own.stop();
 });
 
-test("after a write of which nobody knows whether it happened, the next branch is decided on what there is", async (t) => {
+test("after a write whose outcome is unknown, the next branch is decided by what is stored", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const failing = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
   const ask = (branch) => failing.post(branches, { env: "preview", branch }, pat);

@@ -1,4 +1,4 @@
-// The variables of a build: handed to its builder, and hidden in everything that is told of it.
+// The variables of a build: handed to its builder, and hidden in every log and response about the build.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -14,7 +14,7 @@ async function start(t) {
   return { gateway, cli: new Deployer(gateway), builder: await Builder.start(gateway) };
 }
 
-test("no log or answer of a build has a value of a variable", async (t) => {
+test("no log and no response of a build contains the value of a variable", async (t) => {
   const { gateway, cli, builder } = await start(t);
   await gateway.post(`/api/v1/projects/${keys.ref}/envvars/prod/import`, { variables: { TOKEN: "the-secret-token" }, isSecret: true, override: true }, { key: keys.prod });
   const answer = cli.deploy({ buildEnvVars: { NPM_TOKEN: "npm-secret-value", SHORT: "x" } }), build = await builder.take();
@@ -30,7 +30,7 @@ test("no log or answer of a build has a value of a variable", async (t) => {
   assert.doesNotMatch(stored, /npm-secret-value/);
 });
 
-test("a thousand variables that begin alike are all hidden, wherever the log is cut", async (t) => {
+test("a thousand variables with a common beginning are all hidden, wherever the log is cut", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const values = Array.from({ length: 1000 }, (_, i) => `${"https://user:pass@".repeat(12)}${String(i).padStart(4, "0")}`);
   const answer = cli.deploy({ buildEnvVars: Object.fromEntries(values.map((value, i) => [`V${i}`, value])) }), build = await builder.take();
@@ -44,7 +44,7 @@ test("a thousand variables that begin alike are all hidden, wherever the log is 
   await gateway.stop();
 });
 
-test("a build that is canceled before its builder has it leaves the builder with nothing", async (t) => {
+test("a build that is canceled before a builder takes it gives nothing to the builder", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const value = (i) => `${i}-${"secret".repeat(40)}`;
   const values = Object.fromEntries(Array.from({ length: 1000 }, (_, i) => [`V${i}`, value(i)]));

@@ -1,4 +1,4 @@
-// Builds: a real supervise role makes versions out of bundles, whose index controllers are the test's.
+// Builds: a real supervise role makes versions of bundles, whose index controllers are the test's.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
@@ -13,7 +13,7 @@ import { fakeNode, isRoot, processesOf, runnerUid, Supervisor, versionsFolder } 
 
 const quick = ["--deploy-hold", "20s", "--dequeue-wait", "2s"];
 
-/** A folder with an npm that installs what the test says, as a script. */
+/** A folder with an npm that does what the test's script says. */
 function fakeNpm(script) {
   const folder = path.join(versionsFolder(), "..", "bin");
   fs.mkdirSync(folder, { mode: 0o755 });
@@ -46,7 +46,7 @@ describe("a bundle", () => {
   });
   after(() => world.end());
 
-  test("becomes the current version, in a folder that nobody changes", async () => {
+  test("becomes the current version, in a folder that no other user can change", async () => {
     const { cli, supervisor } = world;
     const bundle = makeBundle({ dependencies: { ms: "2.1.3" }, commands: ["echo $BUILD_TOKEN > made.txt", "id -u \\\n  && pwd"],
       index: 'console.log("user", process.getuid(), "sees", Object.keys(process.env).sort().join()); console.log(Object.keys(await variables()).length); await register(["hello", "other"]);' });
@@ -81,7 +81,7 @@ describe("a bundle", () => {
     assert.ok(!log.includes("build-token-value"));
   });
 
-  test("whose task throws at import fails with what the index says, and changes nothing", async () => {
+  test("whose task throws at import fails with the error of the index, and changes nothing", async () => {
     const before = (await world.cli.get("/api/v1/deployments/current")).json;
     const stack = JSON.stringify([{ message: "thrown while indexing", file: "src/tasks.ts", stack: "", name: "Error" }]);
     const error = await world.refused(makeBundle({ index: `await fail({ name: "TaskIndexingImportError", message: "Failed to import some task files", stack: ${JSON.stringify(stack)} });` }));
@@ -122,12 +122,12 @@ describe("a bundle", () => {
     await until(() => world.versions().length === 1, { what: "nothing is left of them" });
   });
 
-  test("asks for the packages that are there", async () => {
+  test("may name packages that are installed", async () => {
     assert.equal((await world.cli.deploy({}, makeBundle({ image: { pkgs: ["curl"] } }))).status, 200);
   });
 });
 
-test("a bundle is executed by a Node that is new enough, and a failure says when it is another than the bundle names", async (t) => {
+test("a bundle is executed by a Node that is new enough, and a failure reports when that is not the one that the bundle names", async (t) => {
   const old = path.join(fakeNpm("exit 7"), "node18"), major = Math.max(20, Number(process.versions.node.split(".")[0]));
   fs.writeFileSync(old, "#!/bin/sh\necho v18.20.4\n", { mode: 0o755 });
   const { cli, log, refused, end } = await begin({ t, options: ["--node", `24=${old} 26=${fakeNode()}`] });
@@ -154,7 +154,7 @@ test("a bundle is executed by the programs that --node names, Bun among them", a
   await end();
 });
 
-test("a bundle with more files, or larger ones, than the builder takes is refused in words", async (t) => {
+test("a bundle with too many files, or too large ones, is refused with the reason", async (t) => {
   const { versions, cli, refused, end } = await begin({ t, options: ["--deploy-unpacked", "1m", "--deploy-files", "20"] });
   assert.match(await refused(makeBundle({ files: { "large.txt": "x".repeat(1 << 20) } })), /the files are larger than 1048576 bytes together \(setting deploy-unpacked\)/);
   const many = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`file-${i}`, ""]));
@@ -164,12 +164,12 @@ test("a bundle with more files, or larger ones, than the builder takes is refuse
   await end();
 });
 
-test("a disk that is full fails the build in words, and the version before stays", async (t) => {
+test("a build fails with the reason when the disk is full, and the version before stays current", async (t) => {
   const order = path.join(temporaryFolder(), "disk");
   const { cli, newest, versions, refused, end } = await begin({ t, preload: "shim_disk", env: { SHIM_DISK: order } });
   const { json } = await cli.deploy({}, makeBundle()), before = (await cli.get("/api/v1/deployments/current")).json;
   for (const [where, reason] of [
-    [".tar.gz.new", /the disk is full: the archive cannot be written$/], // the unpacker has an environment of its own, and no shim
+    [".tar.gz.new", /the disk is full: the archive cannot be written$/], // the unpacker runs with its own environment, without the shim
     [".new/build.json", /the disk is full: cannot write/], [".new/runcast.json", /the disk is full: cannot write runcast\.json/],
   ]) {
     fs.writeFileSync(order, `full ${where}`);
@@ -183,7 +183,7 @@ test("a disk that is full fails the build in words, and the version before stays
   await end();
 });
 
-test("a supervise role that is stopped in the middle of a build loses it, and builds the next one when it goes on", async (t) => {
+test("a supervise role that is stopped in the middle of a build loses it, and builds the next one when it continues", async (t) => {
   const ahead = path.join(temporaryFolder(), "ahead"), minute = 60_000;
   const world = await begin({ t, gatewaySettings: { preload: "shim_clock", env: { SHIM_MONOTONIC: ahead } } });
   const { answer, id } = await atIndex(world);
@@ -203,7 +203,7 @@ test("a supervise role that is stopped in the middle of a build loses it, and bu
   await world.end();
 });
 
-test("versions that the gateway keeps no more are removed where they were built", async (t) => {
+test("versions that the gateway no longer keeps are removed where they were built", async (t) => {
   const world = await begin({ t, gatewayOptions: ["--keep-versions", "2"] });
   fs.mkdirSync(path.join(world.supervisor.folder, "versions/worker_of_somebody"));
   const made = [];
@@ -212,7 +212,7 @@ test("versions that the gateway keeps no more are removed where they were built"
   await until(() => world.versions().join() === kept.join(), { what: "the first two are removed", timeoutMs: 30_000 });
   new KeptFiles(world.gateway).remove(`${made[3]}.tar.gz`);
   const { json: { id } } = await world.cli.deploy({}, makeBundle()), then = [made[3], id, "worker_of_somebody"].sort();
-  await until(() => world.versions().join() === then.join(), { what: "the third is removed; not the one whose archive somebody has taken away", timeoutMs: 30_000 });
+  await until(() => world.versions().join() === then.join(), { what: "the third is removed, but not the one whose archive was taken away", timeoutMs: 30_000 });
   await world.end();
 });
 
@@ -222,9 +222,9 @@ function sharedFolder() {
   fs.chmodSync(folder, 0o777);
   return folder;
 }
-/** JavaScript for an index, which ends the second time. */
+/** JavaScript for an index: hangs the first time, ends the second time. */
 const hangsOnce = (folder) => `if (!fs.existsSync("${folder}/once")) { fs.writeFileSync("${folder}/once", ""); console.log("hangs"); await new Promise((resolve) => setTimeout(resolve, 1e9)); }`;
-/** Whether a file of a process has this text; of one that ended none has. */
+/** Returns true if a file of a process contains this text; false if the process has ended. */
 function says(pid, file, text) {
   try { return fs.readFileSync(`/proc/${pid}/${file}`, "utf8").includes(text); } catch { return false; }
 }
@@ -263,7 +263,7 @@ describe("an archive", () => {
     await world.end();
   });
 
-  test("whose reader dies fails the deployment in words", async (t) => {
+  test("whose reader dies fails the deployment with the reason", async (t) => {
     const world = await begin({ t });
     const { answer, pid, id } = await atUnpacking(world);
     process.kill(pid, "SIGKILL");
@@ -276,7 +276,7 @@ describe("an archive", () => {
     await world.end();
   });
 
-  test("ends its reader when that needs more memory than it may have", () => { // the released one: a sanitizer has no such limit
+  test("ends its reader when that needs more memory than it may have", () => { // the release build: a sanitizer has no such limit
     const read = (bytes, memory) => {
       const archive = path.join(temporaryFolder(), "archive.tar.gz");
       fs.writeFileSync(archive, bytes);
@@ -321,7 +321,7 @@ describe("a build", () => {
     await world.end();
   });
 
-  test("ends with its supervise role, and the next life of it begins anew", async (t) => {
+  test("ends with its supervise role, and is started again by the next one", async (t) => {
     const ahead = path.join(temporaryFolder(), "ahead");
     const world = await begin({ t, gatewaySettings: { preload: "shim_clock", env: { SHIM_MONOTONIC: ahead } } });
     const folder = sharedFolder(), { answer, id } = await atIndex(world, makeBundle({ index: `${hangsOnce(folder)} await register(["hello"]);` }));
@@ -330,21 +330,21 @@ describe("a build", () => {
     await until(() => processesOf(path.join(world.supervisor.folder, "versions")).length === 0, { what: "its processes end" });
     await world.supervisor.begin();
     await until(() => !world.versions().length, { what: "what was unfinished is removed" });
-    fs.writeFileSync(ahead, "61000"); // so long a builder may be silent
+    fs.writeFileSync(ahead, "61000"); // the time after which a silent builder loses its build
     await answer;
     await until(async () => (await world.cli.show(id).catch(() => ({}))).status === "DEPLOYED", { what: "it is built all the same" });
     await until(() => world.versions().join() === id, { what: "its version is all that is left" });
     await world.end();
   });
 
-  /** Of a gateway that is killed in the middle: a bundle that hangs there once, and the npm for it. */
+  /** For a gateway that is killed in the middle: a bundle that hangs once in that state, and the npm for it. */
   const middles = {
     INSTALLING: (folder) => [makeBundle({ dependencies: { ms: "2.1.3" } }), `[ -e ${folder}/once ] || { : > ${folder}/once; sleep 1000; }; exit 0`],
     BUILDING: (folder) => [makeBundle({ commands: [`test -e ${folder}/once || { : > ${folder}/once; sleep 1000; }`] })],
     DEPLOYING: (folder) => [makeBundle({ index: `await register(["hello"]); ${hangsOnce(folder)}` })],
   };
   for (const [status, make] of Object.entries(middles))
-    test(`begins anew behind a kill of the gateway while it is ${status}, and the CLI's next try joins it`, async (t) => {
+    test(`starts again after the gateway is killed while it is ${status}, and the CLI's next try joins it`, async (t) => {
       const folder = sharedFolder(), [bundle, npm] = make(folder), world = await begin({ t, npm });
       const id = randomUUID(), body = world.cli.body(await world.cli.artifact(bundle.bytes));
       const cut = world.cli.initialize(body, { id }).catch(() => "cut");
@@ -362,7 +362,7 @@ describe("a build", () => {
       await world.end();
     });
 
-  test("outlives its gateway: what was made before is told, or made anew", async (t) => {
+  test("survives a kill of its gateway: what was made before is reported, or made again", async (t) => {
     const world = await begin({ t });
     const { id } = await atIndex(world);
     await world.gateway.kill();

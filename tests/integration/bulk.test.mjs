@@ -1,5 +1,5 @@
-// Bulk actions: what they choose, what they count, aborting, and that a restart neither loses
-// nor repeats a run.
+// Bulk actions: which runs they choose, what they count, how they are aborted, and that a restart neither loses nor
+// repeats a run.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -27,7 +27,7 @@ const end = (id, on = gateway) => until(async () => {
   return action.status !== "PENDING" && action;
 }, { what: "the bulk action ends" });
 
-/** n runs with a tag, made by batches; their ids. */
+/** Makes n runs with a tag, by batches; returns their ids. */
 async function makeRuns(n, tag, { on = gateway, task = "hello", options = {}, payload = "{}" } = {}) {
   const ids = [];
   while (ids.length < n) {
@@ -67,7 +67,7 @@ test("a cancel by filter ends every run that matches and no other", async () => 
   assert.ok((await listed("filter[tag]=keep-me")).every((run) => run.status === "QUEUED"));
 });
 
-test("ids count once each, and what has ended or is nobody's counts as a failure", async () => {
+test("each id counts once, and an ended or unknown run counts as a failure", async () => {
   const [ended, ...ids] = await makeRuns(4, "by-id");
   await gateway.post(`/api/v2/runs/${ended}/cancel`);
   const id = await begin({ action: "cancel", runIds: [...ids, ids[0], ended, `run_${"z".repeat(21)}`] });
@@ -78,7 +78,7 @@ test("ids count once each, and what has ended or is nobody's counts as a failure
   assert.deepEqual((await listed(`filter[bulkAction]=${id}`)).map((run) => run.id).sort(), ids.sort());
 });
 
-test("filters are those of the list", async () => {
+test("filters are those of the run list", async () => {
   const now = Date.now();
   for (const [i, [filter, expected]] of [
     [{ taskIdentifier: ["one", "none"] }, "11"], [{ queue: { type: "custom", name: "q" } }, "22"],
@@ -111,7 +111,7 @@ test("a replay makes one new run of each, like the old one", async () => {
     payloads.add(json.payload);
     assert.deepEqual([json.metadata, json.taskIdentifier, json.region], [{ step: 1 }, "hello", "eu-1"]);
   }
-  assert.equal(payloads.size, 20); // each its own
+  assert.equal(payloads.size, 20); // each run has its own
   assert.deepEqual(await listed(`filter[bulkAction]=${id}`), made);
 
   const undone = await end(await begin({ action: "cancel", filter: { bulkAction: id } }));
@@ -133,7 +133,7 @@ test("large payloads are replayed in smaller slices", async () => {
 
 // ---- aborting, the list ----
 
-test("an abort stops at a slice, and only what has not completed can be aborted", async () => {
+test("an abort takes effect between slices, and only an unfinished action can be aborted", async () => {
   await makeRuns(1000, "many");
   const id = await begin({ action: "cancel", filter: { tag: "many" } });
   const reply = await gateway.post(`${actions}/${id}/abort`);
@@ -143,7 +143,7 @@ test("an abort stops at a slice, and only what has not completed can be aborted"
   assert.ok(counts.success < 1000, "it was over before it was aborted");
   const left = (await listed("filter[tag]=many&filter[status]=QUEUED")).length;
   assert.equal(left, 1000 - counts.success);
-  assert.equal((await gateway.post(`${actions}/${id}/abort`)).status, 200); // twice is no error
+  assert.equal((await gateway.post(`${actions}/${id}/abort`)).status, 200); // a second abort is not an error
 
   const completed = await begin({ action: "cancel", filter: { tag: "many" } });
   await end(completed);
@@ -166,7 +166,7 @@ test("the list is newest first and has cursors in both directions", async () => 
   assert.equal(seen, (await gateway.get(`${actions}?page[size]=100`)).json.data.length);
 });
 
-test("mistakes are refused with a reason", async () => {
+test("invalid requests are refused with a reason", async () => {
   const before = (await gateway.get(actions)).text;
   const filter = { tag: "x" }, one = [`run_${"a".repeat(21)}`];
   for (const [body, status, text] of [
@@ -216,7 +216,7 @@ test("another environment sees neither the actions nor the runs", async () => {
 
 // ---- bounds ----
 
-test("so many at once are enough, and where time is short a run is a turn's work", async (t) => {
+test("20 actions at once is the limit, and when turns are short of time each run takes a turn of its own", async (t) => {
   const own = await startGateway({ t, preload: "shim_busy" }), count = 500;
   await makeRuns(count, "load", { on: own });
   const turns = () => own.metric("runcast_loop_turn_cpu_seconds_count"), before = await turns();
@@ -236,7 +236,7 @@ test("so many at once are enough, and where time is short a run is a turn's work
   await own.stop();
 });
 
-test("one that cannot be stored takes nobody's place", async (t) => {
+test("an action that cannot be stored does not count against the limit", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const own = await startGateway({ t, preload: "shim_sync", env: { SHIM_CONTROL: control } });
   fs.writeFileSync(control, "enospc");
@@ -252,7 +252,7 @@ test("one that cannot be stored takes nobody's place", async (t) => {
 
 // ---- restarts ----
 
-test("after a kill every run of the selection was replayed exactly once", async (t) => {
+test("after a kill every selected run was replayed exactly once", async (t) => {
   const own = await startGateway({ t, release: true });
   const ids = await makeRuns(1500, "origin", { on: own, payload: null, options: { ttl: "2h" } });
   const replay = await begin({ action: "replay", filter: { tag: "origin" } }, own);

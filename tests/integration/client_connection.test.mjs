@@ -1,5 +1,5 @@
-// The client for pages (src/web/client) makes and keeps its connection: its pace, when it comes back,
-// its token, a drain, a page that is hidden or off the network.
+// The client for pages (src/web/client) makes and keeps its connection: its pace, its retries, its token, a drain, a
+// page that is hidden or off the network.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
@@ -7,7 +7,7 @@ import { connect } from "../../src/web/client/client.js";
 import { again, begin, hear, ids, ok, patch, rows, Script, settle, whole } from "../support/js/scripted_gateway.mjs";
 
 describe("a connection", () => {
-  test("has the address of the gateway, the subprotocol, and says hello before all else", (t) => {
+  test("has the address of the gateway and the subprotocol, and sends hello before everything else", (t) => {
     const script = new Script(t);
     for (const [url, address] of [["http://runs.test", "ws://runs.test/realtime/v1/ws"], ["https://runs.test:8/", "wss://runs.test:8/realtime/v1/ws"],
       ["https://runs.test/behind/a/proxy", "wss://runs.test/behind/a/proxy/realtime/v1/ws"]]) {
@@ -21,7 +21,7 @@ describe("a connection", () => {
     }
   });
 
-  test("is one for all subscriptions and watches, also those that come later", (t) => {
+  test("is shared by all subscriptions and watches, also later ones", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ all: true, counts: true });
     client.watch({ status: "EXECUTING" }, { limit: 5, counts: true });
@@ -30,7 +30,7 @@ describe("a connection", () => {
     assert.equal(script.sockets.length, 1);
   });
 
-  test("says no more at once, and each second, than the gateway allows", (t) => {
+  test("sends no more at once, and each second, than the gateway allows", (t) => {
     const script = new Script(t);
     const client = connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket });
     for (let i = 0; i < 256; i++) client.subscribe({ run: `run_${i}` });
@@ -45,7 +45,7 @@ describe("a connection", () => {
     }
   });
 
-  test("that is silent is asked, and given up when it does not answer", (t) => {
+  test("that is silent is pinged, and given up when it does not answer", (t) => {
     const { script, client, socket } = begin(t);
     const lost = [];
     client.on("state", (state) => lost.push([state, client.error?.message]));
@@ -63,7 +63,7 @@ describe("a connection", () => {
     assert.notEqual(script.waits(), undefined);
   });
 
-  test("is patient with a slow network, but not for ever", (t) => {
+  test("is patient with a slow network, but not forever", (t) => {
     const { script } = begin(t);
     for (let i = 0; i < 40; i++) {
       script.socket().ends(1006);
@@ -87,7 +87,7 @@ describe("a connection", () => {
 describe("close codes", () => {
   const never = [1000, 1002, 1003, 1005, 1008, 1009, 1010, 4000, 4001, 4003, 4004, 4005, 3000];
   for (const code of never)
-    test(`${code} is the end, and an error`, async (t) => {
+    test(`${code} is final, and an error`, async (t) => {
       const { script, client, socket } = begin(t);
       const mirror = client.subscribe({ all: true });
       socket.ends(code, "a reason");
@@ -99,7 +99,7 @@ describe("close codes", () => {
     });
 
   for (const code of [1006, 1011, 1013, 4100, 4101, 4102, 4103])
-    test(`${code} is tried again later and later, at a random moment`, (t) => {
+    test(`${code} is retried with a growing random delay`, (t) => {
       const { script } = begin(t);
       const waited = [];
       for (let i = 0; i < 9; i++) {
@@ -117,7 +117,7 @@ describe("close codes", () => {
     });
 
   for (const code of [1001, 1012, 4200, 4201])
-    test(`${code} is tried again at once, but not for ever at once`, (t) => {
+    test(`${code} is retried at once, but not at once forever`, (t) => {
       const { script } = begin(t);
       script.socket().ends(code);
       assert.ok(script.waits() <= 1);
@@ -133,7 +133,7 @@ describe("tokens", () => {
     return { script, client };
   };
 
-  test("are asked for with each connection, and when they are about to expire", async (t) => {
+  test("are fetched for each connection, and when they are about to expire", async (t) => {
     let count = 0;
     const { script } = await start(t, { getToken: async () => `token ${++count}` });
     const socket = script.welcomed();
@@ -150,7 +150,7 @@ describe("tokens", () => {
     assert.equal(script.welcomed().take()[0].token, "token 3");
   });
 
-  test("that cannot be had are an error of the client, and asked for again later", async (t) => {
+  test("that cannot be fetched are an error of the client, and fetched again later", async (t) => {
     let count = 0;
     const heard = [];
     const script = new Script(t);
@@ -168,7 +168,7 @@ describe("tokens", () => {
     assert.deepEqual([heard, script.welcomed().take()[0].token], [["no token 1", "no token 2"], "token"]);
   });
 
-  test("that come when the client is closed are not used", async (t) => {
+  test("that arrive after the client was closed are not used", async (t) => {
     let give;
     const { script, client } = await start(t, { getToken: () => new Promise((resolve) => { give = resolve; }) });
     client.close();
@@ -187,7 +187,7 @@ describe("a drain", () => {
     return { ...all, mirror, watch, heard: hear(mirror), seen: hear(watch) };
   };
 
-  test("is a second connection, and the end of the first when the second has everything", (t) => {
+  test("opens a second connection, and ends the first when the second has everything", (t) => {
     const { script, mirror, watch, socket, heard } = live(t);
     socket.says({ op: "drain", in: 3000 });
     script.pass(2990);
@@ -210,7 +210,7 @@ describe("a drain", () => {
     assert.deepEqual(again(script).asked[0].from, ["e1", 8, 8]);
   });
 
-  test("that closes before the time that it told is waited for, not hurried after", (t) => {
+  test("whose connection closes early still waits for the time that was announced", (t) => {
     const { script, mirror, socket } = live(t);
     socket.says({ op: "drain", in: 3000 });
     script.pass(500);
@@ -227,7 +227,7 @@ describe("a drain", () => {
     assert.equal(script.waits(), 1, "at once");
   });
 
-  test("goes on trying while the first lives, and with the second when the first ends", (t) => {
+  test("keeps trying while the first connection lives, and continues with the second when the first ends", (t) => {
     const { script, mirror, socket } = live(t);
     socket.says({ op: "drain", in: 0 });
     script.pass(1);
@@ -242,7 +242,7 @@ describe("a drain", () => {
     assert.deepEqual(again(script).asked[0].from, ["e1", 9, 9]);
   });
 
-  test("to another life of the database leaves the first at once", (t) => {
+  test("to another epoch leaves the first connection at once", (t) => {
     const { script, mirror, socket } = live(t);
     socket.says({ op: "drain", in: 0 });
     script.pass(1);
@@ -254,7 +254,7 @@ describe("a drain", () => {
 });
 
 describe("a page", () => {
-  test("that is hidden for a minute lets its connection go, and comes back where it was", (t) => {
+  test("that is hidden for a minute drops its connection, and resumes when it is shown", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 5, []));
@@ -276,7 +276,7 @@ describe("a page", () => {
     assert.deepEqual(script.welcomed().take()[1].from, ["e1", 6, 6]);
   });
 
-  test("stays while it is hidden if it is told to", (t) => {
+  test("keeps the connection while it is hidden if it asks for that", (t) => {
     const { script, socket } = begin(t, { hiddenAfter: Infinity });
     script.hide(true);
     for (let i = 0; i < 100; i++) {
@@ -286,7 +286,7 @@ describe("a page", () => {
     assert.equal(socket.isClosed, false);
   });
 
-  test("that is back on the network tries at once, and asks when it believes to be connected", (t) => {
+  test("that is back on the network retries at once, and pings when it believes to be connected", (t) => {
     const { script, socket } = begin(t);
     for (let i = 0; i < 5; i++) {
       script.socket().ends(1006);
@@ -303,7 +303,7 @@ describe("a page", () => {
     assert.ok(script.sockets[5].isClosed && socket.isClosed);
   });
 
-  test("that closes its client hears of nothing more", (t) => {
+  test("that closes its client gets no more events", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     client.close();
@@ -315,7 +315,7 @@ describe("a page", () => {
   });
 });
 
-test("where there is no WebSocket one is asked for", (t) => {
+test("without a global WebSocket the client asks for one", (t) => {
   const script = new Script(t), before = globalThis.WebSocket;
   globalThis.WebSocket = undefined;
   t.after(() => { globalThis.WebSocket = before; });

@@ -1,4 +1,4 @@
-// The client for pages is served as it is written, compressed, for any page, and kept for a while.
+// The client for pages is served as it is in the source, compressed, to any page, and can be cached for a while.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -41,7 +41,7 @@ for (const [path, name] of Object.entries(files)) {
     assert.equal(refused.headers.get("content-encoding"), undefined);
   });
 
-  test(`${path} is not sent again to who has it`, async () => {
+  test(`${path} is not sent again to a client that has it`, async () => {
     const { headers } = await ask(path), etag = headers.get("etag");
     assert.match(etag, /^W\/"[0-9a-f]{16}"$/);
     for (const known of [etag, `"other", ${etag}`, "*"]) {
@@ -52,7 +52,7 @@ for (const [path, name] of Object.entries(files)) {
   });
 }
 
-test("the two files are told apart by their tags", async () => {
+test("the two files have different tags", async () => {
   const tags = await Promise.all(Object.keys(files).map(async (path) => (await ask(path)).headers.get("etag")));
   assert.notEqual(tags[0], tags[1]);
 });

@@ -1,13 +1,13 @@
-// The client for pages (src/web/client) does with rows, positions and ends what "What a client does" in
-// include/runcast/protocol.h says, frame by frame. Its connections: client_connection. Against the
-// gateway itself: tests/property/client.
+// The client for pages (src/web/client) handles rows, positions and ends as "What a client does" in
+// include/runcast/protocol.h says, frame by frame. Its connections are tested in client_connection.test.mjs, and
+// against the gateway itself in tests/property/client.test.mjs.
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 
 import { again, begin, hear, ids, ok, patch, rows, run, settle, welcome, whole } from "../support/js/scripted_gateway.mjs";
 
 describe("rows", () => {
-  test("are merged by version: absolute values, null clears, old news is none", (t) => {
+  test("are merged by version: values are absolute, null clears, older versions change nothing", (t) => {
     const { client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 1, [whole("run_1", 3, { startedAt: "x", payload: { deep: 1 } })]));
@@ -23,7 +23,7 @@ describe("rows", () => {
     assert.equal(mirror.gaps, 0);
   });
 
-  test("that jump tell how many states were skipped", (t) => {
+  test("that jump report how many states were skipped", (t) => {
     const { client, socket } = begin(t);
     const mirror = client.subscribe({ all: true }), heard = hear(mirror, ["gap"]);
     socket.says(ok(1), rows(1, 1, [whole("run_1", 1)]), patch(2, [["run_1", 2, {}]]), patch(9, [["run_1", 6, { status: "EXECUTING" }]]));
@@ -32,7 +32,7 @@ describe("rows", () => {
     assert.equal(mirror.gaps, 4);
   });
 
-  test("are filed under every subscription whose filter takes them", (t) => {
+  test("are filed under every subscription whose filter matches them", (t) => {
     const { client, socket } = begin(t);
     const filters = [{ all: true }, { run: "run_1" }, { tags: ["a", "b"] }, { batch: "batch_1" }, { all: true, task: ["one", "two"] },
       { all: true, since: "2026-01-02T00:00:00Z" }, { tags: ["b"], since: new Date("2026-01-01") }];
@@ -45,14 +45,14 @@ describe("rows", () => {
     assert.deepEqual([ids(mirrors[2]), ids(mirrors[6])], [["run_2", "run_1"], ["run_2", "run_3", "run_1"]]);
   });
 
-  test("since is a time for the gateway and for the mirror, and nonsense is refused at once", (t) => {
+  test("\"since\" is a time for the gateway and for the mirror, and an invalid one is refused at once", (t) => {
     const { client, socket } = begin(t);
     client.subscribe({ all: true, since: "1d12h" });
     assert.deepEqual(socket.take(), [{ op: "sub", id: 1, all: true, since: "2025-12-30T12:00:00.000Z" }]);
     assert.throws(() => client.subscribe({ all: true, since: "yesterday" }), RangeError);
   });
 
-  test("of a gateway that is not understood are asked for anew", (t) => {
+  test("that contradict what was sent close the connection, and a new one asks for a snapshot", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 5, [whole("run_1", 3)]), patch(6, [["run_2", 3, { status: "FAILED" }]]));
@@ -65,7 +65,7 @@ describe("rows", () => {
     assert.deepEqual([ids(mirror), mirror.state, mirror.gaps], [["run_1", "run_2"], "live", 0]);
   });
 
-  test("below the floor of retention are forgotten when they are final", (t) => {
+  test("older than the floor of retention are forgotten when they are final", (t) => {
     const { client, socket } = begin(t);
     const mirror = client.subscribe({ all: true }), heard = hear(mirror, ["change"]);
     socket.says(ok(1), rows(1, 1, [whole("run_1", 1), whole("run_2", 1, { status: "COMPLETED" }),
@@ -77,7 +77,7 @@ describe("rows", () => {
 });
 
 describe("the position", () => {
-  test("is that of the last frame, and of the last without more", (t) => {
+  test("is that of the last frame, and of the last frame without \"more\"", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 10, [whole("run_1", 1)]));
@@ -90,7 +90,7 @@ describe("the position", () => {
     assert.deepEqual(again(script).asked[0].from, ["e1", 20, 20]);
   });
 
-  test("rests until all that was complete is live again; what was not complete starts anew", (t) => {
+  test("does not advance until everything that was complete is live again; what was not complete starts from the beginning", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ tags: ["a"] });
     client.subscribe({ tags: ["b"] });
@@ -105,7 +105,7 @@ describe("the position", () => {
     assert.deepEqual(again(script).asked[1].from, ["e1", 10, 10]);
   });
 
-  test("that the gateway does not know any more is not sent twice", (t) => {
+  test("that the gateway no longer knows is not sent twice", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 5, []));
@@ -114,19 +114,19 @@ describe("the position", () => {
     assert.deepEqual(again(script).asked, [{ op: "sub", id: 1, all: true }]);
   });
 
-  test("comes with the floor that the limit became", (t) => {
+  test("is sent with the floor that the limit became", (t) => {
     const { script, client, socket } = begin(t);
     client.subscribe({ all: true, limit: 20 });
     assert.equal(socket.take()[0].limit, 20);
     const since = "2026-01-01T12:00:00.000Z";
     socket.says(ok(1, { since }), rows(1, 5, [], { more: true }));
     const { asked, socket: next } = again(script);
-    assert.deepEqual(asked, [{ op: "sub", id: 1, all: true, limit: 20 }]); // it was not complete
+    assert.deepEqual(asked, [{ op: "sub", id: 1, all: true, limit: 20 }]); // the snapshot was not complete
     next.says(ok(1, { since }), rows(1, 5, []));
     assert.deepEqual(again(script).asked, [{ op: "sub", id: 1, all: true, since, from: ["e1", 5, 5] }]);
   });
 
-  test("of a limit that the gateway has not said yet takes no older run, whoever has it", (t) => {
+  test("of a limited subscription not yet acknowledged takes no older run, also if another subscription has it", (t) => {
     const { client, socket } = begin(t);
     const all = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 5, [whole("run_1", 1)]));
@@ -136,7 +136,7 @@ describe("the position", () => {
     assert.deepEqual([ids(newest), ids(all)], [["run_2"], ["run_1", "run_2"]]);
   });
 
-  test("of another epoch counts no more, nor do versions", (t) => {
+  test("of another epoch is not used any more, nor are versions", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 50, [whole("run_1", 9, { status: "COMPLETED" }), whole("run_2", 9)]));
@@ -148,7 +148,7 @@ describe("the position", () => {
 });
 
 describe("a snapshot", () => {
-  test("forgets runs that were not in it, unless another live filter holds them", (t) => {
+  test("forgets runs that it does not contain, unless another live filter holds them", (t) => {
     const { script, client, socket } = begin(t);
     const a = client.subscribe({ tags: ["a"] }), b = client.subscribe({ tags: ["b"] });
     const both = { tags: ["a", "b"] };
@@ -162,7 +162,7 @@ describe("a snapshot", () => {
 });
 
 describe("a mirror that is closed", () => {
-  test("is applied until its end, and heard of no more", (t) => {
+  test("is updated until its end, but reports no more events", (t) => {
     const { client, socket } = begin(t);
     const a = client.subscribe({ tags: ["a"] }), all = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 1, [whole("run_1", 1)]));
@@ -174,7 +174,7 @@ describe("a mirror that is closed", () => {
     assert.deepEqual([all.runs.get("run_1").status, all.state, heard.length], ["COMPLETED", "live", 1]);
   });
 
-  test("before the gateway has opened it is closed when it has", (t) => {
+  test("before the gateway has opened it is closed after that", (t) => {
     const { script, client, socket } = begin(t);
     const mirror = client.subscribe({ all: true, limit: 5 });
     mirror.close();
@@ -184,7 +184,7 @@ describe("a mirror that is closed", () => {
     assert.deepEqual(again(script).asked, []);
   });
 
-  test("is not asked for again, nor is its position waited for", (t) => {
+  test("is not subscribed again, nor does the position wait for it", (t) => {
     const { script, client, socket } = begin(t);
     const a = client.subscribe({ tags: ["a"] });
     client.subscribe({ tags: ["b"] });
@@ -200,7 +200,7 @@ describe("a mirror that is closed", () => {
 });
 
 describe("errors of the gateway", () => {
-  test("end the mirror they are about, with code and message", async (t) => {
+  test("end the mirror that they name, with code and message", async (t) => {
     const { client, socket } = begin(t);
     const refused = client.subscribe({ all: true }), ended = client.subscribe({ run: "run_1" });
     socket.says({ op: "error", id: 1, code: "forbidden", message: "the token's scopes do not allow this" }, ok(2), rows(2, 1, []),
@@ -211,7 +211,7 @@ describe("errors of the gateway", () => {
     assert.equal(client.state, "live");
   });
 
-  test("that are about none of them are the client's", (t) => {
+  test("that name no mirror are the client's", (t) => {
     const { client, socket } = begin(t);
     const heard = [];
     client.on("error", (error) => heard.push([error.code, error.message]));
@@ -219,7 +219,7 @@ describe("errors of the gateway", () => {
     assert.deepEqual([heard, client.state], [[["bad_token", "of another subject"]], "live"]);
   });
 
-  test("name on the console what nobody reads", (t) => {
+  test("and unknown members are named on the console", (t) => {
     const { socket } = begin(t);
     const said = [];
     t.mock.method(console, "warn", (text) => said.push(text));
@@ -236,7 +236,7 @@ describe("a watch", () => {
     return { ...all, watch, heard: hear(watch) };
   };
 
-  test("has the newest runs first, and what leaves is gone", (t) => {
+  test("has the newest runs first, and drops the runs that leave", (t) => {
     const { socket, watch, heard } = watching(t);
     assert.deepEqual(ids(watch), ["run_b", "run_a"]);
     socket.says(list(6, [whole("run_c", 1)]), list(7, [["run_a", 2, null, 2], ["run_b", 3, { metadata: 1 }]]));
@@ -245,7 +245,7 @@ describe("a watch", () => {
     assert.deepEqual(changes, [[["run_c"], []], [["run_b"], ["run_a"]]]);
   });
 
-  test("shows a moment: nothing of a frame that more follow", (t) => {
+  test("shows complete states: nothing of a frame that has \"more\" after it", (t) => {
     const { socket, watch } = watching(t);
     socket.says(list(9, [whole("run_z", 1)], { begin: true, more: true }));
     assert.deepEqual(ids(watch), ["run_b", "run_a"]);
@@ -253,7 +253,7 @@ describe("a watch", () => {
     assert.deepEqual(ids(watch), ["run_z", "run_y"]);
   });
 
-  test("is asked for anew with a new connection, without a position", (t) => {
+  test("is requested again on a new connection, without a position", (t) => {
     const { script, watch, heard } = watching(t);
     const { socket, asked } = again(script);
     assert.deepEqual(asked, [{ op: "watch", id: 1, filter: { status: ["QUEUED"] }, limit: 3 }]);
@@ -263,7 +263,7 @@ describe("a watch", () => {
     assert.deepEqual(heard.at(-2)[1].removed, ["run_b"]);
   });
 
-  test("is beside subscriptions, whose rows are others", (t) => {
+  test("keeps its rows apart from those of subscriptions", (t) => {
     const { client, socket, watch } = watching(t);
     const all = client.subscribe({ all: true });
     socket.says(ok(2), rows(2, 6, [whole("run_a", 7), whole("run_x", 1)]), patch(7, [["run_a", 8, { status: "EXECUTING" }]]));
@@ -274,7 +274,7 @@ describe("a watch", () => {
     assert.deepEqual(ids(all), ["run_a", "run_x"]);
   });
 
-  test("and a subscription may count", (t) => {
+  test("may have counts, and so may a subscription", (t) => {
     const { socket, watch, heard } = watching(t);
     socket.says({ op: "counts", id: 1, seq: 9, byStatus: { QUEUED: 2 }, total: 2 });
     assert.deepEqual(watch.counts, { byStatus: { QUEUED: 2 }, total: 2, seq: 9 });
@@ -283,7 +283,7 @@ describe("a watch", () => {
 });
 
 describe("iteration", () => {
-  test("gives each run and its changes, to who is slow the newest state", async (t) => {
+  test("yields each run and its changes, and the newest state to a slow reader", async (t) => {
     const { client, socket } = begin(t);
     const mirror = client.subscribe({ all: true });
     socket.says(ok(1), rows(1, 1, [whole("run_1", 1), whole("run_2", 1)]));
@@ -306,7 +306,7 @@ describe("iteration", () => {
   });
 });
 
-test("a listener that throws hurts no other, and its error is not lost", async (t) => {
+test("a listener that throws does not affect others, and its error is not lost", async (t) => {
   const { client, socket } = begin(t);
   const mirror = client.subscribe({ all: true }), thrown = [];
   const before = globalThis.queueMicrotask;

@@ -1,4 +1,4 @@
-// How an attempt ends when its completion is too long, unknown or wrong: each row of the table in
+// How an attempt ends when its completion is too long, unknown or invalid: each row of the table in
 // src/api/workers/README.md, "How an attempt ends when a call is refused".
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -19,7 +19,7 @@ const MIB = 1024 * 1024;
 const begin = async () => worker.take(await worker.trigger("hello"));
 const show = async (id) => (await worker.show(id)).run;
 
-/** Completes with a raw body; the attempt has to be at its end. */
+/** Completes with a raw body, which must end the attempt. */
 async function send(attempt, body, { headers = {}, query = "", status = 200, id = randomUUID() } = {}) {
   const target = `/engine/v1/dev/runs/${attempt.id}/snapshots/${attempt.snapshot}/attempts/complete${query}`;
   const reply = await gateway.post(target, body, { key: worker.key, headers: { "x-trigger-request-idempotency-key": id, ...headers } });
@@ -28,7 +28,7 @@ async function send(attempt, body, { headers = {}, query = "", status = 200, id 
 }
 const failed = (error, more) => JSON.stringify({ completion: { ok: false, error, ...more } });
 
-/** The run fails with an error that tells why, and is not tried again. */
+/** The run fails with an error that gives the reason, and is not retried. */
 async function failsForGood(body, message, options) {
   const attempt = await begin();
   const { json } = await send(attempt, body, options);
@@ -39,7 +39,7 @@ async function failsForGood(body, message, options) {
   assert.match(run.error.message, message);
   return run;
 }
-/** The run fails as the completion says; gives its error. */
+/** The run fails as the completion says; returns its error. */
 async function fails(error, more) {
   const attempt = await begin();
   await send(attempt, failed(error, more));
@@ -267,7 +267,7 @@ const others = {
 const readme = fs.readFileSync(new URL("../../src/api/workers/README.md", import.meta.url), "utf8");
 const rows = (head) => readme.split(`| ${head} |`)[1].split("\n\n")[0].split("\n").slice(2).filter(Boolean).map((line) => line.split(" | ")[0].replace(/^\| /, ""));
 
-test("the README's rows about completions are those that are tested", () => {
+test("the README has a row for each completion that is tested, and no other", () => {
   assert.deepEqual(rows("Completion"), Object.keys(completions));
   assert.deepEqual(rows("Other call"), Object.keys(others));
 });

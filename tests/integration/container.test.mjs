@@ -1,5 +1,5 @@
-// The container image: what is in it, and a gateway that runs as an engine would start it, with namespaces, a
-// root that nobody can write, and a user who is nobody.
+// The container image: what it contains, and a gateway that runs as a container engine would start it, with
+// namespaces, a read-only root, and an unprivileged user.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -12,7 +12,7 @@ import { freePort, temporaryFolder, until } from "../support/js/gateway.mjs";
 const top = fileURLToPath(new URL("../..", import.meta.url)), folder = temporaryFolder();
 const image = path.join(folder, "image"), root = path.join(folder, "root"), data = path.join(folder, "data");
 const asRoot = process.getuid() === 0 ? [] : ["sudo", "-n"];
-/** What `docker run` of the README passes to the image of this version. */
+/** The arguments that `docker run` of the README passes to the image of this version. */
 const readme = fs.readFileSync(path.join(top, "README.md"), "utf8"), version = /^project\(runcast VERSION ([\d.]+)/m.exec(fs.readFileSync(path.join(top, "CMakeLists.txt"), "utf8"))[1];
 const ofReadme = readme.split(`-p 127.0.0.1:3030:3030 -v runcast:/data runcast:${version} `)[1].split("\n")[0].split(" ");
 const program = process.env.GATEWAY_RELEASE_BIN ?? path.join(top, "build-gcc/runcast");
@@ -38,14 +38,14 @@ before(() => {
   run("chown", "65532:65532", data);
 });
 
-test("it is small, and has no shell and no package manager", () => {
+test("the image is small, and has no shell and no package manager", () => {
   assert.ok(fs.statSync(archive).size <= 40e6);
   const programs = run("find", root, "-type", "f", "-perm", "/111", "-not", "-name", "*.so*").trim().split("\n").map((file) => path.relative(root, file));
   assert.deepEqual(programs, ["usr/bin/runcast"]);
   assert.equal(run("find", root, "-perm", "/6000").trim(), "");
 });
 
-test("it says who it is, and who runs it", () => {
+test("the image names its version and its user", () => {
   assert.equal(config.User, "65532:65532");
   assert.deepEqual(config.Entrypoint, ["/usr/bin/runcast"]);
   assert.equal(config.StopSignal, "SIGTERM");
@@ -53,7 +53,7 @@ test("it says who it is, and who runs it", () => {
   assert.deepEqual(config.Healthcheck.Test, ["CMD", "/usr/bin/runcast", "health"]);
 });
 
-/** An engine in a few lines: a root that is read only, the volume, processes and mounts of its own. */
+/** A container engine in a few lines: a read-only root, the volume, its own processes and mounts. */
 const engine = `mount --bind "$ROOT" "$ROOT"; mount --bind "$VOLUME" "$ROOT/data"; mount --bind /dev "$ROOT/dev"
   mount -t proc proc "$ROOT/proc"; mount -o remount,bind,ro "$ROOT"
   exec chroot --userspec="$RUN_AS" "$ROOT" "$@"`;
@@ -76,7 +76,7 @@ class Container {
     });
   }
 
-  /** The first process of the namespace: behind all that have started it. */
+  /** The first process of the namespace, below those that started it. */
   get pid() {
     let pid = this.child.pid;
     while (fs.readFileSync(`/proc/${pid}/comm`, "utf8") !== "runcast\n")
@@ -86,7 +86,7 @@ class Container {
 
   signal(name) { run("kill", `-${name}`, String(this.pid)); }
 
-  /** What `docker exec`, and the health check, do: another process in there. */
+  /** Does what `docker exec` and the health check do: starts another process in the container. */
   execute(...words) {
     const [name, ...rest] = [...asRoot, "nsenter", `--target=${this.pid}`, "--mount", "--pid", "--ipc", `--root=/proc/${this.pid}/root`, `--setuid=${config.User.split(":")[0]}`, `--setgid=${config.User.split(":")[1]}`,
       "--wd=/", ...config.Entrypoint, ...words, "--data", "/data"];
@@ -101,7 +101,7 @@ class Container {
   }
 }
 
-test("it starts with one command, as nobody, on a root that nobody can write, and keeps its runs", async (t) => {
+test("the image starts with one command, unprivileged, on a read-only root, and keeps its runs", async (t) => {
   const port = await freePort(), words = ["--listen", `127.0.0.1:${port}`, ...ofReadme], url = `http://127.0.0.1:${port}`;
   const container = new Container(t, ...words);
   await container.ready();
@@ -127,14 +127,14 @@ test("it starts with one command, as nobody, on a root that nobody can write, an
   assert.equal((await fetch(`${url}/api/v3/runs/${id}`, { headers: { authorization } })).status, 200);
 });
 
-test("it does not execute deployed code, and says so", async (t) => {
+test("the image does not execute deployed code, and says so", async (t) => {
   const container = new Container(t, "--listen", `127.0.0.1:${await freePort()}`, "--insecure", "--execute", "--execute-unsafe");
   await container.ready();
   await until(() => /"event":"stopped","reason":"cannot make the folder/.test(container.stderr), { what: "the end of the supervise role" });
   assert.equal(container.execute("health").status, 0);
 });
 
-test("zones and names are found in it", async (t) => {
+test("time zones and host names work in the image", async (t) => {
   const port = await freePort(), container = new Container(t, "--listen", `127.0.0.1:${port}`, "--insecure");
   await container.ready();
   const key = /tr_prod_\w+/.exec(container.execute("keys").stdout)[0];

@@ -1,4 +1,4 @@
-// runcast copy: a gateway of its own moves to a PostgreSQL, and nobody notices.
+// runcast copy: a gateway's data move to a PostgreSQL, and clients notice nothing.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -18,7 +18,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 let postgres;
 before(async () => { postgres = await startPostgres(); });
 
-/** The tables of a test of its own. */
+/** A schema of the test's own. */
 let schemas = 0;
 const ownSchema = () => `test_${++schemas}`;
 
@@ -30,10 +30,10 @@ const startCopied = (t, schema, more = {}) => startGateway({ t, ...onDatabase(po
 /* ---- what is stored ---- */
 
 const tables = ["environment", "task_number", "run", "run_tag", "run_payload", "run_metadata", "run_output", "document", "claim"];
-const leads = ["realm", "term"]; // who leads, which SQLite does not ask
+const leads = ["realm", "term"]; // the tables that say which gateway leads; SQLite has none
 const sqlite = (data, sql) => execFileSync("sqlite3", [path.join(data, "runcast.db"), sql], { encoding: "utf8", maxBuffer: 1 << 28 }).trimEnd();
 
-/** The rows of a table on either side, each a text in which every byte counts. */
+/** The rows of a table in either database, each a text in which every byte counts. */
 function rowsOf({ data, schema, table }) {
   const columns = postgres.ask(`SELECT column_name, data_type FROM information_schema.columns WHERE table_schema = '${schema}' AND table_name = '${table}' ORDER BY 1`)
     .split("\n").map((line) => line.split("|")).filter(([name]) => !leads.includes(name));
@@ -59,9 +59,9 @@ function assertSame(data, schema) {
 
 const schemaIsThere = (schema) => postgres.ask(`SELECT count(*) FROM information_schema.schemata WHERE schema_name = '${schema}'`) === "1";
 
-/* ---- what clients know ---- */
+/* ---- what clients see ---- */
 
-/** A mirror that notes how each of its subscriptions went on. */
+/** A mirror that notes whether each of its subscriptions resumed. */
 class Mirror extends RunsMirror {
   modes = [];
   receive(message) {
@@ -85,7 +85,7 @@ async function catchUp(gateway) {
   }
 }
 
-/** Runs in several states, and everything else that has documents. */
+/** Makes runs in several states, and everything else that has documents. */
 async function fill(gateway) {
   const worker = await Worker.register(gateway, { tasks: ["hello", "other", { id: "tick", triggerSource: "schedule" }], queues: [{ name: "narrow", concurrencyLimit: 1 }] });
   const call = async (method, target, body, more) => {
@@ -116,10 +116,10 @@ async function fill(gateway) {
   return { worker, attempt, runs, batch: batch.id, token: token.id };
 }
 
-/** Without what is of the moment: which workers the gateway has met, when a key was used last. */
+/** A response without values of the moment: which workers the gateway has met, when a key was used last. */
 const settled = (name, value) => (["waitingFor", "lastUsedAt"].includes(name) ? undefined : value);
 
-/** Every answer that a client may ask for, by its address. */
+/** Every response that a client may request, by its address. */
 async function answers(gateway, { batch, token }) {
   const all = new Map();
   const ask = async (target, key = keys.dev) => {
@@ -138,7 +138,7 @@ async function answers(gateway, { batch, token }) {
   return all;
 }
 
-test("a gateway moves, and its clients go on as if nothing had happened", { timeout: 300_000 }, async (t) => {
+test("a gateway moves, and its clients continue as if nothing had happened", { timeout: 300_000 }, async (t) => {
   const schema = ownSchema(), port = await freePort();
   const old = await startGateway({ t, port, env: sealed });
   const made = await fill(old), { runs, worker } = made;
@@ -147,7 +147,7 @@ test("a gateway moves, and its clients go on as if nothing had happened", { time
   await mirror.connect();
   await mirror.wait(() => mirror.runs.size === 11, "every run at the subscriber");
   const { position } = await catchUp(old);
-  poll(old, { position, live: true }).catch(() => {}); // is cut off
+  poll(old, { position, live: true }).catch(() => {}); // this poll will be cut off
   await until(async () => await old.metric("runcast_polls") === 1, { what: "a poll that is held" });
   const known = await answers(old, made), states = new Map([...mirror.runs].map(([id, { version }]) => [id, version]));
 
@@ -170,7 +170,7 @@ test("a gateway moves, and its clients go on as if nothing had happened", { time
   await until(async () => await gateway.metric("runcast_polls") === 1, { what: "the poll is held again" });
   assert.deepEqual(await answers(gateway, made), known);
 
-  // Whoever was in the middle of something ends it, and what is new comes after what was.
+  // Work that was in progress is finished, and new changes come after the old ones.
   await made.attempt.succeed("after the move");
   await mirror.wait(() => mirror.runs.get(runs.executing).fields.status === "COMPLETED", "the end of the run");
   assert.ok(mirror.runs.get(runs.executing).version > states.get(runs.executing));
@@ -192,7 +192,7 @@ test("a gateway moves, and its clients go on as if nothing had happened", { time
   assert.match(again.stderr, /has data of runcast already: name another one with --database-schema/);
 });
 
-test("5,000 runs are copied whole", { timeout: 300_000 }, async (t) => {
+test("5,000 runs are copied completely", { timeout: 300_000 }, async (t) => {
   const schema = ownSchema();
   const gateway = await startGateway({ t, env: sealed, release: Boolean(process.env.GATEWAY_RELEASE_BIN) });
   for (let i = 0; i < 10; i++) {
@@ -212,7 +212,7 @@ test("5,000 runs are copied whole", { timeout: 300_000 }, async (t) => {
   await copied.stop();
 });
 
-/** A version that is deployed, of an archive of about so many bytes. */
+/** A deployed version with an archive of about that many bytes. */
 async function deploy(gateway, builder, { size, log, index }) {
   const cli = new Deployer(gateway), bytes = gzipSync(randomBytes(size), { level: 0 });
   const answer = cli.deploy({}, { bytes }), build = await builder.take();
@@ -225,7 +225,7 @@ async function deploy(gateway, builder, { size, log, index }) {
   return id;
 }
 
-test("archives, indexes and logs of deployments go along, byte for byte; what is missing is said", { timeout: 300_000 }, async (t) => {
+test("archives, indexes and logs of deployments are copied byte for byte, and missing ones are reported", { timeout: 300_000 }, async (t) => {
   const schema = ownSchema(), gateway = await startGateway({ t, env: sealed, options: ["--deploy-hold", "20s", "--dequeue-wait", "1s"] });
   const builder = await Builder.start(gateway), piece = 256 * 1024, made = [];
   const index = (bytes) => JSON.stringify({ tasks: [], text: "x".repeat(bytes) });
@@ -234,7 +234,7 @@ test("archives, indexes and logs of deployments go along, byte for byte; what is
   const folder = path.join(gateway.data, "deployments"), names = fs.readdirSync(folder).sort();
   assert.equal(names.length, 6);
   fs.rmSync(path.join(folder, `${made[1]}.tar.gz`));
-  fs.rmSync(path.join(folder, `${made[1]}.log`)); // as of one that nothing was said of
+  fs.rmSync(path.join(folder, `${made[1]}.log`)); // like a deployment that logged nothing
   fs.writeFileSync(path.join(folder, "nobody's.tar.gz"), "x");
 
   const { code, stdout, all } = await copy(gateway.data, schema);
@@ -258,12 +258,12 @@ test("archives, indexes and logs of deployments go along, byte for byte; what is
   assert.equal(archive.status, 200);
   assert.ok(Buffer.from(await archive.arrayBuffer()).equals(fs.readFileSync(path.join(folder, `${made[0]}.tar.gz`))));
   assert.equal(await (await ask(made[0], "index")).text(), index(piece));
-  assert.equal((await ask(made[1], "archive")).status, 503, "it is not said to be kept no more");
+  assert.equal((await ask(made[1], "archive")).status, 503, "it is not reported as removed");
   await copied.stop();
   assert.deepEqual(fs.readdirSync(folder).length, 5, "the data directory stays as it is");
 });
 
-/** A gateway that has stopped, with a run; its key is in the data directory unless another is given. */
+/** A stopped gateway with a run; its key is in the data directory unless another one is given. */
 async function stopped(t, { env } = {}) {
   const gateway = await startGateway({ t, env });
   assert.equal((await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 })).status, 200);
@@ -272,7 +272,7 @@ async function stopped(t, { env } = {}) {
   return gateway;
 }
 
-test("what was cut off leaves nothing, and is said again", { timeout: 300_000 }, async (t) => {
+test("a copy that was cut off leaves nothing, and can be repeated", { timeout: 300_000 }, async (t) => {
   const { data } = await stopped(t, { env: sealed }), schema = ownSchema();
   const relay = await PgRelay.start(postgres, t), to = relay.url;
   relay.order("cut", { from: "client", at: 3, of: "COPY run_tag" });
@@ -285,11 +285,11 @@ test("what was cut off leaves nothing, and is said again", { timeout: 300_000 },
   assertSame(data, schema);
 });
 
-test("a signal ends it, and leaves nothing", { timeout: 300_000 }, async (t) => {
+test("a signal ends the copy, and it leaves nothing", { timeout: 300_000 }, async (t) => {
   const { data } = await stopped(t, { env: sealed }), schema = ownSchema();
   postgres.ask(`CREATE SCHEMA ${schema} AUTHORIZATION runcast`);
   const relay = await PgRelay.start(postgres, t);
-  relay.hold("server"); // it waits in the middle
+  relay.hold("server"); // the copy waits in the middle
   const { code, stderr } = await copy(data, schema, { to: relay.url, onStart: (child) => void (async () => {
     await until(() => relay.connections.size > 0, { what: "it connects" });
     child.kill("SIGTERM");
@@ -300,7 +300,7 @@ test("a signal ends it, and leaves nothing", { timeout: 300_000 }, async (t) => 
   assert.equal(postgres.ask(`SELECT count(*) FROM information_schema.tables WHERE table_schema = '${schema}'`), "0");
 });
 
-test("it refuses what would not be a copy, and says what to do", { timeout: 300_000 }, async (t) => {
+test("a copy that would not be complete is refused, with what to do", { timeout: 300_000 }, async (t) => {
   const gateway = await startGateway({ t }), { data } = gateway, none = {};
   assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev/import`, { variables: { V: "kept" } })).status, 200);
   const refused = async (pattern, schema, more = {}, code = 1) => {
@@ -334,7 +334,7 @@ test("it refuses what would not be a copy, and says what to do", { timeout: 300_
   await other.stop();
 });
 
-test("where a gateway is told its database a copy goes, too, and its key is named", { timeout: 300_000 }, async (t) => {
+test("a copy finds the database where a gateway does, and names its key", { timeout: 300_000 }, async (t) => {
   const { data } = await stopped(t), schema = ownSchema();
   const file = path.join(temporaryFolder(), "database"), url = new URL(postgres.url);
   fs.writeFileSync(file, `postgresql://runcast:s3cret@${url.host}/runcast\n`, { mode: 0o600 });

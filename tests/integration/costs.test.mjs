@@ -1,11 +1,11 @@
-// What a run costs: --run-price once, --machine-prices for the time of its attempts; nothing in dev.
+// The cost of a run: --run-price once, --machine-prices for the time of its attempts; nothing in dev.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { keys, startGateway } from "../support/js/gateway.mjs";
 import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
-const cheap = 0.00338 / 1000, dear = 0.5 / 1000; // cents a millisecond
+const cheap = 0.00338 / 1000, dear = 0.5 / 1000; // cents per millisecond
 const near = (actual, expected) => assert.ok(Math.abs(actual - expected) < 1e-9, `${actual} is not ${expected}`);
 const costs = ({ baseCostInCents, costInCents }) => [baseCostInCents, costInCents];
 
@@ -15,7 +15,7 @@ async function changes(gateway, id) {
   return costs(json[0].value).map(Number);
 }
 
-test("a run costs its first start and each attempt, shown everywhere and kept across a restart", async (t) => {
+test("a run costs its first start and each attempt; the cost is shown everywhere and survives a restart", async (t) => {
   const gateway = await startGateway({ t, options: ["--machine-prices", "large-1x=0.5"] });
   const worker = await Worker.register(gateway, { key: keys.prod, tasks: [{ id: "small", retry: { maxAttempts: 3 } }, { id: "large", machine: { preset: "large-1x" } }] });
   const id = await worker.trigger("small");

@@ -1,5 +1,5 @@
-// A database with one wrong bit, in each part of the file: the gateway says so and does not
-// start, or serves what it can read. It never crashes, and no answer is late.
+// A database with one wrong bit, in each part of the file: the gateway reports it and does not start, or serves what
+// it can read. It never crashes, and no response is late.
 //
 //   FLIPS=500 SEED=1 node damage.test.mjs      more bits
 import assert from "node:assert/strict";
@@ -15,7 +15,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const flips = Number(process.env.FLIPS ?? 24);
 
-/** A data directory with something of every kind in it, and the paths that show it. */
+/** A data directory that has something of every kind, and the paths that show it. */
 async function fillDirectory(t) {
   const gateway = await startGateway({ t });
   const calls = ["/api/v1/runs?page[size]=100", "/api/v1/schedules", "/api/v1/queues", "/api/v1/bulk-actions", "/api/v1/waitpoints/tokens",
@@ -50,7 +50,7 @@ function flipBit(folder, random, nth) {
   return `byte ${at} of ${bytes.length}, bit ${bit}`;
 }
 
-test(`${flips} times a wrong bit in the database: refused in words, or served`, { timeout: 120_000 + flips * 5_000 }, async (t) => {
+test(`a wrong bit in the database, ${flips} times: refused with a reason, or served`, { timeout: 120_000 + flips * 5_000 }, async (t) => {
   const random = new Random(chooseSeed(t));
   const { data, calls } = await fillDirectory(t);
   const seen = { refused: 0, served: 0 };
@@ -84,10 +84,10 @@ test(`${flips} times a wrong bit in the database: refused in words, or served`, 
   t.diagnostic(JSON.stringify(seen));
 });
 
-test("a database that can no longer be read: subscribers are sent away, and all else goes on", async (t) => {
+test("a database that can no longer be read: subscribers are disconnected, and everything else continues", async (t) => {
   const gateway = await startGateway({ t, options: ["--memory", "1m"] });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
-  for (let i = 0; i < 30; i++) { // what is finished leaves memory
+  for (let i = 0; i < 30; i++) { // finished runs leave memory
     await worker.trigger("hello", { tags: ["old"] }, "x".repeat(50_000));
     await (await worker.take()).succeed("y".repeat(50_000));
   }

@@ -1,8 +1,8 @@
-// What befalls a PostgreSQL beneath a gateway that is written to all the time: it is restarted, crashes, is away,
-// can only be read, has no room, is replaced by its standby. Whatever was acknowledged is there, once; who
-// asks meanwhile is told so; and all of it is over by itself when the database is well again.
+// Faults of a PostgreSQL under a gateway that is written to all the time: it is restarted, crashes, is unreachable or
+// read-only, is out of space, is replaced by its standby. Acknowledged writes are there, once. Requests in between are
+// refused with a reason, and the gateway recovers by itself once the database is well again.
 //
-//   DATABASE_AWAY_S=120 node database_faults.test.mjs      how long it is away
+//   DATABASE_AWAY_S=120 node database_faults.test.mjs      how long it is unreachable
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -16,7 +16,7 @@ import { RunsMirror } from "../support/js/runs.mjs";
 
 const outageS = Number(process.env.DATABASE_AWAY_S ?? 30);
 
-/** A gateway on the database, and who subscribes. */
+/** A gateway on the database, and a subscriber. */
 async function startWorld(postgres, settings) {
   const gateway = await startGateway(onDatabase(postgres, "only", settings));
   const mirror = new RunsMirror({ port: gateway.port, token: keys.prod });
@@ -38,7 +38,7 @@ async function write(t, { gateway }) {
   return writers;
 }
 
-/** Everything is well again, by itself; what was acknowledged is there. */
+/** The gateway has recovered by itself, and every acknowledged write is there. */
 async function judge({ gateway, mirror, postgres }, writers, { stored = postgres } = {}) {
   const tookMs = await writers.served(60_000);
   await writers.stop();
@@ -50,7 +50,7 @@ async function judge({ gateway, mirror, postgres }, writers, { stored = postgres
   return tookMs;
 }
 
-/** Nothing began anew: neither the gateway, nor the history, nor a subscriber. */
+/** Neither the gateway, nor the epoch, nor a subscriber started again. */
 function judgeUnmoved({ gateway, mirror, epoch }) {
   assert.ok(mirror.socket, "the subscriber was never cut");
   assert.equal(mirror.epoch, epoch);
@@ -65,7 +65,7 @@ function assertRefused({ status, headers, json, text }, reason = /^storage_unava
   assert.match(json.error, reason);
 }
 
-// What a gateway bears without beginning anew befalls one and the same, one after the other.
+// One gateway goes through all faults that it survives without a restart, one after the other.
 let shared;
 before(async () => { shared = await startWorld(await startPostgres()); });
 after(() => stopWorld(shared));
@@ -73,11 +73,11 @@ after(() => stopWorld(shared));
 for (const [what, strike] of [
   ["is restarted", ({ postgres }) => postgres.restart({ downMs: 1000 })],
   ["crashes", ({ postgres }) => postgres.restart({ mode: "immediate", downMs: 1000 })],
-  ["loses a process, and recovers", ({ postgres }) => // which may be resting just now
+  ["loses a process, and recovers", ({ postgres }) => // the process may be idle at the moment
     until(() => postgres.endBackends({ kill: true, holding: "commit_v100" }), { what: "a process that writes" })],
   ["ends every session, again and again", async ({ postgres }) => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
 ]) {
-  test(`nothing acknowledged is lost, and nothing is there twice, when the database ${what}`, { timeout: 120_000 }, async (t) => {
+  test(`acknowledged writes are there exactly once when the database ${what}`, { timeout: 120_000 }, async (t) => {
     const writers = await write(t, shared);
     await strike(shared);
     await judge(shared, writers);
@@ -85,7 +85,7 @@ for (const [what, strike] of [
   });
 }
 
-test(`the database is away for ${outageS} s: writes are refused, subscribers stay, and it ends by itself`, { timeout: 150_000 + outageS * 2000 }, async (t) => {
+test(`the database is unreachable for ${outageS} s: writes are refused, subscribers stay, and the gateway recovers by itself`, { timeout: 150_000 + outageS * 2000 }, async (t) => {
   const { gateway, postgres } = shared, writers = await write(t, shared);
   const [id] = writers.acknowledged.values();
   const read = () => gateway.get(`/api/v3/runs/${id}`, { key: keys.prod });
@@ -95,7 +95,7 @@ test(`the database is away for ${outageS} s: writes are refused, subscribers sta
   assertRefused(await trigger(gateway));
   const refusedMs = Date.now() - beganMs;
   assert.ok(refusedMs < 10_000, `refused after ${refusedMs} ms`);
-  // For longer nobody can know whether another gateway has taken over.
+  // After a longer time the gateway cannot know whether another one has taken over.
   const doubted = await until(() => read().then((reply) => reply.status === 503 && reply), { what: "the gateway doubts itself" });
   assert.match(doubted.headers["retry-after"], /^\d+$/);
   const { status, json } = await gateway.get("/readyz");
@@ -114,7 +114,7 @@ test(`the database is away for ${outageS} s: writes are refused, subscribers sta
   judgeUnmoved(shared);
 });
 
-test("a write that was sent when the database stops answering is answered, goes on, and is done once", { timeout: 120_000 }, async (t) => {
+test("a write that was sent when the database stops answering is answered, continues, and is done once", { timeout: 120_000 }, async (t) => {
   const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
   const sent = { payload: "sent", options: { idempotencyKey: "once" } };
   const send = () => gateway.post("/api/v1/tasks/sent/trigger", sent);
@@ -133,13 +133,13 @@ test("a write that was sent when the database stops answering is answered, goes 
   await stopWorld(world);
 });
 
-test("what waits behind a write that was sent is refused, and is not done afterwards", { timeout: 120_000 }, async (t) => {
+test("writes that wait for a write in flight are refused, and are not done afterwards", { timeout: 120_000 }, async (t) => {
   const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
   const { id } = (await trigger(gateway)).json;
   const increment = () => gateway.put(`/api/v1/runs/${id}/metadata`, { operations: [{ type: "increment", key: "n", value: 1 }] });
   postgres.freeze();
   const first = increment(), others = [];
-  await gateway.get("/healthz"); // comes behind it, so it has left when this is answered
+  await gateway.get("/healthz"); // sent after it, so the increment has left when this is answered
   for (let i = 0; i < 10; i++) others.push(increment());
   assertRefused(await first, /nobody knows yet/);
   for (const answer of await Promise.all(others)) assertRefused(answer);
@@ -150,7 +150,7 @@ test("what waits behind a write that was sent is refused, and is not done afterw
   await stopWorld(world);
 });
 
-test("a gateway that is told to end while the database does not answer ends", { timeout: 120_000 }, async (t) => {
+test("a gateway that receives SIGTERM while the database does not answer ends", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "ends", { options: ["--drain-timeout", "1s"] }) });
   postgres.freeze();
   assertRefused(await trigger(gateway), /nobody knows yet/);
@@ -160,7 +160,7 @@ test("a gateway that is told to end while the database does not answer ends", { 
   postgres.goOn();
 });
 
-test("while the database can only be read nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
+test("while the database is read-only nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
   const { gateway, postgres } = shared, writers = await write(t, shared);
   postgres.readOnly(true);
   await until(async () => (await gateway.get("/readyz")).status === 503, { what: "not ready" });
@@ -173,7 +173,7 @@ test("while the database can only be read nothing is acknowledged, and writes ar
   judgeUnmoved(shared);
 });
 
-test("a database without room: writes are refused as such, reads go on, and room alone makes it well", { timeout: 120_000 }, async (t) => {
+test("a database that is out of space: writes are refused as such, reads continue, and free space alone ends it", { timeout: 120_000 }, async (t) => {
   if (!mayMount()) return t.diagnostic("no right to mount a small disk here");
   const postgres = await startPostgres({ t, room: "32m" });
   const world = await startWorld(postgres), { gateway } = world, writers = await write(t, world);
@@ -205,7 +205,7 @@ test("a database without room: writes are refused as such, reads go on, and room
   await stopWorld(world);
 });
 
-test("a failover to a synchronous standby loses nothing acknowledged, and the history begins anew once", { timeout: 150_000 }, async (t) => {
+test("a failover to a synchronous standby loses nothing acknowledged, and changes the epoch once", { timeout: 150_000 }, async (t) => {
   const postgres = await startPostgres({ t });
   const standby = await postgres.standby({ t });
   const url = `postgresql://runcast@127.0.0.1:${postgres.port},127.0.0.1:${standby.port}/runcast?target_session_attrs=read-write`;
@@ -215,13 +215,13 @@ test("a failover to a synchronous standby loses nothing acknowledged, and the hi
   await writers.served(60_000);
   await until(() => mirror.connect().then(() => true, () => false), { what: "the subscriber comes again", everyMs: 200 });
   await judge(world, writers, { stored: standby });
-  assert.notEqual(mirror.epoch, epoch, "nobody can tell whether the standby had everything");
+  assert.notEqual(mirror.epoch, epoch, "it is not known whether the standby had everything");
   assert.equal(gateway.stderr.match(/"begins anew"/g)?.length, 1, gateway.stderr.slice(-3000));
   assert.equal(gateway.end, undefined, "the process is the same");
   await stopWorld(world);
 });
 
-test("what a start reads is read on when somebody stops it, and holds nothing for long while its gateway stands still", { timeout: 200_000 }, async (t) => {
+test("a reading start resumes after a pause, and holds nothing in the database for long while its gateway is stopped", { timeout: 200_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "starts") });
   const items = Array(8).fill({ task: "waits", payload: "x".repeat(100_000) });
   for (let i = 0; i < 100; i++) assert.equal((await gateway.post("/api/v1/tasks/batch", { items })).status, 202);
@@ -251,7 +251,7 @@ test("what a start reads is read on when somebody stops it, and holds nothing fo
   await gateway.stop();
 });
 
-test("reads wait for their turn at a database that is slow but answers, longer than one that is silent is waited for", { timeout: 120_000 }, async (t) => {
+test("at a database that is slow but answers, reads wait their turn for longer than a silent one is waited for", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres();
   const relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway(onDatabase(postgres, "only", { url: relay.url }));
@@ -264,7 +264,7 @@ test("reads wait for their turn at a database that is slow but answers, longer t
   relay.delayMs = 0;
 });
 
-test("a read that waits for a lock is refused in time, and so is one that nobody answers on whatever connection", { timeout: 120_000 }, async (t) => {
+test("a read that waits for a lock is refused in time, and so is one that gets no answer on any connection", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
   const read = () => gateway.get(`/api/v3/runs/run_${"a".repeat(25)}`);
@@ -283,5 +283,5 @@ test("a read that waits for a lock is refused in time, and so is one that nobody
   assert.equal((await gateway.get("/readyz")).status, 200, "it leads on");
   relay.forget();
   relay.pass();
-  await until(async () => (await read()).status === 404, { what: "reads go on" });
+  await until(async () => (await read()).status === 404, { what: "reads continue" });
 });

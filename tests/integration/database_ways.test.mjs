@@ -1,4 +1,4 @@
-// How a gateway reaches its PostgreSQL: through PgBouncer, which gives each statement whatever connection is free,
+// How a gateway connects to its PostgreSQL: through PgBouncer, which gives each statement any connection that is free,
 // and by TLS, where a server that cannot prove its name is refused.
 import assert from "node:assert/strict";
 import fs from "node:fs";
@@ -22,7 +22,7 @@ async function write(t, gateway) {
 
 const tellsLoss = /begins anew|the lead is lost/;
 
-test("through PgBouncer in transaction mode all is as it is without, also when it or the server goes away", { timeout: 150_000 }, async (t) => {
+test("through PgBouncer in transaction mode everything works as without it, also when it or the server restarts", { timeout: 150_000 }, async (t) => {
   const postgres = await startPostgres({ t }), pooler = await startPgBouncer(postgres, { t, connections: 3 });
   const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: pooler.url }) });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
@@ -55,7 +55,7 @@ before(async () => {
 const address = ({ host = "localhost", ca = authority.certificate } = {}) =>
   `postgresql://runcast@${host}:${secure.port}/runcast?sslmode=verify-full&sslrootcert=${ca}`;
 
-test("by TLS with a server that proves its name, also behind the sandbox, and when its authority is replaced", { timeout: 120_000 }, async (t) => {
+test("TLS works with a server that proves its name, also from within the sandbox, and after its authority is replaced", { timeout: 120_000 }, async (t) => {
   const ca = path.join(temporaryFolder(), "ca.pem");
   fs.copyFileSync(authority.certificate, ca);
   const gateway = await startGateway({ t, ...onDatabase(secure, "only", { url: address({ ca }), options: ["--sandbox", "auto"] }) });
@@ -63,7 +63,7 @@ test("by TLS with a server that proves its name, also behind the sandbox, and wh
   const writers = await write(t, gateway);
   const encrypted = () => secure.ask("SELECT DISTINCT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = 'runcast'");
   assert.equal(encrypted(), "t");
-  secure.endBackends(); // from now on it connects from within the sandbox
+  secure.endBackends(); // after this, it connects from within the sandbox
   await writers.served();
 
   const bundle = [authority, foreign].map(({ certificate }) => fs.readFileSync(certificate)).join("");
@@ -85,7 +85,7 @@ for (const [what, url, words] of [
   ["of a foreign authority", () => address({ ca: foreign.certificate }), /certificate verify failed.*sslrootcert in the address must be a file with the authority/],
   ["of whose authority there is no file", () => address({ ca: "/nowhere/ca.pem" }), /\/nowhere\/ca\.pem.*sslrootcert in the address must be a file with the authority/],
 ]) {
-  test(`a server ${what} is refused, and what to do is said`, async () => {
+  test(`a server ${what} is refused, with what to do`, async () => {
     const { code, all } = await runProgram(["--listen", "127.0.0.1:0", "--data", path.join(temporaryFolder(), "data"), "--database", url()],
       { env: { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32) }, timeoutMs: 90_000 });
     assert.equal(code, 1, all);
@@ -93,7 +93,7 @@ for (const [what, url, words] of [
   });
 }
 
-test("who trusts a server elsewhere without proof is warned", async () => {
+test("a remote server that is trusted without proof causes a warning", async () => {
   const settings = ["--listen", "127.0.0.1:0", "--data", path.join(temporaryFolder(), "data")], env = { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32) };
   for (const [url, warned] of [["postgresql://runcast@192.0.2.1:1,127.0.0.1:1/x?connect_timeout=2", true], ["postgresql://runcast@127.0.0.1:1/x", false],
     ["postgresql://runcast@192.0.2.1:1/x?sslmode=verify-full&connect_timeout=2", false]]) {

@@ -1,4 +1,4 @@
-// runcast db check and runcast db stats: beside a gateway and without one, and what they find.
+// runcast db check and runcast db stats: with a running gateway and without one, and what they find.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -16,7 +16,7 @@ const sql = (data, ...texts) => execFileSync("python3", ["-c",
 const hashOf = (file) => createHash("sha256").update(fs.readFileSync(file)).digest("hex");
 const check = (data, more) => runProgram(["db", "check", "--data", data], { timeoutMs: 60_000, ...more });
 
-/** The program with a clock that is ahead. */
+/** Runs the program with a clock that is ahead. */
 function later(ms) {
   const clock = path.join(temporaryFolder(), "clock");
   fs.writeFileSync(clock, String(ms));
@@ -34,7 +34,7 @@ async function begin(t) {
   return { gateway, data: gateway.data, archive: `deployments/${deployment.id}.tar.gz` };
 }
 
-/** A copy of the data of a gateway that has stopped, in which something is done. */
+/** Changes a copy of the data of a stopped gateway. */
 function changed(data, change) {
   const copy = path.join(temporaryFolder(), "data");
   fs.cpSync(data, copy, { recursive: true });
@@ -42,7 +42,7 @@ function changed(data, change) {
   return copy;
 }
 
-test("check finds nothing where nothing is wrong, beside a gateway and without one, and changes nothing", async (t) => {
+test("check reports nothing for sound data, with a running gateway and without one, and changes nothing", async (t) => {
   const { gateway, data } = await begin(t);
   const beside = await check(data);
   assert.deepEqual([beside.code, beside.stdout, beside.stderr], [0, `nothing was found in ${data}\n`, ""]);
@@ -63,7 +63,7 @@ test("check finds nothing where nothing is wrong, beside a gateway and without o
     assert.match((await runProgram([...words, "--data", loop])).stderr, /cannot look for runcast data in .*: Too many levels of symbolic links/);
 });
 
-test("check names what is damaged, missing or nobody's, a line each, and says what to do", async (t) => {
+test("check names damaged, missing and orphaned data, one per line, with what to do", async (t) => {
   const { gateway, data, archive } = await begin(t);
   await gateway.stop();
   const stray = "deployments/deployment_123456789abcdefghijkm.log";
@@ -84,9 +84,9 @@ test("check names what is damaged, missing or nobody's, a line each, and says wh
     assert.match(end.stdout, said, what);
     assert.match(end.stderr, /^runcast: \d+ findings? in /, what);
   }
-  // Young ones may be on their way to their row.
+  // A young file may still get its row.
   assert.equal((await check(changed(data, (copy) => fs.writeFileSync(path.join(copy, stray), "x")))).code, 0);
-  // A database whose pages are overwritten: whatever is found, it is found.
+  // Pages of the database are overwritten: check reports it, whatever the damage is.
   const broken = await check(changed(data, (copy) => {
     const file = fs.openSync(path.join(copy, "runcast.db"), "r+");
     for (let page = 3; page * 8192 < fs.fstatSync(file).size; page += 4) fs.writeSync(file, Buffer.alloc(200, 0xff), 0, 200, page * 8192);
@@ -96,7 +96,7 @@ test("check names what is damaged, missing or nobody's, a line each, and says wh
   assert.match(broken.all, /damaged|malformed/);
 });
 
-test("what a database says is neither carried out nor shown to a terminal: triggers, views, names", async (t) => {
+test("triggers, views and names in a database are neither executed nor passed to a terminal", async (t) => {
   const { gateway, data } = await begin(t);
   await gateway.stop();
   const trigger = changed(data, (copy) => sql(copy, "CREATE TRIGGER t AFTER UPDATE ON meta BEGIN INSERT INTO meta VALUES ('carried', 'out'); END"));

@@ -1,5 +1,5 @@
-// What was decided, and why, is a line of the log at debug, and at no other level: each decision
-// is brought about, and the same is done where nobody asked for lines.
+// Each decision and its reason is logged at debug, and at no other level: each one is brought about, at debug and at
+// another level.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -20,7 +20,7 @@ const good = ({ status, json, text }) => { assert.ok(status < 300, `${status} ${
 const lines = (gateway) => gateway.stderr.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
 const fits = (line, wanted) => Object.entries(wanted).every(([name, value]) => value instanceof RegExp ? value.test(line[name]) : line[name] === value);
 
-/** At debug each is there as often as it is wanted; at another level none is, nor anything else for debug. */
+/** At debug each wanted line is logged once; at another level none is, nor any other debug line. */
 function check(gateway, level, wanted) {
   const all = lines(gateway);
   for (const one of wanted) {
@@ -38,7 +38,7 @@ const executing = (gateway, id, key) => until(async () => {
 }, { what: "the end of its attempt" });
 
 for (const level of levels) {
-  test(`at ${level}: who was refused`, async (t) => {
+  test(`at ${level}: refused calls`, async (t) => {
     const gateway = await start(t, level);
     const environment = await environmentOf(gateway);
     const expired = await publicToken(gateway, { scopes: ["read:runs"], expiresInS: -100 });
@@ -62,7 +62,7 @@ for (const level of levels) {
     for (const secret of ["tr_dev_wrong", "first_message", expired.split(".")[2], keys.pat]) assert.ok(!gateway.stderr.includes(secret));
   });
 
-  test(`at ${level}: what became of runs with their workers`, async (t) => {
+  test(`at ${level}: runs and their workers`, async (t) => {
     const gateway = await start(t, level, { options: quick });
     const environment = await environmentOf(gateway), worker = await Worker.register(gateway, { tasks });
     const asked = await worker.take(await worker.trigger("hello", { maxAttempts: 3 }));
@@ -85,7 +85,7 @@ for (const level of levels) {
     await act(`${at}/release`, { reason: "no room" });
     await prod.cancel(released);
     const never = await prod.trigger("hello"), { version } = await dequeue(never);
-    await until(async () => (await prod.status(never)) === "QUEUED", { what: "its lease is over" });
+    await until(async () => (await prod.status(never)) === "QUEUED", { what: "its lease has expired" });
     await prod.cancel(never);
     const silent = await prod.trigger("again");
     await act(`${(await dequeue(silent)).at}/attempts/start`);
@@ -105,7 +105,7 @@ for (const level of levels) {
     ]);
   });
 
-  test(`at ${level}: what was completed and sealed, and who did not keep up`, async (t) => {
+  test(`at ${level}: completed and sealed batches, and slow subscribers`, async (t) => {
     const gateway = await start(t, level);
     const environment = await environmentOf(gateway);
     const { id: waitpoint } = good(await gateway.post("/api/v1/waitpoints/tokens", {}));
@@ -142,7 +142,7 @@ for (const level of levels) {
     }
   });
 
-  test(`at ${level}: what ended with a branch`, async (t) => {
+  test(`at ${level}: an archived branch`, async (t) => {
     const gateway = await start(t, level);
     const branches = `/api/v1/projects/${keys.ref}/branches`, pat = { key: keys.pat };
     const { id: environment } = good(await gateway.post(branches, { env: "preview", branch: "topic" }, pat));
@@ -162,7 +162,7 @@ for (const level of levels) {
     ]);
   });
 
-  test(`at ${level}: a disk that is slow`, async (t) => {
+  test(`at ${level}: a slow disk`, async (t) => {
     const control = path.join(temporaryFolder(), "control");
     const gateway = await start(t, level, { preload: "shim_sync", env: { SHIM_CONTROL: control } });
     fs.writeFileSync(control, "delay 300");
@@ -174,7 +174,7 @@ for (const level of levels) {
     for (const { ms, changes, reason } of slow) assert.ok(Number(ms) > 100 && Number(changes) >= 0 && reason);
   });
 
-  test(`at ${level}: what a schedule fired, and what it left out`, async (t) => {
+  test(`at ${level}: runs that a schedule fired, and those that it left out`, async (t) => {
     const file = path.join(temporaryFolder(), "clock"), minute = 60_000;
     const at = (time) => {
       fs.writeFileSync(`${file}.new`, String(time - Date.now()));

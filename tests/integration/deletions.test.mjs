@@ -1,5 +1,5 @@
-// Organizations and projects that are deleted: what is agreed to, what is over at once, what
-// is out of the database in the end, and that another project hears nothing of it.
+// Deleted organizations and projects: what must be confirmed, what ends at once, what has left the database in the end,
+// and that another project is not affected.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -19,15 +19,15 @@ const ref = "proj_zzzzzzzzzzzzzzzzzzzz";
 
 const tables = ["run", "run_tag", "run_payload", "run_metadata", "run_output", "document", "claim", "task_number"];
 
-/** What the database has of each environment: { number: [rows, bytes that count as stored] }. */
+/** Rows of the database for each environment: { number: [rows, bytes that count as stored] }. */
 const inStore = ({ data }) => Object.fromEntries(askStore(data, `SELECT env, stored, ${tables.map((table) =>
   `(SELECT count(*) FROM ${table} t WHERE t.env = e.env)`).join(" + ")} AS n FROM environment e WHERE env > 0`).map(({ env, n, stored }) => [env, [n, stored]]));
 
-/** Documents of the installation in which the text is. */
+/** Documents of the installation that contain the text. */
 const documentsWith = ({ data }, text) => askStore(data,
   `SELECT count(*) AS n FROM document WHERE env = 0 AND ($text(name) LIKE '%${text}%' OR $text(body) LIKE '%${text}%')`)[0].n;
 
-/** Unix ms up to which retention has been in the first environment; 0: nowhere. */
+/** Unix ms up to which retention has run in the first environment; 0: it has not. */
 const floorOf = ({ data }) => askStore(data, "SELECT floor FROM environment WHERE env = 1")[0]?.floor ?? 0;
 
 async function makeProject(gateway, name = "Theirs") {
@@ -40,7 +40,7 @@ const ok = (answer) => {
   return answer.json;
 };
 
-/** Something of each kind in the project: { attempt, token, worker, finished }. */
+/** Makes something of each kind in the project: { attempt, token, worker, finished }. */
 async function fill(gateway, project, { key, ref, preview }) {
   const there = { key }, worker = await Worker.register(gateway, { tasks: ["hello", { id: "cron", triggerSource: "schedule" }], key, ref });
   const finished = await worker.trigger("hello", { tags: ["a"], idempotencyKey: "once" });
@@ -72,7 +72,7 @@ async function openSome(gateway, t, key) {
   return { socket, stream };
 }
 
-test("a project is over when its deletion is acknowledged, and out of the database soon, also after crashes", async (t) => {
+test("a project ends when its deletion is acknowledged, and leaves the database soon, also after crashes", async (t) => {
   const gateway = await startGateway({ t, options: ["--cancel-timeout", "1s", "--retain", "0"] });
   const own = await makeProject(gateway), run = asked(gateway);
   const mine = await fill(gateway, "first", { key: keys.dev, ref: keys.ref, preview: keys.preview });
@@ -104,7 +104,7 @@ test("a project is over when its deletion is acknowledged, and out of the databa
 
   const rows = () => Object.entries(inStore(gateway)).filter(([number]) => !(number in kept));
   const left = () => rows().reduce((sum, [, [count]]) => sum + count, 0);
-  for (let round = 0; round < 2; round++) { // in the middle of it
+  for (let round = 0; round < 2; round++) { // kill it in the middle of the deletion
     await gateway.kill();
     assert.ok(round || left() > 0);
     await gateway.restart({ ready: round === 1 });
@@ -132,7 +132,7 @@ test("a project is over when its deletion is acknowledged, and out of the databa
   assert.match(gateway.stderr, new RegExp(`"action":"project delete ${ref} --confirm ${ref}","by":"uid \\d+, pid \\d+","result":"ok"`));
 });
 
-test("nobody else's environments are purged more often while a deleted project waits for its runs", async (t) => {
+test("other environments are not purged more often while a deleted project waits for its runs", async (t) => {
   const gateway = await startGateway({ t, options: ["--cancel-timeout", "4s", "--retain", "1h"] });
   const own = await makeProject(gateway);
   const bystander = await Worker.register(gateway, { key: keys.dev });
@@ -149,7 +149,7 @@ test("nobody else's environments are purged more often while a deleted project w
   await gateway.stop();
 });
 
-if (isFile) test("a deletion without a gateway is done by the next one, and the first project may go too", async (t) => {
+if (isFile) test("a deletion without a gateway is completed by the next start, and the first project can be deleted too", async (t) => {
   const gateway = await startGateway({ t, options: ["--retain", "1h"] });
   const own = await makeProject(gateway);
   const worker = await Worker.register(gateway, { key: keys.dev });
@@ -171,7 +171,7 @@ if (isFile) test("a deletion without a gateway is done by the next one, and the 
   await gateway.stop();
 });
 
-test("an organization goes when it has no projects, with its users, and never the last one", async (t) => {
+test("an organization without projects can be deleted with its users, but never the last organization", async (t) => {
   const gateway = await startGateway({ t });
   const run = asked(gateway), say = saying(gateway);
   const first = (await say("org", "list")).split(/\s/)[0];
@@ -186,7 +186,7 @@ test("an organization goes when it has no projects, with its users, and never th
   ok(await gateway.get("/api/v1/projects", { key: token }));
   assert.match(await say("org", "delete", "second", "--confirm", "second"), /users: 1, tokens revoked: 1/);
   assert.equal((await gateway.get("/api/v1/projects", { key: token })).status, 401);
-  await gateway.kill(); // what is left of its project has no organization any more
+  await gateway.kill(); // the remains of its project no longer have an organization
   await gateway.restart();
   await until(() => documentsWith(gateway, ref) === 0, { what: "the project is forgotten", everyMs: 100 });
   assert.equal((await gateway.get("/api/v1/projects", { key: token })).status, 401);

@@ -1,4 +1,4 @@
-// runcast deploy, versions, promote and rollback: against a gateway with a real supervise role, by its API alone.
+// runcast deploy, versions, promote and rollback, against a gateway with a real supervise role, only by its API.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -37,7 +37,7 @@ describe("a bundle of --dry-run", () => {
   before(async () => { world = await begin(); });
   after(() => world.end());
 
-  test("becomes the current version, and the next one takes its place", async () => {
+  test("becomes the current version, and the next one replaces it", async () => {
     assert.equal(await world.good(["versions"]), "nothing was deployed to prod yet\n");
     const said = await world.good(["deploy", makeBundle().folder, "--env", "prod"]);
     first = /^version (\d{8}\.1) is deployed, and the current one of prod\n$/.exec(said)?.[1];
@@ -52,7 +52,7 @@ describe("a bundle of --dry-run", () => {
     assert.equal(rows.length, 2);
   });
 
-  test("is gone back to and forward from, by the words that say so", async () => {
+  test("can be rolled back to and promoted again, by the command that the output names", async () => {
     await world.refused(["promote", first], 1, new RegExp(`^runcast: version ${first} is older than ${second}, the current one: say runcast rollback ${first}\n$`));
     assert.equal(await world.good(["rollback", first]), `version ${first} is the current one of prod, after ${second}\n`);
     assert.match(await world.good(["versions"]), new RegExp(`^\\* ${first}`, "m"));
@@ -63,7 +63,7 @@ describe("a bundle of --dry-run", () => {
     await world.refused(["rollback", "latest"], 1, /latest: not a version, which looks like 20261125\.1/);
   });
 
-  test("is left aside when it is not to be promoted, and not built twice with one external id", async () => {
+  test("is not promoted with --skip-promotion, and not built twice with one external id", async () => {
     const bundle = makeBundle();
     const said = await world.good(["deploy", bundle.folder, "--skip-promotion", "--external-id", "commit-1"]);
     const [, version] = new RegExp(`^version (\\S+) is deployed; prod has ${second}: runcast promote (\\S+) makes it the current one\n$`).exec(said) ?? assert.fail(said);
@@ -73,7 +73,7 @@ describe("a bundle of --dry-run", () => {
     await world.good(["rollback", second]);
   });
 
-  test("that cannot be built says why, and changes nothing", async () => {
+  test("that cannot be built reports why, and changes nothing", async () => {
     const { code, stdout, stderr } = await world.run(["deploy", makeBundle({ commands: ["printf 'the \\033[31mreason' >&2; exit 3"] }).folder]);
     assert.deepEqual([code, stdout], [1, ""], stderr);
     assert.match(stderr, /^uploaded \d+ bytes; the version is being built\nruncast: nothing was deployed: Version \S+ failed: the command '.*' failed: it ended with exit code 3\n/);
@@ -83,7 +83,7 @@ describe("a bundle of --dry-run", () => {
     assert.match(list, new RegExp(`^\\* ${second}`, "m"));
   });
 
-  test("goes to the branch of a preview, and to staging with its key", async () => {
+  test("is deployed to a preview branch, and to staging with its key", async () => {
     assert.equal((await world.gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "feature" }, { key: keys.pat })).status, 200);
     const said = await world.good(["deploy", makeBundle().folder, "--env", "preview", "--branch", "feature"], { key: keys.preview });
     assert.match(said, /the current one of the branch feature of preview\n$/);
@@ -91,7 +91,7 @@ describe("a bundle of --dry-run", () => {
     assert.match(await world.good(["deploy", makeBundle().folder, "--env", "staging"], { key: keys.staging }), /the current one of staging\n$/);
   });
 
-  test("is refused before anything is sent, in words that say what to do", async () => {
+  test("is refused before anything is sent, with what to do", async () => {
     const folder = makeBundle().folder, link = makeBundle().folder, large = makeBundle({ files: { "large.bin": "x".repeat(1 << 20) } }).folder;
     fs.symlinkSync("build.json", path.join(link, "link.json"));
     const cases = [
@@ -118,7 +118,7 @@ describe("a bundle of --dry-run", () => {
   });
 });
 
-test("a gateway that is away is asked five times, and named", async () => {
+test("a gateway that is unreachable is tried five times, and named", async () => {
   const url = `http://127.0.0.1:${await freePort()}`, begun = Date.now();
   const { code, stderr } = await runProgram(["versions"], { env: { TRIGGER_API_URL: url, TRIGGER_SECRET_KEY: keys.prod } });
   assert.equal(code, 1);
@@ -126,7 +126,7 @@ test("a gateway that is away is asked five times, and named", async () => {
   assert.ok(Date.now() - begun >= 7000, "0.5, 1, 2 and 4 s");
 });
 
-test("a bundle larger than the gateway takes is refused with both sizes", async (t) => {
+test("a bundle larger than the gateway accepts is refused with both sizes", async (t) => {
   const world = await begin({ t, options: ["--deploy-bundle", "1m"] });
   const random = Buffer.from(Array.from({ length: 1 << 20 }, () => 33 + Math.floor(Math.random() * 90))).toString("latin1");
   await world.refused(["deploy", makeBundle({ files: { "random.txt": random + random } }).folder], 1, /the bundle is not taken: contentLength: the bundle has \d+ bytes, and at most 1048576 are taken/);
@@ -135,17 +135,17 @@ test("a bundle larger than the gateway takes is refused with both sizes", async 
 
 const slow = (ms, then = "") => `await new Promise((resolve) => setTimeout(resolve, ${ms})); ${then}; await variables(); await register(["hello"]);`;
 
-test("a build that is slower than all held calls is waited for, whatever its end is", async (t) => {
+test("a build that outlasts all held calls is waited for, whether it fails or not", async (t) => {
   const world = await begin({ t, options: ["--deploy-hold", "1s"] });
   const ends = [slow(15_000, 'console.error("the reason"); process.exit(4)'), slow(2000)].map((index) => world.run(["deploy", makeBundle({ index }).folder]));
-  const [failed, deployed] = await Promise.all(ends); // one is built after the other, and each beyond its 5 s and their pauses
+  const [failed, deployed] = await Promise.all(ends); // one is built after the other, and each takes longer than the calls of 5 s with their pauses
   assert.deepEqual([deployed.code, /is deployed, and the current one of prod/.test(deployed.stdout)], [0, true], deployed.all);
   assert.deepEqual([failed.code, failed.stdout], [1, ""]);
   assert.match(failed.stderr, /runcast: version \S+ is FAILED: .*indexing failed: it ended with exit code 4; the version names Node 22 and v[\d.]+ executed it: [^\n]*\nthe reason\n/);
   await world.end();
 });
 
-test("a gateway that is killed while a version is built is asked again, and the same deployment goes on", async (t) => {
+test("after the gateway is killed during a build, the command retries and follows the same deployment", async (t) => {
   const world = await begin({ t });
   const deploying = world.run(["deploy", makeBundle({ index: slow(3000) }).folder]);
   const cli = new Deployer(world.gateway);
@@ -158,7 +158,7 @@ test("a gateway that is killed while a version is built is asked again, and the 
   await world.end();
 });
 
-test("deploys through TLS, whose certificate --ca-file trusts", async (t) => {
+test("deploys through TLS with a certificate that --ca-file trusts", async (t) => {
   const port = await freePort();
   const world = await begin({ t, options: ["--public-url", `https://127.0.0.1:${port}`] });
   const proxy = await startProxy("nginx", { port, gateway: world.gateway.port });

@@ -1,5 +1,5 @@
-// Workers outside a developer's session: tokens of workers, the calls under worker-actions, and a
-// plain worker process that serves prod.
+// Workers outside a developer's session: worker tokens, the calls under worker-actions, and a plain worker process
+// that serves prod.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -40,7 +40,7 @@ after(() => gateway.stop());
 
 // ---- the process ----
 
-/** A worker process that ends with the test: its events, and until one of a kind has come. */
+/** A worker process that ends with the test: its events, and a wait for the first of a kind. */
 function startWorker(t, { to = gateway, key = token } = {}) {
   const child = spawn(process.execPath, [path.join(here, "../support/js/plain_worker.mjs")],
     { env: { ...process.env, URL: to.url, WORKER_TOKEN: key, HEARTBEAT_MS: "200" }, stdio: ["ignore", "pipe", "inherit"] });
@@ -63,7 +63,7 @@ const ended = (worker, id) => until(async () => {
 }, { what: `the end of ${id}` });
 
 describe("a plain worker", () => {
-  test("serves prod, and subscribers see its run come to its end", async (t) => {
+  test("serves prod, and subscribers see its run end", async (t) => {
     const mirror = new RunsMirror({ port: gateway.port, token: keys.prod }), seen = {};
     mirror.onRun = (id, _version, { status }) => { (seen[id] ??= []).push(status); };
     mirror.subscribe({ all: true });
@@ -79,7 +79,7 @@ describe("a plain worker", () => {
     assert.deepEqual(mirror.errors, []);
   });
 
-  test("serves every environment but dev, each with its own key", async (t) => {
+  test("serves every environment except dev, each with its own key", async (t) => {
     const preview = await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "b1" }, { key: keys.pat });
     assert.equal(preview.status, 200, preview.text);
     const headers = { "x-trigger-branch": "b1" };
@@ -112,7 +112,7 @@ describe("a plain worker", () => {
     assert.deepEqual(second.of("started"), [{ event: "started", run: id, attempt: 2 }]);
   });
 
-  test("whose run has no attempts left fails it as stalled", async (t) => {
+  test("that loses a run without attempts left makes it fail as stalled", async (t) => {
     const first = startWorker(t);
     await first.first("connected");
     const id = await registered.prod.trigger("dies", { maxAttempts: 1 }, 0);
@@ -122,7 +122,7 @@ describe("a plain worker", () => {
     assert.match(run.error.message, /TASK_RUN_STALLED_EXECUTING/);
   });
 
-  test("competes with another for 60 runs, and each is executed once", async (t) => {
+  test("shares 60 runs with another one, and each is executed once", async (t) => {
     const workers = [startWorker(t), startWorker(t)];
     await Promise.all(workers.map((worker) => worker.first("connected")));
     const items = Array.from({ length: 60 }, (_, i) => ({ task: "double", payload: String(i) }));
@@ -136,7 +136,7 @@ describe("a plain worker", () => {
       assert.equal((await registered.prod.show(id)).run.output, i * 2);
   });
 
-  test("goes on where it was when the gateway is killed and comes back", async (t) => {
+  test("continues where it was when the gateway is killed and restarted", async (t) => {
     const own = await startGateway({ t });
     const prod = await Worker.register(own, { tasks, key: keys.prod });
     const key = (await tell(own, "worker-token", "create")).trim();
@@ -166,7 +166,7 @@ describe("the supervisor's client of 4.8.3", () => {
     return [id, message.snapshot.friendlyId];
   };
 
-  test("connects, tells that it is there, and takes a run through its life", async () => {
+  test("connects, sends heartbeats, and takes a run through its life", async () => {
     assert.deepEqual(good(await client.connect({ metadata: { a: 1 } })), { ok: true, workerGroup: { type: "UNMANAGED", name: "rack 7" } });
     good(await client.heartbeatWorker({ cpu: { used: 0, available: 4 }, memory: { used: 0, available: 8 }, tasks: [] }));
     const id = await registered.prod.trigger("double", {}, 1);
@@ -184,7 +184,7 @@ describe("the supervisor's client of 4.8.3", () => {
     assert.equal(good(await client.getLatestSnapshot(id)).execution.snapshot.executionStatus, "FINISHED");
   });
 
-  test("learns of a cancel, and of waits that are over, by the newest snapshot", async () => {
+  test("learns of a cancel, and of waits that have ended, by the newest snapshot", async () => {
     const [id, leased] = await take(await registered.prod.trigger("double", {}, 1));
     const { snapshot } = good(await client.startRunAttempt(id, leased, {}));
     await gateway.post(`/engine/v1/runs/${id}/wait/duration`, { date: new Date(Date.now() + 100) }, { key: keys.prod });
@@ -199,13 +199,13 @@ describe("the supervisor's client of 4.8.3", () => {
     good(await client.completeRunAttempt(id, canceled.snapshot.friendlyId, { completion: { ok: false, id, error: { type: "INTERNAL_ERROR", code: "TASK_RUN_CANCELLED" } } }));
   });
 
-  test("gives back what it will not start, and another retry to another process", async () => {
+  test("gives back a run that it will not start, and a retry to another process", async () => {
     const [id, leased] = await take(await registered.prod.trigger("dies", {}, 1));
     assert.deepEqual(good(await client.releaseRun(id, leased, { reason: "no room" })), { ok: true, requeued: true });
     assert.equal(await registered.prod.status(id), "QUEUED");
     assert.equal((await client.releaseRun(id, leased, { reason: "again" })).statusCode, 409);
     assert.equal((await ask("POST", `runs/${id}/snapshots/${leased}/release`, {})).status, 400);
-    const [, again] = await take(id); // after the pause of a failed dequeue
+    const [, again] = await take(id); // after the pause that follows a failed dequeue
     const { snapshot } = good(await client.startRunAttempt(id, again, {}));
     const retry = { timestamp: Date.now() + 10, delay: 10 };
     const { result } = good(await client.completeRunAttempt(id, snapshot.friendlyId, { completion: { ok: false, id, error: thrown, retry }, forceRequeue: true }));
@@ -216,7 +216,7 @@ describe("the supervisor's client of 4.8.3", () => {
     good(await client.completeRunAttempt(id, next.snapshot.friendlyId, { completion: { ok: true, id, output: "1", outputType: "application/json" } }));
   });
 
-  test("is told that there are no checkpoints", async () => {
+  test("gets the answer that there are no checkpoints", async () => {
     const [id, leased] = await take(await registered.prod.trigger("double", {}, 1));
     const { snapshot: { friendlyId: now } } = good(await client.startRunAttempt(id, leased, {}));
     good(await client.submitSuspendCompletion({ runId: id, snapshotId: now, body: { success: false, error: "no disk" } }));
@@ -228,7 +228,7 @@ describe("the supervisor's client of 4.8.3", () => {
     good(await client.completeRunAttempt(id, now, { completion: { ok: true, id, outputType: "application/json" } }));
   });
 
-  test("a complete that is sent again is answered again, also behind a restart", async (t) => {
+  test("gets the same answer when it repeats a complete, also after a restart", async (t) => {
     const own = await startGateway({ t });
     const prod = await Worker.register(own, { tasks, key: keys.prod });
     const key = (await tell(own, "worker-token", "create")).trim();
@@ -249,7 +249,7 @@ describe("the supervisor's client of 4.8.3", () => {
   });
 });
 
-test("a dequeue is held as long as the settings say", async (t) => {
+test("a dequeue is held for as long as the setting says", async (t) => {
   for (const [setting, least, most] of [["1s", 950, 8000], ["0", 0, 900]]) {
     const own = await startGateway({ t, options: ["--dequeue-wait", setting] });
     const prod = await Worker.register(own, { tasks, key: keys.prod });
@@ -265,7 +265,7 @@ test("a dequeue is held as long as the settings say", async (t) => {
   }
 });
 
-/** Dequeues on a connection of its own; got() when the answer has come. */
+/** Dequeues on a connection of its own; got() returns true when the response has arrived. */
 async function dequeueByItself(gateway, key) {
   const socket = net.connect(gateway.port, "127.0.0.1").on("error", () => {});
   let text = "";
@@ -275,7 +275,7 @@ async function dequeueByItself(gateway, key) {
   return { socket, got: () => text.includes("\r\n\r\n[{") && JSON.parse(text.slice(text.indexOf("\r\n\r\n"))) };
 }
 
-test("a run whose worker closes while it is handed over is there for the next one", { timeout: 120_000 }, async (t) => {
+test("a run whose worker closes the connection while it is handed over goes to the next worker", { timeout: 120_000 }, async (t) => {
   const own = await startGateway({ t });
   const key = (await tell(own, "worker-token", "create")).trim();
   const worker = await Worker.register(own, { tasks, key: keys.prod });
@@ -286,13 +286,13 @@ test("a run whose worker closes while it is handed over is there for the next on
     while (process.hrtime.bigint() - begin < BigInt(i) * 300_000n) await new Promise(setImmediate);
     socket.destroy();
     const id = await triggering;
-    if (got()) await worker.cancel(id); // it came in time: it is this worker's
+    if (got()) await worker.cancel(id); // the response arrived in time: the run is this worker's
     else await until(async () => await worker.status(id) === "QUEUED", { timeoutMs: 20_000, what: `${i}: it went back` }).then(() => { lost++; return worker.cancel(id); });
   }
   assert.ok(lost > 3, `${lost} of 10`);
 });
 
-test("a run stays with its worker whose connection is reset behind the answer, as proxies do", { timeout: 60_000 }, async (t) => {
+test("a run stays with its worker when the connection is reset after the response, as proxies do", { timeout: 60_000 }, async (t) => {
   const own = await startGateway({ t });
   const key = (await tell(own, "worker-token", "create")).trim();
   const worker = await Worker.register(own, { tasks, key: keys.prod });
@@ -302,7 +302,7 @@ test("a run stays with its worker whose connection is reset behind the answer, a
     const [{ snapshot }] = got(), open = await own.metric('runcast_connections{kind="http"}');
     socket.resetAndDestroy();
     await until(async () => await own.metric('runcast_connections{kind="http"}') < open, { what: "the gateway has seen it" });
-    await worker.trigger("double", { delay: "1h" }); // what was committed before is committed now
+    await worker.trigger("double", { delay: "1h" }); // so that the writes before it are committed
     const next = own.http.request("POST", `${actions}/dequeue`, { key, body: {} });
     if (starts) assert.equal((await own.http.request("POST", `${actions}/runs/${id}/snapshots/${snapshot.friendlyId}/attempts/start`, { key, body: {} })).status, 200);
     assert.deepEqual((await next).json.map(({ run }) => run.friendlyId), starts ? [] : [id]);
@@ -313,7 +313,7 @@ test("a run stays with its worker whose connection is reset behind the answer, a
 // ---- the tokens ----
 
 describe("a worker's token", () => {
-  test("makes the gateway read the store once for a run that nobody knows, and not while memory has all", async (t) => {
+  test("makes the gateway read the store once for an unknown run, and not while memory has all runs", async (t) => {
     const small = await startGateway({ t, options: ["--memory", "1m"] });
     const key = (await tell(small, "worker-token", "create")).trim();
     const look = async (id, status) => {
@@ -335,17 +335,17 @@ describe("a worker's token", () => {
     for (const id of Object.values(first)) assert.ok(await look(id, 200) >= 1);
   });
 
-  test("hears of its runs also when it asks for thousands that nobody knows", async (t) => {
+  test("is notified of its runs although it subscribes to thousands of unknown ones", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t, key: token, space: "/worker" });
     const unknown = Array.from({ length: 2000 }, (_, i) => `run_${String(i).padStart(21, "a")}`);
     const id = await registered.prod.trigger("slow");
     socket.subscribe(...unknown, id);
-    await socket.notice(id); /* it is not executed: look at it */
+    await socket.notice(id); /* sent because the run is not being executed */
     await registered.prod.cancel(id);
     await socket.notice(id);
   });
 
-  test("of one environment serves no other, whose runs are as unknown", async () => {
+  test("of one environment serves no other, whose runs are unknown to it", async () => {
     const prodOnly = await makeToken("--env", "prod");
     const id = await registered.staging.trigger("double", {}, 1);
     const unknown = await ask("GET", "runs/run_unknown/snapshots/latest", undefined, prodOnly);
@@ -361,7 +361,7 @@ describe("a worker's token", () => {
     await attempt.succeed(1);
   });
 
-  test("is in a list, which a running gateway may have none of", async (t) => {
+  test("is listed by a command, whose list is empty on a new gateway", async (t) => {
     const own = await startGateway({ t });
     const { code, all } = await runProgram(["worker-token", "list", "--data", own.data]);
     assert.deepEqual([code, all], [0, ""]);
@@ -378,7 +378,7 @@ describe("a worker's token", () => {
     assert.doesNotMatch(await tell(gateway, "token", "list"), /listed/);
   });
 
-  test("that is revoked ends what is held, and opens nothing more", async () => {
+  test("that is revoked ends its held calls, and is refused from then on", async () => {
     const made = await makeToken("--name", "short lived", "--env", "preview");
     const held = ask("POST", "dequeue", {}, made, { timeoutMs: 20_000 });
     await until(async () => (await ask("POST", "heartbeat", {}, made)).status === 200);
@@ -390,7 +390,7 @@ describe("a worker's token", () => {
     assert.equal((await runProgram(["worker-token", "revoke", made, "--data", gateway.data])).code, 1);
   });
 
-  test("is made for what exists only", async () => {
+  test("can be made only for what exists", async () => {
     for (const [words, text] of [[["--env", "dev"], /--env is staging, prod or preview/], [["--env", "moon"], /--env is/], [["--project", "proj_nobody0000"], /no such project/], [["--user", "x"], /not an option/], [["--name", ""], /1 to 100 bytes/]]) {
       const { code, all } = await runProgram(["worker-token", "create", ...words, "--data", gateway.data]);
       assert.equal(code, words[0] === "--project" ? 1 : 2, words.join(" "));

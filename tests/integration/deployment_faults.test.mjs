@@ -1,4 +1,4 @@
-// Deployments when something goes wrong: clients, builders and gateways that go away, time that runs out, a full disk.
+// Deployments when something fails: clients, builders and gateways that disappear, timeouts, a full disk.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -18,7 +18,7 @@ async function start(t, more = [], settings = {}) {
 const current = (cli) => cli.get("/api/v1/deployments/current");
 const files = (gateway, folder) => fs.readdirSync(path.join(gateway.data, folder)).sort();
 
-test("a build goes on when the CLI goes away, as by Ctrl-C, and whoever asks again learns what came of it", async (t) => {
+test("a build continues when the CLI disappears, as by Ctrl-C, and a later call gets its result", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "30s"]);
   const id = randomUUID(), body = cli.body(await cli.artifact()), left = new AbortController();
   const held = fetch(`${gateway.url}/api/v1/deployments`, { method: "POST", signal: left.signal, body: JSON.stringify(body), headers: { authorization: `Bearer ${keys.prod}`, "content-type": "application/json", "x-trigger-request-idempotency-key": id } }).catch(() => "left");
@@ -37,7 +37,7 @@ test("a build goes on when the CLI goes away, as by Ctrl-C, and whoever asks aga
 
 // ---- time ----
 
-/** A clock that is set ahead: the file of a preloaded shim. */
+/** A clock that is set ahead, by the file of a preloaded shim. */
 function clock(name) {
   const file = path.join(temporaryFolder(), "ahead");
   const settings = { preload: "shim_clock", env: { [name]: file } };
@@ -50,7 +50,7 @@ function clock(name) {
 }
 const minute = 60_000;
 
-test("a deployment that no builder takes has timed out after a quarter of an hour", async (t) => {
+test("a deployment that no builder takes times out after a quarter of an hour", async (t) => {
   const { settings, setAhead } = clock("SHIM_MONOTONIC");
   const { gateway, cli } = await start(t, ["--deploy-hold", "20s"], settings);
   const answer = cli.deploy();
@@ -65,7 +65,7 @@ test("a deployment that no builder takes has timed out after a quarter of an hou
   await gateway.stop();
 });
 
-test("an upload that comes too slowly is ended, and its address may be used again", async (t) => {
+test("an upload that is too slow is ended, and its address can be used again", async (t) => {
   const { settings, setAhead } = clock("SHIM_MONOTONIC");
   const { gateway, cli } = await start(t, [], settings);
   const bytes = bundle(), { json } = await cli.offer(bytes.length), target = new URL(json.uploadUrl), { body, headers } = form(json.uploadFields, bytes);
@@ -80,14 +80,14 @@ test("an upload that comes too slowly is ended, and its address may be used agai
   await gateway.stop();
 });
 
-test("of a builder that is silent for a minute the deployment is taken, and of a second one it has failed", async (t) => {
+test("a builder that is silent for a minute loses the deployment, and after a second silent builder it fails", async (t) => {
   const { settings, setAhead } = clock("SHIM_MONOTONIC");
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], settings);
   const answer = cli.deploy(), build = await builder.take();
   setAhead(gateway, 0.9 * minute);
   assert.equal((await builder.heartbeat(build)).status, 200);
   setAhead(gateway, 1.8 * minute);
-  assert.equal((await cli.show(build.deployment.id)).status, "INSTALLING", "it was heard meanwhile");
+  assert.equal((await cli.show(build.deployment.id)).status, "INSTALLING", "the builder called meanwhile");
   setAhead(gateway, 2 * minute);
   await until(async () => (await cli.show(build.deployment.id)).status === "PENDING");
   assert.deepEqual([(await builder.heartbeat(build)).status, (await builder.register(build)).status, (await builder.complete(build)).status], [409, 401, 409], "it comes too late");
@@ -100,7 +100,7 @@ test("of a builder that is silent for a minute the deployment is taken, and of a
   await gateway.stop();
 });
 
-test("addresses of uploads, and bundles that nobody deploys, end after a quarter of an hour; the id of a call after an hour", async (t) => {
+test("upload addresses, and bundles that are not deployed, expire after a quarter of an hour; the id of a call after an hour", async (t) => {
   const { settings, setAhead } = clock("SHIM_CLOCK");
   const { gateway, cli, builder } = await start(t, [], settings);
   const id = randomUUID(), deployed = cli.body(await cli.artifact()), answer = cli.initialize(deployed, { id });
@@ -119,7 +119,7 @@ test("addresses of uploads, and bundles that nobody deploys, end after a quarter
   await gateway.stop();
 });
 
-test("a forced deployment cancels also what was asked for a moment ago and is not written yet", async (t) => {
+test("a forced deployment also cancels one requested a moment ago that is not written yet", async (t) => {
   const control = path.join(temporaryFolder(), "control");
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
   const named = { externalId: "ci-1" };
@@ -146,9 +146,9 @@ test("a forced deployment cancels also what was asked for a moment ago and is no
   assert.ok(stored.includes(made.id) && !stored.includes('{"sealed":'), "of a build that never began no variables were written");
 });
 
-// ---- no room ----
+// ---- no space ----
 
-test("where the disk is full nothing is taken, and what is there stays", async (t) => {
+test("while the disk is full no upload is accepted, and what is there stays", async (t) => {
   const order = path.join(temporaryFolder(), "disk");
   const { gateway, cli, builder } = await start(t, [], { preload: "shim_disk", env: { SHIM_DISK: order } });
   const good = cli.deploy();
@@ -181,7 +181,7 @@ const states = {
   DEPLOYING: async ({ builder }) => { const build = await builder.take(); await builder.heartbeat(build, { step: "BUILDING" }); await builder.register(build); },
 };
 for (const [state, reach] of Object.entries(states))
-  test(`killed while it is ${state}, a deployment begins anew, and the CLI's next try joins it`, async (t) => {
+  test(`a deployment whose gateway is killed while it is ${state} starts again, and the CLI's next try joins it`, async (t) => {
     const all = await start(t, ["--deploy-hold", "20s"]), { gateway, cli, builder } = all;
     const id = randomUUID(), body = cli.body(await cli.artifact(), { buildEnvVars: { A: "given" } });
     const cut = cli.initialize(body, { id }).catch(() => "cut");
@@ -199,7 +199,7 @@ for (const [state, reach] of Object.entries(states))
     await gateway.stop();
   });
 
-test("killed twice while it is built, a deployment has failed, and the next is another version", async (t) => {
+test("a deployment whose gateway is killed twice during the build fails, and the next one is another version", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
   const id = randomUUID(), body = cli.body(await cli.artifact());
   cli.initialize(body, { id }).catch(() => {});
@@ -220,7 +220,7 @@ test("killed twice while it is built, a deployment has failed, and the next is a
   await gateway.stop();
 });
 
-test("a bundle that was uploaded is there after a kill, a half one is not", async (t) => {
+test("after a kill, an uploaded bundle is there and half an upload is not", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const artifactKey = await cli.artifact();
   await gateway.kill();

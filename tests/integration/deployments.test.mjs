@@ -69,7 +69,7 @@ test("a bundle is uploaded, built and current before the call is answered", asyn
 
 // ---- held calls ----
 
-test("a call is held in slices, and its next try joins the same build", async (t) => {
+test("a call is held for a part of the build, and its next try joins the same build", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "1s"]);
   const id = randomUUID(), body = cli.body(await cli.artifact());
   const first = await cli.initialize(body, { id });
@@ -94,10 +94,10 @@ test("the fifth try is answered while the version is still being built", async (
   await gateway.stop();
 });
 
-test("a drain answers what is held, and the next gateway goes on with it", async (t) => {
+test("a drain answers held calls, and the next gateway continues the deployment", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "30s", "--dequeue-wait", "30s"]);
   const id = randomUUID(), body = cli.body(await cli.artifact());
-  /** By a connection of its own, which stays while the gateway drains. */
+  /** Uses a connection of its own, which stays open while the gateway drains. */
   const ask = (target, key, body) => fetch(gateway.url + target, { method: "POST", headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-trigger-request-idempotency-key": id }, body: JSON.stringify(body) });
   const held = ask("/api/v1/deployments", keys.prod, body);
   await builder.take();
@@ -114,11 +114,11 @@ test("a drain answers what is held, and the next gateway goes on with it", async
   await gateway.stop();
 });
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 const importError = { name: "TaskIndexingImportError", message: "Failed to import tasks", stack: JSON.stringify([{ message: "thrown while indexing", file: "/app/src/a.ts", name: "Error" }]) };
 
-test("a failed build is told with its reason, and changes nothing", async (t) => {
+test("a failed build reports its reason, and changes nothing", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const good = cli.deploy();
   await builder.build();
@@ -148,7 +148,7 @@ test("a failed build is told with its reason, and changes nothing", async (t) =>
   await gateway.stop();
 });
 
-test("a build's variables are sealed with the new key after a rotation, and end with the build", async (t) => {
+test("a build's variables are sealed with the new key after a rotation, and removed with the build", async (t) => {
   const encryptionKeys = ["5e", "6f", "7a", "8b"].map((byte) => byte.repeat(32));
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"], { env: { RUNCAST_ENCRYPTION_KEY: encryptionKeys[0] } });
   const rotate = async () => {
@@ -174,7 +174,7 @@ test("a build's variables are sealed with the new key after a rotation, and end 
   await gateway.stop();
 });
 
-test("what is canceled, or takes too long, is taken from its builder", async (t) => {
+test("a deployment that is canceled or takes too long is taken away from its builder", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-timeout", "1s"]);
   const canceled = cli.deploy(), build = await builder.take();
   assert.equal((await cli.post(`/api/v1/deployments/${build.deployment.id}/cancel`, { reason: "never mind" })).status, 204);
@@ -194,7 +194,7 @@ test("what is canceled, or takes too long, is taken from its builder", async (t)
 
 // ---- uploads, and what is refused ----
 
-test("an upload address takes what was announced, once", async (t) => {
+test("an upload address accepts what was announced, once", async (t) => {
   const { gateway, cli } = await start(t, ["--deploy-bundle", "1m"]);
   const big = await cli.offer(1e12);
   assert.deepEqual([big.status, /1000000000000 bytes.*1048576/.test(big.json.error)], [400, true], big.text);
@@ -224,7 +224,7 @@ test("an upload address takes what was announced, once", async (t) => {
   await gateway.stop();
 });
 
-test("the log has nothing by which somebody else could upload", async (t) => {
+test("the log has nothing that would let a reader upload", async (t) => {
   const { gateway, cli } = await start(t, ["--log-level", "debug"]);
   const { json } = await cli.offer(bundle("x").length);
   assert.equal((await cli.upload(json, bundle("more than was announced"))).status, 403);
@@ -235,7 +235,7 @@ test("the log has nothing by which somebody else could upload", async (t) => {
   for (const secret of [signature, random]) assert.ok(!`${gateway.stderr}${gateway.stdout}`.includes(secret), secret);
 });
 
-test("a large bundle goes to the disk as it comes", async (t) => {
+test("a large bundle goes to the disk as it arrives", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-bundle", "100m"]);
   const bytes = Buffer.alloc(40 << 20, "r\r\n--");
   bytes.set([0x1f, 0x8b]);
@@ -248,7 +248,7 @@ test("a large bundle goes to the disk as it comes", async (t) => {
   await gateway.stop();
 });
 
-test("what cannot be built is refused in words", async (t) => {
+test("a bundle that cannot be built is refused with the reason", async (t) => {
   const { gateway, cli } = await start(t);
   const garbage = await cli.artifact(Buffer.from("no gzip, but of some length"));
   const told = await cli.initialize(cli.body(garbage));
@@ -271,7 +271,7 @@ test("what cannot be built is refused in words", async (t) => {
 
 // ---- versions ----
 
-test("external ids build once, wait for nobody, and make room by force", async (t) => {
+test("an external id is built once, its deployment does not wait for others, and force makes room for it", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
   const first = cli.deploy({ externalId: " ci-1 " }), build = await builder.take();
   const busy = await cli.deploy({ externalId: "ci-1" });
@@ -287,7 +287,7 @@ test("external ids build once, wait for nobody, and make room by force", async (
   await gateway.stop();
 });
 
-test("versions are promoted, skipped, and rolled back to", async (t) => {
+test("versions can be promoted, deployed without promotion, and rolled back to", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const deploy = async (more) => { const answer = cli.deploy(more); await builder.build(); return (await answer).json; };
   const one = await deploy(), two = await deploy({ skipPromotion: true });
@@ -315,7 +315,7 @@ test("versions are promoted, skipped, and rolled back to", async (t) => {
   await gateway.stop();
 });
 
-test("of a project one is built at a time, the oldest first, and the later version is current", async (t) => {
+test("a project builds one deployment at a time, the oldest first, and the later version is current", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
   const staging = new Deployer(gateway, { key: keys.staging });
   const first = cli.deploy();
@@ -334,7 +334,7 @@ test("of a project one is built at a time, the oldest first, and the later versi
   await gateway.stop();
 });
 
-test("two deploys at once in one environment are two versions, of which the later is current", async (t) => {
+test("two simultaneous deployments in one environment are two versions, and the later one is current", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--deploy-hold", "20s"]);
   const answers = [cli.deploy(), cli.deploy()], one = await builder.take();
   await until(async () => (await cli.get("/api/v1/deployments")).json.data.length === 2);
@@ -342,7 +342,7 @@ test("two deploys at once in one environment are two versions, of which the late
   await builder.register(one);
   await builder.complete(one);
   const two = await builder.build(), number = ({ version }) => Number(version.split(".")[1]);
-  const [older, later] = [one.deployment, two.deployment].sort((a, b) => number(a) - number(b)); // whose bundle was kept first is built first
+  const [older, later] = [one.deployment, two.deployment].sort((a, b) => number(a) - number(b)); // the one whose bundle was kept first is built first
   assert.equal(number(later), number(older) + 1);
   assert.deepEqual((await Promise.all(answers)).map(({ status }) => status), [200, 200]);
   assert.equal((await current(cli)).json.version, later.version);
@@ -358,7 +358,7 @@ test("two deploys at once in one environment are two versions, of which the late
   await gateway.stop();
 });
 
-test("schedules follow the current version, not what was built last", async (t) => {
+test("schedules follow the current version, not the one that was built last", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const task = (id) => ({ id, triggerSource: "schedule", schedule: { cron: "0 3 * * *", timezone: "UTC" } });
   const deploy = async (tasks, more) => { const answer = cli.deploy(more); await builder.build(tasks); return (await answer).json; };
@@ -378,7 +378,7 @@ test("schedules follow the current version, not what was built last", async (t) 
   await gateway.stop();
 });
 
-test("a run that names an external id gets its version when that is deployed, promoted or not", async (t) => {
+test("a run that names an external id gets that version when it is deployed, promoted or not", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const deploy = async (more) => { const answer = cli.deploy(more); await builder.build(); return (await answer).json; };
   const one = await deploy(), worker = new Worker(gateway, keys.prod);
@@ -396,7 +396,7 @@ test("a run that names an external id gets its version when that is deployed, pr
   await gateway.stop();
 });
 
-test("a version says of which machine it is, also when that is there no more", async (t) => {
+test("a version reports its machine architecture, also when its archive is no longer kept", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const deploying = cli.deploy(), build = await builder.take();
   await builder.register(build);
@@ -409,7 +409,7 @@ test("a version says of which machine it is, also when that is there no more", a
   await gateway.stop();
 });
 
-test("versions that nobody needs are not kept, and say so", async (t) => {
+test("versions that are no longer needed are not kept, and say so", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--keep-versions", "2"]);
   const deploy = async () => { const answer = cli.deploy(); await builder.build(); return (await answer).json; };
   const lock = (version) => cli.post("/api/v1/tasks/hello/trigger", { payload: "{}", options: { lockToVersion: version } });
@@ -442,7 +442,7 @@ test("versions that nobody needs are not kept, and say so", async (t) => {
   await gateway.stop();
 });
 
-test("archives and versions count as stored of their project", async (t) => {
+test("archives and versions count against the storage quota of their project", async (t) => {
   const { gateway, cli, builder } = await start(t, ["--storage-quota", "1m"]);
   const answer = cli.deploy({}, { bytes: Buffer.concat([bundle(), Buffer.alloc(900_000)]) });
   const build = await builder.take();
@@ -463,7 +463,7 @@ test("archives and versions count as stored of their project", async (t) => {
   await gateway.stop();
 });
 
-test("uploads that are open count for their project, however many branches they are for", async (t) => {
+test("open uploads count for their project, however many branches they are for", async (t) => {
   const { gateway, cli } = await start(t, ["--storage-quota", "1m"]);
   assert.equal((await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "b" }, { key: keys.pat })).status, 200);
   const branch = new Deployer(gateway, { key: keys.preview, branch: "b" });
@@ -475,9 +475,9 @@ test("uploads that are open count for their project, however many branches they 
   await gateway.stop();
 });
 
-// ---- who may what ----
+// ---- credentials ----
 
-test("the CLI is told to send bundles only where somebody builds", async (t) => {
+test("the CLI is told to send bundles only where a builder exists", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const settings = (env, key) => gateway.get(`/api/v1/projects/${keys.ref}/${env}/deploy-settings`, { key });
   assert.equal((await settings("prod", keys.prod)).status, 404);
@@ -491,11 +491,11 @@ test("the CLI is told to send bundles only where somebody builds", async (t) => 
   await gateway.kill();
   await gateway.restart();
   assert.equal((await settings("prod", keys.prod)).status, 200, "a builder that was there is expected to come back");
-  assert.equal((await settings("staging", keys.staging)).status, 404, "where none has built, nobody is");
+  assert.equal((await settings("staging", keys.staging)).status, 404, "without a builder there is none");
   await gateway.stop();
 });
 
-test("the key of a build opens its own calls, and ends with it", async (t) => {
+test("the key of a build is valid for the calls of that build, until it ends", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const other = cli.deploy({ skipPromotion: true }), past = await builder.build();
   await other;
@@ -513,7 +513,7 @@ test("the key of a build opens its own calls, and ends with it", async (t) => {
   await gateway.stop();
 });
 
-test("what another environment has answers as what is not there, byte for byte", async (t) => {
+test("another environment's deployments answer like ones that do not exist, byte for byte", async (t) => {
   const { gateway, cli, builder } = await start(t);
   const answer = cli.deploy();
   await builder.build();
@@ -529,12 +529,12 @@ test("what another environment has answers as what is not there, byte for byte",
   for (const rest of ["heartbeat", "complete"]) await same((one) => elsewhere.post(`/builds/${one}/${rest}`, { ok: false, error: { name: "E", message: "m" } }), id, nobody);
   assert.deepEqual((await staging.get("/api/v1/deployments")).json.data, []);
   const pending = cli.deploy({}, { tries: 1 });
-  assert.equal(await elsewhere.dequeue(), undefined, "nor is it handed to who does not serve it");
+  assert.equal(await elsewhere.dequeue(), undefined, "nor is it handed to a builder that does not serve it");
   await pending;
   await gateway.stop();
 });
 
-test("an archived branch takes its deployments with it", async (t) => {
+test("archiving a branch ends its deployments", async (t) => {
   const { gateway, builder } = await start(t, ["--deploy-hold", "20s"]);
   const branch = (rest, name = "feat") => gateway.post(`/api/v1/projects/${keys.ref}/branches${rest}`, { env: "preview", branch: name }, { key: keys.pat });
   await branch("");

@@ -1,5 +1,5 @@
-// The man pages and completions that the build makes: right for those who read them (man, mandoc,
-// bash, zsh, fish), and whole: they have every command and setting, in the words of --help.
+// The man pages and completions that the build makes: valid for their readers (man, mandoc, bash, zsh, fish), and
+// complete: they have every command and setting, in the words of --help.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -14,17 +14,17 @@ const made = (name) => path.join(build, "describe.d", name);
 const pages = ["runcast.1", "runcast.conf.5", "runcast-protocol.7"];
 const plain = (text) => text.replace(/\s+/g, " ").trim();
 
-/** A program's end; what it says. */
+/** Runs a program to its end; returns its output. */
 function run(program, words, { env = {}, input } = {}) {
   const { status, stdout, stderr, error } = spawnSync(program, words, { encoding: "utf8", env: { ...process.env, ...env }, input });
   if (error) throw error;
   return { status, stdout, stderr };
 }
 
-/** As a reader sees it, on one line. */
+/** A page as its reader sees it, on one line. */
 const read = (page) => plain(run("mandoc", ["-Tutf8", "-Owidth=250", made(page)]).stdout.replace(/.\x08/gu, ""));
 
-/** Settings by name, with what --help says of each, without its default. */
+/** The settings by name, each with its text in --help, without the default. */
 let help, settings, commands;
 before(async () => {
   help = (await runProgram(["--help"])).stdout;
@@ -44,10 +44,10 @@ before(async () => {
 
 describe("man pages", () => {
   for (const page of pages)
-    test(`${page} is right for man and mandoc`, () => {
+    test(`${page} is valid for man and mandoc`, () => {
       const { status, stderr } = run("man", ["--warnings", "-E", "UTF-8", "-l", made(page)], { env: { MANPAGER: "cat", MANWIDTH: "80" } });
       assert.deepEqual([status, stderr], [0, ""]);
-      const found = run("mandoc", ["-Tlint", "-W", "warning", made(page)]).stdout.split("\n").filter((line) => line && !line.includes("skipping paragraph macro")); // of scdoc's own
+      const found = run("mandoc", ["-Tlint", "-W", "warning", made(page)]).stdout.split("\n").filter((line) => line && !line.includes("skipping paragraph macro")); // scdoc causes that warning
       assert.deepEqual(found, []);
       assert.doesNotMatch(read(page), /\b\w+__\w/, "marks of scdoc that it left as they are");
     });
@@ -86,7 +86,7 @@ describe("man pages", () => {
   });
 });
 
-/** A shell in a terminal whose `runcast` prints its words: what was typed, and what Tab made of it. */
+/** A shell in a terminal whose `runcast` prints its arguments: what was typed, and what Tab made of it. */
 class Typist {
   constructor(t, command, ready) {
     this.said = "";
@@ -103,7 +103,7 @@ class Typist {
 
   type(text) { this.child.stdin.write(text); }
 
-  /** The words that runcast got. */
+  /** The arguments that runcast got. */
   async complete(typed) {
     const before = this.said.length;
     this.type(`${typed}\n`);
@@ -113,7 +113,7 @@ class Typist {
   }
 }
 
-/** What is typed, and the words that come of it. */
+/** Typed text, and the words that completion makes of it. */
 const cases = [
   ["runcast --print-c\t", ["--print-config"]],
   ["runcast heal\t", ["health"]],
@@ -143,7 +143,7 @@ describe("completions", () => {
       for (const [typed, words] of cases) assert.deepEqual((await typist.complete(typed)).map((word) => word.replace(/\/$/, "")), words.map((word) => word.replace(/\/$/, "")), typed);
     });
 
-  test("each knows all commands, their second words and all settings", () => {
+  test("each shell completes all commands, their second words and all settings", () => {
     const bash = run("bash", ["-c", `source ${made("runcast.bash")}; COMP_WORDS=(runcast ''); COMP_CWORD=1; _runcast; printf '%s\\n' "\${COMPREPLY[@]}"`]).stdout.split("\n");
     const fish = ["", "--"].flatMap((begin) => run("fish", ["--no-config", "-c", `source ${made("runcast.fish")}; complete -C 'runcast ${begin}'`]).stdout.split("\n").map((line) => line.split("\t")[0]));
     const zsh = fs.readFileSync(made("_runcast"), "utf8");
@@ -155,7 +155,7 @@ describe("completions", () => {
     for (const { name } of settings.filter(({ secret }) => secret)) for (const known of [bash, fish]) assert.ok(!known.includes(`--${name}`), name);
   });
 
-  test("values that are offered are taken, and a setting of a few words offers them all", async () => {
+  test("every value that is offered is accepted, and a setting with few values offers all of them", async () => {
     const offered = new Map([...fs.readFileSync(made("runcast.bash"), "utf8").matchAll(/^ {4}(--[\w-]+)\) kind=words values='(.*)' ;;$/gm)].map(([, option, words]) => [option, words.split(" ")]));
     for (const { name } of settings.filter(({ secret }) => !secret)) {
       const refused = await runProgram([`--${name}`, "no-such-word", "--check-config"]);

@@ -1,6 +1,6 @@
-// A gateway that may have been deposed says "in sync" on no transport, whatever brought it into doubt: it is cut off
-// from the database, was stopped, stands by, or drains. In doubt it is silent and closes nothing; when it knows that
-// another gateway leads it closes its sockets with 4201.
+// A gateway that may have been deposed sends "in sync" on no transport, whatever caused the doubt: it is cut off from
+// the database, was stopped, stands by, or drains. In doubt it is silent and closes nothing. When it knows that another
+// gateway leads, it closes its sockets with 4201.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -48,7 +48,7 @@ test("a leader that was stopped while another one took over answers nothing when
   leader.child.kill("SIGSTOP");
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
   assert.equal((await trigger(other)).status, 200);
-  watch.ask(); // it waits in the socket
+  watch.ask(); // the request waits in the socket
   const polled = leader.http.request("GET", watch.poll.target, { key: keys.prod }).catch(() => ({ status: 503 }));
   leader.child.kill("SIGCONT");
   await watch.assertMoved();
@@ -60,7 +60,7 @@ test("a leader that was stopped while another one took over answers nothing when
   await leader.stop();
 });
 
-test("a doubt that ends without another leader closes nothing, and what was asked for meanwhile is answered", { timeout: 180_000 }, async (t) => {
+test("a doubt that ends without another leader closes nothing, and requests in between are answered", { timeout: 180_000 }, async (t) => {
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
   const watch = await SyncWatch.open(gateway, t);
@@ -88,7 +88,7 @@ test("a doubt that ends without another leader closes nothing, and what was aske
   await gateway.stop();
 });
 
-test("a leader that is told to end hands the lead over before its sockets leave, and is silent from then on", { timeout: 180_000 }, async (t) => {
+test("a leader that receives SIGTERM hands over the lead before its sockets leave, and is silent from then on", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t, { options: ["--drain-timeout", "20s"] });
   const watch = await SyncWatch.open(leader, t); // its sockets stay until they are closed
   const closes = Promise.all(watch.sockets.map(async ({ socket }) => ({ ...await socket.closed, at: Date.now() })));
@@ -121,7 +121,7 @@ test("a body that arrives after the lead was handed over is refused, and none of
   await other.stop();
 });
 
-test("a gateway that is alone on its database hands the lead to nobody, and answers a body that arrives while it drains", { timeout: 120_000 }, async (t) => {
+test("a gateway that is alone on its database hands over to no other, and answers a body that arrives while it drains", { timeout: 120_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "only") });
   const slow = await gateway.connect();
   await slow.send(`POST /api/v1/tasks/late/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{"payl`);
@@ -134,7 +134,7 @@ test("a gateway that is alone on its database hands the lead to nobody, and answ
   assert.ok(!gateway.stderr.includes("lead handed over"));
 });
 
-test("a gateway that joined after the leader's last beat gets the lead when the leader is told to end", { timeout: 180_000 }, async (t) => {
+test("a gateway that joined after the leader's last heartbeat gets the lead when the leader receives SIGTERM", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t, { options: ["--beat", "60s", "--dead-after", "5m"] });
   leader.child.kill("SIGTERM");
   await until(() => leader.stderr.includes("lead handed over"), { what: "the lead is handed over" });
@@ -144,7 +144,7 @@ test("a gateway that joined after the leader's last beat gets the lead when the 
   await other.stop();
 });
 
-test("a socket that is opened at a gateway that stands by waits until that gateway leads", { timeout: 180_000 }, async (t) => {
+test("a socket that is opened at a standby waits until that gateway leads", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   leader.child.kill("SIGTERM");
   const ws = await WebSocket.open({ port: other.port, target: "/realtime/v1/ws", headers: { authorization: `Bearer ${keys.prod}` } });

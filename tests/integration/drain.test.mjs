@@ -1,4 +1,4 @@
-// SIGTERM: who may make a gateway that drains wait, and who may not.
+// SIGTERM: which clients can make a draining gateway wait, and which cannot.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -9,7 +9,7 @@ import { upgradeRequest } from "../support/js/websocket.mjs";
 
 const options = ["--drain-timeout", "10m"];
 
-test("a stranger who opened a WebSocket and says nothing is gone before those who are asked to leave", async (t) => {
+test("an unauthenticated, silent WebSocket is closed before the known ones are asked to leave", async (t) => {
   const gateway = await startGateway({ t, options });
   const mute = await gateway.connect();
   await mute.send(upgradeRequest("/realtime/v1/ws"));
@@ -26,8 +26,8 @@ test("a stranger who opened a WebSocket and says nothing is gone before those wh
   assert.deepEqual(order, ["mute", "known"].map((who) => [who, "the gateway is shutting down"]));
 });
 
-test("nor does a stranger hold the stop who opened the socket of notices and does not answer its end", async (t) => {
-  const gateway = await startGateway({ t, options: ["--drain-timeout", "6s"] }); // known leaves after 2 s
+test("an unauthenticated notice socket that does not answer its close does not delay the stop", async (t) => {
+  const gateway = await startGateway({ t, options: ["--drain-timeout", "6s"] }); // the known socket leaves after 2 s
   const mute = await gateway.connect();
   await mute.send(upgradeRequest(noticesTarget));
   await mute.read((text) => text.includes('0{"sid"'));
@@ -42,14 +42,14 @@ test("nor does a stranger hold the stop who opened the socket of notices and doe
   assert.deepEqual(order, [["mute", true], ["known", "the gateway is shutting down"]]);
 });
 
-test("half a body of somebody with a key is 408, a body that comes is answered", async (t) => {
+test("half a body with a valid key is answered with 408, and a complete body is answered", async (t) => {
   const gateway = await startGateway({ t, options });
   const post = (path, more = "") => `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n${more}\r\n{"payl`;
   const [half, stream, whole] = [await gateway.connect(), await gateway.connect(), await gateway.connect()];
   await half.send(post("/api/v1/tasks/half/trigger"));
   await stream.send(post("/realtime/v1/streams/run_1/self/a", "x-client-id: c\r\n"));
   await whole.send(post("/api/v1/tasks/whole/trigger"));
-  await gateway.get("/healthz"); // so that the heads have arrived
+  await gateway.get("/healthz"); // the heads have arrived when this is answered
   gateway.child.kill("SIGTERM");
   await whole.send('oad":1}');
   assert.match(await whole.readToEnd(), /^HTTP\/1\.1 200 /);

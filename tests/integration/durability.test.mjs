@@ -1,5 +1,5 @@
-// Acknowledged means on the disk: kills under load, syncs that fail or take long, a disk
-// that is full, and bytes that come back as they were given.
+// Acknowledged means stored on disk: kills under load, syncs that fail or take long, a full disk, and values that come
+// back byte for byte.
 //
 //   ROUNDS=1000 node durability.test.mjs      more kills
 //   POWERS=200 node durability.test.mjs       more losses of power
@@ -18,11 +18,11 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const rounds = Number(process.env.ROUNDS ?? 20), powers = Number(process.env.POWERS ?? 4);
 
-// Each judgment reads everything: new data in time keeps 1,000 rounds from taking hours.
+// Each check reads everything: new data from time to time keep 1,000 rounds from taking hours.
 const ROUNDS_OF_ONE = 100;
 
 describe("kill -9 under load", () => {
-  test(`${rounds} rounds: what was acknowledged is there, batches are whole or absent`, { timeout: 60_000 + rounds * 15_000 }, async (t) => {
+  test(`${rounds} rounds: acknowledged writes are there, batches are complete or absent`, { timeout: 60_000 + rounds * 15_000 }, async (t) => {
     const random = new Random(chooseSeed(t));
     let slowest = 0, acknowledged = 0, sent = 0;
     for (let left = rounds; left > 0; left -= ROUNDS_OF_ONE) {
@@ -50,8 +50,8 @@ describe("kill -9 under load", () => {
 });
 
 describe("with a shim between gateway and disk", () => {
-  /** A gateway whose syncs are traced; order("eio") makes them fail, and so on. No ring, which a shim does not
-   *  see: what leaves through one leaves at the end of the turn, later than without. */
+  /** A gateway whose syncs are traced; order("eio") makes them fail, and so on. Without io_uring, which the shim cannot
+   *  see: a response through it leaves at the end of the turn, later than without. */
   async function shimmed(t, options = []) {
     const folder = temporaryFolder();
     const trace = path.join(folder, "trace"), control = path.join(folder, "control");
@@ -62,7 +62,7 @@ describe("with a shim between gateway and disk", () => {
       const [what, fd, third, good] = line.split(" ");
       return what === "send" ? { what, fd, good: good === "1" } : { what, fd, path: third };
     });
-    // A line is written behind its event: after the answer to another request it is there.
+    // A line is written after its event: when another request is answered, the line is there.
     const settle = () => gateway.get("/nothing-here", { key: null });
     gateway.trace = async () => { await settle(); return gateway.eventsNow(); };
     gateway.forget = async () => { await settle(); fs.truncateSync(trace); };
@@ -78,7 +78,7 @@ describe("with a shim between gateway and disk", () => {
       for (let i = 0; i < 25; i++) if ((await trigger(gateway)).status === 200) done++;
     }));
     assert.equal(done, 400);
-    const lastOf = new Map(); // fd -> place of its last answer
+    const lastOf = new Map(); // fd -> index of its last response
     let begun = -1, covered = -1, judged = 0; // covered: the begin of the newest sync that returned
     for (const [place, { what, fd }] of (await gateway.trace()).filter(ofLog).entries()) {
       if (what === "begin") begun = place;
@@ -93,9 +93,9 @@ describe("with a shim between gateway and disk", () => {
     await gateway.stop();
   });
 
-  test("what comes while a sync is under way waits for the next one", async (t) => {
+  test("writes that arrive during a sync wait for the next one", async (t) => {
     const gateway = await shimmed(t);
-    await trigger(gateway); // the connection is warm, the log exists
+    await trigger(gateway); // the connection is open, and the log exists
     gateway.order("delay 400");
     await gateway.forget();
     const first = trigger(gateway);
@@ -109,7 +109,7 @@ describe("with a shim between gateway and disk", () => {
     await gateway.stop();
   });
 
-  test("a slow disk makes answers late, and nothing else", async (t) => {
+  test("a slow disk makes responses late, and nothing else", async (t) => {
     const gateway = await shimmed(t);
     const { json: { id } } = await trigger(gateway);
     gateway.order("delay 1000");
@@ -126,7 +126,7 @@ describe("with a shim between gateway and disk", () => {
     await gateway.stop();
   });
 
-  /** Nothing is acknowledged while the order stands; reads and feeds go on; it recovers by itself. */
+  /** Nothing is acknowledged while the order is in force; reads and feeds continue; the gateway recovers by itself. */
   async function outage(t, order, reason) {
     const gateway = await shimmed(t);
     const kept = (await trigger(gateway, { tags: ["kept"] })).json.id;
@@ -147,7 +147,7 @@ describe("with a shim between gateway and disk", () => {
     assert.equal((await gateway.get("/api/v1/runs?filter[tag]=kept")).json.data.length, 1);
     socket.send({ op: "sub", id: 2, run: kept });
     const { rows: [[, , fields]] } = await socket.next((message) => message.op === "rows" && message.id === 2);
-    assert.deepEqual(fields.tags, ["kept"], "what was refused is not told");
+    assert.deepEqual(fields.tags, ["kept"], "a refused write is not sent to subscribers");
 
     gateway.order("ok");
     const began = Date.now();
@@ -167,11 +167,11 @@ describe("with a shim between gateway and disk", () => {
     return { recovered, runs };
   }
 
-  test("a sync that fails: 503 and not ready, until it works again", async (t) => {
+  test("a sync that fails: 503 and not ready, until syncs work again", async (t) => {
     await outage(t, "eio", "storage_unavailable");
   });
 
-  test("no space: 503 storage_full, and well again within 5 s", async (t) => {
+  test("no space: 503 storage_full, and recovered within 5 s of free space", async (t) => {
     const { recovered, runs } = await outage(t, "enospc", "storage_full");
     assert.ok(recovered < 5000, `${recovered} ms`);
     assert.ok(![...runs.values()].some((tags) => tags.includes("refused") || tags.includes("never")), "nothing was written");
@@ -222,7 +222,7 @@ function mounting(what, folder) {
   return program;
 }
 
-test("a disk that is really full", async (t) => {
+test("a full disk of a real file system behaves the same", async (t) => {
   const folder = path.join(temporaryFolder(), "disk");
   fs.mkdirSync(folder);
   const binary = mounting("-t tmpfs -o size=6m none", folder);
@@ -250,9 +250,9 @@ test("a disk that is really full", async (t) => {
   await gateway.stop();
 });
 
-// The file system stops without writing what was not synced (FS_IOC_SHUTDOWN without the log);
-// at the next mount it is as after a loss of power. A sync that is under way in that moment
-// returns well although nothing is written: what is answered just then proves nothing.
+// The file system is shut down without writing what was not synced (FS_IOC_SHUTDOWN without the log): at the next mount
+// it is as after a loss of power. A sync in progress at that moment returns success although nothing is written, so an
+// answer given just then proves nothing.
 test(`${powers} times the power is lost under load: what was acknowledged is there`, { timeout: 60_000 + powers * 20_000 }, async (t) => {
   const disk = temporaryFolder(), folder = path.join(disk, "mounted"), image = path.join(disk, "image");
   fs.mkdirSync(folder);
@@ -278,7 +278,7 @@ fcntl.ioctl(os.open("/proc/${gateway.pid}/root${folder}", os.O_RDONLY), 0x800458
     await gateway.kill();
     await unmounted();
   }
-  await losePower(); // right behind the first start: keys, accounts and the database are there
+  await losePower(); // directly after the first start: keys, accounts and the database are there
   await gateway.restart();
   load.disk = "sound";
   await load.begin();
@@ -297,7 +297,7 @@ fcntl.ioctl(os.open("/proc/${gateway.pid}/root${folder}", os.O_RDONLY), 0x800458
   await gateway.stop();
 });
 
-test("payload, output and metadata come back byte for byte, from memory and from the disk", async (t) => {
+test("payload, output and metadata come back byte for byte, from memory and from disk", async (t) => {
   const gateway = await startGateway({ t, options: ["--memory", "1m"] });
   const worker = await Worker.register(gateway, { tasks: ["bytes"] });
   const values = ["12345678901234567890", "1e400", "-1e-400", "0.1", "-0", "0.10000000000000000000000001", '{"a":1,"a":2,"b":{"a":3}}', '"\\u0000"',
@@ -321,7 +321,7 @@ test("payload, output and metadata come back byte for byte, from memory and from
     }
   };
   await check();
-  for (let i = 0; i < 40; i++) { // what is finished has to leave memory
+  for (let i = 0; i < 40; i++) { // finished runs have to leave memory
     await gateway.post("/api/v1/tasks/bytes/trigger", {});
     const attempt = await worker.take();
     await attempt.succeed("z".repeat(100_000));

@@ -1,4 +1,4 @@
-// Calls that reach a gateway that stands by: they wait, unread, until it leads, and are answered then.
+// Calls that reach a standby gateway: they wait, unread, until it leads, and are answered then.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -9,11 +9,11 @@ import { standsBy, startTwoGateways } from "../support/js/two_gateways.mjs";
 const key = keys.prod;
 const AT = "/api/v1/tasks/early/trigger";
 
-test("calls that come to a gateway that stands by are answered when it leads", { timeout: 180_000 }, async (t) => {
+test("calls to a standby gateway are answered when it leads", { timeout: 180_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   const { json: { id } } = await leader.post(AT, { payload: 1 }, { key });
   const large = { payload: "x".repeat(300_000) };
-  const slow = await RawConnection.open(other.port); // its body comes later than its head
+  const slow = await RawConnection.open(other.port); // its body arrives later than its head
   const body = JSON.stringify({ payload: "late" });
   await slow.send(`POST ${AT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\n\r\n`);
   const calls = [
@@ -33,7 +33,7 @@ test("calls that come to a gateway that stands by are answered when it leads", {
   await other.stop();
 });
 
-test("a gateway that stands by answers 503 as JSON after some seconds, and forgets a client that leaves", { timeout: 120_000 }, async (t) => {
+test("a standby gateway answers 503 as JSON after some seconds, and forgets a client that leaves", { timeout: 120_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   const gone = await RawConnection.open(other.port);
   await gone.send(`GET /api/v1/runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`);
@@ -43,11 +43,11 @@ test("a gateway that stands by answers 503 as JSON after some seconds, and forge
   assert.equal(headers["retry-after"], "1");
   assert.match(json.error, /standby/);
   assert.equal((await other.get("/healthz")).status, 200);
-  await other.stop(); // with a call that it holds
+  await other.stop(); // while it holds a call
   await leader.stop();
 });
 
-test("one client's calls cannot take all the places of a gateway that stands by", { timeout: 120_000 }, async (t) => {
+test("one client's calls cannot take all the places of a standby gateway", { timeout: 120_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   const clients = Array.from({ length: 5 }, () => new HttpClient(other.url, key));
   t.after(() => clients.forEach((client) => client.close()));
@@ -88,9 +88,9 @@ test("through HAProxy a poll that a standby held ends when that gateway, which l
   await other.stop();
 });
 
-test("through HAProxy a client that does not repeat sees JSON with retry-after, and only for what was in flight", { timeout: 180_000 }, async (t) => {
+test("through HAProxy a client that does not retry sees JSON with retry-after, and only for calls in flight", { timeout: 180_000 }, async (t) => {
   const { leader, other, url } = await startTwoGateways(t);
-  // On a connection that was used before HAProxy answers nothing, but closes it.
+  // On a connection that was used before, HAProxy does not answer but closes the connection.
   const client = new HttpClient(url, key), headers = { connection: "close" }, answers = [];
   t.after(() => client.close());
   let stopped = false;

@@ -1,5 +1,5 @@
-// Environment variables over HTTP: with a secret key and with a personal access token, what
-// is refused and changes nothing, what tasks get, and what is never found in clear.
+// Environment variables over HTTP: with a secret key and with a personal access token, which calls are refused and
+// change nothing, which variables tasks get, and that no secret is ever found in clear.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -56,7 +56,7 @@ for (const [who, key] of credentials)
     await expectReply(gateway.put(one, { value: "x" }, { key }), 404, { error: "Environment variable not found" });
   });
 
-test("a name that another environment has can be updated into being, and not deleted", async () => {
+test("a name that only another environment has can be created by an update, but not deleted", async () => {
   await expectReply(upload({ variables: { ELSEWHERE: "prod" } }, { env: "prod" }), 200, success);
   await expectReply(gateway.delete(at("dev", "/ELSEWHERE")), 400, { error: "Environment variable value not found" });
   await expectReply(gateway.get(at("dev", "/ELSEWHERE")), 404, { error: "Environment variable not found" });
@@ -73,7 +73,7 @@ test("a personal access token reaches the four environments, each with its own v
     assert.equal((await values(env, key)).WHERE, env);
 });
 
-test("the list is in the order of names", async () => {
+test("the list is ordered by name", async () => {
   await expectReply(upload({ variables: { ORDER_B: "1", ORDER_A: "2", ORDER_C: "3" } }), 200, success);
   const names = (await list()).map((v) => v.name);
   assert.deepEqual(names, [...names].sort());
@@ -95,7 +95,7 @@ test("a secret is write-only, and stays one", async () => {
   assert.equal((await values()).SECRET, "open now");
 });
 
-test("an import leaves out what could never be set, and names it", async () => {
+test("an import skips variables that can never be set, and names them", async () => {
   const ours = ["API_URL", "SECRET_KEY", "STREAM_URL", "RUN_ID", "PREVIEW_BRANCH", "MACHINE_PRESET"].map((name) => `TRIGGER_${name}`);
   const reserved = "The name is not allowed: the gateway sets it for its tasks.", empty = "The value is empty.";
   const named = (names, error) => names.map((key) => ({ key, error }));
@@ -191,7 +191,7 @@ async function unchanged(what, work) {
 }
 
 for (const [operation, { send, cases }] of Object.entries(refusals))
-  test(`${operation} refuses a wrong body, says what is wrong, and changes nothing`, async () => {
+  test(`${operation} refuses an invalid body with the reason, and changes nothing`, async () => {
     for (const [what, body, check] of cases)
       for (const [, key] of credentials)
         await unchanged(`${operation}: ${what}`, async () => {
@@ -203,7 +203,7 @@ for (const [operation, { send, cases }] of Object.entries(refusals))
     });
   });
 
-test("every operation keeps to the credential's environment and project", async () => {
+test("every operation stays within the credential's environment and project", async () => {
   const otherEnv = /^Invalid environment slug for this API key\. /, otherRef = /^Invalid project ref for this API key\. /;
   const cases = [
     [{ key: keys.dev, env: "prod" }, 400, otherEnv], [{ key: keys.dev, env: "nope" }, 400, otherEnv],
@@ -220,7 +220,7 @@ test("every operation keeps to the credential's environment and project", async 
       await unchanged(`${operation} ${JSON.stringify(more)}`, () => expectReply(send(more), status, text));
 });
 
-test("a project of another organization is an unknown one, byte for byte", async () => {
+test("a project of another organization answers like an unknown one, byte for byte", async () => {
   const ref = "proj_zzzzzzzzzzzzzzzzzzzz", said = [];
   for (const words of [["org", "create", "Other"], ["project", "create", "Theirs", "--org", "other", "--ref", ref],
     ["user", "create", "Bob", "--email", "bob@example.com", "--org", "other"], ["token", "create", "--user", "bob@example.com"]]) {
@@ -244,7 +244,7 @@ test("a project of another organization is an unknown one, byte for byte", async
   await expectReply(gateway.get(at("dev", "", ref), { key: theirToken }), 200, [{ name: "SET", value: "theirs", isSecret: false }]);
 });
 
-test("an unknown name is not found, and a method that is not there says which are", async () => {
+test("an unknown name is not found, and an unsupported method lists those that are supported", async () => {
   for (const name of ["NOPE", "a%20b", "%C3%BC", "n".repeat(300)])
     await expectReply(gateway.get(at("dev", `/${name}`)), 404, { error: "Environment variable not found" });
   await expectReply(gateway.put(at("dev", "/NOPE"), { value: "x" }), 404, { error: "Environment variable not found" });
@@ -253,10 +253,10 @@ test("an unknown name is not found, and a method that is not there says which ar
   assert.equal(reply.headers.allow, "GET, POST");
 });
 
-test("an environment holds no more than 1000", async () => {
+test("an environment holds at most 1000 variables", async () => {
   const half = (from) => Object.fromEntries([...Array(500)].map((_, i) => [`N_${from + i}`, "x"]));
   await expectReply(upload({ variables: half(0) }, { env: "staging" }), 200, success);
-  await expectReply(upload({ variables: half(500) }, { env: "staging" }), 400, /at most 1000 variables/); // WHERE is there
+  await expectReply(upload({ variables: half(500) }, { env: "staging" }), 400, /at most 1000 variables/); // WHERE exists already
   await expectReply(gateway.delete(at("staging", "/WHERE"), { key: keys.pat }), 200, success);
   await expectReply(upload({ variables: half(500) }, { env: "staging" }), 200, success);
   await expectReply(upload({ variables: { ONE_MORE: "x" } }, { env: "staging" }), 400, /at most 1000 variables/);
@@ -265,7 +265,7 @@ test("an environment holds no more than 1000", async () => {
   assert.deepEqual([Object.keys(all).length, all.N_7, all.N_999], [1000, "y", "x"]);
 });
 
-test("writes of one project at once all happen, and one of two first uploads wins", async () => {
+test("simultaneous writes to one project all happen, and one of two first uploads wins", async () => {
   const names = [...Array(40)].map((_, i) => `AT_ONCE_${i}`);
   const replies = await Promise.all(names.map((name) => gateway.post(at("prod"), { name, value: name }, { key: keys.pat })));
   assert.ok(replies.every((reply) => reply.status === 200));
@@ -283,7 +283,7 @@ const makeBranch = async (branch) => expectReply(
 const branchValues = async (branch, key) => Object.fromEntries(
   (await expectReply(gateway.get(at("preview"), onBranch(branch, key)), 200)).json.map(({ name, value }) => [name, value]));
 
-test("a branch sees the variables of preview, and its own override them", async () => {
+test("a branch inherits the variables of preview, and its own override them", async () => {
   await makeBranch("one");
   await makeBranch("two");
   const set = (name, value, more, extra) => expectReply(gateway.post(at("preview"), { name, value, ...extra }, more), 200, success);
@@ -308,24 +308,24 @@ test("a branch sees the variables of preview, and its own override them", async 
   await expectReply(gateway.get(at("preview"), onBranch("no-such-branch", keys.preview)), 401, { error: "No matching branch env" });
 });
 
-test("an upload to a branch may set its parent's variables too, each by its own rules", async () => {
+test("an upload to a branch can set its parent's variables too, each by its own rules", async () => {
   await makeBranch("three");
   const send = (body, more = onBranch("three")) => gateway.post(at("preview", "/import"), body, more);
   await expectReply(send({ variables: { P_A: "branch" }, parentVariables: { P_A: "parent", P_B: "parent" } }), 200, success);
   const [branch, preview] = [await branchValues("three"), await values("preview")];
   assert.deepEqual([branch.P_A, branch.P_B, preview.P_A, preview.P_B], ["branch", "parent", "parent", "parent"]);
-  await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_C: "parent" } }), 200, success); // one part is enough
+  await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_C: "parent" } }), 200, success); // one of the two members is enough
   assert.deepEqual([(await branchValues("three")).P_A, (await values("preview")).P_C], ["branch", "parent"]);
   await expectReply(send({ variables: { P_A: "no" }, parentVariables: { P_B: "no" } }), 400, /already set/);
   await expectReply(send({ variables: { P_A: "" }, parentVariables: { P_D: "parent" }, override: true }), 200);
   const left = await expectReply(send({ variables: { P_E: "branch" }, parentVariables: { TRIGGER_RUN_ID: "x", P_E: "parent" } }), 200);
   assert.deepEqual(left.json.skipped.map(({ key }) => key), ["TRIGGER_RUN_ID"]);
   assert.deepEqual([(await branchValues("three")).P_E, (await values("preview")).P_E, (await values("preview")).P_D], ["branch", "parent", "parent"]);
-  await expectReply(send({ variables: { Q_A: "x" }, parentVariables: { Q_B: "x" } }, { key: keys.pat }), 200, success); // no branch
+  await expectReply(send({ variables: { Q_A: "x" }, parentVariables: { Q_B: "x" } }, { key: keys.pat }), 200, success); // not on a branch
   assert.equal((await values("preview")).Q_B, undefined);
 });
 
-test("the branch header is nothing outside preview", async () => {
+test("the branch header is ignored outside preview", async () => {
   await expectReply(gateway.post(at("prod"), { name: "NO_BRANCH", value: "p" }, onBranch("no-such-branch")), 200, success);
   assert.equal((await values("prod")).NO_BRANCH, "p");
 });
@@ -343,7 +343,7 @@ test("workers get the variables of their environment, before the run and with it
   assert.equal(started.envVars.TRIGGER_API_URL, gateway.url);
 });
 
-test("workers of a branch get its variables over those of preview, and its name", async () => {
+test("workers of a branch get its variables, which override those of preview, and its name", async () => {
   await makeBranch("tasks");
   for (const more of [{ key: keys.pat }, onBranch("tasks")])
     await expectReply(gateway.post(at("preview"), { name: "T_BASE", value: more.headers ? "branch" : "preview" }, more), 200, success);
@@ -354,14 +354,14 @@ test("workers of a branch get its variables over those of preview, and its name"
 
 // ---- at rest ----
 
-test("values outlive a kill, and are nowhere in clear", async (t) => {
+test("values survive a kill, and are nowhere in clear", async (t) => {
   const own = await startGateway({ t, options: ["--log-level", "debug"] });
   const canaries = ["CANARY_open_1", "CANARY_secret_2", "CANARY_updated_3", "CANARY_refused_4"];
   const set = (body) => expectReply(own.post(at("dev", "/import"), body), 200, success);
   await set({ variables: { OPEN: canaries[0] } });
   await set({ variables: { HIDDEN: canaries[1] }, isSecret: true });
   await expectReply(own.put(at("dev", "/HIDDEN"), { value: canaries[2] }), 200, success);
-  await expectReply(own.post(at("dev", "/import"), { variables: { OPEN: canaries[3], "B C": canaries[3] } }), 400); // OPEN is set
+  await expectReply(own.post(at("dev", "/import"), { variables: { OPEN: canaries[3], "B C": canaries[3] } }), 400); // OPEN is set already
   await expectReply(own.post(at("dev"), `{"name":"X","value":"${canaries[3]}"`), 400);
   const nowhere = (when) => {
     const files = fs.readdirSync(own.data).map((name) => path.join(own.data, name)).filter((file) => fs.statSync(file).isFile());

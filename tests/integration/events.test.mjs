@@ -1,4 +1,4 @@
-// runs.v1 as text/event-stream: what curl -N and EventSource get.
+// runs.v1 as text/event-stream, as curl -N and EventSource receive it.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -22,7 +22,7 @@ async function open(t, query, { to = gateway, key = keys.dev, last, headers = {}
 const rowsOf = (event) => event.data.rows.map(([id, version, fields, whole]) => ({ id, version, fields, whole }));
 
 describe("a stream", () => {
-  test("says how it begins, then the snapshot, then every change, each with its position", async (t) => {
+  test("starts with ok, then the snapshot, then every change, each with its position", async (t) => {
     const tag = fresh("tag");
     const { id } = await trigger({ tags: [tag] }, { payload: { a: 1 } });
     const stream = await open(t, { tags: tag });
@@ -41,7 +41,7 @@ describe("a stream", () => {
     assert.equal(change.id.split(".")[1], String(seq));
   });
 
-  test("is about a run, a batch, all tags, everything, or a task of these", async (t) => {
+  test("selects a run, a batch, all of several tags, everything, or a task of these", async (t) => {
     const [a, b] = [fresh("a"), fresh("b")];
     const { id } = await trigger({ tags: [a, b] }, { task: "mail" });
     const other = await trigger({ tags: [a] }, { task: "print" });
@@ -59,7 +59,7 @@ describe("a stream", () => {
     assert.deepEqual(await ids({ all: "1", since: "2999-01-01" }), []);
   });
 
-  test("has the fields that were asked for, without those that the token hides", async (t) => {
+  test("has the requested fields, without those that the token hides", async (t) => {
     const { id } = await trigger({}, { payload: 1 });
     const fields = async (query, more) => Object.keys(rowsOf(await (await open(t, { run: id, ...query }, more)).next("rows"))[0].fields);
     const key = await publicToken(gateway, { scopes: ["read:runs"], skipColumns: ["payload"] });
@@ -69,7 +69,7 @@ describe("a stream", () => {
     assert.ok(!(await fields({ fields: "payload,number" }, { key })).includes("payload"));
   });
 
-  test("goes on where the last id was, across a kill", async (t) => {
+  test("resumes at the last event id, across a kill", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own, payload: { not: "again" } });
     const stream = await open(t, { run: id }, { to: own });
@@ -86,7 +86,7 @@ describe("a stream", () => {
     await own.stop();
   });
 
-  test("goes on in the middle of a catching up: no row twice, and none counted as missed", async (t) => {
+  test("resumes in the middle of catching up: no row twice, and none counted as missed", async (t) => {
     const tag = fresh("halves"), ids = [];
     for (let i = 0; i < 12; i++) ids.push((await trigger({ tags: [tag] })).id);
     const reader = new EventSubscriber("reader", { port: gateway.port, token: keys.dev });
@@ -96,7 +96,7 @@ describe("a stream", () => {
     await reader.wait(() => sub.live, "the snapshot");
     await reader.cut();
 
-    const pad = "x".repeat(60_000); // a frame each
+    const pad = "x".repeat(60_000); // one frame each
     let seq;
     for (const id of ids) seq = await putMetadata(id, { pad });
     const cutInTheMiddle = () => { if (!sub.live && sub.caught.size > 2) reader.cut(); };
@@ -116,7 +116,7 @@ describe("a stream", () => {
     for (const id of ids) assert.deepEqual([reader.runs.get(id).version, reader.runs.get(id).fields.metadata], [3, { n: 1 }]);
   });
 
-  test("begins anew from a position that is not one of this history", async (t) => {
+  test("starts with a snapshot if its position is not one of this history", async (t) => {
     const { id, seq } = await trigger();
     const first = await open(t, { run: id });
     const epoch = (await first.next("rows")).id.split(".")[0];
@@ -127,7 +127,7 @@ describe("a stream", () => {
     }
   });
 
-  test("brings an event of megabytes whole, and goes on", async (t) => {
+  test("delivers an event of megabytes whole, and continues", async (t) => {
     const tag = fresh("large"), text = "x".repeat(3_000_000);
     const { id } = await trigger({ tags: [tag] }, { payload: text });
     const stream = await open(t, { tags: tag });
@@ -143,7 +143,7 @@ describe("a stream", () => {
   });
 
   for (const [what, count] of [["a short value", 3], ["a long one", 20_000]])
-    test(`brings the JSON that it was, whatever line breaks are in ${what}`, async (t) => {
+    test(`delivers JSON unchanged, whatever line breaks are in ${what}`, async (t) => {
       const value = Array.from({ length: count }, (_none, i) => ({ "a\nb": i }));
       const pretty = JSON.stringify(value, null, 2);
       for (const end of ["\n", "\r\n", "\r"]) {
@@ -159,7 +159,7 @@ describe("a stream", () => {
       }
     });
 
-  test("of a slow reader skips states, never the last one", async (t) => {
+  test("skips states for a slow reader, but never the last one", async (t) => {
     const { id } = await trigger();
     const raw = await gateway.connect();
     t.after(() => raw.socket.destroy());
@@ -178,7 +178,7 @@ describe("a stream", () => {
     assert.equal(await gateway.metric("runcast_conflated_versions_total") - skipped, 151 - versions.length);
   });
 
-  test("that is quiet repeats its position, so that it does not grow old", async (t) => {
+  test("repeats its position while idle, so that it does not get old", async (t) => {
     const { id } = await trigger();
     const stream = await open(t, { run: id });
     const first = (await stream.next("rows")).id;
@@ -189,7 +189,7 @@ describe("a stream", () => {
     assert.equal(stream.events.length, 2);
   });
 
-  test("is told when the gateway leaves, and ends", async (t) => {
+  test("is notified when the gateway drains, and ends", async (t) => {
     const own = await startGateway({ t });
     const stream = await open(t, { all: "1" }, { to: own });
     await stream.next("rows");
@@ -203,9 +203,9 @@ describe("a stream", () => {
     await stopped;
   });
 
-  test("that comes while the gateway leaves is told to come back if it is an EventSource, and refused else", async (t) => {
+  test("that is opened while the gateway drains gets a retry time if it is an EventSource, and is refused otherwise", async (t) => {
     const own = await startGateway({ t });
-    const slow = await own.connect(); // the gateway drains until its body has come
+    const slow = await own.connect(); // the gateway drains until its body has arrived
     await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
       `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
     await own.get("/healthz");
@@ -220,7 +220,7 @@ describe("a stream", () => {
     assert.equal((await own.ended()).code, 0);
   });
 
-  test("is told what retention removed", async (t) => {
+  test("is notified of what retention removed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] });
     const { id } = await trigger({}, { to: own });
     const stream = await open(t, { all: "1" }, { to: own });
@@ -248,7 +248,7 @@ describe("a stream", () => {
 });
 
 describe("a token", () => {
-  test("may stand in the query, and is not in the log", async (t) => {
+  test("can be in the query, and is not in the log", async (t) => {
     const own = await startGateway({ t, options: ["--log-level", "debug"] });
     const stream = await open(t, { all: "1", token: keys.dev }, { to: own, key: null });
     await stream.next("rows");
@@ -264,7 +264,7 @@ describe("a token", () => {
     await stream.over();
   });
 
-  test("decides what may be watched", async (t) => {
+  test("decides what can be watched", async (t) => {
     const [mine, other] = [fresh("mine"), fresh("other")];
     const { id } = await trigger({ tags: [mine] }, { task: "scoped" });
     const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "scoped" }] })).json;
@@ -280,7 +280,7 @@ describe("a token", () => {
     }
   });
 
-  test("or a query that is wrong is refused before the stream begins, in words", async (t) => {
+  test("or a query that is invalid is refused before the stream begins, with the reason", async (t) => {
     const { id } = await trigger();
     const cases = [
       [{ all: "1" }, { key: null }, 401], [{ all: "1" }, { key: "tr_dev_no" }, 401], [{ all: "1" }, { key: keys.pat }, 401],

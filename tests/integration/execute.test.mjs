@@ -1,4 +1,4 @@
-// A gateway with --execute: its supervise role begins with it, outlives its kill, and ends with it.
+// A gateway with --execute: its supervise role starts with it, outlives its kill, and ends with it.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -42,7 +42,7 @@ async function begin(t, options = [], { relative = false } = {}) {
   return { gateway, worker, data, folder, version, ended, events: (wanted) => view.events(id, wanted), trigger: (payload) => worker.trigger("task", {}, payload), roles: () => rolesIn(data) };
 }
 
-test("a gateway that was not asked to executes nothing", async (t) => {
+test("a gateway without --execute executes nothing", async (t) => {
   const data = path.join(temporaryFolder(), "data"), gateway = await startGateway({ t, data });
   const offered = await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod });
   assert.equal(offered.status, 404);
@@ -51,7 +51,7 @@ test("a gateway that was not asked to executes nothing", async (t) => {
 });
 
 describe("a gateway that executes", () => {
-  test("runs what is triggered, with a token that only its owner can read", async (t) => {
+  test("executes what is triggered, with a token that only its owner can read", async (t) => {
     const world = await begin(t);
     const run = await world.ended(await world.trigger({ do: "audit" }));
     assert.deepEqual([run.status, run.output.uid], ["COMPLETED", runnerUid]);
@@ -66,7 +66,7 @@ describe("a gateway that executes", () => {
     assert.deepEqual([world.roles(), processesOf(world.version)], [[], []]);
   });
 
-  test("leaves runs alone that are of development, and the token opens nothing else", async (t) => {
+  test("does not execute runs of dev, and its token opens nothing else", async (t) => {
     const world = await begin(t);
     const dev = await Worker.register(world.gateway, { tasks });
     const id = await dev.trigger("task", {}, { do: "finish" });
@@ -78,7 +78,7 @@ describe("a gateway that executes", () => {
     await world.gateway.stop();
   });
 
-  test("that is killed leaves role and run, and the next one takes them over", async (t) => {
+  test("that is killed leaves its role and run, which the next gateway takes over", async (t) => {
     const world = await begin(t);
     const id = await world.trigger({ do: "sleep", ms: 1500 });
     await until(() => world.events("started").length, { what: "the start" });
@@ -95,7 +95,7 @@ describe("a gateway that executes", () => {
     assert.deepEqual(world.roles(), [], "it has ended with the gateway that did not start it");
   });
 
-  test("lets the CLI wait for its own builder after a start", async (t) => {
+  test("lets the CLI wait for the builder right after a start", async (t) => {
     const top = temporaryFolder(), data = path.join(top, "data");
     fs.chmodSync(top, 0o711);
     t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
@@ -118,7 +118,7 @@ describe("a gateway that executes", () => {
     await gateway.stop();
   });
 
-  test("starts another role when one is killed, and the run is tried again", async (t) => {
+  test("starts another role when one is killed, and the run is retried", async (t) => {
     const world = await begin(t);
     const id = await world.trigger({ do: "sleep", ms: 2500 });
     await until(() => world.events("started").length, { what: "the start" });
@@ -141,7 +141,7 @@ describe("a gateway that executes", () => {
     await world.gateway.stop();
   });
 
-  test("that cannot start takes its role along", async (t) => {
+  test("that cannot start ends its role too", async (t) => {
     const top = temporaryFolder(), data = path.join(top, "data");
     const port = await freePort();
     const first = await startGateway({ t, port, data: path.join(top, "other") });
@@ -152,16 +152,16 @@ describe("a gateway that executes", () => {
   });
 });
 
-test("a gateway whose data lie at a relative path executes as well", async (t) => {
+test("a gateway with a relative data path executes as well", async (t) => {
   const world = await begin(t, [], { relative: true });
   assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
   await world.gateway.stop();
 });
 
-describe("is refused in words", () => {
+describe("is refused with the reason", () => {
   const start = (...words) => runProgram(["--data", path.join(temporaryFolder(), "data"), "--listen", "127.0.0.1:1", ...words]);
 
-  test("without saying as whom tasks execute", async () => {
+  test("without a user for tasks", async () => {
     const { code, all } = await start("--execute", "on");
     assert.equal(code, 2, all);
     assert.match(all, isRoot ? /--runner-user/ : /--execute-unsafe/);
@@ -171,14 +171,14 @@ describe("is refused in words", () => {
   });
 
   test("with a folder that the runner's user cannot enter", async () => {
-    if (!isRoot) return; // only root executes as others
+    if (!isRoot) return; // only root executes as another user
     const top = temporaryFolder(); // mode 0700
     const { code, all } = await runProgram(["supervise", "--url", "http://127.0.0.1:9", "--versions", path.join(top, "versions"), ...user], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
     assert.notEqual(code, 0);
     assert.match(all, new RegExp(`other users cannot enter ${top}.*--versions`));
   });
 
-  test("together with --url, or without an address that has a port", async () => {
+  test("with --url, or without an address that has a port", async () => {
     const { all } = await start("--execute", "--url", "http://127.0.0.1:9", ...user);
     assert.match(all, /say one of them/);
     const folder = temporaryFolder();
@@ -186,19 +186,19 @@ describe("is refused in words", () => {
     assert.match(lone.all, /an address of the gateway that has a port/);
   });
 
-  test("where users make organizations, unless that is said", async () => {
+  test("where users can create organizations, unless that is allowed", async () => {
     const { all } = await start("--execute", "--user-organizations", "2", "--check-config", ...user);
     assert.match(all, /user-organizations lets users make organizations.*--execute-tenants/);
   });
 
-  test("with several organizations, unless that is said", async (t) => {
+  test("with several organizations, unless that is allowed", async (t) => {
     const world = await begin(t);
     const settings = (ref, key) => world.gateway.get(`/api/v1/projects/${ref}/prod/deploy-settings`, { key });
     assert.equal((await settings(keys.ref, keys.prod)).status, 200);
     assert.equal((await runProgram(["org", "create", "Another", "--data", world.data])).code, 0);
     const { stdout } = await runProgram(["project", "create", "Theirs", "--org", "another", "--data", world.data]);
     const [, ref] = /(proj_\w+)/.exec(stdout), [, theirs] = /(tr_prod_\w+)/.exec(stdout);
-    assert.equal((await settings(ref, theirs)).status, 404, "one that comes later has nobody here");
+    assert.equal((await settings(ref, theirs)).status, 404, "a later one has no builder here");
     assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and changes nothing for the first");
     await world.gateway.stop();
     await world.gateway.restart({ ready: false });

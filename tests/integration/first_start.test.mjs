@@ -1,4 +1,4 @@
-// What the first start prints for somebody to paste.
+// The lines to paste that the first start prints.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import path from "node:path";
@@ -6,7 +6,7 @@ import { test } from "node:test";
 
 import { freePort, temporaryFolder, until } from "../support/js/gateway.mjs";
 
-/** All that it prints with generated keys, up to the last lines to paste. */
+/** All that the first start prints with generated keys, up to the last line to paste. */
 async function printed(t, data, ...options) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
   const child = spawn(process.env.GATEWAY_BIN, ["--data", data, "--print-keys", ...options], { env, stdio: ["ignore", "pipe", "ignore"] });
@@ -17,13 +17,13 @@ async function printed(t, data, ...options) {
   return text;
 }
 
-test("the lines to paste name the address that the SDKs take", async (t) => {
+test("the lines to paste name the address for the SDKs", async (t) => {
   const port = await freePort();
   const text = await printed(t, path.join(temporaryFolder(), "data"), "--listen", `127.0.0.1:${port}`);
   assert.match(text, new RegExp(`\\n  export TRIGGER_API_URL=http://127\\.0\\.0\\.1:${port} TRIGGER_SECRET_KEY=tr_dev_\\w+\\n`));
 });
 
-test("at UNIX sockets alone it says that there is none, and what to do; a public URL is one", async (t) => {
+test("with only UNIX sockets the first start says that there is no address, and what to do; a public URL is one", async (t) => {
   const folder = temporaryFolder(), listen = ["--listen", `unix:${path.join(folder, "s")}`];
   const text = await printed(t, path.join(folder, "data"), ...listen);
   assert.doesNotMatch(text, /TRIGGER_API_URL=/);

@@ -1,5 +1,4 @@
-// deploy/grafana: the board and the alerts ask for nothing that a gateway does not say, and the alerts
-// fire when they should.
+// deploy/grafana: the dashboard and the alerts query only what a gateway exports, and the alerts fire when they should.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -22,7 +21,7 @@ const alerts = rules.split(/^ +- alert: /m).slice(1).map((text) => ({
 const panels = board.panels.filter(({ type }) => type !== "row");
 const ofPrometheus = ["job", "instance"]; // labels that the scrape adds
 
-/** { name, labels: { name: Set of values } } of what a gateway with something to say exports. */
+/** { name, labels: { name: Set of values } } of each metric that a busy gateway exports. */
 let exported;
 before(async () => {
   const { certificate, key } = makeCertificate(temporaryFolder(), "own"), port = await freePort();
@@ -30,7 +29,7 @@ before(async () => {
   const worker = await Worker.register(gateway, { tasks: ["hello"], key: keys.dev });
   await (await worker.take(await worker.trigger("hello"))).succeed(1);
   const full = await gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(2 << 20) });
-  assert.equal(full.status, 507, full.text); // a route that has answered so has a sample of that class
+  assert.equal(full.status, 507, full.text); // so that the route has a sample of that class
   const metrics = await gateway.metrics();
   await gateway.stop();
   exported = new Map();
@@ -42,7 +41,7 @@ before(async () => {
   }
 });
 
-/** Everything that an expression names must be there. Gives the labels that its metrics have. */
+/** Everything that an expression names must exist. Returns the labels that its metrics have. */
 function check(expr, where) {
   const selectors = [...expr.matchAll(/\b((?:runcast|process)_\w+)\{([^}]*)\}/g)];
   const known = new Set(ofPrometheus);
@@ -64,7 +63,7 @@ function check(expr, where) {
   return known;
 }
 
-test("each panel asks for what a gateway exports, and names it by labels that are there", () => {
+test("each panel queries metrics that a gateway exports, and uses labels that they have", () => {
   for (const { title, targets } of panels)
     for (const { expr, legendFormat } of targets) {
       const known = check(expr, title);
@@ -78,7 +77,7 @@ test("each panel asks for what a gateway exports, and names it by labels that ar
   }
 });
 
-test("the board is one that Grafana shows: delivery first, each panel with its unit and words, none over another", () => {
+test("Grafana can show the dashboard: delivery first, each panel with a unit and a description, no two overlapping", () => {
   assert.equal(board.panels[0].title, "Delivery time, commit to socket");
   assert.ok(board.schemaVersion >= 38 && board.uid && board.title);
   assert.equal(new Set(board.panels.map(({ id }) => id)).size, board.panels.length);
@@ -98,7 +97,7 @@ test("the board is one that Grafana shows: delivery first, each panel with its u
   for (const [, name] of JSON.stringify(panels).matchAll(/\$\{?([a-z]\w*)/g)) assert.ok(variables.includes(name), name);
 });
 
-test("each alert asks for what a gateway exports, says how grave it is and what to do, and where to look on the board", () => {
+test("each alert queries metrics that a gateway exports, and has a severity, an instruction, and a link to its panel", () => {
   assert.ok(alerts.length >= 9, "all were found");
   for (const { name, text, expr } of alerts) {
     if (name !== "RuncastDown") check(expr, name);
@@ -109,7 +108,7 @@ test("each alert asks for what a gateway exports, says how grave it is and what 
   }
 });
 
-test("the alerts are right to Prometheus, and fire in their cases and no others", () => {
+test("Prometheus accepts the alerts, and they fire in their cases and no others", () => {
   const checked = promtool(["check", "rules", file("alerts.yaml")]);
   assert.deepEqual([checked.status, /SUCCESS: (\d+) rules/.exec(checked.said)?.[1]], [0, `${alerts.length}`], checked.said);
   const tested = promtool(["test", "rules", file("alerts.test.yaml")]);

@@ -1,4 +1,4 @@
-// `runcast health`, by which a container or a supervisor asks whether the gateway is ready.
+// `runcast health`, with which a container or a supervisor checks whether the gateway is ready.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -8,12 +8,12 @@ import { runProgram } from "../support/js/program.mjs";
 
 const ask = (...words) => runProgram(["health", ...words]);
 
-test("a gateway that is ready is found by its data directory", async (t) => {
+test("a ready gateway is found by its data directory", async (t) => {
   const gateway = await startGateway({ t });
   assert.deepEqual(await ask("--data", gateway.data), { code: 0, signal: null, stdout: '{"status":"ready","reasons":[]}\n', stderr: "", all: '{"status":"ready","reasons":[]}\n' });
 });
 
-test("or by the address of admin-listen", async (t) => {
+test("a ready gateway is found by its admin-listen address", async (t) => {
   const address = `127.0.0.1:${await freePort()}`, gateway = await startGateway({ t, options: ["--admin-listen", address] });
   const named = await ask("--data", gateway.data, "--admin-listen", address);
   assert.equal(named.code, 0, named.stderr);
@@ -25,7 +25,7 @@ test("or by the address of admin-listen", async (t) => {
   assert.match(nowhere.stderr, /admin-listen is 127\.0\.0\.1:0: name an address with a port/);
 });
 
-test("no gateway, and one that hangs, are not ready, and the reason is said", async (t) => {
+test("a missing gateway and one that hangs are not ready, and the reason is printed", async (t) => {
   const none = await ask("--data", path.join(temporaryFolder(), "nothing"));
   assert.equal(none.code, 1);
   assert.match(none.stderr, /^runcast: no gateway answers at /);
@@ -40,7 +40,7 @@ test("no gateway, and one that hangs, are not ready, and the reason is said", as
   }
 });
 
-test("it takes no words", async () => {
+test("health takes no arguments", async () => {
   const { code, stderr } = await ask("now");
   assert.equal(code, 2);
   assert.match(stderr, /now: not for runcast health;/);

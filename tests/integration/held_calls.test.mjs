@@ -1,4 +1,4 @@
-// Calls with ?wait=: answered when the run or batch has ended, or as it is when the time is over.
+// Calls with ?wait=: answered when the run or batch has ended, or as it is when the time is up.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -35,7 +35,7 @@ async function makeBatch(items, to = gateway) {
   return (await to.get(batch(reply.json.id))).json;
 }
 
-/** Begins calls and gives their answers once all of them are held. */
+/** Starts calls and returns their responses once all of them are held. */
 async function hold(targets, { to = gateway, method = "GET", ...more } = {}) {
   const before = await to.metric("runcast_polls");
   const answers = targets.map((target) => to.http.request(method, target, more));
@@ -44,7 +44,7 @@ async function hold(targets, { to = gateway, method = "GET", ...more } = {}) {
   return answers;
 }
 
-test("a run is shown when a worker has ended it, to everybody who waits for it", async () => {
+test("a run is returned when a worker has ended it, to all calls that wait for it", async () => {
   const id = await trigger();
   const answers = await hold([run(id, "?wait=55s"), run(id, "?wait=30"), result(id, "?wait=30s&format=json"), result(id, "?wait=0m50s")]);
   const attempt = await worker.take(id);
@@ -58,7 +58,7 @@ test("a run is shown when a worker has ended it, to everybody who waits for it",
   assert.equal((await gateway.get(run(id, "?wait=55s"))).json.status, "COMPLETED");
 });
 
-test("a run is shown when it is canceled, and when it has expired", async () => {
+test("a run is returned when it is canceled, and when it has expired", async () => {
   const [canceled, expired] = [await trigger(later), await trigger({ ttl: 1 })];
   const [first, second] = await hold([run(canceled, "?wait=50s"), run(expired, "?wait=50s")]);
   await cancel(canceled);
@@ -66,7 +66,7 @@ test("a run is shown when it is canceled, and when it has expired", async () => 
   assert.equal((await second).json.status, "EXPIRED");
 });
 
-test("when the time is over the answer is what it would have been without", async () => {
+test("when the time is up the response is the same as without waiting", async () => {
   const { id, runs } = await makeBatch([later, later]);
   const began = Date.now();
   const [shown, ended, whole] = await Promise.all([run(runs[0], "?wait=1s"), result(runs[0], "?wait=1s"), batch(id, "?wait=1s")].map((target) => gateway.get(target)));
@@ -78,7 +78,7 @@ test("when the time is over the answer is what it would have been without", asyn
   for (const none of ["0", "0s"]) assert.equal((await gateway.get(run(runs[0], `?wait=${none}`))).json.status, "DELAYED");
 });
 
-test("a batch is shown when the last of its runs has ended, in whatever order they do", async () => {
+test("a batch is returned when the last of its runs has ended, in whatever order they end", async () => {
   for (const order of [[0, 1, 2], [2, 1, 0], [1, 2, 0]]) {
     const { id, runs } = await makeBatch([later, later, later]);
     const [newer, older] = await hold([batch(id, "?wait=50s"), batch(id, "?wait=50s", 1)]);
@@ -92,7 +92,7 @@ test("a batch is shown when the last of its runs has ended, in whatever order th
   }
 });
 
-test("a batch is waited for before it has its items, and a part of them may be older runs", async () => {
+test("a batch can be waited for before it has its items, and some of its runs may be older", async () => {
   const older = await trigger({ ...later, idempotencyKey: "older" });
   const { id } = (await gateway.post("/api/v3/batches", { runCount: 2 })).json;
   const [answer] = await hold([batch(id, "?wait=50s")]);
@@ -106,7 +106,7 @@ test("a batch is waited for before it has its items, and a part of them may be o
   assert.deepEqual([(await answer).json.status, (await answer).json.runs], ["COMPLETED", runs]);
 });
 
-test("a batch of hundreds is shown when the last of them has ended, to many at once", async () => {
+test("a batch of hundreds is returned when the last of them has ended, to many calls at once", async () => {
   const { id, runs } = await makeBatch(Array.from({ length: 300 }, () => later));
   const answers = await hold(Array.from({ length: 40 }, () => batch(id, "?wait=50s")));
   for (const one of runs.slice(1)) await cancel(one);
@@ -116,7 +116,7 @@ test("a batch of hundreds is shown when the last of them has ended, to many at o
   await isHeld(0);
 });
 
-test("what is not there is 404 at once, and what is no duration is refused with what to do", async () => {
+test("an unknown run is 404 at once, and an invalid duration is refused with what to do", async () => {
   const id = await trigger(later);
   for (const target of [run("run_nobody", "?wait=50s"), result("run_nobody", "?wait=50s"), batch("batch_nobody", "?wait=50s")])
     assert.equal((await gateway.get(target)).status, 404, target);
@@ -135,7 +135,7 @@ test("a HEAD waits like its GET", async () => {
   assert.deepEqual([(await answer).status, (await answer).text], [200, ""]);
 });
 
-test("a token waits for what it may see, and not longer than it lives", async () => {
+test("a token waits only for what it may read, and not after it has expired", async () => {
   const id = await trigger({ ...later, tags: ["mine"] }), other = await trigger(later);
   const key = await publicToken(gateway, { scopes: ["read:tags:mine"] });
   assert.equal((await gateway.get(run(other, "?wait=50s"), { key })).status, 403);
@@ -147,7 +147,7 @@ test("a token waits for what it may see, and not longer than it lives", async ()
   assert.equal((await answer).json.status, "CANCELED");
 });
 
-test("a token that ends first ends the wait, although the clock that it ends by is behind", async (t) => {
+test("a token that expires first ends the wait, although the wall clock was set back", async (t) => {
   const file = path.join(temporaryFolder(), "ahead");
   const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
   const id = await trigger(later, own);
@@ -159,7 +159,7 @@ test("a token that ends first ends the wait, although the clock that it ends by 
   await own.stop();
 });
 
-test("a run that has left memory when its end is told is read from the store", async (t) => {
+test("a run that has left memory when its end is reported is read from the store", async (t) => {
   const own = await startGateway({ t, options: ["--memory", "1m"] });
   const other = await Worker.register(own, { tasks: ["hello"] });
   const id = await trigger({}, own);
@@ -173,7 +173,7 @@ test("a run that has left memory when its end is told is read from the store", a
   await own.stop();
 });
 
-test("held calls have the seats of held polls, and give them back", async (t) => {
+test("held calls count against the same limit as held polls, and free their places", async (t) => {
   const own = await startGateway({ t, options: ["--realtime-connections", "2"] });
   const id = await trigger(later, own), { id: whole, runs } = await makeBatch([later], own);
   const held = await hold([run(id, "?wait=50s"), batch(whole, "?wait=50s")], { to: own });
@@ -181,7 +181,7 @@ test("held calls have the seats of held polls, and give them back", async (t) =>
     const { status, json } = await own.get(target);
     assert.deepEqual([status, json], [429, { error: "Too many concurrent requests" }], target);
   }
-  assert.equal((await own.get(run(id))).status, 200, "who does not wait needs none");
+  assert.equal((await own.get(run(id))).status, 200, "a call that does not wait needs no place");
   await cancel(runs[0], own);
   assert.equal((await held[1]).json.status, "COMPLETED");
   const connection = await own.connect();
@@ -195,7 +195,7 @@ test("held calls have the seats of held polls, and give them back", async (t) =>
   await own.stop();
 });
 
-test("a drain answers what is held as it is", async (t) => {
+test("a drain answers held calls with the current state", async (t) => {
   const own = await startGateway({ t });
   const id = await trigger(later, own), { id: whole } = await makeBatch([later], own);
   const answers = await hold([run(id, "?wait=50s"), batch(whole, "?wait=50s"), result(id, "?wait=50s")], { to: own });
@@ -217,7 +217,7 @@ test("when its credential ends, a held call is refused within seconds", async (t
   await own.stop();
 });
 
-test("what is held when the gateway is killed is cut, and answered after the restart", async (t) => {
+test("calls held by a killed gateway are cut, and answered after the restart", async (t) => {
   const own = await startGateway({ t });
   const id = await trigger(later, own);
   const [answer] = await hold([run(id, "?wait=50s")], { to: own });
@@ -230,7 +230,7 @@ test("what is held when the gateway is killed is cut, and answered after the res
   await own.stop();
 });
 
-test("nothing is asked of the store while a call is held", async () => {
+test("the store is not read while a call is held", async () => {
   const id = await trigger(later), { id: whole } = await makeBatch([later, later]);
   const answers = await hold([...Array.from({ length: 20 }, () => run(id, "?wait=2s")), ...Array.from({ length: 20 }, () => batch(whole, "?wait=2s"))]);
   const reads = await gateway.metric("runcast_store_reads_total");

@@ -1,5 +1,5 @@
-// HTTP/1.1 on the real program: what browsers, proxies and careless clients send. The byte
-// tables, cut at every offset, and slow clients are unit tests.
+// HTTP/1.1 on the real program: what browsers, proxies and careless clients send. Tables of bytes, cut at every offset,
+// and slow clients are unit tests.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -12,7 +12,7 @@ after(() => gateway.stop());
 const request = (method, target, more) => gateway.http.request(method, target, more);
 const head = (text) => text.slice(0, text.indexOf("\r\n\r\n")).toLowerCase();
 
-/** Sends bytes on a connection of their own and gives everything until the peer closes. */
+/** Sends bytes on a new connection and returns everything until the peer closes. */
 async function raw(t, bytes) {
   const connection = await gateway.connect();
   t.after(() => connection.destroy());
@@ -21,7 +21,7 @@ async function raw(t, bytes) {
 }
 const withKey = `host: x\r\nauthorization: Bearer ${keys.dev}\r\n`;
 
-// Each with a method that it knows.
+// Each with a method that it supports.
 const known = [
   ["POST", "/api/v1/tasks/t/trigger"], ["POST", "/api/v1/tasks/batch"], ["POST", "/api/v2/tasks/batch"], ["POST", "/api/v3/batches"],
   ["POST", "/api/v3/batches/batch_x/items"], ["GET", "/api/v1/batches/batch_x"], ["GET", "/api/v2/batches/batch_x"],
@@ -35,7 +35,7 @@ const known = [
 const unknown = ["/api", "/api/", "/api/v1", "/api/v9/x", "/api/v1/runs/", "/api/v1/runs/a/b/c/d/e/f/g", "/api//v1/runs", "/api/%2e%2e/metrics", "/api/v1/tasks//trigger"];
 
 describe("credentials", () => {
-  test("an unknown key is 401 on every path under /api, whether there is something or not", async () => {
+  test("an unknown key is 401 on every path under /api, whether the path exists or not", async () => {
     for (const key of ["tr_dev_unknown", "tr_pat_unknown", "x", "eyJhbGciOiJIUzI1NiJ9.e30.x", `${keys.dev}x`, keys.dev.slice(0, -1)])
       for (const [method, target] of [...known, ...unknown.map((one) => ["GET", one]), ["DELETE", "/api/v1/runs"], ["PATCH", "/api/v9"]]) {
         const { status, json, headers } = await request(method, target, { key });
@@ -55,7 +55,7 @@ describe("credentials", () => {
     }
   });
 
-  test("with a right key an unknown path is 404 and says so", async () => {
+  test("with a valid key an unknown path is 404 and says so", async () => {
     for (const target of ["/api/v9/x", "/api", "/nowhere", "/projects", "/api/v1/runs/", "/engine/v1/other"]) {
       const { status, json } = await gateway.get(target);
       assert.equal(status, 404, target);
@@ -63,14 +63,14 @@ describe("credentials", () => {
     }
   });
 
-  test("the scheme is not needed, and not written large", async () => {
+  test("the scheme is optional and case-insensitive", async () => {
     for (const authorization of [`Bearer ${keys.dev}`, `bearer ${keys.dev}`, keys.dev, `Bearer   ${keys.dev}  `])
       assert.equal((await gateway.get("/api/v1/runs", { key: null, headers: { authorization } })).status, 200, authorization);
   });
 });
 
 describe("methods", () => {
-  test("another method than those that a path knows is 405 and names them", async () => {
+  test("a method that a path does not support is 405 and lists those that it does", async () => {
     for (const [method, target, allow] of [["DELETE", "/api/v1/runs", "GET"], ["GET", "/api/v1/tasks/t/trigger", "POST"], ["PATCH", "/api/v1/runs/r/metadata", "PUT"],
       ["POST", "/healthz", "GET"], ["PUT", "/metrics", "GET"], ["GET", "/api/v3/batches/b/items", "POST"]]) {
       const { status, headers, json } = await request(method, target);
@@ -80,7 +80,7 @@ describe("methods", () => {
     }
   });
 
-  test("HEAD answers as GET does, without a body", async (t) => {
+  test("HEAD answers like GET, without a body", async (t) => {
     for (const target of ["/healthz", "/api/v1/runs", "/api/v3/runs/run_none"]) {
       const get = await gateway.get(target);
       const text = await raw(t, `HEAD ${target} HTTP/1.1\r\n${withKey}connection: close\r\n\r\n`);
@@ -90,7 +90,7 @@ describe("methods", () => {
     }
   });
 
-  test("methods that nobody knows are refused as JSON", async (t) => {
+  test("unknown methods are refused as JSON", async (t) => {
     for (const method of ["TRACE", "CONNECT", "PROPFIND"]) {
       const text = await raw(t, `${method} /healthz HTTP/1.1\r\n${withKey}connection: close\r\n\r\n`);
       assert.match(text, /^HTTP\/1\.1 (400|405|501) /, method);
@@ -100,7 +100,7 @@ describe("methods", () => {
 });
 
 describe("browsers", () => {
-  test("may ask before they call, from anywhere and without a credential", async () => {
+  test("can send a preflight request from any origin, without a credential", async () => {
     const asked = { origin: "https://app.example", "access-control-request-method": "PUT", "access-control-request-headers": "authorization,content-type,x-custom" };
     for (const target of ["/api/v1/runs", "/api/v1/tasks/t/trigger", "/api/v9/unknown", "/realtime/v1/runs"]) {
       const { status, headers, text } = await request("OPTIONS", target, { key: null, headers: asked });
@@ -113,7 +113,7 @@ describe("browsers", () => {
     }
   });
 
-  test("may read every answer, also a refusal, and the headers that clients need", async () => {
+  test("can read every response, also a refusal, and the headers that clients need", async () => {
     for (const [method, target, key] of [["GET", "/api/v1/runs", keys.dev], ["GET", "/api/v1/runs", "wrong"], ["GET", "/api/v1/runs", null],
       ["GET", "/nowhere", keys.dev], ["DELETE", "/api/v1/runs", keys.dev], ["POST", "/api/v1/tasks/t/trigger", keys.dev]]) {
       const { headers } = await request(method, target, { key, headers: { origin: "https://app.example" } });
@@ -123,7 +123,7 @@ describe("browsers", () => {
     }
   });
 
-  test("cannot put lines into an answer by what they ask for", async (t) => {
+  test("cannot inject lines into a response by what they request", async (t) => {
     const text = await raw(t, `OPTIONS /api HTTP/1.1\r\nhost: x\r\naccess-control-request-headers: a\tb\r\nconnection: close\r\n\r\n`);
     assert.match(text, /^HTTP\/1\.1 (204|400) /);
     assert.ok(!/\r\n\s*b/.test(text));
@@ -131,7 +131,7 @@ describe("browsers", () => {
 });
 
 describe("targets", () => {
-  test("are split first and decoded after", async () => {
+  test("are split first and decoded afterwards", async () => {
     for (const task of ["a/b", "a b", "ü", "a%2Fb", "a+b", "100%", "a?b#c", "..", "x".repeat(100)]) {
       const { status, json, text } = await gateway.post(`/api/v1/tasks/${encodeURIComponent(task)}/trigger`, {});
       assert.equal(status, 200, `${task}: ${text}`);
@@ -139,7 +139,7 @@ describe("targets", () => {
     }
   });
 
-  test("with a wrong encoding are 400", async () => {
+  test("with an invalid encoding are 400", async () => {
     for (const segment of ["%", "%4", "%zz", "%ff", "%c3%28", "%ed%a0%80", "a%00b"]) {
       const { status, json } = await gateway.post(`/api/v1/tasks/${segment}/trigger`, {});
       assert.equal(status, 400, segment);
@@ -147,7 +147,7 @@ describe("targets", () => {
     }
   });
 
-  test("have queries in which + and %20 are spaces, brackets may be bare", async () => {
+  test("have queries in which + and %20 are spaces, and brackets need no encoding", async () => {
     const tag = "two words";
     const { json: { id } } = await gateway.post("/api/v1/tasks/t/trigger", { options: { tags: [tag] } });
     for (const query of ["filter[tag]=two+words", "filter%5Btag%5D=two%20words", "&&filter[tag]=two+words&"]) {
@@ -160,7 +160,7 @@ describe("targets", () => {
 });
 
 describe("sizes", () => {
-  test("a trigger of 3 MiB is taken, a larger one is refused before it is sent", async (t) => {
+  test("a trigger of 3 MiB is accepted, a larger one is refused before its body is sent", async (t) => {
     const body = (size) => { const text = '{"payload":""}'; return text.replace('""', `"${"x".repeat(size - text.length)}"`); };
     const { status } = await gateway.post("/api/v1/tasks/t/trigger", body(3 * 1024 * 1024));
     assert.equal(status, 200);
@@ -172,7 +172,7 @@ describe("sizes", () => {
     assert.match(text, /\{"error":"/);
   });
 
-  test("a chunked body that grows too large is refused, and the connection closed", async (t) => {
+  test("a chunked body that grows too large is refused, and the connection is closed", async (t) => {
     const connection = await gateway.connect();
     t.after(() => connection.destroy());
     connection.send(`POST /api/v1/runs/run_x/tags HTTP/1.1\r\n${withKey}transfer-encoding: chunked\r\n\r\n`);
@@ -195,7 +195,7 @@ describe("sizes", () => {
 });
 
 describe("bodies", () => {
-  test("that are not JSON are 400, with the place", async () => {
+  test("that are not JSON are 400, with the position", async () => {
     for (const body of ["{", "", "[]", "null", '"x"', '{"payload":}', '{"payload":1}x', "\u0000", '{"payload":"\u0001"}', "{'payload':1}", '{"payload":NaN}'])
       for (const target of ["/api/v1/tasks/t/trigger", "/api/v1/tasks/batch", "/api/v3/batches"]) {
         const { status, json, text } = await gateway.post(target, body);
@@ -210,7 +210,7 @@ describe("bodies", () => {
       assert.equal((await gateway.post("/api/v1/tasks/t/trigger", body)).status, expected);
   });
 
-  test("come with 100-continue only after they are wanted", async (t) => {
+  test("get 100-continue only when they are wanted", async (t) => {
     const ask = (length, key = keys.dev) => `POST /api/v1/tasks/t/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\nexpect: 100-continue\r\ncontent-length: ${length}\r\n\r\n`;
     const connection = await gateway.connect();
     t.after(() => connection.destroy());
@@ -227,7 +227,7 @@ describe("bodies", () => {
     }
   });
 
-  test("in chunks are bodies as others", async (t) => {
+  test("in chunks are read like others", async (t) => {
     const pieces = ['{"pay', 'load":', "[1]}"].map((text) => `${text.length.toString(16)}\r\n${text}\r\n`).join("");
     const text = await raw(t, `POST /api/v1/tasks/t/trigger HTTP/1.1\r\n${withKey}transfer-encoding: chunked\r\nconnection: close\r\n\r\n${pieces}0\r\n\r\n`);
     assert.match(text, /^HTTP\/1\.1 200 /);
@@ -237,19 +237,19 @@ describe("bodies", () => {
 });
 
 describe("connections", () => {
-  test("are kept, and pipelined requests are answered in their order", async (t) => {
+  test("are kept open, and pipelined requests are answered in their order", async (t) => {
     const targets = ["/healthz", "/api/v1/runs", "/nowhere", "/readyz", "/healthz"];
     const asked = targets.map((target, i) => `GET ${target} HTTP/1.1\r\n${withKey}${i === targets.length - 1 ? "connection: close\r\n" : ""}\r\n`).join("");
     const text = await raw(t, asked);
     assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g).map((line) => line.slice(-3)), ["200", "200", "404", "200", "200"]);
   });
 
-  test("of HTTP/1.0 are closed after the answer", async (t) => {
+  test("of HTTP/1.0 are closed after the response", async (t) => {
     const text = await raw(t, "GET /healthz HTTP/1.0\r\n\r\n");
     assert.match(text, /^HTTP\/1\.[01] 200 /);
   });
 
-  test("with a head that can be read in two ways are 400 and closed", async (t) => {
+  test("with an ambiguous head are 400 and closed", async (t) => {
     const post = "POST /api/v1/tasks/t/trigger HTTP/1.1\r\n";
     for (const bytes of [
       `${post}${withKey}content-length: 2\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`, `${post}${withKey}content-length: 2\r\ncontent-length: 3\r\n\r\n{}`,
@@ -263,7 +263,7 @@ describe("connections", () => {
     }
   });
 
-  test("beyond --connections are 503, and room that is given back is used", async (t) => {
+  test("beyond --connections are 503, and places that are freed are used again", async (t) => {
     const small = await startGateway({ t, options: ["--connections", "16", "--realtime-connections", "16", "--dequeue-wait", "1m"] });
     small.http.close();
     const open = [], refused = [];
@@ -276,13 +276,13 @@ describe("connections", () => {
     for (let i = 0; i < 24; i++) refused.push(await small.connect());
     await until(() => refused.every((one) => one.ended), { what: "the end of what is too much" });
     for (const one of refused) assert.match(one.take().toString(), /^HTTP\/1\.1 503 /);
-    assert.ok(open.every((one) => !one.ended), "who is served stays");
+    assert.ok(open.every((one) => !one.ended), "a connection in use stays");
     for (const one of open) one.destroy();
     await until(async () => (await small.get("/healthz")).status === 200, { what: "room for one more" });
     await small.stop();
   });
 
-  test("that never showed a valid credential make room, and who has one gets in", async (t) => {
+  test("that never sent a valid credential make room, and a client that has one gets in", async (t) => {
     const small = await startGateway({ t, options: ["--connections", "64"] });
     const strangers = [];
     for (let i = 0; i < 200; i++) {
@@ -302,7 +302,7 @@ describe("connections", () => {
   });
 });
 
-test("an admin listener that others than this machine reach is warned about", async (t) => {
+test("an admin listener that other machines can reach causes a warning", async (t) => {
   const open = await startGateway({ t, options: ["--admin-listen", `0.0.0.0:${await freePort()}`] });
   await until(() => /whoever reaches it reads the metrics/.test(open.stderr), { what: "the warning" });
   await open.stop();

@@ -1,5 +1,5 @@
-// What a poll costs that nothing happens to, and a call with ?wait=: while it is held it takes
-// no memory that it did not have from the beginning, and does not wake the gateway.
+// The cost of an idle poll and of a call with ?wait=: while it is held it allocates nothing after its start, and does
+// not wake the gateway.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
@@ -11,7 +11,7 @@ import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
 
 const held = 400, whileMs = 1000;
 
-/** A gateway that counts its allocations: get and quiet tell what it does. */
+/** A gateway that counts its allocations: get and quiet report what it does. */
 async function start(t) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), "runcast-alloc-"));
   t.after(() => fs.rmSync(folder, { recursive: true, force: true }));
@@ -27,7 +27,7 @@ async function start(t) {
       (response) => response.resume().on("end", () => resolve(response.headers))).on("error", reject);
   });
 
-  /** What happens while nobody asks for anything. */
+  /** Measures the gateway while no request arrives. */
   async function quiet() {
     const before = await turns(), asked = allocations();
     await sleep(whileMs);
@@ -37,20 +37,18 @@ async function start(t) {
   return { gateway, agent, allocations, get, quiet };
 }
 
-/**
- * Holds so many calls, compares what the gateway does meanwhile with what it does without, and
- * gives the headers of their answers, which end() brings.
- */
+/** Holds that many calls and compares what the gateway does meanwhile with what it does without them. Returns the
+ *  headers of their responses, which end() causes. */
 async function holdQuietly(t, { gateway, allocations, get, quiet }, target, end) {
   let alone;
-  do alone = await quiet(); while (alone.allocated >= held / 10); // what the start has left to do
+  do alone = await quiet(); while (alone.allocated >= held / 10); // until the work that the start left is done
   const before = allocations();
   const answers = Array.from({ length: held }, () => get(target));
   for (const answer of answers) answer.catch(() => {});
   await until(async () => await gateway.metric("runcast_polls") === held, { what: "held calls" });
   assert.ok(allocations() - before >= held, "allocations are counted");
   let holding, tries = 0;
-  do holding = await quiet(); while (holding.allocated - alone.allocated >= held / 10 && ++tries < 5); // the last answers to the metric
+  do holding = await quiet(); while (holding.allocated - alone.allocated >= held / 10 && ++tries < 5); // the metric may still count the last responses
   t.diagnostic(`in ${whileMs} ms: ${JSON.stringify(alone)} without, ${JSON.stringify(holding)} with ${held} of them`);
   assert.ok(holding.allocated - alone.allocated < held / 10, JSON.stringify({ alone, holding }));
   assert.ok(holding.turned - alone.turned < held / 10, JSON.stringify({ alone, holding }));
@@ -59,7 +57,7 @@ async function holdQuietly(t, { gateway, allocations, get, quiet }, target, end)
   return Promise.all(answers);
 }
 
-test("a held poll allocates nothing and wakes nobody until it is answered", { timeout: 60_000 }, async (t) => {
+test("a held poll allocates nothing and causes no wake-up until it is answered", { timeout: 60_000 }, async (t) => {
   const world = await start(t), { gateway } = world;
   const first = await world.get("/realtime/v1/runs?offset=-1&tags=idle");
   const target = `/realtime/v1/runs?cursor=1&handle=${first["electric-handle"]}&live=true&offset=${first["electric-offset"]}&tags=idle`;
@@ -70,7 +68,7 @@ test("a held poll allocates nothing and wakes nobody until it is answered", { ti
   await gateway.stop();
 });
 
-test("nor does a call with ?wait=, on a run or a batch", { timeout: 60_000 }, async (t) => {
+test("a held call with ?wait=, on a run or a batch, allocates nothing and causes no wake-up", { timeout: 60_000 }, async (t) => {
   const world = await start(t), { gateway } = world;
   const options = { delay: "1h" };
   const run = (await gateway.post("/api/v1/tasks/task/trigger", { options })).json.id;

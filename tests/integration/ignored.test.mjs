@@ -1,6 +1,5 @@
-// Nothing in silence: what a request names and nobody reads is told to the caller, and what
-// runcast does not do is refused by its name. The published schemas themselves are walked in
-// tests/contract/published.test.mjs.
+// Nothing is ignored silently: members of a request that are not read are reported to the caller, and options that
+// runcast lacks are refused by name. tests/contract/published.test.mjs walks the published schemas themselves.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -17,7 +16,7 @@ const trigger = (body, call) => gateway.post(target, body, call);
 const named = (reply) => reply.headers["x-ignored-members"];
 const lines = { headers: { "content-type": "application/x-ndjson" } };
 
-test("what a trigger does not know is named, with its path", async () => {
+test("unknown members of a trigger are named, with their paths", async () => {
   for (const [body, names] of [
     [{ payload: 1, options: { tag: ["a"], tags: ["b"] } }, "options.tag"],
     [{ payload: 1, tags: ["a"], name: "Ada" }, "tags, name"],
@@ -32,7 +31,7 @@ test("what a trigger does not know is named, with its path", async () => {
   }
 });
 
-test("a body that is the payload itself is refused, with the form that is right", async () => {
+test("a body that is the payload itself is refused, with the right form", async () => {
   for (const body of [{ name: "Ada" }, { context: {}, to: 1 }]) {
     const { status, json } = await trigger(body);
     assert.equal(status, 400);
@@ -40,7 +39,7 @@ test("a body that is the payload itself is refused, with the form that is right"
   }
 });
 
-test("names of strangers neither end a header nor grow", async () => {
+test("names that a client chose cannot end the header, nor make it grow", async () => {
   const long = "l".repeat(600);
   const reply = await trigger({ payload: 1, "a\r\nx-evil: 1": 1, "b, c": 1, "d.e[]": 1, "\u017c%\"\u0000": 1, "\ud83d\ude80": 1, [long]: 1, [`${long}2`]: 1, ["x".repeat(5000)]: 1, short: 1 });
   assert.equal(reply.status, 200);
@@ -51,7 +50,7 @@ test("names of strangers neither end a header nor grow", async () => {
   assert.ok(named(reply).length <= 1024);
 });
 
-test("escaped spellings of a member are that member, and the name of another is decoded", async () => {
+test("an escaped spelling of a member is that member, and an unknown name is reported decoded", async () => {
   const reply = await trigger('{"p\\u0061yload":1,"options":{"t\\u0061gs":["a"],"t\\u0061g":1}}');
   assert.equal(named(reply), "options.tag");
   assert.deepEqual((await gateway.get(`/api/v3/runs/${reply.json.id}`)).json.tags, ["a"]);
@@ -72,7 +71,7 @@ test("items of batches name each path once", async () => {
   assert.equal(named(reply), "items[].foo, items[].options.tag, items[].options.parentRunId");
 });
 
-test("what runcast does not do is refused by its name; null and empty ask for nothing", async () => {
+test("options that runcast lacks are refused by name; null and empty values are allowed", async () => {
   for (const [name, asks] of [["debounce", { key: "a", delay: "1m" }], ["gates", [{ queue: "a" }]], ["concurrency", ["limit"]]]) {
     for (const key of [keys.dev, keys.prod]) {
       const { status, json } = await trigger({ options: { [name]: asks } }, { key });
@@ -84,7 +83,7 @@ test("what runcast does not do is refused by its name; null and empty ask for no
   }
 });
 
-test("a run that names a deployment waits for it where there are any", async () => {
+test("a run that names an external deployment waits for it where deployments exist", async () => {
   const ask = (key, options) => trigger({ options: { delay: "1h", ...options } }, { key });
   assert.equal((await ask(keys.dev, { externalDeploymentId: "abc" })).status, 200);
   assert.equal((await ask(keys.prod, { externalDeploymentId: " abc " })).status, 200);
@@ -94,12 +93,12 @@ test("a run that names a deployment waits for it where there are any", async () 
   assert.match(run.waitingFor.message, /with the external id abc, which its trigger names/);
   for (const nothing of [null, "", "  "]) assert.equal((await ask(keys.prod, { externalDeploymentId: nothing })).status, 200);
   for (const key of [keys.dev, keys.prod]) for (const wrong of [5, "x".repeat(129)]) assert.equal((await ask(key, { externalDeploymentId: wrong })).status, 400);
-  // Beside a version, which governs, it is not looked at; here the version is what is missing.
+  // With a version, which decides, the external id is ignored; here the version is missing.
   const locked = await ask(keys.prod, { externalDeploymentId: "abc", lockToVersion: "20990101.1" });
   assert.match(`${locked.status} ${locked.json.error}`, /^422 Task locked to version/);
 });
 
-test("what SDKs send by themselves is without effect", async () => {
+test("members that SDKs send by themselves have no effect", async () => {
   const options = { parentAttempt: "attempt_x", dependentAttempt: "attempt_x", parentBatch: "batch_x", dependentBatch: "batch_x", bulkActionId: "bulk_x", region: "eu", payloadSize: 1, metadataType: "application/json" };
   const reply = await trigger({ payload: 1, context: [1], options });
   assert.equal(reply.status, 200, reply.text);
@@ -107,18 +106,18 @@ test("what SDKs send by themselves is without effect", async () => {
   assert.equal((await gateway.get(`/api/v3/runs/${reply.json.id}`)).json.region, "eu");
 });
 
-test("a concurrency key of 5 is \"5\"", async () => {
+test("a concurrency key of 5 is read as \"5\"", async () => {
   for (const concurrencyKey of [5, "5"]) assert.equal((await trigger({ options: { concurrencyKey } })).status, 200);
   for (const concurrencyKey of [true, ["5"], { a: 1 }]) assert.equal((await trigger({ options: { concurrencyKey } })).status, 400);
 });
 
-test("a replay refuses what it does not name", async () => {
+test("a replay refuses unknown members", async () => {
   const { id } = (await trigger({ options: { delay: "1h" } })).json;
   const { status, json } = await gateway.post(`/api/v1/runs/${id}/replay`, { tag: "a" });
   assert.match(`${status} ${json.error}`, /^400 .*Unrecognized key 'tag'/);
 });
 
-test("parameters that a list does not have are named", async () => {
+test("unknown parameters of a list are named", async () => {
   for (const [path, names, call] of [
     ["/api/v1/runs?filter[status]=QUEUED&page[size]=5&a%0d%0ab=1", "a%0D%0Ab"],
     ["/api/v1/schedules?page=1&perpage=2", "perpage"],
@@ -133,7 +132,7 @@ test("parameters that a list does not have are named", async () => {
     assert.equal((await gateway.get(path)).status, 400, path);
 });
 
-test("an unknown filter is refused, since the call would find more without it", async () => {
+test("an unknown filter is refused, since without it the call would match more", async () => {
   for (const [path, filter, call] of [
     ...["taskKind", "source", "errorId", "stat"].map((name) => [`/api/v1/runs?filter[${name}]=x&filter[status]=QUEUED`, `filter[${name}]`]),
     ["/api/v1/runs?filter%5Bstat%5D=QUEUED", "filter[stat]"], ["/api/v1/runs/counts?filter[stat]=QUEUED", "filter[stat]"],
@@ -145,7 +144,7 @@ test("an unknown filter is refused, since the call would find more without it", 
   }
 });
 
-test("filter[rootOnly] leaves out the runs that others have triggered", async () => {
+test("filter[rootOnly] leaves out the runs that other runs have triggered", async () => {
   const options = { delay: "1h", tags: ["family"] };
   const { id } = (await trigger({ options })).json;
   const child = (await trigger({ options: { ...options, parentRunId: id } })).json;
@@ -156,14 +155,14 @@ test("filter[rootOnly] leaves out the runs that others have triggered", async ()
   assert.equal((await gateway.get("/api/v1/runs?filter[rootOnly]=maybe")).status, 400);
 });
 
-test("parameters that other calls do not have are named, too", async () => {
+test("unknown parameters of other calls are named, too", async () => {
   const { id } = (await trigger({ options: { delay: "1h" } })).json;
   for (const [path, names, call] of [
     [`/api/v3/runs/${id}?foo=1`, "foo"],
     ["/api/v2/whoami?projectRef=x&project=y", "project", { key: keys.pat }],
     [`/realtime/v1/runs/${id}?offset=-1&column=id`, "column"],
     ["/realtime/v1/runs?offset=-1&tag=a&columns=id", "tag, columns"],
-    // What the SDKs' client of Electric sends by itself.
+    // Parameters that the SDKs' Electric client sends by itself.
     ["/realtime/v1/runs?cursor=&expired_handle=x&handle=x&live=false&log=full&offset=-1&skipColumns=payload&tags=a&createdAt=1h", undefined],
   ]) {
     const reply = await gateway.get(path, call);
@@ -172,7 +171,7 @@ test("parameters that other calls do not have are named, too", async () => {
   }
 });
 
-test("a parameter that comes twice is refused: one of the two would be ignored", async () => {
+test("a repeated parameter is refused, since one of the two would be ignored", async () => {
   for (const [path, name] of [
     ["/api/v1/runs?filter[tag]=a&filter%5Btag%5D=b", "filter[tag]"],
     ["/api/v1/schedules?page=1&page=1", "page"],
@@ -186,14 +185,14 @@ test("a parameter that comes twice is refused: one of the two would be ignored",
   assert.equal(named(await gateway.get("/api/v1/runs?nobody=1&nobody=2")), "nobody");
 });
 
-test("metadata names the members that it does not have", async () => {
+test("unknown members of a metadata call are named", async () => {
   const { id } = (await trigger({ options: { delay: "1h" } })).json;
   const reply = await gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { free: 1 }, operation: [], parent: 1 });
   assert.equal(reply.status, 200, reply.text);
   assert.equal(named(reply), "operation, parent");
 });
 
-test("an operation on metadata names the members that it does not have, and metadata beside operations is named", async () => {
+test("unknown members of a metadata operation are named, and so is metadata in the same body as operations", async () => {
   const { id } = (await trigger({ options: { delay: "1h" } })).json;
   const put = (body) => gateway.put(`/api/v1/runs/${id}/metadata`, body);
   const reply = await put({ operations: [{ type: "set", key: "a", value: { own: 1 }, ttl: 1 }], rootOperations: [{ type: "delete", key: "b", if: 1 }], metadata: { lost: 1 } });
@@ -202,7 +201,7 @@ test("an operation on metadata names the members that it does not have, and meta
   assert.equal(named(await put({ operations: [{ type: "increment", key: "n", value: 1 }], metadata: null })), undefined);
 });
 
-test("a body with members where none is read is named", async () => {
+test("members of a body are named where no body is read", async () => {
   const { id } = (await trigger({ options: { delay: "1h" } })).json;
   for (const [body, names] of [[{ reason: "late", by: "me" }, "reason, by"], [{}, undefined], ["", undefined], ["[1]", undefined], ["no JSON", undefined]])
     assert.equal(named(await gateway.post(`/api/v2/runs/${id}/cancel`, body)), names, JSON.stringify(body));
@@ -210,7 +209,7 @@ test("a body with members where none is read is named", async () => {
   assert.equal(named(await gateway.post(`/api/v1/schedules/${schedule.id}/deactivate`, { until: "tomorrow" })), "until");
 });
 
-test("a parameter whose value is not taken is named", async () => {
+test("a parameter whose value is ignored is named", async () => {
   const { id } = (await trigger({ payload: 1, options: { tags: "values" } })).json;
   for (const [path, names] of [
     ["/api/v1/timezones?excludeUtc=yes", "excludeUtc"],
@@ -232,7 +231,7 @@ test("a parameter whose value is not taken is named", async () => {
     assert.equal(named(await gateway.get(`/realtime/v1/runs/${id}?offset=-1&skipColumns=${column}`, { key: token })), names, column);
 });
 
-test("a token whose hidden column is none is refused: it would show what was to be hidden", async () => {
+test("a token that hides an unknown column is refused, since it would not hide what was meant", async () => {
   for (const column of ["payloa", "status", ""]) {
     const realtime = { skipColumns: ["payload", column] };
     for (const [path, body] of [["/api/v1/auth/public-tokens", { scopes: ["read:runs"], realtime }], ["/api/v1/auth/jwt", { claims: { realtime } }]]) {
@@ -244,13 +243,13 @@ test("a token whose hidden column is none is refused: it would show what was to 
   assert.equal(status, 200);
 });
 
-test("variables for the parent of what is no branch are named", async () => {
+test("parent variables outside a branch are named", async () => {
   const upload = (body) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/dev/import`, body, { key: keys.pat });
   assert.equal(named(await upload({ variables: { OWN: "1" }, parentVariables: { ABOVE: "2" } })), "parentVariables");
   assert.equal(named(await upload({ variables: { OWN2: "1" }, parentVariables: {} })), undefined);
 });
 
-test("an event stream names its unknown parameters in its first event, too, and takes all=0 for no yes", async (t) => {
+test("an event stream names its unknown parameters in its first event, too, and all=0 does not mean yes", async (t) => {
   const headers = { authorization: `Bearer ${keys.dev}` };
   const stream = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1&tag=a&field=id`, { headers });
   t.after(() => stream.cut());
@@ -260,7 +259,7 @@ test("an event stream names its unknown parameters in its first event, too, and 
   assert.match(`${status} ${json.error}`, /^400 all: send true/);
 });
 
-test("a WebSocket tells in its answers what nobody reads", async (t) => {
+test("a WebSocket names unknown members in its answers", async (t) => {
   for (const protocol of ["runs.v1.json", "runs.v1.msgpack"]) {
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, protocol, query: "?tags=a", hello: { field: ["id"], every: 0 } });
     t.after(() => socket.cut());
@@ -277,7 +276,7 @@ test("a WebSocket tells in its answers what nobody reads", async (t) => {
   }
 });
 
-test("a bulk action with a filter that is none is refused: it would reach more runs than was meant", async () => {
+test("a bulk action with an invalid filter is refused, since it would reach more runs than meant", async () => {
   const { json: { id } } = await trigger({ payload: 1, options: { delay: "1h", tags: "kept" } });
   for (const [filter, why] of [
     [{ tag: "kept", tga: "other" }, /^filter\.tga: there is no such filter/], [{ tags: "kept" }, /^filter\.tags: there is no such filter/],
@@ -294,13 +293,13 @@ test("a bulk action with a filter that is none is refused: it would reach more r
   assert.equal(named(told), "filter.queue[].of");
 });
 
-test("the log names them at debug, without values", async () => {
+test("the log names unknown members at debug, without values", async () => {
   await trigger({ payload: 1, loggedName: "secretValue" });
   await until(() => /members of a request are ignored.*loggedName/.test(gateway.stderr), { what: "the line" });
   assert.doesNotMatch(gateway.stderr, /secretValue/);
 });
 
-test("telemetry that runcast does not have is named once in the log", async (t) => {
+test("telemetry that runcast lacks is named once in the log", async (t) => {
   const other = await startGateway({ t });
   for (let i = 0; i < 2; i++) assert.equal((await other.post("/otel/v1/metrics", {}, { key: null })).status, 200);
   const said = () => [...other.stderr.matchAll(/a worker sends what runcast does not do.*?what\W+([\w ]+)/g)].map(([, what]) => what);
@@ -308,7 +307,7 @@ test("telemetry that runcast does not have is named once in the log", async (t) 
   assert.deepEqual(said(), ["metrics of telemetry"]);
 });
 
-test("a page that is smaller than asked for, and headers that choose nothing, are told", async (t) => {
+test("a page smaller than requested, and headers that have no effect, are reported", async (t) => {
   const branch = { "x-trigger-branch": "topic" }, version = { "x-trigger-api-version": "2025-07-17" };
   for (const path of ["/api/v1/queues", "/api/v1/schedules"]) {
     assert.equal(named(await gateway.get(`${path}?perPage=101`)), "perPage", path);
@@ -323,7 +322,7 @@ test("a page that is smaller than asked for, and headers that choose nothing, ar
   assert.deepEqual((await stream.next("ok")).data.ignored, ["x-trigger-branch"]);
 });
 
-test("an encoded body is refused by its encoding", async () => {
+test("an encoded body is refused with the name of its encoding", async () => {
   for (const encoding of ["gzip", "br", "deflate, gzip"]) {
     const { status, json } = await trigger({ payload: 1 }, { headers: { "content-encoding": encoding } });
     assert.deepEqual([status, json.error], [415, `Content-Encoding: ${encoding} is not taken: send the body as it is`]);

@@ -1,4 +1,4 @@
-// What `cmake --install` puts where, and what systemd's own tools say of it.
+// Files that `cmake --install` installs, and how systemd's own tools rate it.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -21,7 +21,7 @@ before(() => {
   assert.equal(status, 0, all);
 });
 
-/** Starts a script of bash that sources deploy/packages.sh; programs: others than the machine's, by name. */
+/** Starts a bash script that sources deploy/packages.sh; programs: replacements for the machine's, by name. */
 function packagesScript(script, programs) {
   const folder = temporaryFolder();
   for (const [name, text] of Object.entries(programs)) fs.writeFileSync(path.join(folder, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
@@ -31,7 +31,7 @@ function packagesScript(script, programs) {
 
 const at = (file) => path.join(root, file), unit = "usr/local/lib/systemd/system/runcast.service", doc = "usr/local/share/doc/runcast";
 
-test("program, units, settings, user and folders are where a distribution has them", () => {
+test("program, units, settings, user and folders are installed where a distribution expects them", () => {
   const files = fs.readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => path.relative(root, path.join(entry.parentPath ?? entry.path, entry.name))).sort();
   const chapters = files.filter((file) => file.startsWith(doc) && !file.endsWith("/LICENSE"));
   for (const name of fs.readdirSync(path.join(top, "deploy")).filter((one) => one.endsWith(".md"))) assert.ok(chapters.includes(`${doc}/deploy/${name}`), name);
@@ -45,12 +45,12 @@ test("program, units, settings, user and folders are where a distribution has th
   assert.match(fs.readFileSync(at(unit), "utf8"), /^ExecStart=\/usr\/local\/bin\/runcast --config \/usr\/local\/etc\/runcast\/runcast\.conf$/m);
 });
 
-test("the chapters come along, and lead to each other", () => {
+test("the chapters are installed, and their links lead to each other", () => {
   const { status, all } = run("python3", "-B", path.join(top, "tests/lint/links.py"), at(doc));
   assert.equal(status, 0, all);
 });
 
-test("the settings that come along are right, and are what the units hand over", () => {
+test("the installed settings are valid, and are what the units pass", () => {
   const config = at("usr/local/etc/runcast/runcast.conf"), { status, all } = run(at("usr/local/bin/runcast"), "--config", config, "--check-config");
   assert.equal(status, 0, all);
   const name = /^listen = systemd:(\w+)$/m.exec(fs.readFileSync(config, "utf8"))[1];
@@ -58,7 +58,7 @@ test("the settings that come along are right, and are what the units hand over",
   assert.match(fs.readFileSync(at(unit), "utf8"), /^StateDirectory=runcast$/m);
 });
 
-test("so are those of the supervise role, whose unit hands over its token", () => {
+test("the supervise role's installed settings are valid, and its unit passes its token", () => {
   const config = at("usr/local/etc/runcast/supervise.conf");
   const { status, all } = run("env", "RUNCAST_WORKER_TOKEN=tr_pat_0123456789", at("usr/local/bin/runcast"), "supervise", "--config", config, "--check-config");
   assert.equal(status, 0, all);
@@ -68,29 +68,29 @@ test("so are those of the supervise role, whose unit hands over its token", () =
   assert.match(fs.readFileSync(config, "utf8"), /^versions = \/var\/lib\/runcast-supervise$/m);
 });
 
-test("of what the supervise role may do at most 4.5 of 10 is left open", () => {
+test("the supervise role's unit is rated at most 4.5 of 10 by systemd-analyze security", () => {
   const { status, all } = run("systemd-analyze", "security", "--offline=yes", "--threshold=45", at("usr/local/lib/systemd/system/runcast-supervise.service"));
   assert.equal(status, 0, all.slice(-300));
 });
 
-test("the service is confined: at most 2.0 of 10 of what a service could do is left open", () => {
+test("the gateway's unit is rated at most 2.0 of 10 by systemd-analyze security", () => {
   const { status, all } = run("systemd-analyze", "security", "--offline=yes", "--threshold=20", at(unit));
   assert.equal(status, 0, all.slice(-300));
   assert.match(all, /Overall exposure level for runcast.service: [01]\.\d OK/);
 });
 
-test("a build without the bench installs, too", () => {
+test("a build without the bench can be installed, too", () => {
   const folder = temporaryFolder(), install = path.join(folder, "root");
   const made = run("cmake", "-S", top, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release", "-DTESTS=OFF", "--log-level=WARNING");
   assert.equal(made.status, 0, made.all);
-  fs.copyFileSync(path.join(build, "runcast"), path.join(folder, "runcast")); // as deploy/run.sh leaves it
+  fs.copyFileSync(path.join(build, "runcast"), path.join(folder, "runcast")); // as deploy/run.sh does
   fs.cpSync(path.join(build, "describe.d"), path.join(folder, "describe.d"), { recursive: true });
   const { status, stdout, stderr } = spawnSync("cmake", ["--install", folder, "--prefix", install], { encoding: "utf8" });
   assert.equal(status, 0, stdout + stderr);
   assert.deepEqual(fs.readdirSync(path.join(install, "bin")), ["runcast"]);
 });
 
-const sudo = 'exec "$@"'; // for who is not root
+const sudo = 'exec "$@"'; // for users other than root
 const locked = (lock) => `echo "E: Could not get lock ${lock}. It is held by process 1234 (apt-get)" >&2; exit 100`;
 
 test("installing packages waits for another apt, whichever lock that holds", () => {
@@ -98,7 +98,7 @@ test("installing packages waits for another apt, whichever lock that holds", () 
   const { status, all, calls } = packagesScript("sleep() { :; }; without_main_cluster() { \"$@\"; }; install_missing no-such-package", { "apt-get": apt, sudo });
   assert.equal(status, 0, all);
   assert.deepEqual(calls.map((call) => / (update|install)/.exec(call)[1]), ["update", "update", "install", "install", "install"]);
-  for (const call of calls) assert.match(call, /-o DPkg::Lock::Timeout=5 /); // it would wait without a word
+  for (const call of calls) assert.match(call, /-o DPkg::Lock::Timeout=5 /); // otherwise apt itself would wait without a message
   assert.equal(all.match(/waiting for another apt/g).length, 2, all);
 });
 

@@ -1,4 +1,4 @@
-// Changes leave through a ring where there is one, else one by one, and come all the same.
+// Changes leave through io_uring where the kernel has it, otherwise one by one, and arrive either way.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -14,7 +14,7 @@ const descriptors = ({ pid }) => fs.readdirSync(`/proc/${pid}/fd`).map((fd) => f
 const hasRing = (gateway) => descriptors(gateway).some((name) => name.includes("io_uring"));
 const told = (gateway) => gateway.stderr.split("\n").filter((line) => line.includes("io_uring cannot be used"));
 
-/** Changes reach all of many sockets, each in order. */
+/** Asserts that changes reach many sockets, each in order. */
 async function use(t, gateway) {
   const sockets = await Promise.all(Array.from({ length: SOCKETS }, () => connect(t, { to: gateway })));
   for (const socket of sockets) await subscribe(socket, 1, { tags: ["all"] });
@@ -24,7 +24,7 @@ async function use(t, gateway) {
     for (const id of ids) assert.equal((await socket.next("patch")).rows[0][0], id);
 }
 
-test("changes leave through a ring, which is made before the sandbox", async (t) => {
+test("changes leave through a ring that is created before the sandbox", async (t) => {
   const gateway = await startGateway({ t, options: ["--sandbox", "auto"] });
   assert.ok(hasRing(gateway), "this machine has no io_uring");
   await use(t, gateway);
@@ -33,7 +33,7 @@ test("changes leave through a ring, which is made before the sandbox", async (t)
   await gateway.stop();
 });
 
-test("--io-uring off makes none, and another word is refused", async (t) => {
+test("--io-uring off creates no ring, and an invalid value is refused", async (t) => {
   const gateway = await startGateway({ t, options: ["--io-uring", "off"] });
   assert.ok(!hasRing(gateway));
   await use(t, gateway);
@@ -44,7 +44,7 @@ test("--io-uring off makes none, and another word is refused", async (t) => {
   assert.match(stderr, /--io-uring.*auto or off/);
 });
 
-test("where the kernel has none it is said once, and is no error", async (t) => {
+test("a kernel without io_uring is logged once, and is not an error", async (t) => {
   const binary = path.join(temporaryFolder(), "runcast"), program = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
   fs.writeFileSync(binary, `#!/bin/sh\nexec python3 -B ${fileURLToPath(new URL("../support/python/old_kernel.py", import.meta.url))} ${program} "$@"\n`, { mode: 0o755 });
   const gateway = await startGateway({ t, binary });

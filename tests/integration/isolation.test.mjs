@@ -1,11 +1,11 @@
-// Nobody hears of anybody else. Three environments of two projects, with equal tags, keys, tasks,
-// queues and batches, use the gateway at random by every transport; each guesses the ids, tokens
-// and positions of the others. Two oracles:
+// No environment learns anything of another. Three environments of two projects, with equal tags, keys, tasks,
+// queues and batches, use the gateway at random over every transport. Each guesses the ids, tokens and positions of the
+// others. Two oracles judge the responses:
 //
-//   canaries   whatever a side writes has words of its own, and every id belongs to who made it:
-//              none of them may ever reach another side, but as the echo of its own request
-//   nothing    what is said about another's thing is, byte for byte, what is said about a thing
-//              that does not exist
+//   canaries   whatever a side writes contains words of its own, and every id belongs to the side that made it:
+//              none of them may ever reach another side, except as the echo of that side's own request
+//   nothing    a response about another side's thing is, byte for byte, the response about a thing that does not
+//              exist
 //
 // OPS=1000000 SEED=7 node --test tests/integration/isolation.test.mjs
 import assert from "node:assert/strict";
@@ -27,7 +27,7 @@ const electric = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-
 const ndjson = { "content-type": "application/x-ndjson" };
 let gateway, epoch, routes;
 
-// ---- what goes wrong ----
+// ---- failures ----
 
 const wrong = [], counts = new Map();
 function complain(text) {
@@ -48,7 +48,7 @@ const tags = Array.from({ length: 60 }, (_, i) => `tag-${i}`);
 const tasks = ["task-0", "task-1", "task-2"];
 const idempotencyKeys = Array.from({ length: 300 }, (_, i) => `key-${i}`);
 
-/** An id of the same form that nobody has. */
+/** An unused id of the same form. */
 const never = (random, id) => id.slice(0, -8) + Array.from({ length: 8 }, () => "0123456789abcdefghijklmnopqrstuvwxyz"[random.below(36)]).join("");
 
 class Actor {
@@ -61,7 +61,7 @@ class Actor {
     return answer;
   }
 
-  /** The same about another's thing and about nothing: the answers must be one. */
+  /** Sends a request about another side's thing and one about nothing: both responses must be the same. */
   async askBoth(kind, id, make) {
     const nothing = never(this.random, id);
     noteGuess(routes, make(id));
@@ -158,7 +158,7 @@ class Actor {
     await this.ask("list", { method: "GET", path: encodeURI(`/api/v1/runs?page[size]=${1 + random.below(10)}&${query}`), key: random.pick([side.key, side.admin]) });
   }
 
-  /** A position of this side or another, or one that nobody was given. */
+  /** A position of this side or another, or one that was never handed out. */
   position() {
     const { random } = this, from = this.pick(random.pick(sides).positions);
     if (from && random.chance(0.8)) return from;
@@ -235,7 +235,7 @@ class Actor {
     await this.askBoth("a name", id, (one) => { const request = make(one); return { method: "GET", key: side.key, ...request, path: encodeURI(request.path).replace("%252F", "%2F") }; });
   }
 
-  /** What is kept beside the runs: variables, schedules, queues. */
+  /** Things that are kept along with runs: variables, schedules, queues. */
   async keep() {
     const { side, random } = this, variables = `/api/v1/projects/${side.ref}/envvars/${side.slug}`;
     const call = (method, path, body) => this.ask("keep", { method, path, key: side.key, body });
@@ -251,7 +251,7 @@ class Actor {
       if (status === 200) side.schedules.push(JSON.parse(body).id);
     } else if (what === "queues") {
       const { body } = await call("GET", `/api/v1/queues?perPage=100&page=${1 + random.below(3)}`);
-      for (const { id, name } of JSON.parse(body).data) // an id is a name: equal names are equal ids
+      for (const { id, name } of JSON.parse(body).data) // an id is derived from the name, so equal names have equal ids
         if (name.startsWith("kanari") && side.queues.length < 200 && !side.queues.includes(id)) side.queues.push(id);
     } else if (what === "limit" && side.queues.length) await call("POST", `/api/v1/queues/${random.pick(side.queues)}/concurrency/override`, { type: "id", concurrencyLimit: 1 + random.below(9) });
     else await call("GET", "/api/v1/schedules?perPage=100");
@@ -275,7 +275,7 @@ class Actor {
     await this.askBoth("what is kept", id, (one) => ({ key: side.key, ...make(one) }));
   }
 
-  /** Tokens that runs wait for: one's own, and what others wait for. */
+  /** Tokens that runs wait for: its own, and those of other sides. */
   async foreignWait() {
     const { side, random } = this, other = this.other(), theirs = this.pick(other.waitpoints), mine = this.pick(side.waitpoints), run = this.pick(side.runs), foreign = this.pick(other.runs);
     if (!mine || random.chance(0.15)) {
@@ -299,7 +299,7 @@ class Actor {
     await this.askBoth("what is waited for", id, (one) => ({ key: side.key, ...make(one) }));
   }
 
-  /** The token of a project's workers outside a session, at runs that are not theirs: those of dev, and of others. */
+  /** A worker token of the project, used for runs that it does not serve: those of dev, and of other projects. */
   async deployed() {
     const { side, random } = this, other = this.other(), run = this.pick(other.runs);
     if (!side.workerToken || !run) return;
@@ -311,14 +311,14 @@ class Actor {
     await this.askBoth("a deployed worker's run", run, (one) => ({ method, path: path(one, rest), key: side.workerToken, body: body && JSON.parse(JSON.stringify(body).replaceAll(run, one)) }));
   }
 
-  /** What was deployed to prod, seen from the others; and what nobody has, from everywhere. */
+  /** The deployments of prod, requested from the other sides, and unknown ones, requested from everywhere. */
   async foreignDeployment() {
     const { side, random } = this;
     const [asked, make] = random.pick(deploymentsOf(this.other(), side, { id: never(random, sides[1].deployment.id), mark: side.canary("trespass") }));
     await this.askBoth("a deployment", asked, (one) => ({ method: "GET", key: side.key, ...make(one) }));
   }
 
-  /** Spans by a signed address of its own, of its own runs and of others'. */
+  /** Spans sent to a signed address of its own, for its own runs and for those of others. */
   async trace() {
     const { side, random } = this, address = this.pick(side.telemetry), about = random.pick(sides), run = this.pick(about.runs);
     if (!address || !run) return;
@@ -328,7 +328,7 @@ class Actor {
       body: { resourceSpans: [{ resource: { attributes: [] }, scopeSpans: [{ scope: { name: "t" }, spans: [span] }] }] } });
   }
 
-  /** Equal names of packets, each side with its own content. */
+  /** Equal names of packets, where each side has its own content. */
   async packet() {
     const { side, random } = this, name = `equal/${random.below(40)}.json`, version = 1 + random.below(2), write = random.chance(0.3);
     const request = { method: write ? "PUT" : "GET", path: `/api/v${write ? version : 1}/packets/${name}`, key: side.key };
@@ -336,11 +336,11 @@ class Actor {
     const { presignedUrl } = JSON.parse((await this.ask("packet", request)).body);
     const { pathname, search } = new URL(presignedUrl);
     await this.ask("packet", write ? { method: "PUT", path: pathname + search, body: JSON.stringify(side.canary("packet")) } : { method: "GET", path: pathname + search });
-    const foreign = pathname.replace(side.sub, this.other().sub); // with the signature of its own
+    const foreign = pathname.replace(side.sub, this.other().sub); // with the signature for its own packet
     await this.askBoth("a packet", this.other().sub, (one) => ({ method: "GET", path: foreign.replace(/env_\w+/, one) + search }));
   }
 
-  /** Many at once: others' runs are as many as none. */
+  /** Bulk actions: runs of another side count like runs that do not exist. */
   async bulk() {
     const { side, random } = this, theirs = [...new Set([this.pick(this.other().runs), this.pick(this.other().runs)])].filter(Boolean);
     const outcome = async (runIds) => {
@@ -360,7 +360,7 @@ class Actor {
     if (left !== right) complain(`bulk tells others' ${theirs} from nothing: ${left}, ${right}`);
   }
 
-  /** Tokens that name the environment of another: signed with one's own key, or for nothing. */
+  /** Tokens that name the environment of another side or of nothing, signed with its own key. */
   async token() {
     const { side, random } = this, other = this.other(), run = this.pick(other.runs) ?? "run_0";
     const now = Math.floor(Date.now() / 1000);
@@ -369,7 +369,7 @@ class Actor {
     await this.askBoth("a token for", other.sub, (one) => ({ method: "GET", path, key: signJwt(side.key, claims(one)), headers: { connection: "keep-alive" } }));
   }
 
-  /** A personal token reaches the projects of its organization, and knows of no others. */
+  /** A personal token reaches the projects of its organization, and must not learn of others. */
   async person() {
     const { side, random } = this, stranger = sides.find((one) => one.pat !== side.pat);
     const sees = sides.filter((one) => one.pat === side.pat).map((one) => one.letter).join("");
@@ -387,7 +387,7 @@ class Actor {
   }
 }
 
-/** A token of the side itself that names this id. */
+/** A token of the side itself whose scope names this id. */
 function tokenFor(side, id) {
   const now = Math.floor(Date.now() / 1000), type = id.startsWith("run") ? "runs" : "batch";
   return signJwt(side.key, { sub: side.sub, pub: true, iss: "https://id.trigger.dev", aud: "https://api.trigger.dev", iat: now, exp: now + 60, scopes: [`read:${type}:${id}`, "read:tasks:none"] });
@@ -406,7 +406,7 @@ async function work(side, pipe, over) {
   const { json: { id } } = await call(`/api/v1/projects/${side.ref}/background-workers`, { localOnly: true, engine: "V2", metadata });
   side.workers.push(id);
   for (let n = 0; !over(); n++) {
-    const currentWorker = n % 3 ? id : sides[n % sides.length].workers[0] ?? id; // also another's
+    const currentWorker = n % 3 ? id : sides[n % sides.length].workers[0] ?? id; // sometimes the worker of another side
     const { json: { dequeuedMessages: [message] } } = await call("/engine/v1/dev/dequeue", { currentWorker, oldWorkers: [] });
     if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; }
     const { run: { friendlyId: run }, snapshot } = message;
@@ -423,7 +423,7 @@ async function work(side, pipe, over) {
 
 // ---- subscribers ----
 
-/** Held polls, from anybody's positions. */
+/** Held polls, from positions of any side. */
 async function wait(side, port, random, over) {
   const actor = new Actor(side, null, random);
   while (!over()) {
@@ -436,7 +436,7 @@ async function wait(side, port, random, over) {
   }
 }
 
-/** Event streams, resumed from anybody's positions; each is read for a moment. */
+/** Event streams, resumed from positions of any side; each is read for a moment. */
 async function listen(side, port, random, over) {
   while (!over()) {
     const other = random.pick(sides), from = random.pick([...other.positions.slice(-50), undefined]);
@@ -457,7 +457,7 @@ async function listen(side, port, random, over) {
 
 const message = (text) => plain(text, "\0").replace(/"id":\d+/, '"id":0');
 
-/** A socket: subscriptions to others' things beside the same to nothing, and to its own. */
+/** A socket that subscribes to other sides' things, to things that do not exist, and to its own. */
 async function talk(side, port, random, over) {
   while (!over()) {
     const key = random.pick([side.key, side.admin, side.reader, side.narrow]);
@@ -531,7 +531,7 @@ before(async () => {
 after(() => gateway.stop());
 
 describe("the oracles", () => {
-  test("see a word, an id, a key or a token of another side", () => {
+  test("find a word, an id, a key or a token of another side", () => {
     const [a, b] = sides;
     const token = signJwt(b.key, { scopes: [`read:runs:${b.runs[0]}`] });
     assert.deepEqual(leaks(a, "", "x kanari-A-tag1 y"), []);
@@ -544,7 +544,7 @@ describe("the oracles", () => {
     assert.deepEqual(leaks(a, "", "kanari-B-tag1", "AB"), []);
   });
 
-  test("tell two answers apart, but for what was asked and when", () => {
+  test("detect differences between two responses, except for the id that was requested and the time", () => {
     assert.equal(plain("HTTP/1.1 404\r\ndate: x\r\nx-runs-seq: e.5\r\n\r\nno run_1", "run_1"), plain("HTTP/1.1 404\r\ndate: y\r\n\r\nno run_2", "run_2"));
     assert.notEqual(plain("404 no run_1", "run_1"), plain("403 no run_2", "run_2"));
   });
@@ -576,11 +576,11 @@ test("nothing of one environment reaches another, by any transport", async (t) =
   t.diagnostic(`${total()} operations in ${((Date.now() - began) / 1000).toFixed(1)} s: ${[...counts].map(([kind, n]) => `${kind} ${n}`).join(", ")}`);
   assert.equal(wrong.length, 0, `SEED=${seed}\n${wrong.slice(0, 10).join("\n\n")}`);
   assert.ok(foreign() > operations / 3, `${foreign()} of ${total()} were about others' things`);
-  assert.deepEqual(routes.filter(({ guesses }) => !guesses).map(({ name }) => name), [], "routes that take an id and nobody guessed at");
+  assert.deepEqual(routes.filter(({ guesses }) => !guesses).map(({ name }) => name), [], "routes that take an id and were never tried with a guessed one");
   for (const kind of ["held poll", "event stream", "socket", "worker", "trigger", "list", "keep", "bulk", "waitpoint", "trace", "packet"]) assert.ok(counts.get(kind) > operations / 2000, `${kind}: ${counts.get(kind)}`);
 });
 
-test("and nobody changed what is another's", async () => {
+test("no environment has changed anything of another", async () => {
   for (const side of sides) {
     let after, seen = 0;
     do {

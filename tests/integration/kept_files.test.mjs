@@ -1,5 +1,5 @@
-// Archives, indexes and logs of deployments that gateways on one PostgreSQL keep there: the next one that leads has
-// them byte for byte; a file is there whole or not at all; and a database that goes away is told.
+// Archives, indexes and logs of deployments that gateways on one PostgreSQL keep in it: the next leader has them byte
+// for byte; a file is there completely or not at all; and a lost database is reported.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
@@ -15,17 +15,17 @@ import { standsBy } from "../support/js/two_gateways.mjs";
 
 const options = ["--deploy-hold", "20s", "--dequeue-wait", "1s"];
 const PIECE = 256 * 1024;
-/** Not to be compressed, so of about that many bytes. */
+/** Incompressible, so it is about that many bytes. */
 const bundleOf = (bytes) => gzipSync(randomBytes(bytes), { level: 0 });
 
-/** A gateway that leads, by a relay of its own, and what deploys at it. */
+/** A gateway that leads, through a relay of its own, and clients that deploy to it. */
 async function start(t) {
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "a", { url: relay.url, options }) });
   return { postgres, relay, gateway, cli: new Deployer(gateway), builder: await Builder.start(gateway), kept: new KeptFiles(gateway, postgres.url) };
 }
 
-/** The gateway beside it. */
+/** The second gateway. */
 async function startOther(t, postgres) {
   const other = await startGateway({ t, ready: false, ...onDatabase(postgres, "b", { options }) });
   await standsBy(Object.assign(other, { name: "b" }));
@@ -43,7 +43,7 @@ const bytesOf = async (gateway, builder, id, what) => {
   return bytes;
 };
 
-/** Deployed, with an index and a log of several pieces. */
+/** A deployed version, with an index and a log of several pieces. */
 async function deploy({ cli, builder }, bytes) {
   const index = JSON.stringify({ tasks: [], text: "é".repeat(PIECE) }), answer = cli.deploy({}, { bytes });
   const build = await builder.take();
@@ -57,17 +57,17 @@ async function deploy({ cli, builder }, bytes) {
   return { id, build, index, log: await log() };
 }
 
-test("a builder that asks again while its result is being kept does not touch it", { timeout: 120_000 }, async (t) => {
+test("a builder that repeats a call while its result is being stored does not disturb it", { timeout: 120_000 }, async (t) => {
   const { postgres, gateway, cli, builder } = await start(t), index = JSON.stringify({ tasks: [], text: "x".repeat(3 * PIECE) });
   const answer = cli.deploy({}, { bytes: bundleOf(100) }), build = await builder.take();
   assert.equal((await builder.register(build)).status, 200);
   postgres.freeze();
   const first = builder.complete(build, { index });
-  await until(async () => { // the first one is in the gateway, and its index on the way
+  await until(async () => { // the first call is in the gateway, and its index is being stored
     const again = await builder.complete(build, { index });
     assert.equal(again.status, 503, again.text);
     return /being kept already/.test(again.text);
-  }, { what: "the second one is told to ask again" });
+  }, { what: "the second one must retry" });
   assert.equal((await first).status, 503, "nobody knows yet");
   postgres.goOn();
   await until(async () => (await builder.complete(build, { index })).status === 200, { timeoutMs: 60_000, what: "it is deployed" });
@@ -78,7 +78,7 @@ test("a builder that asks again while its result is being kept does not touch it
   await gateway.stop();
 });
 
-test("who takes over has archive, index and log of what was deployed at another gateway", { timeout: 240_000 }, async (t) => {
+test("a gateway that takes over has the archive, index and log of a deployment made at the other one", { timeout: 240_000 }, async (t) => {
   const world = await start(t), { postgres, gateway, builder, kept } = world, other = await startOther(t, postgres);
   const bytes = bundleOf(5 * PIECE + 17), { id, build, index, log } = await deploy(world, bytes);
   assert.equal(log.length > 400_000, true);
@@ -93,7 +93,7 @@ test("who takes over has archive, index and log of what was deployed at another 
   const head = await fetch(`${other.url}/engine/v1/worker-actions/deployments/${id}/archive`, { method: "HEAD", headers: { authorization: `Bearer ${builder.token}` } });
   assert.deepEqual([head.status, Number(head.headers.get("content-length")), head.headers.get("etag")], [200, bytes.length, `"${sha256(bytes)}"`]);
 
-  // It goes on from there: what is deployed next is kept, and what failed is not.
+  // It continues from there: the next deployment is stored, and a failed one is not.
   const there = { cli: new Deployer(other), builder: new Builder(other, builder.token) };
   const second = bundleOf(100), next = await deploy(there, second);
   assert.ok((await bytesOf(other, builder, next.id, "archive")).equals(second));
@@ -105,7 +105,7 @@ test("who takes over has archive, index and log of what was deployed at another 
   await other.stop();
 });
 
-test("a copy that pg_dump makes has them, and goes on where it is put back", { timeout: 240_000 }, async (t) => {
+test("a dump by pg_dump contains the files, and they work where it is restored", { timeout: 240_000 }, async (t) => {
   const world = await start(t), { postgres, gateway, builder } = world, file = path.join(temporaryFolder(), "copy");
   const bytes = bundleOf(2 * PIECE), { id, index } = await deploy(world, bytes);
   await gateway.stop();
@@ -119,7 +119,7 @@ test("a copy that pg_dump makes has them, and goes on where it is put back", { t
   await again.stop();
 });
 
-test("of an archive that a gateway was writing when it was killed nothing is seen, and nothing is left", { timeout: 240_000 }, async (t) => {
+test("an archive that a killed gateway was writing is not visible, and nothing of it is left", { timeout: 240_000 }, async (t) => {
   const { postgres, relay, gateway, cli, kept } = await start(t), other = await startOther(t, postgres);
   const { json: { artifactKey: none } } = await cli.offer(10);
   assert.ok(none);
@@ -135,7 +135,7 @@ test("of an archive that a gateway was writing when it was killed nothing is see
   await other.stop();
 });
 
-test("a download whose database goes away ends incomplete, and one that has not begun is 503", { timeout: 240_000 }, async (t) => {
+test("a download whose database becomes unreachable ends incomplete, and one that has not begun is 503", { timeout: 240_000 }, async (t) => {
   const world = await start(t), { relay, gateway, builder } = world;
   const bytes = bundleOf(40 * PIECE), { id } = await deploy(world, bytes);
   relay.order("stall", { from: "server", at: 60, of: "deployed_file whole" });
@@ -155,7 +155,7 @@ test("a download whose database goes away ends incomplete, and one that has not 
   await gateway.stop();
 });
 
-test("a bundle that the database does not take now is taken by the next try", { timeout: 240_000 }, async (t) => {
+test("a bundle that the database does not accept now is accepted by the next try", { timeout: 240_000 }, async (t) => {
   const { postgres, cli, builder, kept, gateway } = await start(t);
   const bytes = bundleOf(3 * PIECE), body = cli.body(await cli.artifact(bytes));
   postgres.ask("ALTER TABLE runcast.deployed_file ADD CONSTRAINT no CHECK (piece <> 2)");

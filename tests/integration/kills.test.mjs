@@ -1,6 +1,6 @@
-// Gateway, supervise role and controllers are killed at drawn moments while runs of two versions execute.
-// What each process did is in a file of its own, and judged at the end: no acknowledged run is lost, no attempt
-// is in two processes, no finished run starts again, and each attempt that was killed is followed by the next.
+// Gateway, supervise role and controllers are killed at random moments while runs of two versions execute. Each process
+// logs to a file of its own, and the files are judged at the end: no acknowledged run is lost, no attempt is in two
+// processes, no finished run starts again, and each attempt that was killed is followed by the next.
 //
 //   SEED=1 RUNS=1000 KILLS=20 node kills.test.mjs
 import assert from "node:assert/strict";
@@ -17,10 +17,10 @@ import { chooseSeed, Random } from "../support/js/random.mjs";
 import { processesOf, Supervisor } from "../support/js/supervisor.mjs";
 
 const runs = Number(process.env.RUNS ?? 80), kills = Number(process.env.KILLS ?? 10);
-const pauseMs = Math.max(1200, (runs / kills) * 120); // so that they are spread over the time that the runs take
+const pauseMs = Math.max(1200, (runs / kills) * 120); // spreads the kills over the time that the runs take
 const tasks = [{ id: "task", retry: { maxAttempts: 50, minTimeoutInMs: 50, maxTimeoutInMs: 100, factor: 1, randomize: false } }];
 
-/** Asked until it is answered, under one key. */
+/** Repeats a request under one request key until it is answered. */
 async function ask(gateway, method, target, body, id = randomUUID()) {
   for (;; await sleep(50)) {
     const reply = await gateway.http.request(method, target, { body, key: keys.prod, headers: { "x-trigger-request-idempotency-key": id } }).catch(() => ({ status: 0 }));
@@ -37,7 +37,7 @@ const payloads = {
 };
 const weights = { finish: 2, sleep: 4, retry: 2, wait: 2, parent: 2 };
 
-/** What the controllers have told, one list for each run, in the order of time. */
+/** The events of the controllers, one list for each run, in the order of time. */
 function readEvents(folder) {
   const byRun = new Map();
   for (const name of fs.readdirSync(folder)) {

@@ -1,5 +1,5 @@
-// Large things of every kind of text come back as they went in. How long a turn of the loop
-// they take, bench/run.sh says.
+// Large values of every kind of text come back unchanged. bench/run.sh measures how long they occupy a turn of the
+// loop.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -16,10 +16,10 @@ const trigger = async (payload, options) => {
   return reply.json.id;
 };
 
-// What takes longest to escape, to read back and to look at.
+// The texts that take longest to escape, to read back and to scan.
 const texts = { quotes: '"', "control characters": "\u0001", "what is not ASCII": "é字", "quotes between others": 'a"' };
 
-test("a token is completed with a megabyte, and shown", async () => {
+test("a token is completed with a megabyte, and returned", async () => {
   for (const [what, unit] of Object.entries(texts)) {
     const size = Buffer.byteLength(JSON.stringify(unit)) - 2, text = unit.repeat(1_040_000 / size);
     const { id } = (await gateway.post(tokens, {})).json;
@@ -29,7 +29,7 @@ test("a token is completed with a megabyte, and shown", async () => {
   }
 });
 
-test("a run of 3 MiB is made and shown", async () => {
+test("a run of 3 MiB is created and returned", async () => {
   for (const [what, unit] of Object.entries(texts)) {
     const size = Buffer.byteLength(JSON.stringify(unit)) - 2, text = unit.repeat(3_100_000 / size);
     const id = await trigger(text, {});

@@ -1,5 +1,5 @@
-// A gateway whose turns have no time left when they begin, as under sustained load: whatever is
-// cut into units goes on by one unit a turn, and ends.
+// A gateway whose turns have no time left when they begin, as under sustained load: work that is cut into units
+// advances by one unit a turn, and ends.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -30,7 +30,7 @@ test("a stream is written and read", async (t) => {
   for (const n of numbers(50)) assert.equal((await reader.next()).data.n, n);
 });
 
-test("several versions of many tasks are registered at once, one task a turn, each answered with its own", async () => {
+test("several versions of many tasks are registered at once, one task a turn, and each call gets its own version", async () => {
   const tasks = (hash) => numbers(300).map((n) => ({ id: `of-${hash}-${n}`, ...(n < 60 && { schedule: { cron: "0 0 * * *" } }) }));
   const register = async (hash) => expect(200, worker.registration({ hash, tasks: tasks(hash) }));
   const turns = async () => (await gateway.metrics()).get("runcast_loop_turn_cpu_seconds_count");
@@ -42,7 +42,7 @@ test("several versions of many tasks are registered at once, one task a turn, ea
   Object.assign(worker, await expect(200, worker.registration({ hash: "again", tasks: ["hello"] })));
 });
 
-test("environment variables are written, of several requests at once", async () => {
+test("environment variables are written by several simultaneous requests", async () => {
   const at = `/api/v1/projects/${keys.ref}/envvars/dev`;
   const upload = (letter) => gateway.post(`${at}/import`, { variables: Object.fromEntries(numbers(20).map((n) => [`${letter}_${n}`, "value"])) }, { key: keys.pat });
   await Promise.all(["A", "B", "C"].map((letter) => expect(200, upload(letter))));
@@ -59,7 +59,7 @@ test("runs and tokens are listed, and a batch is triggered", async () => {
   assert.equal((await expect(200, gateway.get("/api/v1/waitpoints/tokens?page[size]=12"))).data.length, 12);
 });
 
-test("a run is worked on: its trace is kept, and it goes on behind several waits", async () => {
+test("a run is executed: its trace is stored, and it continues after several waits", async () => {
   const attempt = await worker.take(await worker.trigger("hello", {}, { text: "y".repeat(200_000) }));
   const attributes = [{ key: "$metadata.ctx.run.id", value: { stringValue: attempt.id } }];
   const logRecords = numbers(30).map((n) => ({ timeUnixNano: `${Date.now()}000000`, severityText: "info", body: { stringValue: `line ${n}` }, attributes }));
@@ -67,7 +67,7 @@ test("a run is worked on: its trace is kept, and it goes on behind several waits
   await expect(200, gateway.post(`${to}/v1/logs`, { resourceLogs: [{ resource: { attributes: [] }, scopeLogs: [{ scope: { name: "t" }, logRecords }] }] }, { key: null }));
   assert.equal((await expect(200, gateway.get(`/api/v1/runs/${attempt.id}/events`))).events.filter(({ message }) => /^line \d+$/.test(message)).length, 30);
 
-  // The token holds it until all waits were begun, however long that takes here.
+  // The token blocks the run until all waits were begun, however long that takes here.
   const token = (await expect(200, gateway.post("/api/v1/waitpoints/tokens", {}))).id;
   await expect(200, worker.post(`/engine/v1/runs/${attempt.id}/waitpoints/tokens/${token}/wait`, {}));
   for (const wait of [50, 60, 70]) await expect(200, attempt.waitReply(new Date(Date.now() + wait).toISOString()));

@@ -1,4 +1,4 @@
-// What the log says of requests, and who did what: which lines there are, and what is in none.
+// Log lines about requests, and audit lines: which ones there are, and what is in none of them.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -10,7 +10,7 @@ const lines = (gateway) => gateway.stderr.trim().split("\n").filter(Boolean).map
 const requests = (gateway) => lines(gateway).filter(({ event }) => event === "request");
 const audits = (gateway) => lines(gateway).filter(({ event }) => event === "audit");
 
-test("an answer that tells of a fault is a line with route, status and client, and nothing that the client wrote", async (t) => {
+test("a failed request is a line with route, status and client, and nothing that the client wrote", async (t) => {
   const gateway = await startGateway({ t });
   await gateway.get("/api/v1/runs");
   await gateway.post("/api/v1/tasks/hello/trigger?secret=query1", { payload: "1", options: { delay: "secret2" } }, { headers: { "x-request-id": "req-77" } });
@@ -36,7 +36,7 @@ test("an answer that tells of a fault is a line with route, status and client, a
   assert.doesNotMatch(gateway.stderr, /secret\d|query\d|aaaaaaaa/);
 });
 
-test("a body that is refused while it comes is one line, with its route and project", async (t) => {
+test("a body that is refused while it arrives is one line, with its route and project", async (t) => {
   const gateway = await startGateway({ t });
   const head = (length) => `POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\n${length}\r\n\r\n`;
   for (const [request, status] of [[head("content-length: 99999999"), 413], [`${head("transfer-encoding: chunked")}not hex\r\n`, 400]]) {
@@ -49,7 +49,7 @@ test("a body that is refused while it comes is one line, with its route and proj
     ["413", "400"].map((status) => ["/api/v1/tasks/{taskId}/trigger", status, keys.ref, "dev"]));
 });
 
-test("a flood of one kind is ten lines and a count, of one refused key a line and a count, beside which others are still seen", async (t) => {
+test("a flood of one kind is ten lines and a count, one of a single refused key is a line and a count, and other lines still get through", async (t) => {
   const gateway = await startGateway({ t });
   const flood = (ask) => Promise.all([...Array(8)].map(async () => { for (let i = 0; i < 50; i++) await ask(i); }));
   await flood(() => gateway.get("/api/v1/runs", { key: "wrong" }));
@@ -64,7 +64,7 @@ test("a flood of one kind is ten lines and a count, of one refused key a line an
   assert.deepEqual(counted, { "401 /api/v1/runs": 399, "401 /api/v1/queues": 390, "404 none": 390 });
 });
 
-test("off writes none of them, all writes each", async (t) => {
+test("with \"off\" no request is logged, with \"all\" each is", async (t) => {
   const gateway = await startGateway({ t, options: ["--log-requests", "off"] });
   await gateway.get("/api/v1/runs", { key: "wrong" });
   await gateway.stop();
@@ -78,7 +78,7 @@ test("off writes none of them, all writes each", async (t) => {
   assert.equal(routes.filter((one) => one === "/realtime/v1/runs/{runId} 404").length, 1);
 });
 
-test("who started, stopped and changed what is written at every level, and no secret with it", async (t) => {
+test("audit lines of starts, stops and changes are written at every level, and contain no secret", async (t) => {
   const gateway = await startGateway({ t, options: ["--log-level", "error"] });
   const run = async (...words) => (await runProgram([...words, "--data", gateway.data])).stdout.trim();
   await run("org", "create", "Second");

@@ -1,5 +1,5 @@
-// The long poll of the official SDKs, byte by byte: positions, columns, headers, refusals.
-// What the SDKs make of it is in tests/conformance/realtime.
+// The long poll of the official SDKs, byte by byte: positions, columns, headers, refusals. tests/conformance/realtime
+// tests what the SDKs make of it.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -20,7 +20,7 @@ const electric = { "x-trigger-electric-version": "1.0.0-beta.1" };
 const v4 = { ...electric, "x-trigger-api-version": "2025-07-16" };
 const current = { headers: { control: "up-to-date" } };
 
-/** One request; position is what the one before gave. */
+/** One request; position is that of the response before. */
 async function poll(path, { to = gateway, position, live = false, key = keys.dev, headers = v4, query = {}, signal } = {}) {
   const url = new URL(to.url + path);
   for (const [name, value] of Object.entries({ offset: "-1", ...position, ...query, ...(live && { live: "true", cursor: "1" }) }))
@@ -48,7 +48,7 @@ const columns = ["id", "taskIdentifier", "createdAt", "updatedAt", "startedAt", 
   "metadata", "metadataType", "output", "outputType", "runTags", "error", "realtimeStreams", "idempotencyKey"];
 
 describe("a snapshot", () => {
-  test("is whole rows, the types of their columns and a position", async () => {
+  test("consists of whole rows, the types of their columns, and a position", async () => {
     const tag = fresh("tag");
     const { id, seq } = await trigger({ tags: [tag, "é\"}"], idempotencyKey: fresh("key") }, { payload: { a: 1 } });
     const answer = await poll(`/realtime/v1/runs/${id}`);
@@ -72,13 +72,13 @@ describe("a snapshot", () => {
     assert.ok(Number(answer.headers.get("content-length")) > 0); // headers and body are one write
   });
 
-  test("of nothing is up to date", async () => {
+  test("without matches is up to date", async () => {
     const answer = await poll("/realtime/v1/runs", { query: { tags: fresh("nobody") } });
     assert.deepEqual(answer.json, [current]);
     assert.equal(answer.headers.get("electric-up-to-date"), "");
   });
 
-  test("that is large comes in pages, each run once", async () => {
+  test("that is large comes in pages, with each run once", async () => {
     const tag = fresh("many");
     const ids = [];
     for (let i = 0; i < 40; i++) ids.push((await trigger({ tags: [tag] }, { payload: "x".repeat(20000) })).id);
@@ -100,7 +100,7 @@ describe("a snapshot", () => {
     assert.deepEqual(seen.sort(), ids.sort());
   });
 
-  test("is compressed for those who ask, when it is worth it", async () => {
+  test("is compressed for clients that accept it, when it is worth it", async () => {
     const { id } = await trigger({}, { payload: "y".repeat(5000) });
     const answer = await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": "gzip, deflate" } });
     assert.equal(answer.headers.get("content-encoding"), "gzip");
@@ -111,11 +111,11 @@ describe("a snapshot", () => {
     const coding = async (accepted) => (await poll(`/realtime/v1/runs/${id}`, { headers: { ...v4, "accept-encoding": accepted } })).headers.get("content-encoding");
     for (const accepted of ["gzip;q=0.5", "deflate, gzip ; q=0.001", "br;q=1.0, gzip; q=1", "identity;q=0,gzip"]) assert.equal(await coding(accepted), "gzip", accepted);
     for (const refused of ["gzip;q=0", "gzip; q=0", "gzip ; q=0.000", "deflate", "x-gzip", "gzip;q=0, *"]) assert.equal(await coding(refused), null, refused);
-    const large = await trigger({}, { payload: "z".repeat(1 << 20) }); // that would take a turn for itself
+    const large = await trigger({}, { payload: "z".repeat(1 << 20) }); // large enough to take a turn of its own
     assert.equal((await poll(`/realtime/v1/runs/${large.id}`, { headers: { ...v4, "accept-encoding": "gzip" } })).headers.get("content-encoding"), null);
   });
 
-  test("shows runs of the last day by default, of createdAt when it is given, and the floor stays in the handle", async () => {
+  test("shows runs of the last day by default, or of createdAt, and the handle keeps the floor", async () => {
     const tag = fresh("floor");
     await trigger({ tags: [tag] });
     const floorOf = (answer) => Number(answer.position.handle.split("-")[2]);
@@ -132,7 +132,7 @@ describe("a snapshot", () => {
 });
 
 describe("a live poll", () => {
-  test("is held until something changes, and brings exactly the columns that did", async () => {
+  test("is held until something changes, and returns exactly the columns that did", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
     const { answer } = await hold(`/realtime/v1/runs/${id}`, { position });
@@ -145,7 +145,7 @@ describe("a live poll", () => {
     assert.ok(live.headers.get("electric-cursor"));
   });
 
-  test("brings exactly the columns of changes made while the client was away for a moment", async () => {
+  test("returns exactly the columns of changes made while the client was away for a moment", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
     await putMetadata(id, { a: 1 });
@@ -156,7 +156,7 @@ describe("a live poll", () => {
       [["update", '{"a":1}', 3], ["insert", '{"a":1}', columns.length], ["update", '{"a":2}', 3]]);
   });
 
-  test("asked again from the same position brings the change again: a lost answer loses nothing", async () => {
+  test("repeated from the same position returns the change again: a lost response loses nothing", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
     await putMetadata(id, { n: 1 });
@@ -166,7 +166,7 @@ describe("a live poll", () => {
     }
   });
 
-  test("brings a run whole when it joins the filter", async () => {
+  test("returns a run whole when it joins the filter", async () => {
     const [a, b] = [fresh("a"), fresh("b")];
     const { id } = await trigger({ tags: [a] }, { payload: { all: "of it" } });
     const { position } = await poll("/realtime/v1/runs", { query: { tags: `${a},${b}` } });
@@ -178,7 +178,7 @@ describe("a live poll", () => {
     assert.deepEqual(Object.keys(live.rows[0].value), columns);
   });
 
-  test("of a batch brings the changes of its runs only", async () => {
+  test("of a batch returns changes of its runs only", async () => {
     const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }, { task: "b" }] })).json;
     const snapshot = await poll(`/realtime/v1/batches/${batch.id}`);
     assert.equal(snapshot.rows.length, 2);
@@ -188,7 +188,7 @@ describe("a live poll", () => {
     assert.deepEqual((await answer).rows.map((row) => row.key), [batch.runs[1].id]);
   });
 
-  test("shares one body among all that wait for a change", async () => {
+  test("shares one body with all polls that wait for the same change", async () => {
     const tag = fresh("shared");
     const { id } = await trigger({ tags: [tag] });
     const { position } = await poll("/realtime/v1/runs", { query: { tags: tag } });
@@ -201,7 +201,7 @@ describe("a live poll", () => {
     assert.equal(await gateway.metric("runcast_frames_total{kind=\"shared\"}") - frames, 20);
   });
 
-  test("is one of hundreds that a change answers, of many column sets and compressed, each in a turn of its own where time is short", async (t) => {
+  test("is answered among hundreds, with many column sets and compressed, each in a turn of its own when turns are short of time", async (t) => {
     const own = await startGateway({ t, preload: "shim_busy" }), count = 240;
     const { id } = await trigger({ tags: ["busy"] }, { to: own });
     const skipped = columns.slice(10).filter((name) => !/status|metadata/.test(name));
@@ -221,7 +221,7 @@ describe("a live poll", () => {
     await own.stop();
   });
 
-  test("that the client has given up frees its place", async () => {
+  test("that the client gave up frees its place", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
     const before = await held(), leaving = new AbortController();
@@ -232,7 +232,7 @@ describe("a live poll", () => {
     await isHeld(before);
   });
 
-  test("from another history gets every row, and a new handle", async () => {
+  test("from another epoch gets every row, and a new handle", async () => {
     const { id } = await trigger();
     const { position } = await poll(`/realtime/v1/runs/${id}`);
     for (const handle of ["other-r-0", "zzz", position.handle.replace("-r-", "-t-")]) {
@@ -242,7 +242,7 @@ describe("a live poll", () => {
     }
   });
 
-  test("goes on from its position after the gateway was killed", async (t) => {
+  test("continues from its position after the gateway was killed", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own, payload: { not: "again" } });
     const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
@@ -282,7 +282,7 @@ describe("a live poll", () => {
     assert.deepEqual(live.json, [current]);
     for (const status of ["refused", 503, 200]) seen.delete(status);
     assert.deepEqual([...seen], []);
-    const slow = await own.connect(); // the gateway drains until its body has come
+    const slow = await own.connect(); // the gateway drains until its body has arrived
     await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
       `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
     await own.get("/healthz");
@@ -296,7 +296,7 @@ describe("a live poll", () => {
     assert.equal((await own.ended()).code, 0);
   });
 
-  test("never shows an updatedAt that is older than the one before, whatever the clock does", async (t) => {
+  test("never shows an updatedAt older than the one before, whatever the clock does", async (t) => {
     const file = join(temporaryFolder(), "clock");
     const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
     const { id } = await trigger({}, { to: own });
@@ -313,7 +313,7 @@ describe("a live poll", () => {
     await own.stop();
   });
 
-  test("above --realtime-connections is late, not lost: 429", async (t) => {
+  test("above --realtime-connections is 429, and loses no change", async (t) => {
     const own = await startGateway({ t, options: ["--realtime-connections", "2"] });
     const { id } = await trigger({}, { to: own });
     const { position } = await poll(`/realtime/v1/runs/${id}`, { to: own });
@@ -323,7 +323,7 @@ describe("a live poll", () => {
     const { answer } = await hold(`/realtime/v1/runs/${id}`, { to: own, position });
     const third = await poll(`/realtime/v1/runs/${id}`, { to: own, position, live: true });
     assert.deepEqual([third.status, third.json], [429, { error: "Too many concurrent requests" }]);
-    assert.equal((await poll(`/realtime/v1/runs/${id}`, { to: own, position })).status, 200); // catching up is not counted
+    assert.equal((await poll(`/realtime/v1/runs/${id}`, { to: own, position })).status, 200); // catching up does not count
     leaving.abort();
     await first;
     await isHeld(1, own);
@@ -333,7 +333,7 @@ describe("a live poll", () => {
     await own.stop();
   });
 
-  test("is counted for its environment alone, and exactly, also after hundreds were given up", async (t) => {
+  test("counts for its environment only, and exactly, also after hundreds were given up", async (t) => {
     const own = await startGateway({ t, options: ["--realtime-connections", "20"] });
     const follow = async (key) => {
       const { id } = await trigger({ tags: ["a"] }, { to: own, key });
@@ -361,7 +361,7 @@ describe("a live poll", () => {
     await own.stop();
   });
 
-  test("is told to begin again, by an array, only when retention has removed what it may have missed", async (t) => {
+  test("must start again with a snapshot, and is told so by an array, only when retention has removed what it may have missed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] });
     const { id } = await trigger({}, { to: own });
     const path = "/realtime/v1/runs";
@@ -375,7 +375,7 @@ describe("a live poll", () => {
     assert.ok(gone.position.handle);
     const again = await poll(path, { to: own, position: { offset: "-1", handle: gone.position.handle } });
     assert.deepEqual([again.status, again.rows.map((row) => row.key)], [200, [stays.id]]);
-    // Of one run there is nothing that it may have missed, or nothing at all.
+    // A poll of one run cannot have missed others: it gets the current state, or 404.
     assert.deepEqual((await poll(`${path}/${stays.id}`, { to: own, position: ofOne.position })).json, [current]);
     assert.equal((await poll(`${path}/${id}`, { to: own, position: ofOther.position, live: true })).status, 404);
     const batch = { offset: ofOne.position.offset, handle: ofOne.position.handle.replace("-r-", "-b-") };
@@ -385,7 +385,7 @@ describe("a live poll", () => {
 });
 
 describe("the SDK", () => {
-  test("leaves out columns, or has them with their types when too many others leave out others", async (t) => {
+  test("gets fewer columns, or all with their types when too many other polls skip different columns", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({ tags: ["narrow"] }, { to: own });
     const { position } = await poll("/realtime/v1/runs", { to: own, query: { tags: "narrow" } });
@@ -395,7 +395,7 @@ describe("the SDK", () => {
     await isHeld(16, own);
     const now = await poll(`/realtime/v1/runs/${id}`, narrow);
     assert.deepEqual(Object.keys(JSON.parse(now.headers.get("electric-schema"))), Object.keys(now.rows[0].value));
-    assert.equal((await poll(`/realtime/v1/runs/${id}`, { ...narrow, position: before.position, live: true })).status, 429); // it may have no types for them
+    assert.equal((await poll(`/realtime/v1/runs/${id}`, { ...narrow, position: before.position, live: true })).status, 429); // its client may not know the types of those columns
     const seen = await sdk.auth.withAuth({ baseURL: own.url, accessToken: keys.dev, secretKey: keys.dev }, async () => {
       for await (const run of sdk.runs.subscribeToRun(id, { skipColumns: ["number", "isTest"] })) return run;
     });
@@ -405,7 +405,7 @@ describe("the SDK", () => {
     await own.stop();
   });
 
-  test("begins again by itself when retention has removed what it may have missed", async (t) => {
+  test("starts again by itself when retention has removed what it may have missed", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] }), known = own.port, elsewhere = await freePort();
     const at = async (port) => { await own.kill(); Object.assign(own, { port, url: `http://127.0.0.1:${port}`, http: new HttpClient(`http://127.0.0.1:${port}`, keys.dev) }); await own.restart(); };
     const { id } = await trigger({ tags: ["kept"], delay: "1h" }, { to: own });
@@ -416,7 +416,7 @@ describe("the SDK", () => {
       void (async () => { for await (const run of subscription) seen.push(run.metadata?.n); })().catch((error) => seen.push(error));
       await until(() => seen.length === 1, { what: "the snapshot" });
     });
-    await at(elsewhere); // where the SDK does not find it
+    await at(elsewhere); // an address that the SDK does not know
     const { id: gone } = await trigger({}, { to: own });
     await own.post(`/api/v2/runs/${gone}/cancel`);
     await until(async () => (await own.get(`/api/v3/runs/${gone}`)).status === 404, { what: "retention removes the run" });
@@ -432,7 +432,7 @@ describe("the SDK", () => {
 });
 
 describe("clients", () => {
-  test("before x-trigger-electric-version get the old names of headers", async () => {
+  test("before x-trigger-electric-version get the old header names", async () => {
     const { id } = await trigger();
     const answer = await poll(`/realtime/v1/runs/${id}`, { headers: {} });
     const shape = answer.headers.get("electric-shape-id"), offset = answer.headers.get("electric-chunk-last-offset");
@@ -442,7 +442,7 @@ describe("clients", () => {
     assert.deepEqual(next.json, [current]);
   });
 
-  test("leave out columns, but not those that their SDK cannot do without", async () => {
+  test("can skip columns, except those that their SDK needs", async () => {
     const { id } = await trigger({}, { payload: "big" });
     const skipped = (answer) => columns.filter((name) => !(name in answer.rows[0].value));
     const everything = { skipColumns: columns.join(",") };
@@ -458,7 +458,7 @@ describe("clients", () => {
     assert.deepEqual(skipped(await poll(`/realtime/v1/runs/${id}`, { key: token, query: { skipColumns: "payload" } })), ["metadata"]);
   });
 
-  test("may what their scopes say", async () => {
+  test("can do what their scopes allow", async () => {
     const [tag, other] = [fresh("mine"), fresh("other")];
     const { id } = await trigger({ tags: [tag] }, { task: "scoped" });
     const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "scoped" }] })).json;
@@ -478,7 +478,7 @@ describe("clients", () => {
     }
   });
 
-  test("are refused by what is wrong first: token, query, existence, scope; with CORS", async () => {
+  test("are refused for the first fault: token, query, existence, scope; with CORS", async () => {
     const { id } = await trigger();
     const none = await publicToken(gateway, { scopes: ["write:runs"] });
     const cases = [
@@ -502,7 +502,7 @@ describe("clients", () => {
     }
   });
 
-  test("of another environment are told the same as of what does not exist", async () => {
+  test("of another environment get the same response as for a run that does not exist", async () => {
     const tag = fresh("same");
     const { id } = await trigger({ tags: [tag] });
     const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "a" }] })).json;

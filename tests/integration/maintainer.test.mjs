@@ -1,4 +1,4 @@
-// What the scripts of the packages do, as far as it needs no package manager.
+// The maintainer scripts of the packages, as far as they need no package manager.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../support/js/gateway.mjs";
 
 const script = fs.readFileSync(new URL("../../deploy/debian/runcast.prerm", import.meta.url), "utf8");
 
-test("a package that is removed ends the supervise role first, and goes also where that fails; an upgrade lets it go on", () => {
+test("removing the package ends the supervise role first, and succeeds also when that fails; an upgrade leaves it running", () => {
   const folder = temporaryFolder(), said = path.join(folder, "said"), stub = path.join(folder, "deb-systemd-invoke");
   fs.writeFileSync(stub, `#!/bin/sh\necho "$@" >>${said}\nexit 1\n`, { mode: 0o755 });
   const run = (word) => spawnSync("sh", ["-c", script.replaceAll("/run/systemd/system", folder), "prerm", word], { encoding: "utf8", env: { PATH: `${folder}:${process.env.PATH}` } });

@@ -1,5 +1,4 @@
-// What people make themselves: projects of their organizations, and organizations, as far as the operator
-// lets them.
+// Projects and organizations that users create themselves, as far as the operator allows it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -8,7 +7,7 @@ import { addSecondProject, otherKeys } from "../support/js/second_project.mjs";
 
 const asPerson = { key: keys.pat };
 
-test("a user's projects are there at once, with four environments, up to the limit of the organization, also when many are asked for together", async (t) => {
+test("a user's projects exist at once with four environments, up to the limit of the organization, also when many are requested together", async (t) => {
   const gateway = await startGateway({ t, options: ["--user-projects", "3"] });
   const make = (name) => gateway.post("/api/v1/orgs/my-organization/projects", { name }, asPerson);
   const first = await make("  My Shop! ");
@@ -29,7 +28,7 @@ test("a user's projects are there at once, with four environments, up to the lim
   await gateway.stop();
 });
 
-test("nobody makes or renames anything in another's organization, nor with a key", async (t) => {
+test("no user, and no key, can create or rename anything in another user's organization", async (t) => {
   const gateway = await startGateway({ t });
   await gateway.stop();
   addSecondProject(gateway.data);
@@ -48,7 +47,7 @@ test("nobody makes or renames anything in another's organization, nor with a key
   await gateway.stop();
 });
 
-test("where the operator makes them, people are told who does", async (t) => {
+test("where only the operator creates them, users are told who does", async (t) => {
   const gateway = await startGateway({ t, options: ["--user-projects", "0"] });
   const project = await gateway.post("/api/v1/orgs/my-organization/projects", { name: "x" }, asPerson), organization = await gateway.post("/api/v1/orgs", { title: "x" }, asPerson);
   assert.deepEqual([project.status, organization.status], [422, 422]);

@@ -1,5 +1,5 @@
-// The manifests of deploy/kubernetes and deploy/container: they say what the program and the image say. No
-// cluster and no Compose is started here.
+// The manifests of deploy/kubernetes and deploy/container agree with the program and the image. No cluster and no
+// Compose is started here.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -14,20 +14,20 @@ const version = /^project\(runcast VERSION ([\d.]+)/m.exec(read("CMakeLists.txt"
 const built = spawnSync("kubectl", ["kustomize", path.join(top, "deploy/kubernetes")], { encoding: "utf8" });
 const kinds = Object.fromEntries((built.stdout ?? "").split(/^---$/m).map((text) => [/^kind: (\w+)$/m.exec(text)?.[1], text]));
 
-test("kustomize makes one gateway of them, with all that belongs to it", () => {
+test("kustomize builds one gateway from them, with everything that it needs", () => {
   assert.equal(built.status, 0, built.stderr);
   assert.deepEqual(Object.keys(kinds).sort(), ["ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Service", "StatefulSet"]);
   assert.match(kinds.StatefulSet, /^ {2}replicas: 1$/m);
 });
 
-test("the policies are about the gateway, and the name of its settings is that of this build of them", () => {
+test("the policies select the gateway, and the name of its settings is the one that this build generates", () => {
   for (const kind of ["NetworkPolicy", "PodDisruptionBudget", "StatefulSet"])
     assert.match(kinds[kind], /matchLabels:\n +app\.kubernetes\.io\/name: runcast/, kind);
   const name = /^ {2}name: (runcast-\w+)$/m.exec(kinds.ConfigMap)[1];
   assert.ok(kinds.StatefulSet.includes(`name: ${name}`));
 });
 
-test("every version that is named is this one", () => {
+test("every version that they name is the current one", () => {
   for (const file of ["deploy/kubernetes/kustomization.yaml", "deploy/container/compose.yaml"]) {
     const named = [...read(file).matchAll(/(?:newTag: |runcast:|runcast-)(\d+\.\d+\.\d+)/g)].map(([, one]) => one);
     assert.ok(named.length, file);
@@ -36,7 +36,7 @@ test("every version that is named is this one", () => {
   assert.match(read("deploy/debian/changelog"), new RegExp(`^runcast \\(${version.replaceAll(".", "\\.")}-\\d+\\)`));
 });
 
-test("the settings are right, and listen where probes and policies look", async () => {
+test("the settings are valid, and listen where probes and policies expect it", async () => {
   const named = [...read("deploy/kubernetes/kustomization.yaml").matchAll(/--from-literal=(RUNCAST_\w+)=(tr_\w+_)\$\(openssl rand -hex (\d+)\)/g)];
   const given = Object.fromEntries(named.map(([, name, begin, bytes]) => [name, begin + "0".repeat(2 * bytes)]));
   const { code, all } = await runProgram(["--config", path.join(top, "deploy/kubernetes/runcast.conf"), "--check-config"],

@@ -1,5 +1,5 @@
-// An allocation that fails, anywhere: the gateway says so and ends, or refuses what needed
-// it and goes on. It never does anything else, and what it acknowledged is there.
+// Failing allocations, anywhere: the gateway logs it and exits, or refuses the request that needed the memory and
+// continues. It never does anything else, and every acknowledged write is there.
 //
 //   FAILURES=500 SEED=1 node memory.test.mjs      more of them
 import assert from "node:assert/strict";
@@ -12,9 +12,9 @@ import { chooseSeed, Random } from "../support/js/random.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 
 const failures = Number(process.env.FAILURES ?? 40);
-const first = 300; // those before are libcrypto's, which does not survive a failure in the beginning of its random numbers
+const first = 300; // earlier ones are in libcrypto, which does not survive a failure while its random numbers are set up
 
-/** Twenty requests of several kinds; puts the runs that were acknowledged into ids. */
+/** Sends twenty requests of several kinds; adds the acknowledged runs to ids. */
 async function use(gateway, ids) {
   const socket = await RunsSocket.open({ port: gateway.port, token: gateway.keys.dev, hello: {} });
   socket.send({ op: "sub", id: 1, all: true });
@@ -32,7 +32,7 @@ async function use(gateway, ids) {
   await socket.cut();
 }
 
-test(`${failures} times an allocation fails: said and ended, or refused and gone on`, { timeout: 60_000 + failures * 5_000 }, async (t) => {
+test(`a failed allocation, ${failures} times: logged and exited, or refused and continued`, { timeout: 60_000 + failures * 5_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), file = path.join(temporaryFolder(), "calls");
   const count = () => Number(fs.readFileSync(file).readBigUInt64LE());
   const whole = await startGateway({ t, preload: "shim_alloc", env: { SHIM_ALLOC: file } });
@@ -43,14 +43,14 @@ test(`${failures} times an allocation fails: said and ended, or refused and gone
   const seen = { started, all, ended: 0, wentOn: 0 };
   for (let i = 0; i < failures; i++) {
     const nth = random.chance(0.5) ? first + random.below(started - first) : started + random.below(all - started), ids = [];
-    fs.rmSync(file); // it goes on counting otherwise
+    fs.rmSync(file); // otherwise it continues to count
     const gateway = await startGateway({ preload: "shim_alloc", env: { SHIM_ALLOC: file, SHIM_ALLOC_FAIL: String(nth) }, ready: false });
     t.after(() => gateway.end || gateway.kill());
     const what = (text) => `allocation ${nth} of ${all}: ${text}\n${gateway.stderr}`;
     await until(async () => gateway.end || (await gateway.get("/readyz").catch(() => ({}))).status === 200, { what: what("an end or a beginning") });
     let trouble = gateway.end ?? await use(gateway, ids).catch((error) => error);
     if (trouble) await until(() => gateway.end, { timeoutMs: 3000, what: what(trouble.stack) });
-    else trouble = await gateway.stop().then(() => null, (error) => error); // it may meet the allocation as it ends
+    else trouble = await gateway.stop().then(() => null, (error) => error); // the allocation may fail while it stops
     seen[trouble ? "ended" : "wentOn"]++;
     assert.match(`${gateway.end.code ?? gateway.end.signal}`, trouble ? /^(1|SIGABRT)$/ : /^0$/, what("how it ends"));
     if (trouble) assert.match(gateway.stderr.trim().split("\n").at(-1), /^runcast: \S.{10,}|"reason":"[^"]{10,}/, what("the last word"));

@@ -1,4 +1,4 @@
-// What an alert is made of: runs that fail, workers that do not come, answers by class, the process.
+// Metrics for alerts: failing runs, missing workers, responses by class, the process.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -23,7 +23,7 @@ async function expectPromtoolToBeSilent(gateway) {
   assert.deepEqual(promtool(["check", "metrics"], text), { status: 0, said: "" });
 }
 
-test("runs that end are counted by status, once, and so is their time in the queue", async (t) => {
+test("ended runs are counted by status, once, and so is their time in the queue", async (t) => {
   const gateway = await startGateway({ t, options: ["--dequeue-wait", "20s"] });
   const ended = (status) => gateway.metric(`runcast_finished_runs_total{status="${status}"}`);
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
@@ -51,7 +51,7 @@ test("runs that end are counted by status, once, and so is their time in the que
   await gateway.stop();
 });
 
-test("who is there is counted while it executes, and the queued run that waits for longest", async (t) => {
+test("sessions and waiting workers are counted while they last, and the age of the oldest queued run is reported", async (t) => {
   const gateway = await startGateway({ t });
   const all = async (...names) => Promise.all(names.map((name) => gateway.metric(`runcast_${name}`)));
   const oldest = (type) => gateway.metric(`runcast_oldest_queued_seconds{type="${type}"}`);
@@ -63,13 +63,13 @@ test("who is there is counted while it executes, and the queued run that waits f
   assert.deepEqual(await all("sessions", "unserved_environments", "waiting_workers"), [1, 0, 0], "it executes");
   assert.deepEqual([await oldest("dev"), await oldest("prod")], [0, 0]);
 
-  // Elsewhere than in dev nobody asks: the older one counts, also when its queue is paused.
+  // Outside of dev no worker asks: the older run counts, also when its queue is paused.
   const prod = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
   const first = await prod.trigger("hello");
   assert.equal((await gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }, { key: keys.prod })).status, 200);
   await until(async () => await oldest("prod") >= 1, { what: "it gets older" });
   await prod.trigger("hello", { priority: 3600 });
-  assert.ok(await oldest("prod") >= 1 && await oldest("prod") < 600, "a priority makes nobody older");
+  assert.ok(await oldest("prod") >= 1 && await oldest("prod") < 600, "a priority makes no run older");
   assert.equal(await gateway.metric("runcast_unserved_environments"), 1);
   await gateway.kill();
   await gateway.restart();
@@ -81,7 +81,7 @@ test("who is there is counted while it executes, and the queued run that waits f
   await gateway.stop();
 });
 
-test("answers are counted by class, and the process tells its version, memory and database", async (t) => {
+test("responses are counted by class, and the process reports its version, memory and database", async (t) => {
   const gateway = await startGateway({ t });
   const answers = (code) => gateway.metric(`runcast_http_requests_total{code="${code}"}`);
   const before = [await answers("2xx"), await answers("4xx")];
@@ -103,7 +103,7 @@ test("answers are counted by class, and the process tells its version, memory an
   await gateway.stop();
 });
 
-test("what is said of an environment is what its runs are", async (t) => {
+test("metrics of an environment agree with its runs", async (t) => {
   const gateway = await startGateway({ t, options: ["--dequeue-wait", "20s"] });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
   const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
@@ -154,7 +154,7 @@ test("what is said of an environment is what its runs are", async (t) => {
   await gateway.stop();
 });
 
-test("runs that nobody can take are counted with what is missing, as long as it is", async (t) => {
+test("runs that no worker can take are counted by what is missing, for as long as it is", async (t) => {
   const gateway = await startGateway({ t, options: ["--dequeue-wait", "20s"] });
   const worker = new Worker(gateway, keys.prod);
   const unserved = async (reason) => gateway.metric(of("unserved_runs", "prod", `,reason="${reason}"`));
@@ -181,7 +181,7 @@ test("runs that nobody can take are counted with what is missing, as long as it 
   await gateway.stop();
 });
 
-test("the first fifty environments have figures of their own, which their branches share, and the rest has them together", async (t) => {
+test("the first fifty environments have metrics of their own, shared with their branches, and all others share one set", async (t) => {
   const gateway = await startGateway({ t, options: ["--user-projects", "100"] });
   const branch = await gateway.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch: "feature/one" }, asPerson);
   assert.equal(branch.status, 200, branch.text);
@@ -216,11 +216,11 @@ test("the first fifty environments have figures of their own, which their branch
   await check(2);
   await gateway.kill();
   await gateway.restart();
-  await check(0); // counted since the start
+  await check(0); // counters begin at the start
   await gateway.stop();
 });
 
-test("a project that is deleted is told from another that gets its ref while its runs end", async (t) => {
+test("metrics of a deleted project whose runs still end are kept apart from those of a new project with the same ref", async (t) => {
   const gateway = await startGateway({ t, options: ["--cancel-timeout", "1h"] });
   const ref = "proj_zzzzzzzzzzzzzzzzzzzz", project = async (...words) => {
     const { code, stdout, all } = await runProgram(["project", ...words, "--data", gateway.data]);
@@ -246,7 +246,7 @@ test("a project that is deleted is told from another that gets its ref while its
   await gateway.kill();
 });
 
-test("each answer counts for its route and for its class, also one without a route, and a WebSocket", async (t) => {
+test("each response counts for its route and for its class, also one without a route, and a WebSocket", async (t) => {
   const gateway = await startGateway({ t });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
   const id = await worker.trigger("hello");
@@ -263,12 +263,12 @@ test("each answer counts for its route and for its class, also one without a rou
   assert.deepEqual([more(route("GET", at, "2xx")), more(route("GET", at, "4xx")), more(route("any", "none", "4xx")), more(route("GET", "/realtime/v1/ws", "1xx"))], [1, 2, 1, 1]);
   for (const code of ["1xx", "2xx", "4xx", "5xx"])
     assert.equal(sum(family(after, "runcast_http_route_requests_total").filter(([sample]) => sample.includes(`"${code}"`))), after.get(`runcast_http_requests_total{code="${code}"}`), code);
-  assert.ok(![...after.keys()].some((sample) => sample.includes(id) || sample.includes("nothing")), "what clients send is no label");
+  assert.ok(![...after.keys()].some((sample) => sample.includes(id) || sample.includes("nothing")), "values of clients are not labels");
   await socket.cut();
   await gateway.stop();
 });
 
-test("the store tells the size of its groups and how long the disk takes, the process what it has open", async (t) => {
+test("the store reports the size of its groups and the latency of the disk, the process its open files", async (t) => {
   const gateway = await startGateway({ t });
   const before = await gateway.metrics();
   await Promise.all(Array.from({ length: 50 }, () => gateway.post("/api/v1/tasks/hello/trigger", {})));
@@ -289,7 +289,7 @@ test("the store tells the size of its groups and how long the disk takes, the pr
   await gateway.stop();
 });
 
-test("there are the same samples, however many tags, tasks, paths and keys there were", async (t) => {
+test("the number of samples does not depend on tags, tasks, paths or keys", async (t) => {
   const gateway = await startGateway({ t });
   const names = async () => [...(await gateway.metrics()).keys()];
   const use = async (i) => {
@@ -306,7 +306,7 @@ test("there are the same samples, however many tags, tasks, paths and keys there
   await gateway.stop();
 });
 
-test("a gateway that drains says that it is not ready", async (t) => {
+test("a draining gateway reports that it is not ready", async (t) => {
   const gateway = await startGateway({ t, options: ["--drain-timeout", "30s"] });
   const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
   await socket.next("welcome");

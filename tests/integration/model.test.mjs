@@ -1,8 +1,8 @@
-// Many clients of all kinds beside generated writes, while sockets are slow or cut and the
-// gateway is killed: every guarantee of runs.v1 (runcast/protocol.h), judged by a recorded history. Clients
-// are WebSockets, event streams, and the long polls of the SDKs.
+// Many clients of all kinds and generated writes, while sockets are slow or cut and the gateway is killed: a recorded
+// history judges every guarantee of runs.v1 (runcast/protocol.h). Clients are WebSockets, event streams, and the long
+// polls of the SDKs.
 //
-//   SEED=1 OPS=20000 node model.test.mjs      the same writes again, or more of them
+//   SEED=1 OPS=20000 node model.test.mjs      repeats the same writes, or makes more of them
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { test } from "node:test";
@@ -16,8 +16,8 @@ import { matches, RunsSocket } from "../support/js/runs.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 
 const operations = Number(process.env.OPS ?? 2400);
-const words = "2025-07-16"; // of statuses, for SDKs 4.x
-const lives = 3; // of the gateway: killed between them
+const words = "2025-07-16"; // API version whose statuses SDKs 4.x know
+const lives = 3; // of the gateway, which is killed between them
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { tags: ["t3"], task: ["worked", "waiting"] }, { tags: ["t4"] }, { tags: ["t5"] }];
 
 class World {
@@ -34,7 +34,7 @@ class World {
     this.subscribers.push(subscriber);
   }
 
-  /** By text/event-stream, and by long poll: of one filter, with no subscriptions to change. */
+  /** Event streams and long polls of one filter, without changing subscriptions. */
   addEvents(name, filter, { hello, ...traits } = {}) {
     this.#addFixed(new EventSubscriber(name, { port: this.gateway.port, token: keys.dev, hello }), filter, traits);
   }
@@ -54,7 +54,7 @@ class World {
     for (const one of [this.recorder, ...this.present]) if (!one.socket) await one.connect();
   }
 
-  /** Waits until nothing happens any more, and everybody knows. */
+  /** Waits until nothing happens any more, and every client has the last state. */
   async rest() {
     for (const one of this.subscribers) one.resume();
     await this.connectAll();
@@ -79,8 +79,8 @@ class World {
     return seq;
   }
 
-  /** A client hears at once of what concerns it; of the rest with a ping, some time. The recorder
-   *  may know of a change later than it was, so a poll may be held to its end before it is in sync. */
+  /** A client learns at once of what concerns it, and of the rest with a ping some time later. The recorder may see a
+   *  change late, so a poll may be held to its end before it is in sync. */
   #newestOf(filtersOf) {
     let newest = 0;
     for (const [id, entries] of this.recorder.history.runs) {
@@ -103,7 +103,7 @@ class World {
     }
   }
 
-  /** The rows are what GET /api/v3/runs says. */
+  /** Asserts that the rows are what GET /api/v3/runs returns. */
   async compareWithRest() {
     const same = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt",
       "delayedUntil", "ttl", "isTest", "durationMs", "idempotencyKey", "batchId", "version", "error"];
@@ -113,17 +113,17 @@ class World {
       for (const name of same) assert.deepEqual(fields[name] ?? undefined, json[name] ?? undefined, `${name} of ${id}`);
       assert.deepEqual([...fields.tags].sort(), [...json.tags].sort());
       assert.equal(fields.attemptCount ?? 0, json.attemptCount);
-      assert.equal(json.finishedAt, fields.finishedAt ?? (json.isCompleted ? fields.updatedAt : undefined)); // canceled, not confirmed
+      assert.equal(json.finishedAt, fields.finishedAt ?? (json.isCompleted ? fields.updatedAt : undefined)); // canceled, not confirmed by its worker
     }
     for (const id of this.generator.ids) assert.ok(this.recorder.runs.has(id), id);
   }
 
-  /** Versions between what polls were told: while they were away, or because they were late. */
+  /** Versions between those that polls received: skipped while they were away, or because they were late. */
   jumped() { return this.subscribers.reduce((sum, one) => sum + (one.jumped ?? 0), 0); }
   skipped() { return this.everybody.reduce((sum, one) => sum + one.skipped, 0); }
 }
 
-/** Slow readers and large rows, until readers fall behind: they are told the newest, and how much they missed. */
+/** Slow readers and large rows, until readers fall behind: they get the newest state, and how many they missed. */
 async function fallBehind(world, count) {
   const { random, generator } = world;
   const slow = world.subscribers.filter((one) => one.slow);
@@ -142,7 +142,7 @@ async function fallBehind(world, count) {
   generator.padding = 0;
 }
 
-/** Cuts, new and ended subscriptions, long absences. */
+/** Cut connections, new and ended subscriptions, long absences. */
 async function disturb(world, count) {
   const { random, generator, restless } = world;
   const writing = generator.work(count, { parallel: 3 });
@@ -167,7 +167,7 @@ async function disturb(world, count) {
   await writing;
 }
 
-/** kill -9 in the middle of writes, and a new life on the same data. */
+/** kill -9 in the middle of writes, and a restart on the same data. */
 async function killAmidWrites(world, count) {
   const { gateway, random, generator } = world;
   const writing = generator.work(count);
@@ -177,7 +177,7 @@ async function killAmidWrites(world, count) {
   await writing;
 }
 
-/** What has a name only when it is there: runs and a batch, by event stream and by poll. */
+/** Adds subscribers of things that have names only once they exist: runs and a batch, by event stream and by poll. */
 function followNames(world) {
   const { generator } = world;
   world.addEvents("events of a run", { run: generator.ids[0] });
@@ -247,7 +247,7 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
     const metric = await gateway.metric("runcast_conflated_versions_total");
     const jumpedBefore = world.jumped();
     world.judge();
-    // A poll is not told versions: of those it missed only the ones that it was late for are counted.
+    // Polls receive no versions: of the skipped ones only those count for which the poll was late.
     const seen = world.skipped() - skippedBefore, unseen = world.jumped() - jumpedBefore;
     assert.ok(seen <= metric && metric <= seen + unseen, `clients saw ${seen} versions missing, polls missed ${unseen}, and ${metric} were counted`);
     conflated += metric;
@@ -293,7 +293,7 @@ test("a subscriber that does not read costs the gateway next to nothing", { time
     stalled.push(subscriber);
   }
   const write = (i) => gateway.put(`/api/v1/runs/${ids[i % 3]}/metadata`, { metadata: { i, pad: `${i}`.padEnd(100_000, "x") } });
-  for (let i = 0; i < 60; i++) await write(i); // kernel buffers fill, the ring is full
+  for (let i = 0; i < 60; i++) await write(i); // kernel buffers fill, and the ring is full
   const before = rss();
   let last;
   for (let i = 60; i < 360; i++) last = await write(i);

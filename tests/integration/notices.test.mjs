@@ -1,4 +1,4 @@
-// The notification socket of workers: which run to look at, within the turn.
+// The notice socket of workers: names the run to look at, within the turn.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -25,7 +25,7 @@ after(() => gateway.stop());
 const executing = async (options) => worker.take(await worker.trigger("parent", options));
 const status = async (attempt) => (await attempt.look()).snapshot.executionStatus;
 
-test("dequeues, notice sockets and presence count against --realtime-connections, for keys and for the tokens of workers", async (t) => {
+test("dequeues, notice sockets and presence count against --realtime-connections, for keys and for worker tokens", async (t) => {
   const own = await startGateway({ t, options: ["--realtime-connections", "2", "--dequeue-wait", "1m"] });
   const made = await runProgram(["worker-token", "create", "--data", own.data, "--env", "prod"]);
   const token = made.stdout.match(/tr_wgt_\w+/)[0];
@@ -41,7 +41,7 @@ test("dequeues, notice sockets and presence count against --realtime-connections
     for (const socket of [...sockets, third]) await socket.ws.cut();
     await until(async () => (await own.metric("runcast_notice_sockets")) === 0, { what: "their end" });
 
-    // Of three at once one is refused, and the others stay.
+    // With two places, one of three simultaneous ones is refused, and the others stay.
     const head = { authorization: `Bearer ${key}`, "content-type": "application/json" };
     for (const [method, target] of [["POST", dequeue], ...key === keys.dev ? [["GET", "/engine/v1/dev/presence"]] : []]) {
       const leaving = new AbortController(), refused = [];
@@ -58,14 +58,14 @@ test("dequeues, notice sockets and presence count against --realtime-connections
   await own.stop();
 });
 
-describe("a subscribed worker is told", () => {
-  test("of each cancel, without asking", async (t) => {
+describe("a subscribed worker is notified", () => {
+  test("of each cancel, without polling", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t });
     const took = [];
     for (let i = 0; i < 20; i++) {
       const attempt = await executing();
       socket.subscribe(attempt.id);
-      await socket.notice(attempt.id); // it came late
+      await socket.notice(attempt.id); // it subscribed late, so it is notified at once
       const before = process.hrtime.bigint();
       const reply = worker.cancel(attempt.id);
       await socket.notice(attempt.id);
@@ -77,11 +77,11 @@ describe("a subscribed worker is told", () => {
     t.diagnostic(`from the cancel's request to its notice: median ${took[10].toFixed(1)} ms, most ${took[19].toFixed(1)} ms`);
   });
 
-  test("again, when the cancel is repeated", async (t) => {
+  test("again when the cancel is repeated", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t });
     const attempt = await executing();
     socket.subscribe(attempt.id);
-    await socket.notice(attempt.id); // it came late
+    await socket.notice(attempt.id); // it subscribed late, so it is notified at once
     for (let i = 0; i < 3; i++) {
       assert.equal((await worker.cancel(attempt.id)).status, 200);
       await socket.notice(attempt.id);
@@ -89,7 +89,7 @@ describe("a subscribed worker is told", () => {
     }
   });
 
-  test("when a wait begins and when it is over", async (t) => {
+  test("when a wait begins and when it ends", async (t) => {
     const attempt = await executing();
     const socket = await NoticeSocket.connect(gateway, { t });
     socket.subscribe(attempt.id);
@@ -118,7 +118,7 @@ describe("a subscribed worker is told", () => {
     await parent.succeed(1);
   });
 
-  test("when others end the run: a session that disconnects, a cancel during a retry pause", async (t) => {
+  test("when something else ends the run: a session that disconnects, a cancel during a retry pause", async (t) => {
     const [gone, pausing] = [await executing(), await executing({ maxAttempts: 2 })];
     await pausing.fail(thrown, { retry: inMs(60_000) });
     const socket = await NoticeSocket.connect(gateway, { t, runs: [gone.id, pausing.id] });
@@ -142,7 +142,7 @@ describe("a subscribed worker is told", () => {
   });
 });
 
-describe("a worker is not told", () => {
+describe("a worker is not notified", () => {
   test("of what it did itself", async (t) => {
     const id = await worker.trigger("parent", { maxAttempts: 2 });
     const attempt = await worker.dequeue();
@@ -174,7 +174,7 @@ describe("a worker is not told", () => {
     assert.deepEqual(socket.notices(), []);
   });
 
-  test("of another environment's or organization's runs, and unknown ones are no different", async (t) => {
+  test("of runs of another environment or organization, and unknown ones behave the same", async (t) => {
     for (const key of [keys.prod, keys.staging, otherKeys.dev]) {
       const attempt = await executing();
       const socket = await NoticeSocket.connect(gateway, { t, key, runs: [attempt.id, "run_unknown"] });
@@ -199,7 +199,7 @@ describe("a worker is not told", () => {
   });
 });
 
-test("a worker's token is told of the runs of its environments, and of no others", async (t) => {
+test("a worker token is notified of the runs of its environments, and of no others", async (t) => {
   const { code, stdout, all } = await runProgram(["worker-token", "create", "--project", keys.ref, "--name", "rack 7", "--data", gateway.data]);
   assert.equal(code, 0, all);
   const outside = await Worker.register(gateway, { tasks: ["parent"], key: keys.prod });
@@ -215,13 +215,13 @@ test("a worker's token is told of the runs of its environments, and of no others
 });
 
 describe("the socket", () => {
-  test("opens with what Engine.IO 4 says, and answers pings", async (t) => {
+  test("opens as Engine.IO 4 requires, and answers pings", async (t) => {
     const { opened, ...socket } = await NoticeSocket.open(gateway, { t });
     assert.deepEqual({ ...opened, sid: undefined }, { sid: undefined, upgrades: [], pingInterval: 25000, pingTimeout: 20000, maxPayload: 65536 });
     assert.equal(socket.ws.response.headers["sec-websocket-protocol"], undefined);
   });
 
-  test("refuses in the namespace whoever is nobody, with the reason", async (t) => {
+  test("refuses invalid credentials in the namespace, with the reason", async (t) => {
     for (const [key, space, text] of [
       [null, "/dev-worker", /Authorization|API key|credential/i], ["tr_dev_zzzzzzzzzzzzzzzzzzzzzzzz", "/dev-worker", /API key/],
       [keys.pat, "/dev-worker", /API key/], [keys.dev, "/other", /^Invalid namespace$/], [keys.preview, "/worker", /x-trigger-branch/],
@@ -235,7 +235,7 @@ describe("the socket", () => {
     }
   });
 
-  test("speaks no other version and no other transport", async () => {
+  test("supports no other version and no other transport", async () => {
     for (const [query, code] of [["EIO=3&transport=websocket", 5], ["EIO=4&transport=polling", 0], ["EIO=4", 0], ["", 5]]) {
       const reply = await gateway.get(`/socket.io/?${query}`, { key: keys.dev });
       assert.deepEqual([reply.status, reply.json.code], [400, code], query);
@@ -243,7 +243,7 @@ describe("the socket", () => {
     assert.equal((await gateway.get(target, { key: keys.dev })).status, 426);
   });
 
-  test("is closed after what is no packet, a message that is too long, and on the client's word", async (t) => {
+  test("is closed after an invalid packet, a message that is too long, and at the client's request", async (t) => {
     for (const [text, code] of [["x", 4000], ["42/dev-worker,[", 4000], ["451-[1]", 4000], [`42${"[".repeat(300)}`, 4000], ["1", 1000], ["41/dev-worker,", 1000], [`2${"x".repeat(70_000)}`, 1009]]) {
       const socket = await NoticeSocket.connect(gateway, { t });
       socket.say(text);
@@ -251,7 +251,7 @@ describe("the socket", () => {
     }
   });
 
-  test("takes no more subscriptions than the environment may execute, and some", async (t) => {
+  test("accepts somewhat more subscriptions than the environment may execute runs, and no more", async (t) => {
     const own = await startGateway({ t, options: ["--env-concurrency", "2"] });
     const late = await Worker.register(own, { tasks: ["parent"] });
     const attempt = await late.take(await late.trigger("parent"));
@@ -267,7 +267,7 @@ describe("the socket", () => {
     await own.stop();
   });
 
-  test("of a slow reader gets one notice of a run when there is room, whatever happened meanwhile", async (t) => {
+  test("of a slow reader gets one notice per run when it can be sent, whatever happened meanwhile", async (t) => {
     const attempt = await executing(), pong = `3${"x".repeat(60_000)}`;
     const socket = await NoticeSocket.connect(gateway, { t, runs: [attempt.id] });
     await socket.notice(attempt.id);
@@ -293,7 +293,7 @@ describe("the socket", () => {
     await worker.cancel(attempt.id);
   });
 
-  test("that does not read what it asks for is closed", async (t) => {
+  test("that does not read the answers to its messages is closed", async (t) => {
     const socket = await NoticeSocket.connect(gateway, { t });
     const open = await gateway.metric("runcast_notice_sockets");
     socket.ws.pause();
@@ -301,7 +301,7 @@ describe("the socket", () => {
     await until(async () => (await gateway.metric("runcast_notice_sockets")) < open, { what: "the socket is closed" });
   });
 
-  test("ends with its key, and drains politely", async (t) => {
+  test("ends with its key, and closes with 4200 on a drain", async (t) => {
     const own = await startGateway({ t });
     const [ending, staying] = [await NoticeSocket.connect(own, { t, key: keys.prod }), await NoticeSocket.connect(own, { t })];
     assert.equal(await own.metric("runcast_notice_sockets"), 2);
@@ -313,7 +313,7 @@ describe("the socket", () => {
     assert.equal((await staying.ws.closed).code, 4200);
   });
 
-  test("is pinged every 25 s, and closed when no answer comes for 60 s", async (t) => {
+  test("is pinged every 25 s, and closed when no answer arrives for 60 s", async (t) => {
     const file = path.join(temporaryFolder(), "ahead");
     const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: file } });
     const socket = await NoticeSocket.connect(own, { t });
@@ -323,7 +323,7 @@ describe("the socket", () => {
       fs.renameSync(`${file}.new`, file);
       await own.get("/healthz", { key: null });
     };
-    const pass = async (ms) => { // so that the pings of WebSocket are answered in time
+    const pass = async (ms) => { // in steps, so that the pings of WebSocket are answered in time
       for (let left = ms; left > 0; left -= 5000) {
         await jump(Math.min(left, 5000));
         for (let i = 0; i < 2; i++) await socket.caughtUp();
@@ -350,7 +350,7 @@ describe("the socket", () => {
 const packages = [process.env.CLI_DIR, process.env.SDK_DIR, "tests/conformance/worker", "tests/conformance/sdk-v4"]
   .filter((folder) => folder && fs.existsSync(path.resolve(folder, "node_modules/socket.io-client")));
 
-test("socket.io-client connects, is told, is refused, and comes back after a restart", async (t) => {
+test("socket.io-client connects, is notified, is refused, and reconnects after a restart", async (t) => {
   assert.ok(packages.length, "socket.io-client is not installed: npm ci in tests/conformance/sdk-v4");
   const { io } = createRequire(path.resolve(packages[0], "package.json"))("socket.io-client");
   const own = await startGateway({ t });

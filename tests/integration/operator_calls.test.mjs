@@ -1,5 +1,5 @@
-// What the dashboard asks for: batches, workers, previews of schedules, the oldest of a queue, keys and
-// tokens by name and last use.
+// Calls of the dashboard: batches, workers, previews of schedules, the oldest run of a queue, keys and tokens by name
+// and last use.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -31,7 +31,7 @@ test("batches are listed newest first, page by page, with how many runs have end
   await get("/api/v1/batches?page[size]=101", keys.dev, 400);
 });
 
-test("a preview of a schedule says when it fires, or what is wrong, and keeps nothing", async () => {
+test("a preview of a schedule returns when it fires, or what is wrong, and stores nothing", async () => {
   const preview = async (body, status = 200) => {
     const answer = await gateway.post("/api/v1/schedules/preview", body);
     assert.equal(answer.status, status, answer.text);
@@ -52,7 +52,7 @@ test("a preview of a schedule says when it fires, or what is wrong, and keeps no
   assert.deepEqual((await get("/api/v1/schedules")).data, []);
 });
 
-test("a queue says since when its oldest run waits", async () => {
+test("a queue reports since when its oldest run waits", async () => {
   const queue = async () => (await get("/api/v1/queues/waits?type=task")).oldestQueuedAt;
   const trigger = async () => (await gateway.post("/api/v1/tasks/waits/trigger", {})).json.id;
   const first = await trigger(), second = await trigger();
@@ -64,7 +64,7 @@ test("a queue says since when its oldest run waits", async () => {
   assert.equal(await queue(), null);
 });
 
-test("workers are those that are there: none, then a CLI's version, and in prod who waits for a run", async () => {
+test("the workers of an environment are listed: none, then a CLI's version, and in prod those that wait for a run", async () => {
   assert.deepEqual(await get("/api/v1/environments/workers"), { data: [] });
   const registered = await gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, metadata: { packageVersion: "4.8.3", contentHash: "a", tasks: [{ id: "hello", filePath: "a.ts" }] } });
   assert.equal(registered.status, 200, registered.text);
@@ -76,7 +76,7 @@ test("workers are those that are there: none, then a CLI's version, and in prod 
   await asking;
 });
 
-test("keys and tokens are shown by name and last use, and nothing of their secret", async () => {
+test("keys and tokens are listed with name and last use, and without their secrets", async () => {
   const { data } = await get("/api/v1/tokens", keys.pat);
   assert.equal(data.length, 1);
   assert.equal(data[0].isThis, true);

@@ -1,5 +1,5 @@
-// How many runs execute at once: those that wait do not count, and go on at once.
-// Dequeues are not held here, so that an empty one says that nothing may begin.
+// How many runs execute at once: waiting runs do not count, and continue at once. Dequeues are not held here, so an
+// empty one means that no run may begin.
 import assert from "node:assert/strict";
 import os from "node:os";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ async function takeAll(worker) {
   return taken;
 }
 
-test("a run that waits lets others in, and goes on above the limit", async (t) => {
+test("a waiting run lets others execute, and continues above the limit", async (t) => {
   const gateway = await start(t, "--dev-concurrency", "2");
   const worker = await Worker.register(gateway);
   await triggerMany(worker, 5);
@@ -52,7 +52,7 @@ test("a run that waits lets others in, and goes on above the limit", async (t) =
   await gateway.stop();
 });
 
-test("a parent's queue and key are free for the children that it waits for", async (t) => {
+test("a parent's slots in its queue and of its key are free for the children that it waits for", async (t) => {
   const gateway = await start(t, "--dev-concurrency", "1");
   const worker = await Worker.register(gateway, { tasks: [{ id: "nested", queue: { name: "narrow", concurrencyLimit: 1 } }],
     queues: [{ name: "narrow", concurrencyLimit: 1 }] });
@@ -74,7 +74,7 @@ test("a parent's queue and key are free for the children that it waits for", asy
 });
 
 // The CLI keeps a run, and counts it, until it has ended, also while it waits.
-test("however many parents wait, a worker that counts them as the CLI does gets to their children", async (t) => {
+test("however many parents wait, a worker that counts them as the CLI does reaches their children", async (t) => {
   const gateway = await start(t, "--dev-concurrency", "4");
   const worker = await Worker.register(gateway, { tasks: ["parent", "leaf"] });
   const { maxConcurrentRuns } = (await gateway.get("/engine/v1/dev/config")).json;
@@ -119,7 +119,7 @@ test("a session that ends interrupts its waiting runs, too", async (t) => {
   await gateway.stop();
 });
 
-test("two runs a core in dev, env-concurrency elsewhere, and dev never more than that", async (t) => {
+test("dev executes two runs per core, others env-concurrency, and dev never more than that", async (t) => {
   const usual = Math.min(100, 2 * os.availableParallelism());
   for (const [options, key, limit] of [
     [[], keys.dev, usual],

@@ -1,4 +1,4 @@
-// Packets behind their signed URLs: long ones are read from the store while they are sent.
+// Packets and their signed URLs: long ones are read from the store while they are sent.
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { startGateway, until } from "../support/js/gateway.mjs";
 const MIB = 1 << 20;
 const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);
 
-/** Uploads; the target that reads it. */
+/** Uploads a packet; returns the target that reads it. */
 async function store(gateway, name, bytes, headers = {}) {
   const upload = target(await gateway.put(`/api/v2/packets/${name}`));
   const answer = await fetch(new URL(upload, gateway.url), { method: "PUT", body: bytes, headers });
@@ -16,7 +16,7 @@ async function store(gateway, name, bytes, headers = {}) {
   return target(await gateway.get(`/api/v1/packets/${name}`));
 }
 
-/** A reader that has taken the first bytes of the answer and no more yet. */
+/** A reader that has taken only the first bytes of the response. */
 async function beginReading(gateway, t, url, { half = false } = {}) {
   const reader = await gateway.connect();
   t.after(() => reader.destroy());
@@ -32,7 +32,7 @@ function split({ received }) {
   return { head: received.subarray(0, at).toString(), body: received.subarray(at + 4) };
 }
 
-/** Until so much of the body is there, or the end. */
+/** Reads until that much of the body is there, or to the end. */
 async function readOn(reader, length) {
   reader.resume();
   await until(() => reader.ended || reader.received.length > length, { what: "the rest", timeoutMs: 60_000 });
@@ -58,7 +58,7 @@ test("packets of any length come back byte for byte, with their type", async (t)
   await gateway.stop();
 });
 
-test("a packet that is written over while it is read is cut, and never mixed", async (t) => {
+test("a packet that is overwritten while it is read is cut, and never mixed", async (t) => {
   const gateway = await startGateway({ t });
   const url = await store(gateway, "p", Buffer.alloc(10 * MIB, "x"));
   const reader = await beginReading(gateway, t, url);
@@ -71,7 +71,7 @@ test("a packet that is written over while it is read is cut, and never mixed", a
   await gateway.stop();
 });
 
-test("a reader may stop sending, leave in the middle, or ask for the next one", async (t) => {
+test("a reader can close its sending half, leave in the middle, or request the next packet", async (t) => {
   const gateway = await startGateway({ t });
   const bytes = crypto.randomBytes(10 * MIB);
   const url = await store(gateway, "p", bytes);
@@ -90,7 +90,7 @@ test("a reader may stop sending, leave in the middle, or ask for the next one", 
   await gateway.stop();
 });
 
-test("a packet that is being read comes whole when the gateway drains", async (t) => {
+test("a packet that is being read is sent completely when the gateway drains", async (t) => {
   const gateway = await startGateway({ t });
   const bytes = crypto.randomBytes(10 * MIB);
   const reader = await beginReading(gateway, t, await store(gateway, "p", bytes));

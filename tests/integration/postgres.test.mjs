@@ -1,5 +1,5 @@
-// One gateway on a real PostgreSQL: it does what it does on SQLite. What becomes of it when the database goes
-// away is in database_faults.test.mjs.
+// One gateway on a real PostgreSQL: it works as on SQLite. database_faults.test.mjs tests how it survives the loss of
+// the database.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import path from "node:path";
@@ -16,7 +16,7 @@ const key = "5e".repeat(32);
 let postgres;
 before(async () => { postgres = await startPostgres(); });
 
-/** The tables of a test of its own. */
+/** A schema of the test's own. */
 let schemas = 0;
 const ownSchema = () => ["--database-schema", `test_${++schemas}`];
 
@@ -51,7 +51,7 @@ test("a run is triggered, executes, and is there after restarts", async (t) => {
 });
 
 test("a restart under the same name takes over at once, after a kill too", async (t) => {
-  const patient = [...ownSchema(), "--dead-after", "5m"]; // longer than a start is waited for
+  const patient = [...ownSchema(), "--dead-after", "5m"]; // longer than the test waits for a start
   const gateway = await startGateway({ t, ...onDatabase(postgres, "same", { options: patient }) });
   for (const end of ["kill", "stop", "kill"]) {
     await gateway[end]();
@@ -65,7 +65,7 @@ test("commits find runs and documents by their keys, in a database that has no s
     "auto_explain.log_min_duration": "0", "auto_explain.log_nested_statements": "on" } });
   const gateway = await startGateway({ t, ...onDatabase(server, "plans") });
   const worker = await Worker.register(gateway, { tasks: ["hello"] });
-  /** The plans of what commits have done since the last look: how each table was searched. */
+  /** The plans of commits since the last call: how each table was searched. */
   const searches = () => {
     const plans = server.said.split("LOG:").filter((plan) => plan.includes("PL/pgSQL function commit_v100"));
     server.said = "";
@@ -76,10 +76,10 @@ test("commits find runs and documents by their keys, in a database that has no s
   const judge = (when) => {
     const seen = searches();
     for (const table of ["run", "document", "claim"]) assert.ok(seen.has(`${table}: ${keysOnly[table]}`), `${table} ${when}: ${[...seen]}`);
-    seen.delete("claim: claim_expiry"); // the look for claims that are over
+    seen.delete("claim: claim_expiry"); // the search for expired claims
     for (const one of seen) assert.equal(one, `${one.split(":")[0]}: ${keysOnly[one.split(":")[0]]}`, when);
   };
-  // More than five times each: from then on a session keeps a plan that is for every value.
+  // More than five times each: from then on a session keeps one plan for all values.
   const work = async (count) => {
     for (let i = 0; i < count; i++) {
       const attempt = await worker.take(await worker.trigger("hello", { idempotencyKey: `key ${count} ${i}` }));
@@ -96,7 +96,7 @@ test("commits find runs and documents by their keys, in a database that has no s
   await gateway.stop();
 });
 
-test("a page deep in a tag looks at its own runs, in a database that has no statistics", async (t) => {
+test("a page deep in a tag reads only its own runs, in a database that has no statistics", async (t) => {
   const server = await startPostgres({ t, settings: { autovacuum: "off", session_preload_libraries: "auto_explain",
     "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on", "auto_explain.log_timing": "off" } });
   const gateway = await startGateway({ t, ...onDatabase(server, "pages") });
@@ -120,7 +120,7 @@ test("a page deep in a tag looks at its own runs, in a database that has no stat
   await gateway.stop();
 });
 
-test("a dump that was put back begins another epoch, a restart does not", async (t) => {
+test("a restored dump begins another epoch, a restart does not", async (t) => {
   const server = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(server, "dumped") });
   const epoch = () => server.ask("SELECT value FROM runcast.meta WHERE name = 'epoch'");
   const before = epoch();
@@ -140,7 +140,7 @@ test("a dump that was put back begins another epoch, a restart does not", async 
   await gateway.stop();
 });
 
-test("who has another encryption key than the one that leads does not stand by, nor take its name", async (t) => {
+test("a gateway with a different encryption key than the leader's neither stands by nor takes its name", async (t) => {
   const server = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(server, "leads") });
   const other = { RUNCAST_ENCRYPTION_KEY: "6f".repeat(32), RUNCAST_DATABASE: server.url };
   for (const name of ["other", "leads"]) {
@@ -152,14 +152,14 @@ test("who has another encryption key than the one that leads does not stand by, 
   await gateway.stop();
 });
 
-test("a schema that is there takes no right to make one", async (t) => {
+test("an existing schema needs no right to create one", async (t) => {
   const server = await startPostgres({ t });
   server.ask("CREATE ROLE guest LOGIN; CREATE SCHEMA theirs AUTHORIZATION guest; REVOKE CREATE ON DATABASE runcast FROM PUBLIC");
   const gateway = await startGateway({ t, ...onDatabase(server, "guest", { url: server.url.replace("runcast@", "guest@"), options: ["--database-schema", "theirs"] }) });
   await gateway.stop();
 });
 
-test("an idle gateway says one statement a second", async (t) => {
+test("an idle gateway sends one statement a second", async (t) => {
   const relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "idle", { url: relay.url, options: ownSchema() }) });
   const count = () => [...relay.connections].reduce((sum, { statements }) => sum + statements, 0);
@@ -179,7 +179,7 @@ test("without an encryption key of its own a gateway refuses the database", asyn
   assert.match(all, /RUNCAST_ENCRYPTION_KEY/);
 });
 
-test("what is about a PostgreSQL is refused where none is named", async () => {
+test("settings of a PostgreSQL are refused where no database is set", async () => {
   for (const more of [["--gateway-name", "a"], ["--commit-durability", "remote_apply"]]) {
     const { code, all } = await runProgram(["--data", temporaryFolder(), "--listen", "127.0.0.1:0", ...more]);
     assert.equal(code, 2, all);
@@ -187,7 +187,7 @@ test("what is about a PostgreSQL is refused where none is named", async () => {
   }
 });
 
-test("an address that is none is refused by its words alone, and --check-config finds it", async () => {
+test("an invalid address is refused without showing it, and --check-config finds it", async () => {
   for (const more of [[], ["--check-config"]]) {
     const { code, all } = await runProgram(["--database", "nonsense%%", ...more], { env: { RUNCAST_ENCRYPTION_KEY: key } });
     assert.notEqual(code, 0);
@@ -196,7 +196,7 @@ test("an address that is none is refused by its words alone, and --check-config 
   }
 });
 
-test("a password is no argument, and is shown by nothing", async () => {
+test("a password cannot be an argument, and is never shown", async () => {
   const url = "postgresql://runcast:s3cret@127.0.0.1:1/runcast";
   const flag = await runProgram(["--database", url, "--print-config"]);
   assert.equal(flag.code, 2);
@@ -210,7 +210,7 @@ test("a password is no argument, and is shown by nothing", async () => {
   for (const { all } of [flag, shown, away]) assert.doesNotMatch(all, /s3cret/);
 });
 
-test("what copies or looks at a file names the tools of the database", async () => {
+test("commands that copy or check a database file name the tools of PostgreSQL", async () => {
   for (const words of [["backup", "/nowhere"], ["db", "check"], ["restored"]]) {
     const { code, all } = await runProgram(words, { env: { RUNCAST_DATABASE: postgres.url } });
     assert.equal(code, 1, all);

@@ -1,4 +1,4 @@
-// The program as an operator meets it: options, first keys, files, signals, health.
+// The program as an operator sees it: options, first keys, files, signals, health.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -19,7 +19,7 @@ const modeOf = (file) => (fs.statSync(file).mode & 0o777).toString(8);
 const inFolder = () => path.join(temporaryFolder(), "data");
 const hex = (digit) => digit.repeat(64);
 
-/** All bytes that a gateway left: its files and what it said. */
+/** All bytes that a gateway left: its files and its output. */
 function everyByte(gateway) {
   const files = fs.readdirSync(gateway.data).map((name) => path.join(gateway.data, name));
   const contents = files.filter((file) => fs.statSync(file).isFile()).map((file) => fs.readFileSync(file, "latin1"));
@@ -41,7 +41,7 @@ describe("options", () => {
     assert.match(version.stdout, /^runcast \d+\.\d+\.\d+\n$/);
   });
 
-  test("--check-config judges the settings without starting", async () => {
+  test("--check-config checks the settings without starting", async () => {
     const data = inFolder();
     const good = await runProgram(["--check-config", "--data", data, "--retain", "1h"]);
     assert.equal(good.code, 0, good.all);
@@ -63,14 +63,14 @@ describe("options", () => {
     ["a file that is not there", ["--config", "/nowhere/runcast.conf"], /\/nowhere\/runcast.conf: No such file/],
   ];
   for (const [what, args, said] of wrong)
-    test(`${what} is an error, with a sentence`, async () => {
+    test(`${what} is an error with a reason`, async () => {
       const end = await runProgram([...args, ...(args.includes("--config") ? ["--check-config"] : [])]);
       assert.equal(end.code, 2, end.all);
       assert.match(end.stderr, said);
       assert.equal(end.stdout, "");
     });
 
-  test("an unknown name in the file is an error that says where it stands", async () => {
+  test("an unknown name in the file is an error with file and line", async () => {
     const file = path.join(temporaryFolder(), "runcast.conf");
     fs.writeFileSync(file, "retain = 1h\nlog-levle = debug\n");
     const end = await runProgram(["--check-config", "--config", file]);
@@ -96,7 +96,7 @@ describe("options", () => {
     assert.match(told, /^retain += 30d .*\n[^]*^lease += 90s [^]*^dev-ttl += 0s /m);
   });
 
-  test("--print-config hides secrets, from wherever they come", async () => {
+  test("--print-config hides secrets, whatever their source", async () => {
     const file = path.join(temporaryFolder(), "token");
     fs.writeFileSync(file, "CANARY_in_a_file\n");
     const { all } = await runProgram(["--print-config"],
@@ -117,7 +117,7 @@ describe("the data directory", () => {
     return data;
   };
 
-  test("is made for its owner alone, and closed to its group", async (t) => {
+  test("is created for its owner alone, and closed to its group", async (t) => {
     const fresh = await startGateway({ t });
     assert.equal(mode(fresh.data), 0o700);
     await fresh.stop();
@@ -131,7 +131,7 @@ describe("the data directory", () => {
     for (const bits of [0o777, 0o1777, 0o703]) {
       const data = folder(bits), end = await serve(data);
       assert.equal(end.code, 1, end.all);
-      assert.ok(end.stderr.includes(bits & 0o1000 ? `like ${data}/runcast` : `chmod 700 ${data}`), end.stderr); // /tmp stays as it is
+      assert.ok(end.stderr.includes(bits & 0o1000 ? `like ${data}/runcast` : `chmod 700 ${data}`), end.stderr); // /tmp must stay as it is
       assert.deepEqual(fs.readdirSync(data), [], "nothing was written");
     }
     const gateway = await startGateway({ t });
@@ -142,8 +142,8 @@ describe("the data directory", () => {
     assert.match(keys.stderr, /chmod 700/);
   });
 
-  test("is refused when it is somebody else's", async () => {
-    if (process.getuid() !== 0) return; // only root can give one away
+  test("is refused when another user owns it", async () => {
+    if (process.getuid() !== 0) return; // only root can give a folder away
     const data = folder(0o700);
     fs.chownSync(data, 12345, 12345);
     const end = await serve(data);
@@ -165,7 +165,7 @@ describe("the data directory", () => {
 });
 
 describe("first keys", () => {
-  test("a first start prints keys and a line to paste, a second one does not, keys prints them again", async (t) => {
+  test("a first start prints keys and a line to paste, a second one does not, \"keys\" prints them again", async (t) => {
     const gateway = await startGateway({ t, withKeys: false });
     const first = gateway.stdout;
     const [, url, key] = first.match(/export TRIGGER_API_URL=(\S+) TRIGGER_SECRET_KEY=(tr_dev_\w{24})\n  export TRIGGER_PROJECT_REF=proj_\w{20} TRIGGER_ACCESS_TOKEN=tr_pat_\w{40}\n/) ?? assert.fail(first);
@@ -192,7 +192,7 @@ describe("first keys", () => {
     await gateway.stop();
   });
 
-  test("where no terminal shows them only a line says how to get them", async (t) => {
+  test("without a terminal only a line says how to get the keys", async (t) => {
     const gateway = await startGateway({ t, withKeys: false, env: { RUNCAST_PRINT_KEYS: "false" } });
     assert.match(gateway.stdout, /^runcast made project proj_\w+ and its keys: runcast keys --new-personal-token --data \S+ prints them\.\n$/);
     const alone = async (...words) => (await runProgram(["keys", ...words, "--data", gateway.data]));
@@ -212,7 +212,7 @@ describe("first keys", () => {
     await gateway.stop();
   });
 
-  test("keys come from the environment, and are not printed", async (t) => {
+  test("keys can come from the environment, and are not printed", async (t) => {
     const gateway = await startGateway({ t });
     for (const key of [keys.dev, keys.staging, keys.prod])
       assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
@@ -220,7 +220,7 @@ describe("first keys", () => {
     assert.doesNotMatch(gateway.stdout + gateway.stderr, /tr_/);
   });
 
-  test("a key that cannot be one is refused without being shown", async () => {
+  test("an invalid key is refused without being shown", async () => {
     const end = await runProgram(["--data", inFolder(), "--listen", "127.0.0.1:0"],
       { env: { RUNCAST_DEV_SECRET_KEY: "tr_dve_CANARY_CANARY_CANARY_CANARY" } });
     assert.notEqual(end.code, 0);
@@ -228,7 +228,7 @@ describe("first keys", () => {
     assert.doesNotMatch(end.all, /CANARY/);
   });
 
-  test("keys of a directory without data is an error", async () => {
+  test("\"keys\" for a directory without data is an error", async () => {
     const data = inFolder();
     const end = await runProgram(["keys", "--data", data]);
     assert.equal(end.code, 1);
@@ -238,7 +238,7 @@ describe("first keys", () => {
 });
 
 describe("the data directory", () => {
-  test("belongs to one process; a second one is refused with a sentence and harms nothing", async (t) => {
+  test("belongs to one process; a second one is refused with a reason and does no harm", async (t) => {
     const gateway = await startGateway({ t });
     const second = await runProgram(["--data", gateway.data, "--listen", `127.0.0.1:${await freePort()}`]);
     assert.equal(second.code, 1, second.all);
@@ -248,7 +248,7 @@ describe("the data directory", () => {
     await gateway.stop();
   });
 
-  test("is readable for its owner only", async (t) => {
+  test("is readable only for its owner", async (t) => {
     const gateway = await startGateway({ t });
     await gateway.post("/api/v1/tasks/a/trigger", {});
     assert.equal(modeOf(gateway.data), "700");
@@ -258,8 +258,8 @@ describe("the data directory", () => {
     await gateway.stop();
   });
 
-  // The kernel gives what belongs to a process that leaves no core to root.
-  test("is all that keeps the keys: a crash leaves no core", async (t) => {
+  // Files of a process that leaves no core belong to root in /proc.
+  test("is the only place of the keys: a crash leaves no core", async (t) => {
     const folder = temporaryFolder(), copy = path.join(folder, "copy"), binary = path.join(folder, "runcast"), data = path.join(folder, "data");
     const owner = (pid) => fs.statSync(`/proc/${pid}/status`).uid;
     const asNobody = process.getuid() === 0 ? "setpriv --reuid 65534 --clear-groups " : "";
@@ -275,7 +275,7 @@ describe("the data directory", () => {
     await gateway.stop();
   });
 
-  test("is refused with a wrong encryption key, and works again with the right one", async (t) => {
+  test("is refused with a wrong encryption key, and opens again with the right one", async (t) => {
     const gateway = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: hex("1") } });
     assert.equal(fs.existsSync(path.join(gateway.data, "encryption.key")), false);
     await gateway.stop();
@@ -292,7 +292,7 @@ describe("the data directory", () => {
     await gateway.stop();
   });
 
-  test("holds no secret, nor do logs", async (t) => {
+  test("contains no secret, nor do logs", async (t) => {
     const token = "CANARY_metrics_token";
     const gateway = await startGateway({ t, options: ["--log-level", "debug"],
       env: { RUNCAST_ENCRYPTION_KEY: hex("7"), RUNCAST_METRICS_TOKEN: token } });
@@ -316,7 +316,7 @@ describe("the data directory", () => {
     }
   });
 
-  test("comes back whole after a restart", async (t) => {
+  test("has everything after a restart", async (t) => {
     const gateway = await startGateway({ t });
     const options = { tags: ["a", "ü"], metadata: { n: 1 }, idempotencyKey: "k", delay: "1h", ttl: "2h", queue: { name: "q" } };
     const { json: { id }, headers } = await gateway.post("/api/v1/tasks/keep/trigger", { payload: { deep: [1, 2] }, options });
@@ -333,7 +333,7 @@ describe("the data directory", () => {
     const [epoch, seq] = headers["x-runs-seq"].split(".");
     const [epochNow, seqNow] = (await gateway.post("/api/v1/tasks/keep/trigger", {})).headers["x-runs-seq"].split(".");
     assert.equal(epochNow, epoch);
-    assert.equal(Number(seqNow), Number(seq) + 3, "positions go on");
+    assert.equal(Number(seqNow), Number(seq) + 3, "positions continue");
     await gateway.stop();
   });
 });
@@ -341,7 +341,7 @@ describe("the data directory", () => {
 describe("listening", () => {
   const anywhere = async (more = []) => ["--data", inFolder(), "--listen", `0.0.0.0:${await freePort()}`, ...more];
 
-  test("on a public address needs keys that somebody chose, or --insecure", async (t) => {
+  test("on a public address requires keys that the operator chose, or --insecure", async (t) => {
     const refused = await runProgram(await anywhere());
     assert.equal(refused.code, 1, refused.all);
     assert.match(refused.stderr, /not a loopback address.*--insecure/);
@@ -355,7 +355,7 @@ describe("listening", () => {
     await chosen.stop();
   });
 
-  test("on several addresses at once, each judged by itself", async (t) => {
+  test("on several addresses judges each by itself", async (t) => {
     const [one, two] = [await freePort(), await freePort()], socket = path.join(inFolder(), "http.sock");
     fs.mkdirSync(path.dirname(socket), { recursive: true });
     const refused = await runProgram(["--data", inFolder(), "--listen", `127.0.0.1:${one}`, "--listen", `0.0.0.0:${two}`]);
@@ -366,7 +366,7 @@ describe("listening", () => {
     assert.equal((await fetch(`http://[::1]:${two}/api/v1/runs`, { headers: { authorization: `Bearer ${keys.dev}` } })).status, 200);
     assert.equal(fs.statSync(socket).mode & 0o777, 0o660);
     const answer = await new Promise((resolve, reject) => http.get({ socketPath: socket, path: "/metrics", agent: false }, resolve).on("error", reject));
-    assert.equal(answer.statusCode, 401, "a UNIX socket is no admin listener by itself");
+    assert.equal(answer.statusCode, 401, "a UNIX socket alone is not an admin listener");
     answer.resume();
     const second = await runProgram(["--data", inFolder(), "--listen", `unix:${socket}`]);
     assert.match(second.stderr, /cannot listen on .*http\.sock: address already in use/);
@@ -378,7 +378,7 @@ describe("listening", () => {
     assert.equal(fs.readFileSync(socket, "utf8"), "somebody's");
   });
 
-  test("behind the PROXY protocol an address has so many connections, and sockets count as long as they stay", async (t) => {
+  test("with the PROXY protocol an address has a limit of connections, and sockets count as long as they are open", async (t) => {
     const [plain, proxied] = [await freePort(), await freePort()];
     const gateway = await startGateway({ t, port: plain, options: ["--listen", `127.0.0.1:${plain} 127.0.0.1:${proxied},proxy`, "--connections-per-address", "2"] });
     const come = async (last, request) => {
@@ -399,7 +399,7 @@ describe("listening", () => {
     await gateway.stop();
   });
 
-  test("on a port that is taken fails with a sentence, and makes no keys that nobody could use", async (t) => {
+  test("on a port in use fails with a reason, and makes no keys", async (t) => {
     const server = net.createServer().listen(0, "127.0.0.1");
     await new Promise((resolve) => server.on("listening", resolve));
     t.after(() => server.close());
@@ -413,7 +413,7 @@ describe("listening", () => {
   });
 
   for (const listen of ["127.0.0.1:0", "0", ":0", "[::]:0"])
-    test(`on ${listen} tells the address that it has`, async (t) => {
+    test(`on ${listen} reports the address that it got`, async (t) => {
       const open = listen.startsWith(":") || listen.startsWith("[");
       const gateway = await startGateway({ t, withKeys: false, options: ["--listen", listen, ...open ? ["--insecure"] : []], ready: false });
       const told = await until(() => gateway.stdout.match(/TRIGGER_API_URL=(http:\S+:[1-9]\d*) /));
@@ -434,7 +434,7 @@ describe("health", () => {
     await gateway.stop();
   });
 
-  test("metrics are read in the data directory, elsewhere by who has the token, also from this machine", async (t) => {
+  test("metrics are readable in the data directory, and elsewhere only with the token, also from this machine", async (t) => {
     const own = Object.values(os.networkInterfaces()).flat().find((one) => one.family === "IPv4" && !one.internal)?.address;
     const port = await freePort(), hosts = ["127.0.0.1", own].filter(Boolean);
     const gateway = await startGateway({ t, port, options: ["--listen", `0.0.0.0:${port}`] });
@@ -457,12 +457,12 @@ describe("health", () => {
     }
     assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
     await gateway.kill();
-    await gateway.restart(); // the socket that was left behind is replaced
+    await gateway.restart(); // the old socket file is replaced
     assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
     await gateway.stop();
   });
 
-  test("the admin listener has health and metrics alone, and nothing for a web page", async (t) => {
+  test("the admin listener serves health and metrics only, and nothing to a web page", async (t) => {
     const port = await freePort();
     const gateway = await startGateway({ t, options: ["--admin-listen", `127.0.0.1:${port}`], env: { RUNCAST_METRICS_TOKEN: "open-sesame" } });
     const ask = async (target, host, more = "", method = "GET") => {
@@ -480,7 +480,7 @@ describe("health", () => {
     }
     const nameless = await RawConnection.open(port);
     await nameless.send("GET /metrics HTTP/1.0\r\n\r\n");
-    assert.match(await nameless.readToEnd(), /^HTTP\/1\.1 403 /, "no name is no address");
+    assert.match(await nameless.readToEnd(), /^HTTP\/1\.1 403 /, "a missing name is not an address");
     assert.equal(await ask("/metrics", address, "", "OPTIONS"), 405);
     for (const target of ["/api/v1/runs", "/realtime/v1/ws", "/socket.io/?EIO=4&transport=websocket"])
       assert.equal(await ask(target, address, `authorization: Bearer ${keys.dev}\r\n`), 404, target);
@@ -494,16 +494,16 @@ describe("SIGTERM", () => {
   const slowTrigger = "POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\n" +
     `authorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n`;
 
-  /** A gateway that is draining and has a request whose body has not come yet. */
+  /** A draining gateway, and a request to it whose body has not arrived yet. */
   async function draining(t, options = []) {
     const gateway = await startGateway({ t, options: ["--drain-timeout", "20s", ...options] });
     const pending = await gateway.connect();
     await pending.send(slowTrigger);
-    await gateway.get("/healthz"); // so that the head has arrived
+    await gateway.get("/healthz"); // the head has arrived when this is answered
     return { gateway, pending };
   }
 
-  test("lets requests finish, answers held polls, asks sockets to leave, and ends with 0", async (t) => {
+  test("lets requests finish, answers held polls, asks sockets to leave, and exits with 0", async (t) => {
     const { gateway, pending } = await draining(t);
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
     await socket.next("welcome");
@@ -519,8 +519,8 @@ describe("SIGTERM", () => {
     assert.equal(typeof drain.in, "number");
     const { status, json } = await poll;
     assert.deepEqual([status, json], [200, { dequeuedMessages: [] }]);
-    await pending.send('{"payload":1}'); // it does not wait long for a body
-    gateway.http.close(); // idle connections are closed: whoever comes now opens one
+    await pending.send('{"payload":1}'); // send it now: a drain does not wait long for a body
+    gateway.http.close(); // idle connections were closed, so this client must open a new one
     const ready = await gateway.get("/readyz");
     assert.equal(ready.status, 503);
     assert.deepEqual(ready.json.reasons, ["draining"]);
@@ -533,7 +533,7 @@ describe("SIGTERM", () => {
     assert.match(answer, /^HTTP\/1\.1 200 /);
     const id = answer.match(/run_\w+/)[0];
     const row = await socket.next((message) => message.op === "patch");
-    assert.equal(row.rows[0][0], id, "changes are told until the end");
+    assert.equal(row.rows[0][0], id, "changes are sent until the end");
     assert.deepEqual(await socket.closed, { code: 4200, reason: "the gateway is shutting down" });
     assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
     await gateway.restart();
@@ -541,7 +541,7 @@ describe("SIGTERM", () => {
     await gateway.stop();
   });
 
-  test("ends within --drain-timeout whatever is left", async (t) => {
+  test("exits within --drain-timeout, whatever is left", async (t) => {
     const { gateway, pending } = await draining(t, ["--drain-timeout", "1s"]);
     const began = Date.now();
     gateway.child.kill("SIGTERM");
@@ -550,7 +550,7 @@ describe("SIGTERM", () => {
     await pending.readToEnd();
   });
 
-  test("waits for nobody who is connected to the admin socket and says nothing", async (t) => {
+  test("does not wait for a silent client of the admin socket", async (t) => {
     const gateway = await startGateway({ t, options: ["--drain-timeout", "20s"] });
     const silent = net.connect(path.join(gateway.data, "admin.sock"));
     await once(silent, "connect");
@@ -560,7 +560,7 @@ describe("SIGTERM", () => {
     await closed;
   });
 
-  test("a second one ends at once", async (t) => {
+  test("a second one exits at once", async (t) => {
     const { gateway } = await draining(t);
     gateway.child.kill("SIGTERM");
     await until(() => gateway.stderr.includes("draining"));
@@ -573,7 +573,7 @@ describe("SIGTERM", () => {
 });
 
 describe("logs", () => {
-  test("are JSON where nobody looks, logfmt when asked for, one event a line", async (t) => {
+  test("are JSON without a terminal, logfmt on request, one event per line", async (t) => {
     const gateway = await startGateway({ t });
     await gateway.stop();
     const events = gateway.stderr.trim().split("\n").map((line) => JSON.parse(line));

@@ -1,4 +1,4 @@
-// What one project may hold, however many preview branches it makes; another one has its own.
+// Limits of one project, however many preview branches it has; another project has its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -21,7 +21,7 @@ async function start(t, options) {
   return gateway;
 }
 
-test("connections that stay: an environment's limit, and twice that for all of a project's", async (t) => {
+test("long-lived connections: an environment's limit, and twice that for all of a project's", async (t) => {
   const gateway = await start(t, ["--realtime-connections", "2"]);
   const sockets = [];
   const open = async ({ key, headers }) => {
@@ -37,7 +37,7 @@ test("connections that stay: an environment's limit, and twice that for all of a
   await gateway.stop();
 });
 
-test("connections that stay: without a setting one environment has most of them, and a project leaves some for others", async (t) => {
+test("long-lived connections: without a setting one environment can have most of them, and a project leaves some for others", async (t) => {
   const gateway = await start(t, ["--connections", "40"]);
   const open = async ({ key, headers }) => {
     const socket = await RunsSocket.open({ port: gateway.port, token: key, headers });
@@ -53,7 +53,7 @@ test("connections that stay: without a setting one environment has most of them,
   await gateway.stop();
 });
 
-test("batches that are not whole", async (t) => {
+test("incomplete batches: branches share the memory of their project", async (t) => {
   const gateway = await start(t, ["--batch-memory", "1m"]);
   const ndjson = (text) => ({ headers: { "content-type": "application/x-ndjson", ...text } });
   const stream = async (who) => {
@@ -61,14 +61,14 @@ test("batches that are not whole", async (t) => {
     const line = `${JSON.stringify({ index: 0, task: "t", payload: "x".repeat(50_000) })}\n`;
     return gateway.post(`/api/v3/batches/${json.id}/items`, line, { ...who, ...ndjson(who.headers) });
   };
-  for (const name of ["a", "b", "c"]) for (let i = 0; i < 20; i++) assert.equal((await stream(branch(name))).status, 200); // its oldest go
+  for (const name of ["a", "b", "c"]) for (let i = 0; i < 20; i++) assert.equal((await stream(branch(name))).status, 200); // the project's oldest batches are discarded
   const refused = await stream({ key: keys.prod });
   assert.deepEqual([refused.status, refused.headers["x-should-retry"]], [503, "true"]);
   assert.equal((await stream(other)).status, 200);
   await gateway.stop();
 });
 
-test("streams: twice the limit of an environment, and the largest makes room", async (t) => {
+test("streams: a project has twice the limit of an environment, and its largest stream makes room", async (t) => {
   const gateway = await start(t, ["--stream-memory", "1m"]);
   const fill = async (who) => {
     const { id } = (await gateway.post("/api/v1/tasks/t/trigger", { payload: "1" }, who)).json;
@@ -82,7 +82,7 @@ test("streams: twice the limit of an environment, and the largest makes room", a
   await gateway.stop();
 });
 
-test("requests a minute: branches behind one key have one share", async (t) => {
+test("requests per minute: branches of one key share one limit", async (t) => {
   const gateway = await start(t, ["--rate-limit", "20"]);
   const list = (who) => gateway.get("/api/v1/runs", who);
   let last;
@@ -93,10 +93,10 @@ test("requests a minute: branches behind one key have one share", async (t) => {
   await gateway.stop();
 });
 
-/** Sends the head and all but the last byte of a completion of 15 MiB, and so holds room for it. */
+/** Sends the head and all but the last byte of a completion of 15 MiB, and so holds quota for it. */
 async function holdBody(t, gateway, { key, headers }) {
   const length = 15 << 20, body = Buffer.alloc(length - 1, "x");
-  body.write('{"completion":{"id":"run_x","ok":true,"output":"'); // an output: of all else 1 MiB is too much
+  body.write('{"completion":{"id":"run_x","ok":true,"output":"'); // an output: other members may have at most 1 MiB
   const { json: { id } } = await gateway.post("/api/v1/tasks/t/trigger", { payload: 1 }, { key, headers });
   const connection = await RawConnection.open(gateway.port);
   t.after(() => connection.destroy());
@@ -106,10 +106,10 @@ async function holdBody(t, gateway, { key, headers }) {
   return connection;
 }
 
-/** The first answer that any of these connections gets. */
+/** The first response that any of these connections gets. */
 const firstAnswer = (held) => Promise.race(held.map((connection) => connection.read((text) => text.includes("\r\n\r\n"), { timeoutMs: 30_000 })));
 
-test("bodies under way: branches share the half of the project's room that one environment may take", async (t) => {
+test("unfinished bodies: branches share half of the project's quota, as much as one environment may take", async (t) => {
   const gateway = await start(t, []);
   const held = [];
   for (const name of ["a", "b", "c", "a", "b"]) held.push(await holdBody(t, gateway, branch(name)));
@@ -119,9 +119,9 @@ test("bodies under way: branches share the half of the project's room that one e
   await gateway.stop();
 });
 
-test("bodies under way: all environments of a project share one room", async (t) => {
+test("unfinished bodies: all environments of a project share one quota", async (t) => {
   const gateway = await start(t, []);
-  const held = []; // 48 of the 64 MiB that each environment may take, and more than the project's 128
+  const held = []; // 48 of the 64 MiB that each environment may take, and together more than the project's 128
   for (const who of [branch("a"), branch("b"), branch("c"), ...Array(3).fill({ key: keys.dev }), ...Array(3).fill({ key: keys.prod })]) held.push(await holdBody(t, gateway, who));
   assert.match(await firstAnswer(held), /^HTTP\/1.1 503/);
   assert.equal((await gateway.post("/api/v1/tasks/t/trigger", { payload: "x".repeat(1 << 20) }, other)).status, 200);

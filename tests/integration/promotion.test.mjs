@@ -1,5 +1,5 @@
-// Which version is current in an environment: one pointer on the disk, and what follows from it
-// (declared schedules, limits of queues, which runs wait), also when the gateway is killed between.
+// Which version is current in an environment: one pointer on disk, and what follows from it (declared schedules, limits
+// of queues, which runs wait), also when the gateway is killed in between.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -9,14 +9,14 @@ import { keys, startGateway, temporaryFolder, until } from "../support/js/gatewa
 import { Worker } from "../support/js/worker_calls.mjs";
 
 const key = keys.prod;
-/** Version n has tasks, a schedule and a limit that no other one has. */
+/** Version n has tasks, a schedule and a limit that no other version has. */
 const body = (n) => ({
   key, hash: `build-${n}`, queues: [{ name: "common", concurrencyLimit: n }],
   tasks: ["both", `only-${n}`, { id: `ticks-${n}`, triggerSource: "schedule", schedule: { cron: `${n} 3 * * *` } }],
 });
 
-/** The version whose runs are queued, alone; its limit counts, and its schedules are there: after
- *  a start they are looked after while calls are answered already. */
+/** Asserts that only this version's runs are queued, that its limit is effective, and that its schedules exist: after a
+ *  start schedules are updated while calls are answered already. */
 async function current(gateway, known) {
   const worker = new Worker(gateway, key), queued = [];
   for (const n of known) if (await worker.status(await worker.trigger(`only-${n}`, { ttl: "1h" })) === "QUEUED") queued.push(n);
@@ -28,7 +28,7 @@ async function current(gateway, known) {
   return n;
 }
 
-test("a gateway that is killed while a version is promoted has the old one after it, or the new one, whole", async (t) => {
+test("a gateway killed during a promotion has either the old version or the new one after it, completely", async (t) => {
   const control = path.join(temporaryFolder(), "control"), trace = path.join(temporaryFolder(), "trace");
   const gateway = await startGateway({ t, preload: "shim_sync", env: { SHIM_TRACE: trace, SHIM_CONTROL: control } });
   const commits = () => fs.readFileSync(trace, "latin1").split("\n").filter((line) => /^sync \d+ \S+-wal$/.test(line)).length;
@@ -50,7 +50,7 @@ test("a gateway that is killed while a version is promoted has the old one after
     assert.ok(now === n || now === last && status !== 200, `${now} of ${n} after ${killedAfter} commits, ${status}`);
     seen.add(now === n);
     last = now;
-    // The client tries again; it is the same version where that was written before.
+    // The client retries; it gets the same version if that was written before.
     await Worker.register(gateway, body(n));
     assert.equal(last = await current(gateway, [last, n].filter((one, i, all) => all.indexOf(one) === i)), n);
   }
@@ -58,7 +58,7 @@ test("a gateway that is killed while a version is promoted has the old one after
   await gateway.stop();
 });
 
-test("one build that is registered by several at once is one version, which is current", async (t) => {
+test("one build that several clients register at once is one version, which is current", async (t) => {
   const gateway = await startGateway({ t });
   for (const n of [1, 2]) {
     const made = await Promise.all(Array.from({ length: 6 }, () => Worker.register(gateway, body(n))));
@@ -68,7 +68,7 @@ test("one build that is registered by several at once is one version, which is c
   await gateway.stop();
 });
 
-test("of several builds at once the highest version is current, before and after a kill", async (t) => {
+test("the highest version of several simultaneous builds is current, before and after a kill", async (t) => {
   const gateway = await startGateway({ t });
   const all = [1, 2, 3, 4, 5, 6];
   const made = await Promise.all(all.map(async (n) => ({ n, ...await Worker.register(gateway, body(n)) })));
@@ -81,7 +81,7 @@ test("of several builds at once the highest version is current, before and after
   await gateway.stop();
 });
 
-test("a run that names a deployment which is not there waits for it, not for what is current", async (t) => {
+test("a run that names a missing deployment waits for it, not for the current version", async (t) => {
   const gateway = await startGateway({ t });
   const worker = await Worker.register(gateway, body(1));
   const id = await worker.trigger("both", { externalDeploymentId: "ci-7" });

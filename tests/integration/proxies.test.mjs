@@ -1,6 +1,5 @@
-// nginx, HAProxy and Caddy in front, with the settings that the README gives, as they stand there:
-// everything that clients do, over TLS; and what a proxy and the gateway might read
-// differently.
+// nginx, HAProxy and Caddy in front of a gateway, with the settings that the chapters give, copied from there:
+// everything that clients do, over TLS; and requests that a proxy and the gateway might read differently.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -81,7 +80,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       assert.deepEqual(said.trim().split("\n").slice(1), ["[700000,100000]", "700000"]);
     });
 
-    test("a WebSocket hears of every change, and pages come from the origin that the proxy has", async () => {
+    test("a WebSocket receives every change, and pages come from the proxy's origin", async () => {
       const own = { host: `127.0.0.1:${proxy.port}`, origin: proxy.url };
       const socket = await RunsSocket.open({ port: proxy.plainPort, token: keys.dev, hello: {}, headers: own });
       await socket.next("welcome");
@@ -94,7 +93,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       await assert.rejects(RunsSocket.open({ port: proxy.plainPort, token: keys.dev, headers: foreign }), { status: 403 });
     });
 
-    test("events come while their stream stays open, also over HTTP/2", async (t) => {
+    test("events arrive while their stream stays open, also over HTTP/2", async (t) => {
       const headers = { authorization: `Bearer ${keys.dev}` };
       const stream = await EventStream.open(`${proxy.plainUrl}/realtime/v1/events?all=1`, { headers });
       await stream.next("rows");
@@ -111,7 +110,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       await until(async () => (await gateway.metric("runcast_stream_connections")) <= 1, { what: "the end at the gateway" });
     });
 
-    test("a line that is written is read while the body goes on", async (t) => {
+    test("a line that is written is read while the body continues", async (t) => {
       const id = await trigger();
       const writer = await RawConnection.open(proxy.plainPort);
       t.after(() => writer.destroy());
@@ -134,7 +133,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const connection = await RawConnection.open(proxy.plainPort);
       const head = `POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${keys.dev}\r\ncontent-type: application/json\r\n`;
       await connection.send(`${head}expect: 100-continue\r\ncontent-length: 13\r\n\r\n`);
-      // Caddy says it by itself, or passes on with headers of its own what the gateway says, or both.
+      // Caddy sends it by itself, or passes on the gateway's with headers of its own, or both.
       await connection.read((text) => /^HTTP\/1\.1 100 .*\r\n\r\n/s.test(text));
       connection.take();
       await connection.send('{"payload":1}');
@@ -147,7 +146,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       assert.ok([413, "ECONNRESET", "EPIPE"].includes(refused.status), refused.text);
     });
 
-    test("connections to the gateway are used again", async () => {
+    test("connections to the gateway are reused", async () => {
       for (let i = 0; i < 60; i++) {
         const one = new HttpClient(proxy.plainUrl, keys.dev);
         assert.equal((await one.request("GET", "/api/v1/runs")).status, 200);
@@ -157,33 +156,35 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       assert.ok(open < 30, `${open} connections`);
     });
 
-    test("metrics are not shown to the world", async () => {
+    test("metrics are not public", async () => {
       assert.equal((await http.request("GET", "/metrics", { key: null })).status, 401);
       assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
     });
 
-    test("no request reaches the gateway that the proxy does not know of", { timeout: 120_000 }, async () => {
+    test("the gateway receives no request that the proxy does not know of", { timeout: 120_000 }, async () => {
       const requests = refusedRequests();
       assert.ok(requests.length > 80, `${requests.length} were found`);
       const twin = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
       const count = () => gateway.metric("runcast_http_requests_total");
-      /** How many answers the proxy gives to the bytes and a good request behind them, and how many the gateway gave. */
+      /** How many responses the proxy gives to the bytes and a valid request after them, and how many the gateway
+       *  gave. */
       async function counted(bytes, patience = 300) {
         const before = await count();
         const connection = await RawConnection.open(proxy.plainPort);
         await connection.send(Buffer.from(bytes + twin, "latin1"));
-        await until(() => connection.ended, { timeoutMs: patience }).catch(() => {}); // some wait for more
+        await until(() => connection.ended, { timeoutMs: patience }).catch(() => {}); // some proxies wait for more
         const reached = (await count()) - before - 1;
         let text = "";
         const answers = () => (text += connection.take().toString("latin1")).match(/HTTP\/1\.[01] [2-5]\d\d /g)?.length ?? 0;
-        await until(() => answers() >= reached, { timeoutMs: 5000 }).catch(() => {}); // they may be on their way
+        await until(() => answers() >= reached, { timeoutMs: 5000 }).catch(() => {}); // responses may still be in flight
         connection.destroy();
         return { answers: answers(), reached };
       }
-      // Caddy passes on no answer before it has all of the body: one that never comes is a request that it knows of.
+      // Caddy passes on no response before it has the whole body: a body that never comes is a request that it knows
+      // of.
       const unanswered = kind === "caddy" ? 1 : 0;
       let seen;
-      for (let attempt = 0; attempt < 3; attempt++) { // HAProxy looks at /readyz now and then
+      for (let attempt = 0; attempt < 3; attempt++) { // HAProxy probes /readyz from time to time
         seen = await counted("", 10_000);
         if (seen.reached === 1) break;
       }
@@ -197,7 +198,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       }
     });
 
-    test("a stop lets what is under way finish, and after the next start all is well", async () => {
+    test("a stop lets requests in flight finish, and after the next start everything works", async () => {
       const slow = await RawConnection.open(proxy.plainPort);
       await slow.send(`POST /api/v1/tasks/hello/trigger HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${keys.dev}\r\ncontent-length: 13\r\n\r\n{"pay`);
       const socket = await RunsSocket.open({ port: proxy.plainPort, token: keys.dev, hello: {} });
@@ -218,7 +219,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
     });
   });
 
-test("who sends no header of the PROXY protocol where it is due is closed, and the log says why", async (t) => {
+test("a connection without the required PROXY header is closed, and the log says why", async (t) => {
   const plain = await freePort(), proxied = await freePort();
   const gateway = await startGateway({ t, port: plain, options: ["--listen", `127.0.0.1:${plain} 127.0.0.1:${proxied},proxy`] });
   const bare = await RawConnection.open(proxied);

@@ -1,4 +1,4 @@
-// Queues: what they show, pausing, other limits, and that both outlive the process.
+// Queues: how they are listed, pausing, overridden limits, and that both survive a restart.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -26,9 +26,9 @@ async function good(promise) {
   return reply.json;
 }
 
-// ---- what they show ----
+// ---- how they are listed ----
 
-test("registered queues are there with the limits they were registered with", async () => {
+test("registered queues are listed with the limits that they were registered with", async () => {
   const hello = await show("hello"), mails = await show("mails/out", "custom");
   assert.deepEqual([hello.name, hello.type, hello.concurrencyLimit, hello.paused, hello.version], ["hello", "task", null, false, "V1"]);
   assert.deepEqual([mails.name, mails.type, mails.concurrencyLimit], ["mails/out", "custom", 3]);
@@ -44,13 +44,13 @@ test("pages are ordered by name and end", async () => {
   assert.deepEqual(all.pagination, { currentPage: 1, totalPages: 1, count: 4 });
   const second = await good(gateway.get("/api/v1/queues?page=2&perPage=2"));
   assert.deepEqual([second.data.map((queue) => queue.name), second.pagination], [["hello", "limited"], { currentPage: 2, totalPages: 2, count: 4 }]);
-  assert.deepEqual(await good(gateway.get("/api/v1/queues?perPage=1000")), all); // 100 of them
+  assert.deepEqual(await good(gateway.get("/api/v1/queues?perPage=1000")), all); // there are 100 of them
   assert.equal((await gateway.get("/api/v1/queues?perPage=1000")).headers["x-ignored-members"], "perPage");
   const far = await good(gateway.get("/api/v1/queues?page=4294967295&perPage=100"));
   assert.deepEqual(far.data, []);
 });
 
-test("runs that wait and runs that execute are counted, and a queue that no version declares is not there", async () => {
+test("waiting and executing runs are counted, and an undeclared queue is not found", async () => {
   const before = (await good(gateway.get("/api/v1/queues"))).pagination.count;
   const id = await worker.trigger("hello", { queue: { name: "mails/out" } });
   await worker.trigger("hello", { queue: { name: "mails/out" }, delay: "1h" });
@@ -64,7 +64,7 @@ test("runs that wait and runs that execute are counted, and a queue that no vers
   await worker.cancel(parked);
 });
 
-test("a task's queue is found by the name that ctx.queue.name has, too", async () => {
+test("a task's queue is also found by the name that ctx.queue.name has", async () => {
   const hello = await show("hello");
   assert.deepEqual(await show("task/hello"), hello);
   assert.equal((await good(pause("task/hello"))).paused, true);
@@ -79,10 +79,10 @@ test("a task's queue is found by the name that ctx.queue.name has, too", async (
 
 // ---- pausing ----
 
-test("a paused queue starts nothing, others go on, and resuming gives the run out", async () => {
+test("a paused queue starts no run, others continue, and resuming releases the run", async () => {
   const paused = await good(pause("hello"));
   assert.equal(paused.paused, true);
-  assert.deepEqual(await good(pause("hello")), paused); // twice is no error
+  assert.deepEqual(await good(pause("hello")), paused); // pausing twice is not an error
   const waiting = await worker.trigger("hello"), other = await worker.trigger("limited");
   await (await worker.take(other)).succeed(1);
 
@@ -98,7 +98,7 @@ test("a paused queue starts nothing, others go on, and resuming gives the run ou
 
 // ---- limits ----
 
-test("an override holds instead of the registered limit until it is taken back", async () => {
+test("an override replaces the registered limit until it is removed", async () => {
   const { concurrency, concurrencyLimit } = await good(limit("limited", 1));
   assert.deepEqual([concurrencyLimit, concurrency.current, concurrency.base, concurrency.override], [1, 1, 2, 1]);
   assert.ok(Math.abs(Date.parse(concurrency.overriddenAt) - Date.now()) < 10_000);
@@ -108,7 +108,7 @@ test("an override holds instead of the registered limit until it is taken back",
   const second = worker.dequeue();
   assert.equal(await Promise.race([second, sleep(200)]), undefined, "more ran than the override allows");
   assert.equal((await good(reset("limited"))).concurrency.override, null);
-  const attempt = await second; // base 2
+  const attempt = await second; // base limit 2
   assert.equal(attempt.id, ids[1]);
   assert.equal((await show("limited")).running, 2);
   const third = worker.dequeue();
@@ -117,7 +117,7 @@ test("an override holds instead of the registered limit until it is taken back",
   await (await (await third).start()).succeed(1);
 });
 
-test("a limit of 0 blocks", async () => {
+test("a limit of 0 blocks the queue", async () => {
   await good(limit("limited", 0));
   const id = await worker.trigger("limited");
   const taken = worker.dequeue();
@@ -127,8 +127,8 @@ test("a limit of 0 blocks", async () => {
   assert.equal(await worker.status(id), "COMPLETED");
 });
 
-test("changes that come at once are all done", async () => {
-  const overrides = [7, 8, 9]; // each by a connection of its own: which one comes last is not known
+test("simultaneous changes are all applied", async () => {
+  const overrides = [7, 8, 9]; // each uses its own connection: which one comes last is not known
   const [limits, pauses] = await Promise.all([
     Promise.all(overrides.map((override) => good(limit("hello", override)))),
     Promise.all(["pause", "pause"].map((action) => good(pause("hello", action)))),
@@ -144,7 +144,7 @@ test("changes that come at once are all done", async () => {
 
 // ---- refusals ----
 
-test("mistakes are refused with a reason and change nothing", async () => {
+test("invalid calls are refused with a reason and change nothing", async () => {
   const before = await good(gateway.get("/api/v1/queues"));
   for (const [reply, status, text] of [
     [await gateway.get(path("nope", "?type=custom")), 404, "queue-not-found"],
@@ -169,7 +169,7 @@ test("mistakes are refused with a reason and change nothing", async () => {
   assert.deepEqual(await good(gateway.get("/api/v1/queues")), before);
 });
 
-test("another environment has queues of its own", async () => {
+test("another environment has its own queues", async () => {
   const production = { key: keys.prod };
   assert.equal((await gateway.get(path("hello", "?type=task"), production)).status, 404);
   assert.equal((await gateway.post(path("hello", "/pause"), { type: "task", action: "pause" }, production)).status, 404);
@@ -179,7 +179,7 @@ test("another environment has queues of its own", async () => {
 
 // ---- restarts ----
 
-test("pauses and overrides are there after the process was killed", async () => {
+test("pauses and overrides survive a kill", async () => {
   const run = await worker.trigger("hello", { queue: { name: "later" } });
   await good(pause("later", "pause", "custom"));
   await good(limit("limited", 1));
@@ -194,7 +194,7 @@ test("pauses and overrides are there after the process was killed", async () => 
   await gateway.kill();
   await gateway.restart();
   assert.deepEqual([(await show("later", "custom")).paused, (await show("limited")).concurrencyLimit], [false, 2]);
-  await good(pause("later", "pause", "custom")); // its document was gone
+  await good(pause("later", "pause", "custom")); // its document had been removed
   await good(pause("later", "resume", "custom"));
   const attempt = await until(() => worker.dequeue(), { what: "the run is given out" });
   assert.equal(attempt.id, run);

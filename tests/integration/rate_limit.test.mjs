@@ -1,5 +1,5 @@
-// --rate-limit: a share of its own for each environment and each token, and an official SDK
-// that waits until it may come back.
+// --rate-limit: a limit of its own for each environment and each token, and an official SDK that waits until it may
+// retry.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -14,14 +14,14 @@ const { configure, runs } = await import(pathToFileURL(sdk).href);
 
 const list = (gateway, key) => gateway.get("/api/v1/runs?page%5Bsize%5D=1", { key });
 
-/** Asks until it is refused; gives the answers. */
+/** Sends requests until one is refused; returns the responses. */
 async function useUp(gateway, key, most = 100) {
   const answers = [];
   do answers.push(await list(gateway, key)); while (answers.at(-1).status === 200 && answers.length < most);
   return answers;
 }
 
-test("without the option nothing is limited and nothing said about it", async (t) => {
+test("without the option nothing is limited, and no header mentions a limit", async (t) => {
   const gateway = await startGateway({ t });
   const { status, headers } = await list(gateway, keys.dev);
   assert.equal(status, 200);
@@ -29,7 +29,7 @@ test("without the option nothing is limited and nothing said about it", async (t
   await gateway.stop();
 });
 
-test("above the limit a call is 429 with the headers and the body that clients know", async (t) => {
+test("above the limit a call is 429 with the headers and the body that clients expect", async (t) => {
   const gateway = await startGateway({ t, options: ["--rate-limit", "20"] });
   const answers = await useUp(gateway, keys.dev);
   assert.equal(answers[0].headers["x-ratelimit-limit"], "10");
@@ -63,7 +63,7 @@ test("above the limit a call is 429 with the headers and the body that clients k
   await gateway.stop();
 });
 
-test("the SDK waits for its time and then succeeds, by itself", async (t) => {
+test("the SDK waits for the reset and then succeeds by itself", async (t) => {
   const gateway = await startGateway({ t, options: ["--rate-limit", "60"] });
   configure({ baseURL: gateway.url, secretKey: keys.dev });
   const refused = (await useUp(gateway, keys.dev)).at(-1);

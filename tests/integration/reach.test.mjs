@@ -1,5 +1,5 @@
-// What code of users reaches, asked from inside: of the machine, of the gateway's files and processes, of
-// other versions. Each attempt is one that the operating system decides, so only root can ask all of them.
+// The reach of user code, tried from inside: the machine, the gateway's files and processes, other versions. The
+// operating system decides each attempt, so only root can try all of them.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -14,7 +14,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const skip = !isRoot && "only root executes as others";
 
-/** What an index does: its own attempts, which its log tells. */
+/** Code of an index: its own attempts, which its log reports. */
 const attempts = (files, pids) => `
 const attempt = (act) => { try { act(); return "done"; } catch (error) { return error.code; } };
 console.log("REACHED " + JSON.stringify({
@@ -23,7 +23,7 @@ console.log("REACHED " + JSON.stringify({
   status: fs.readFileSync("/proc/self/status", "utf8"), limits: fs.readFileSync("/proc/self/limits", "utf8"),
 }));`;
 
-describe("code of users", { skip }, () => {
+describe("user code", { skip }, () => {
   let top, data, gateway, secrets, pids, other;
   const inData = (...names) => names.map((name) => path.join(data, name)).filter((file) => fs.existsSync(file));
 
@@ -44,7 +44,7 @@ describe("code of users", { skip }, () => {
     pids = [gateway.child.pid, role[0]];
   });
 
-  test("of a run reaches its version and its own folder", async () => {
+  test("of a run can reach its version and its own folder", async () => {
     const worker = new Worker(gateway, keys.prod), ofOthers = pids.flatMap((pid) => [`/proc/${pid}/environ`, `/proc/${pid}/fd/0`, `/proc/${pid}/mem`]);
     const write = [path.join(other, "build.json"), path.join(other, "new"), `${data}-versions/new`, `${data}-versions/runners/new`, "/etc/new"];
     const id = await worker.trigger("task", {}, { do: "reach", read: [...secrets, ...ofOthers], list: [data, `${data}-versions`, `${data}-versions/versions`, `${data}-versions/runners`], write, signal: pids });
@@ -63,7 +63,7 @@ describe("code of users", { skip }, () => {
     assert.ok(!output.values.some((value) => value === keys.prod), "the secret key comes with the start of an attempt, not with the process");
   });
 
-  test("of a build reaches no more, and goes first when memory ends", async () => {
+  test("of a build can reach no more, and is killed first when memory runs out", async () => {
     const bundle = makeFakeBundle(["task"], { index: attempts([...secrets, path.join(other, "new")], pids) });
     const deployed = await new Deployer(gateway).deploy({}, bundle);
     assert.equal(deployed.status, 200, deployed.text);
@@ -78,7 +78,7 @@ describe("code of users", { skip }, () => {
     assert.ok(!log.text.includes(keys.prod), "nor is a key in its log");
   });
 
-  test("is not executed as the user whose the gateway's data are", async () => {
+  test("is not executed as the user who owns the gateway's data", async () => {
     await gateway.stop();
     fs.chownSync(data, runnerUid, runnerUid);
     const { code, all } = await runProgram(["--data", data, "--listen", "127.0.0.1:1", "--execute", "--runner-user", String(runnerUid)]);

@@ -1,5 +1,6 @@
-// Runs the lines of README.md about installing, and those of other chapters, in a shell as they are written, and holds
-// the tables of the chapters to the program. tests/conformance/worker/readme.test.mjs runs the rest of README.md.
+// Runs the commands about installing in README.md, and those of other chapters, in a shell as they are written, and
+// compares the tables of the chapters with the program. tests/conformance/worker/readme.test.mjs runs the rest of
+// README.md.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -51,7 +52,7 @@ function rows(header) {
   return found.map((row) => row.split("|").slice(1).map((cell) => cell.trim()));
 }
 
-test("the chapters in deploy have every setting with its default and every metric with its type exactly once, and no other", async (t) => {
+test("the chapters in deploy list every setting with its default and every metric with its type exactly once, and no other", async (t) => {
   const bare = (cell) => cell.replaceAll("`", ""), shown = { "": "none", false: "off" };
   const printed = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => /^(\S+)\s+= ?(.*?)\s+; default$/.exec(line).slice(1));
   const settings = rows("| name | default | unit or values | what it does |");
@@ -66,7 +67,7 @@ test("the chapters in deploy have every setting with its default and every metri
   assert.deepEqual(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${bare(name)} ${type}`).sort(), metrics.sort());
 });
 
-test("the files that the chapters name are there", () => {
+test("files that the chapters name exist", () => {
   const named = chapters.flatMap((name) => [...chapter(name).matchAll(/`((?:tests|bench|deploy|include|src)\/[\w./-]+)`/g)].map((match) => match[1]));
   assert.ok(named.length > 40, `${named.length} files`);
   assert.deepEqual(named.filter((name) => !name.includes("_X.") && !existsSync(path.join(top, name))), []);
@@ -87,7 +88,7 @@ test("each limit has a value, a consequence, and an existing setting", async () 
   }
 });
 
-test("the settings of TLS are right as they stand there, for a shell and for the service", async () => {
+test("the settings of TLS work as they are written, for a shell and for the service", async () => {
   const folder = temporaryFolder(), { certificate, key } = makeCertificate(folder, "own");
   const here = (text) => text.replaceAll(/\S+\.(pem|key)\b/g, (file) => (/key/.test(file) ? key : certificate));
   const [, ...words] = here(block("An address of `--listen` that ends", chapter("deploy/proxies-and-tls.md"))).replaceAll("\\\n", " ").trim().split(/\s+/);
@@ -109,7 +110,7 @@ test("a clone is installed, built and started as README.md says", () => {
   cpSync(path.join(top, "deploy"), path.join(origin, "deploy"), { recursive: true });
   const commit = spawnSync("bash", ["-ec", "git init -q && git add . && git -c user.name=a -c user.email=a commit -qm a"], { cwd: origin, encoding: "utf8" });
   assert.equal(commit.status, 0, commit.stderr);
-  mkdirSync(programs); // stand-ins: packages are installed, and the built program prints its arguments
+  mkdirSync(programs); // stand-ins: packages count as installed, and the built program prints its arguments
   for (const [name, text] of Object.entries({
     "dpkg-query": "printf installed", cmake: "mkdir -p build && touch build/build.ninja",
     ninja: "printf '#!/bin/sh\\necho started \"$@\"\\n' >build/runcast && chmod +x build/runcast",
@@ -149,7 +150,7 @@ test("trigger, retrieve, watch for a minute and cancel by hand, as src/api/realt
   await gateway.stop();
 });
 
-test("a page of Python follows a tag across a kill of the gateway, and ends when its key is none", async (t) => {
+test("the Python example follows a tag across a kill of the gateway, and ends when its key is invalid", async (t) => {
   const gateway = await startGateway({ t });
   const realtime = chapter("src/api/realtime/README.md");
   const lines = realtime.slice(realtime.indexOf("In Python, with")).split("\n").slice(2);
@@ -168,7 +169,7 @@ test("a page of Python follows a tag across a kill of the gateway, and ends when
   await gateway.post(`/api/v2/runs/${first}/cancel`, {});
   await says(`${first} CANCELED`);
   await says(`${await trigger()} QUEUED`);
-  assert.equal(following.said.out.split(`${first} `).length, 3, "each state was told once");
+  assert.equal(following.said.out.split(`${first} `).length, 3, "each state arrived once");
   following.child.kill();
   const refused = follow("TRIGGER_SECRET_KEY=tr_dev_nonsense");
   assert.notEqual(await refused.ended, 0);

@@ -13,7 +13,7 @@ before(begin);
 after(end);
 
 describe("opening", () => {
-  test("hello is answered with where one is and what one gets", async (t) => {
+  test("hello is answered with the epoch, the position, the environment, the fields and the limits", async (t) => {
     const socket = await connect(t);
     const { epoch, seq, env, fields, limits } = socket.welcome;
     assert.match(epoch, /^[0-9a-f]+$/);
@@ -24,7 +24,7 @@ describe("opening", () => {
     assert.equal(socket.welcome.expires, undefined);
   });
 
-  test("hello may be left out when the upgrade brought the token", async (t) => {
+  test("hello can be left out when the upgrade carried the token", async (t) => {
     const socket = await connect(t, { hello: null });
     socket.send({ op: "sub", id: 1, all: true });
     assert.equal((await socket.next()).op, "welcome");
@@ -44,14 +44,14 @@ describe("opening", () => {
       assert.equal(socket.ws.kind, opcode);
     });
 
-  test("an unknown subprotocol is refused with those that there are", async () => {
+  test("an unknown subprotocol is refused with the list of known ones", async () => {
     const refused = await RunsSocket.open({ port: gateway.port, token: keys.dev, protocol: "runs.v2.json" }).catch((error) => error);
     assert.ok(refused instanceof UpgradeRefused);
     assert.equal(refused.status, 400);
     assert.match(JSON.parse(refused.body).error, /runs\.v1\.json.*runs\.v1\.msgpack/);
   });
 
-  test("the token comes by header, by hello or by the query", async (t) => {
+  test("the token can come by header, by hello or in the query", async (t) => {
     const token = await publicToken(gateway, { scopes: ["read:runs"] });
     for (const way of [{ token }, { token: null, hello: { token } }, { token: null, query: `?token=${token}` }]) {
       const socket = await connect(t, way);
@@ -75,7 +75,7 @@ describe("opening", () => {
     },
   };
   for (const [what, make] of Object.entries(badTokens))
-    test(`${what} opens nothing: 401 on the upgrade, 4001 after hello`, async (t) => {
+    test(`${what} is refused: 401 on the upgrade, 4001 after hello`, async (t) => {
       const token = await make();
       for (const way of [{ token }, { query: `?token=${token}` }]) {
         const refused = await RunsSocket.open({ port: gateway.port, ...way }).catch((error) => error);
@@ -89,7 +89,7 @@ describe("opening", () => {
       assert.ok(reason.length > 10 && !reason.includes(token), reason);
     });
 
-  test("without a token the first message must be hello with one", async (t) => {
+  test("without a token the first message must be a hello that has one", async (t) => {
     for (const first of [{ op: "sub", id: 1, all: true }, { op: "hello" }, { op: "auth", token: keys.dev }]) {
       const socket = await connect(t, { token: null, hello: null });
       socket.send(first);
@@ -97,7 +97,7 @@ describe("opening", () => {
     }
   });
 
-  test("browsers come from the gateway's own origin only, and cookies are never looked at", async (t) => {
+  test("browsers may connect from the gateway's own origin only, and cookies are ignored", async (t) => {
     const attempt = (headers, more = {}) => RunsSocket.open({ port: gateway.port, token: keys.dev, headers, ...more })
       .then((socket) => { t.after(() => socket.cut()); return 101; }, (error) => error.status);
     const host = `127.0.0.1:${gateway.port}`;
@@ -111,7 +111,7 @@ describe("opening", () => {
     assert.equal((await closing(socket)).code, 4001);
   });
 
-  test("--allow-origin lets others in: those named, or all with *", async (t) => {
+  test("--allow-origin allows other origins: those named, or all with *", async (t) => {
     const open = await startGateway({ t, options: ["--allow-origin", "https://app.example, http://localhost:5173"] });
     const attempt = (origin) => RunsSocket.open({ port: open.port, token: keys.dev, headers: { origin } })
       .then((socket) => { socket.cut(); return 101; }, (error) => error.status);
@@ -126,7 +126,7 @@ describe("opening", () => {
 });
 
 describe("a subscription", () => {
-  test("begins with a snapshot of whole runs, then tells what is new", async (t) => {
+  test("begins with a snapshot of whole runs, then receives changes", async (t) => {
     const tag = fresh("tag");
     const { id, seq } = await trigger({ tags: [tag], metadata: { a: 1 }, idempotencyKey: tag, ttl: "1h" }, { payload: { x: [1, "ü"] } });
     const socket = await connect(t);
@@ -147,7 +147,7 @@ describe("a subscription", () => {
     assert.equal(row[2].payload, null, "a required field is there even when unset");
   });
 
-  test("of nothing is complete with an empty frame", async (t) => {
+  test("without matches is complete after an empty frame", async (t) => {
     const socket = await connect(t);
     for (const filter of [{ tags: [fresh("none")] }, { run: "run_none" }, { batch: "batch_none" }]) {
       const { ok, rows } = await subscribe(socket, number(), filter);
@@ -168,7 +168,7 @@ describe("a subscription", () => {
       "metadata is set": () => putMetadata(id, { n: 1 }),
       "it is rescheduled": () => write("POST", `/api/v1/runs/${id}/reschedule`, { delay: "2h" }),
       "metadata goes": () => putMetadata(id, {}),
-      "it is due": () => write("POST", `/api/v1/runs/${id}/reschedule`, { delay: "1s" }), // from when it is taken
+      "it is due": () => write("POST", `/api/v1/runs/${id}/reschedule`, { delay: "1s" }), // counted from this call
       "it is queued": () => {},
       "it is dequeued": async () => { attempt = await until(() => worker.dequeue()); },
       "it starts": () => attempt.start(),
@@ -181,7 +181,7 @@ describe("a subscription", () => {
       const { rows: [[rowId, newVersion, fields, isWhole]] } = await patch(live);
       assert.deepEqual([rowId, newVersion, isWhole], [id, ++version, undefined], step);
       const now = await whole();
-      if (now.updatedAt !== fields.updatedAt) { // it went on meanwhile: no state to compare with
+      if (now.updatedAt !== fields.updatedAt) { // it changed meanwhile, so there is no state to compare with
         known = { ...known, ...fields };
         continue;
       }
@@ -196,7 +196,7 @@ describe("a subscription", () => {
     for (const status of ["DELAYED", "EXECUTING", "REATTEMPTING", "COMPLETED"]) assert.ok(statuses.includes(status), `${status} of ${statuses}`);
   });
 
-  test("gets a run whole when it joins by a tag", async (t) => {
+  test("gets a run whole when a tag makes it match", async (t) => {
     const [tag, other] = [fresh("tag"), fresh("tag")];
     const { id } = await trigger({ tags: [other] }, { payload: "full" });
     const joining = await connect(t), holding = await connect(t);
@@ -211,7 +211,7 @@ describe("a subscription", () => {
     for (const socket of [joining, holding]) assert.equal((await patch(socket)).rows[0][3], undefined);
   });
 
-  test("by several tags wants all of them", async (t) => {
+  test("by several tags matches runs that have all of them", async (t) => {
     const [a, b] = [fresh("a"), fresh("b")];
     const both = await trigger({ tags: [b, "x", a] });
     await trigger({ tags: [a] });
@@ -224,7 +224,7 @@ describe("a subscription", () => {
     assert.deepEqual((await patch(socket)).rows.map(([id]) => id), [next.id]);
   });
 
-  test("by batch gets its runs", async (t) => {
+  test("by batch gets the runs of the batch", async (t) => {
     const items = [1, 2, 3].map((payload) => ({ task: "batched", payload }));
     const { status, json, text } = await gateway.post("/api/v1/tasks/batch", { items });
     assert.equal(status, 202, text);
@@ -238,7 +238,7 @@ describe("a subscription", () => {
     assert.deepEqual([id, fields.status], [json.runs[1].id, "CANCELED"]);
   });
 
-  test("is narrowed by task", async (t) => {
+  test("can be narrowed by task", async (t) => {
     const tag = fresh("tag");
     for (const task of ["one", "two", "three"]) await trigger({ tags: [tag] }, { task });
     const socket = await connect(t);
@@ -250,7 +250,7 @@ describe("a subscription", () => {
     assert.equal((await patch(socket)).rows[0][0], id);
   });
 
-  test("is narrowed by the time of creation", async (t) => {
+  test("can be narrowed by the time of creation", async (t) => {
     const tag = fresh("tag");
     const old = await trigger({ tags: [tag] });
     const { json } = await gateway.get(`/api/v3/runs/${old.id}`);
@@ -269,11 +269,11 @@ describe("a subscription", () => {
     assert.equal((await patch(quiet)).rows[0][0], young.id, "an old run stays out, however young its change");
   });
 
-  test("is narrowed to the newest so many, which becomes a floor that ok names", async (t) => {
+  test("can be narrowed to the n newest, which becomes a floor that ok names", async (t) => {
     const tag = fresh("tag"), made = [];
     for (let i = 0; i < 5; i++) {
       made.push((await trigger({ tags: [tag] })).id);
-      await sleep(2); // creation times differ
+      await sleep(2); // so that creation times differ
     }
     const socket = await connect(t);
     const { ok, rows } = await subscribe(socket, 1, { tags: [tag], limit: 2 });
@@ -299,7 +299,7 @@ describe("a subscription", () => {
     assert.equal(rows.length, 1);
   });
 
-  test("beside others that match too brings each change once", async (t) => {
+  test("gets each change once, also if others on the connection match it", async (t) => {
     const [a, b] = [fresh("a"), fresh("b")];
     const { id } = await trigger({ tags: [a, b] });
     const socket = await connect(t);
@@ -311,7 +311,7 @@ describe("a subscription", () => {
     assert.equal(socket.messages.length, 0);
   });
 
-  test("with every gets the newest state in intervals, not each change", async (t) => {
+  test("with \"every\" gets the newest state in intervals, not each change", async (t) => {
     const tag = fresh("tag");
     const { id } = await trigger({ tags: [tag] });
     const socket = await connect(t, { hello: { every: 250 } });
@@ -324,12 +324,12 @@ describe("a subscription", () => {
       times.push(Date.now());
     }
     assert.ok(frames.length < 10, `${frames.length} patches`);
-    const least = 250 * (frames.length - 1) - 100; // the way here may take longer for one than for another
+    const least = 250 * (frames.length - 1) - 100; // one message may take longer to arrive than another
     assert.ok(times.at(-1) - times[0] >= least, `${frames.length} patches in ${times.at(-1) - times[0]} ms`);
     assert.equal(frames.at(-1).rows[0][1], 42);
   });
 
-  test("with every gets news of many frames at once, not a frame per interval", async (t) => {
+  test("with \"every\" gets all frames of an interval at once, not one frame per interval", async (t) => {
     const tag = fresh("tag");
     const ids = await Promise.all(Array.from({ length: 12 }, () => trigger({ tags: [tag] }).then(({ id }) => id)));
     const socket = await connect(t, { hello: { every: 1000 } });
@@ -343,7 +343,7 @@ describe("a subscription", () => {
 });
 
 describe("a view", () => {
-  test("leaves out or takes in fields, but for those that file a row", async (t) => {
+  test("leaves out or includes fields, except those that file a row", async (t) => {
     const tag = fresh("tag");
     const { id } = await trigger({ tags: [tag], metadata: { a: 1 } }, { payload: "big" });
     for (const [fields, wanted] of [
@@ -362,7 +362,7 @@ describe("a view", () => {
     }
   });
 
-  test("of a field that there is not is refused by its name", async (t) => {
+  test("with an unknown field is refused by the field's name", async (t) => {
     const socket = await connect(t, { hello: null });
     socket.send({ op: "hello", fields: ["payload", "secret"] });
     const { code, message } = await socket.next("error");
@@ -372,7 +372,7 @@ describe("a view", () => {
     await socket.next("welcome");
   });
 
-  test("without what the token skips, whatever is asked for", async (t) => {
+  test("never has the fields that the token skips, whatever is requested", async (t) => {
     const tag = fresh("tag");
     const { id } = await trigger({ tags: [tag], metadata: { secret: 1 } }, { payload: "secret" });
     const token = await publicToken(gateway, { scopes: ["read:runs"], skipColumns: ["payload", "metadata", "status"] });
@@ -386,7 +386,7 @@ describe("a view", () => {
     assert.doesNotMatch(JSON.stringify([rows, patches]), /secret|"payload"|"metadata"/);
   });
 
-  test("speaks the words of the API version", async (t) => {
+  test("uses the words of the API version", async (t) => {
     const task = fresh("words");
     const worker = await Worker.register(gateway, { tasks: [{ id: task, retry: { maxAttempts: 3 } }] });
     const { id } = await trigger({}, { task });
@@ -404,7 +404,7 @@ describe("a view", () => {
     assert.equal((await wrong.next("error")).code, "unknown_api");
   });
 
-  test("in msgpack says the same as in JSON, with values as JSON text", async (t) => {
+  test("in msgpack has the same content as in JSON, with values as JSON text", async (t) => {
     const tag = fresh("tag");
     const numbers = '{"big":12345678901234567890,"inf":1e400,"neg":-0,"nul":"\\u0000"}';
     await gateway.post("/api/v1/tasks/task/trigger", `{"payload":${numbers},"options":{"tags":["${tag}"],"metadata":{"k":[1.0]},"delay":"1h"}}`);

@@ -1,4 +1,4 @@
-// runs.v1 on the wire: scopes, limits, positions, tenants, and what takes its time.
+// runs.v1 on the wire: scopes, limits, positions, isolation of environments, and timeouts.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -23,7 +23,7 @@ describe("scopes", () => {
     return false;
   };
 
-  test("decide who may subscribe to what", async (t) => {
+  test("decide which subscriptions are allowed", async (t) => {
     const [mine, other] = [fresh("mine"), fresh("other")];
     const own = await trigger({ tags: [mine] }, { task: "scoped" });
     const foreign = await trigger({ tags: [other] }, { task: "elsewhere" });
@@ -44,7 +44,7 @@ describe("scopes", () => {
       assert.equal(await allowed(t, scopes, filter), wanted, `${JSON.stringify(scopes)} ${JSON.stringify(filter)}`);
   });
 
-  test("are checked again when a new token comes, and those no longer allowed end", async (t) => {
+  test("are checked again when a new token arrives, and subscriptions that it does not allow end", async (t) => {
     const [a, b] = [fresh("a"), fresh("b")];
     const socket = await connect(t, { token: await publicToken(gateway, { scopes: [`read:tags:${a}`, `read:tags:${b}`] }) });
     await subscribe(socket, 1, { tags: [a] });
@@ -56,7 +56,7 @@ describe("scopes", () => {
     assert.equal((await patch(socket)).rows[0][0], id);
   });
 
-  test("a token of another environment or with another view cannot take the place", async (t) => {
+  test("a token of another environment or with another view is not accepted in place of the first", async (t) => {
     const socket = await connect(t, { token: await publicToken(gateway, { scopes: ["read:runs"] }) });
     for (const token of [
       await publicToken(gateway, { key: keys.prod, scopes: ["read:runs"] }),
@@ -94,7 +94,7 @@ describe("limits", () => {
   test("256 subscriptions of a connection", async (t) => {
     const socket = await connect(t);
     for (let id = 0; id < 256; id++) {
-      if (id === 190) await sleep(1500); // more than the burst would be too many at once
+      if (id === 190) await sleep(1500); // otherwise these would be more messages than the burst
       socket.send({ op: "sub", id, tags: [`limit-${id}`] });
     }
     await socket.next((message) => message.op === "rows" && message.id === 255);
@@ -106,7 +106,7 @@ describe("limits", () => {
     await subscribe(socket, 256, { all: true });
   });
 
-  test("--subscriptions changes it, and welcome tells", async (t) => {
+  test("--subscriptions changes that limit, and welcome reports it", async (t) => {
     const small = await startGateway({ t, options: ["--subscriptions", "2"] });
     const socket = await connect(t, { to: small });
     assert.equal(socket.welcome.limits.subscriptions, 2);
@@ -119,7 +119,7 @@ describe("limits", () => {
     await small.stop();
   });
 
-  test("--realtime-connections of an environment, by whatever transport", async (t) => {
+  test("--realtime-connections limits an environment, over all transports", async (t) => {
     const full = await startGateway({ t, options: ["--realtime-connections", "3"] });
     const { id } = await trigger({}, { to: full });
     const headers = { authorization: `Bearer ${keys.dev}` };
@@ -137,7 +137,7 @@ describe("limits", () => {
     const greeted = () => connect(t, { to: full, token: null, hello: { token: keys.dev } });
     for (const way of [chunks, socket, greeted, events, greeted, socket]) {
       await open.shift().cut();
-      await until(async () => { // the gateway has noticed
+      await until(async () => { // the gateway has noticed the end
         const next = await way().catch(() => null);
         if (next && next.status !== 429) open.push(next);
         return open.length === 3;
@@ -148,7 +148,7 @@ describe("limits", () => {
     await full.stop();
   });
 
-  test("more messages than the rate close with 4103", async (t) => {
+  test("more messages than the rate allows close with 4103", async (t) => {
     const socket = await connect(t);
     for (let i = 0; i < 300; i++) socket.send({ op: "unsub", id: i });
     const { code, reason } = await closing(socket);
@@ -156,8 +156,8 @@ describe("limits", () => {
     assert.match(reason, /\w+ \w+/);
   });
 
-  describe("of what is unread", () => {
-    /** Runs that no kernel takes all at once; their tag. */
+  describe("for unread data", () => {
+    /** Makes runs too large for the buffers of the kernel; returns their tag. */
     const makeLarge = async (to) => {
       const tag = fresh("large"), worker = await Worker.register(to, { tasks: ["large"] });
       for (let i = 0; i < 3; i++) {
@@ -166,7 +166,7 @@ describe("limits", () => {
       }
       return tag;
     };
-    /** Does not read, and is in the middle of catching up. */
+    /** Stops reading in the middle of catching up. */
     const stall = async (socket, to, tag) => {
       const walked = () => to.metric('runcast_frames_total{kind="walked"}'), before = await walked();
       socket.pause();
@@ -185,7 +185,7 @@ describe("limits", () => {
       for (const id of [1, 1, 1, 2]) assert.equal((await socket.next((one) => one.op === "rows" && one.id === id)).rows.length, 1);
     });
 
-    test("nor does a drain, which ends as every drain", async (t) => {
+    test("a drain does not count, and ends like every drain", async (t) => {
       const own = await startGateway({ t });
       const tag = await makeLarge(own), socket = await connect(t, { to: own });
       await stall(socket, own, tag);
@@ -197,13 +197,13 @@ describe("limits", () => {
       assert.equal((await own.ended()).code, 0);
     });
 
-    test("256 KiB of answers close with 4103, beside live subscriptions too", async (t) => {
+    test("256 KiB of unread answers close with 4103, also on a connection with live subscriptions", async (t) => {
       const tag = await makeLarge(gateway), socket = await connect(t);
       await subscribe(socket, 0, { tags: [fresh("live")] });
       await stall(socket, gateway, tag);
       const unknown = Object.fromEntries(Array.from({ length: 16 }, (_none, i) => [`${"x".repeat(60)}${i}`, 1])); // each answer names them
       for (let i = 0; i < 300; i++) {
-        if (i === 190) await sleep(2500); // more than the burst would be too many at once
+        if (i === 190) await sleep(2500); // otherwise these would be more messages than the burst
         socket.send({ op: i % 2 ? "unsub" : "sub", id: 2, ...(i % 2 ? {} : { tags: ["none"] }), ...unknown });
       }
       socket.resume();
@@ -211,7 +211,7 @@ describe("limits", () => {
     });
   });
 
-  test("a message of 64 KiB is taken, a larger one closes with 1009", async (t) => {
+  test("a message of 64 KiB is accepted, a larger one closes with 1009", async (t) => {
     const socket = await connect(t);
     const message = (length) => {
       const text = JSON.stringify({ op: "sub", id: 1, run: "r", pad: "" });
@@ -241,7 +241,7 @@ describe("limits", () => {
     ["a second hello", '{"op":"hello"}', "bad_message", null],
   ];
   for (const [what, text, code, closes] of bad)
-    test(`${what} is answered with ${code}${closes ? ` and ${closes}` : ", and the connection goes on"}`, async (t) => {
+    test(`${what} is answered with ${code}${closes ? ` and ${closes}` : ", and the connection continues"}`, async (t) => {
       const socket = await connect(t);
       socket.send(text);
       const error = await socket.next("error");
@@ -266,13 +266,13 @@ describe("limits", () => {
     }
   });
 
-  test("members that nobody knows are ignored, null stands for absent", async (t) => {
+  test("unknown members are ignored, and null stands for absent", async (t) => {
     const socket = await connect(t, { hello: { fields: null, every: null, later: { x: [1] } } });
     const { ok } = await subscribe(socket, 1, { all: true, run: null, tags: null, since: null, limit: null, from: null, color: "red" });
     assert.equal(ok.mode, "snapshot");
   });
 
-  test("a view too many is served by a wider one, and nobody is kept away by the views of others", async (t) => {
+  test("when there are too many views a new one gets a wider view, and other environments' views do not keep a client away", async (t) => {
     const some = everyField.slice(7, 13);
     const sets = Array.from({ length: 40 }, (_, i) => some.filter((_name, bit) => (i + 1) >> bit & 1));
     const prod = { token: keys.prod };
@@ -292,7 +292,7 @@ describe("limits", () => {
 describe("a position", () => {
   const from = (socket, { seq }) => ({ from: [socket.welcome.epoch, seq, seq] });
 
-  test("brings what changed since, as deltas, and nothing else", async (t) => {
+  test("brings changes since then, as deltas, and nothing else", async (t) => {
     const tag = fresh("tag");
     const changed = await trigger({ tags: [tag] }, { payload: "known" });
     await trigger({ tags: [tag] });
@@ -312,7 +312,7 @@ describe("a position", () => {
     assert.deepEqual([quiet.ok.mode, quiet.ok.count, quiet.rows], ["resume", 0, []]);
   });
 
-  test("of another history, or from the future, begins again", async (t) => {
+  test("of another epoch, or from the future, starts with a snapshot", async (t) => {
     const socket = await connect(t);
     const { epoch, seq } = socket.welcome;
     for (const wrong of [["ffff", seq, seq], [epoch, seq + 1000, seq]]) {
@@ -321,7 +321,7 @@ describe("a position", () => {
     }
   });
 
-  test("outlives a restart of the gateway", async (t) => {
+  test("survives a restart of the gateway", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({ tags: ["a"] }, { to: own, payload: 1 });
     const socket = await connect(t, { to: own });
@@ -339,7 +339,7 @@ describe("a position", () => {
     await own.stop();
   });
 
-  test("before what retention removed begins again, and the floor is told", async (t) => {
+  test("older than what retention removed starts with a snapshot, and the floor is sent", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "1s"] });
     const { id } = await trigger({ tags: ["a"] }, { to: own });
     const kept = await trigger({ tags: ["a"], delay: "1h" }, { to: own });
@@ -351,12 +351,12 @@ describe("a position", () => {
     await sleep(1100);
     await own.stop();
     await own.restart();
-    const live = await connect(t, { to: own }); // before the first purge, which comes a second after the start
+    const live = await connect(t, { to: own }); // before the first purge, a second after the start
     await until(async () => await own.metric("runcast_purged_runs_total") === 1);
     assert.equal((await own.get(`/api/v3/runs/${id}`)).status, 404);
     const back = await connect(t, { to: own });
     const floor = await back.next("floor");
-    await live.next((message) => message.op === "floor" && message.updatedAt === floor.updatedAt); // who was there heard it too
+    await live.next((message) => message.op === "floor" && message.updatedAt === floor.updatedAt); // connected clients received it too
     const canceled = position.rows.find(([run]) => run === id)[2];
     assert.ok(floor.updatedAt > canceled.updatedAt, `${floor.updatedAt} is not above ${canceled.updatedAt}`);
     const stale = await subscribe(back, 1, { tags: ["a"], from: [back.welcome.epoch, 1, 1] });
@@ -368,7 +368,7 @@ describe("a position", () => {
     await own.stop();
   });
 
-  test("a write tells the position from which everybody sees it", async (t) => {
+  test("a write returns the position from which every subscriber sees it", async (t) => {
     const tag = fresh("tag");
     const socket = await connect(t);
     await subscribe(socket, 1, { tags: [tag] });
@@ -377,7 +377,7 @@ describe("a position", () => {
     const again = await putMetadata(id, { n: 1 });
     assert.equal((await patch(socket)).seq, again);
     const { headers } = await gateway.get(`/api/v3/runs/${id}`);
-    assert.equal(headers["x-runs-seq"], undefined, "a read is no write");
+    assert.equal(headers["x-runs-seq"], undefined, "a read is not a write");
   });
 });
 
@@ -439,10 +439,10 @@ describe("two environments", () => {
   });
 });
 
-describe("what takes its time", { concurrency: true }, () => {
+describe("timeouts", { concurrency: true }, () => {
   const seconds = (from) => (Date.now() - from) / 1000;
 
-  test("a token that runs out: expiring, then 4101", async (t) => {
+  test("a token that expires: expiring, then 4101", async (t) => {
     const began = Date.now();
     const socket = await connect(t, { token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 3 }) });
     const expiring = await socket.next("expiring");
@@ -454,7 +454,7 @@ describe("what takes its time", { concurrency: true }, () => {
     assert.ok(seconds(began) > 11 && seconds(began) < 16, `${seconds(began)} s`);
   });
 
-  test("a token that is refreshed in time lives on", async (t) => {
+  test("a token that is refreshed in time stays valid", async (t) => {
     const socket = await connect(t, { token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 2 }) });
     await subscribe(socket, 1, { tags: [fresh("tag")] });
     socket.send({ op: "auth", token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 900 }) });
@@ -464,14 +464,14 @@ describe("what takes its time", { concurrency: true }, () => {
     assert.deepEqual((await subscribe(socket, 2, { tags: [tag] })).rows.map(([run]) => run), [id]);
   });
 
-  test("nothing said for 10 s without a token: 4001", async (t) => {
+  test("10 s without a message and without a token: 4001", async (t) => {
     const began = Date.now();
     const socket = await connect(t, { token: null, hello: null });
     assert.equal((await closing(socket, 20_000)).code, 4001);
     assert.ok(seconds(began) > 9 && seconds(began) < 13, `${seconds(began)} s`);
   });
 
-  test("idle clients are told the position", async (t) => {
+  test("idle clients receive the position", async (t) => {
     const socket = await connect(t);
     const { seq } = await subscribe(socket, 1, { tags: [fresh("quiet")] });
     const other = await trigger();
@@ -479,7 +479,7 @@ describe("what takes its time", { concurrency: true }, () => {
     assert.ok(other.seq > seq && ping.seq >= other.seq);
   });
 
-  test("who answers no ping and says nothing is closed", async (t) => {
+  test("a client that answers no ping and sends nothing is closed", async (t) => {
     const socket = await connect(t, { answerPings: false });
     let pings = 0;
     socket.ws.onPing = () => pings++;

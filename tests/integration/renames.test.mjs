@@ -1,4 +1,4 @@
-// Other names for organizations, projects and users, and users that leave: now and after a restart.
+// Renamed organizations, projects and users, and deleted users: at once and after a restart.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -7,7 +7,7 @@ import { runProgram } from "../support/js/program.mjs";
 
 const asked = (gateway) => async (...words) => runProgram([...words, "--data", gateway.data]);
 
-test("another name is shown everywhere, and all else stays, with and without a running gateway", async (t) => {
+test("a new name is shown everywhere, and everything else stays, with and without a running gateway", async (t) => {
   const gateway = await startGateway({ t });
   const run = asked(gateway);
   const said = async (...words) => {
@@ -35,7 +35,7 @@ test("another name is shown everywhere, and all else stays, with and without a r
       await gateway.restart();
     } else {
       await gateway.stop();
-      if (isFile) await said("user", "rename", email, "--name", "Ada 2"); // nobody serves
+      if (isFile) await said("user", "rename", email, "--name", "Ada 2"); // no gateway runs
       await gateway.restart();
     }
     await check();
@@ -46,7 +46,7 @@ test("another name is shown everywhere, and all else stays, with and without a r
   await gateway.stop();
 });
 
-test("a user that is deleted takes its tokens along, which must be agreed to, and leaves others alone", async (t) => {
+test("deleting a user, which must be confirmed, deletes the user's tokens and affects no other user", async (t) => {
   const gateway = await startGateway({ t });
   const run = asked(gateway);
   await run("org", "create", "Second");

@@ -1,5 +1,5 @@
-// Calls that are repeated after another one came between, as by a client whose answer was lost: request keys
-// k1, k2, k1 have two effects, and the third answer is that of the first.
+// Calls that are repeated after another one came between, as by a client whose response was lost: request keys k1,
+// k2, k1 have two effects, and the third response is that of the first call.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -27,7 +27,7 @@ async function trigger(options = {}) {
   return reply.json.id;
 }
 
-/** Three calls of the keys k1, k2, k1: their answers. `send` gets { headers }, and 0, 1, 0. */
+/** Sends three calls with the keys k1, k2, k1; returns their responses. `send` gets { headers }, and 0, 1, 0. */
 async function repeat(send) {
   const ids = [randomUUID(), randomUUID()], answers = [];
   for (const which of [0, 1, 0]) answers.push(await send({ headers: { "x-trigger-request-idempotency-key": ids[which] } }, which));
@@ -48,7 +48,7 @@ const changes = {
 };
 
 for (const [call, { begin, send, count: effects }] of Object.entries(changes))
-  test(`${call} is carried out once for each request key`, async () => {
+  test(`${call} is executed once for each request key`, async () => {
     const made = await begin?.(call);
     const [first, other, again] = await repeat((more, which) => send(more, which, call, made));
     assert.ok(first.status < 300, first.text);
@@ -58,7 +58,7 @@ for (const [call, { begin, send, count: effects }] of Object.entries(changes))
     if (effects) assert.equal(await effects(call), 2);
   });
 
-test("the keys of two calls, of two runs and of two environments are not the same request", async () => {
+test("equal request keys of two calls, of two runs or of two environments are different requests", async () => {
   const headers = { "x-trigger-request-idempotency-key": randomUUID() }, [a, b] = [await trigger(), await trigger()];
   const ids = new Set([
     (await gateway.post(`/api/v1/runs/${a}/replay`, hold, { headers })).json.id,
@@ -90,7 +90,7 @@ test("simultaneous requests count once each, and their repetitions do not", asyn
   assert.deepEqual((await gateway.get(`/api/v1/runs/${id}/metadata`)).json.metadata, { n: 20 });
 });
 
-test("a deployment is made once for each request key", async () => {
+test("a deployment is created once for each request key", async () => {
   const cli = new Deployer(gateway), bodies = [cli.body(await cli.artifact()), cli.body(await cli.artifact())], ids = [randomUUID(), randomUUID()];
   for (const which of [0, 1, 0]) assert.equal((await cli.initialize(bodies[which], { id: ids[which] })).status, 503, "held, and not built");
   assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 2);
@@ -108,7 +108,7 @@ test("parts and inputs of a stream are written once", async () => {
   }
 });
 
-test("items of a batch are taken once", async () => {
+test("items of a batch are stored once", async () => {
   const { json } = await gateway.post("/api/v3/batches", { runCount: 2 });
   const item = (index) => `${JSON.stringify({ index, task: "hello", payload: String(index), options: hold })}\n`;
   const send = (text) => gateway.post(`/api/v3/batches/${json.id}/items`, text, { headers: { "content-type": "application/x-ndjson" } });
@@ -116,7 +116,7 @@ test("items of a batch are taken once", async () => {
   assert.equal(await count(`/api/v1/runs?filter[batch]=${json.id}`), 2);
 });
 
-test("each call that is not a GET stands in the table of repeated calls", async () => {
+test("each call that is not a GET is in the table of repeated calls", async () => {
   const { json } = await gateway.get("/openapi.json");
   const calls = Object.values(json.paths).flatMap((path) => Object.entries(path).filter(([method]) => ["post", "put", "patch", "delete"].includes(method)).map(([, { operationId }]) => operationId));
   const table = fs.readFileSync(new URL("../../src/api/request/README.md", import.meta.url), "utf8").split("\n").filter((line) => line.startsWith("| `"));

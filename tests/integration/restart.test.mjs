@@ -1,5 +1,5 @@
-// An upgrade as clients see it: one process follows the other on a socket that the service manager keeps, while
-// clients of all three kinds listen and others write. bench/upgrade.sh measures the same with ten thousand.
+// An upgrade as clients see it: one process follows the other on a socket that the service manager keeps, while clients
+// of all three kinds listen and others write. bench/upgrade.sh measures the same with ten thousand clients.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -20,7 +20,7 @@ const start = async (t) => {
 
 const clientOf = (port) => new HttpClient(`http://127.0.0.1:${port}`, keys.prod);
 
-/** What every kind of client has: the state that it knows of each run, how it ended, when it is to come back. */
+/** State of every kind of client: the last state of each run, how its connection ended, when to reconnect. */
 class Listener {
   known = new Map(); // run -> n of its metadata
   returns = 0;
@@ -30,7 +30,7 @@ class Listener {
   knows(run, metadata) { if (metadata) this.known.set(run, metadata.n); }
 }
 
-/** As pages do: come back when told, with the position. */
+/** Like a page: reconnects when the gateway asks for it, with the position. */
 class Socket extends Listener {
   async listen() {
     const mirror = this.mirror = new RunsMirror({ port: this.port, token: keys.prod }), receive = mirror.receive.bind(mirror);
@@ -63,7 +63,7 @@ class Socket extends Listener {
   end() { this.isOver = true; return this.mirror.cut(); }
 }
 
-/** As an EventSource does: the last id, and the time that was told last. */
+/** Like an EventSource: the last event id, and the last retry time. */
 class Events extends Listener {
   async listen() {
     const headers = { ...bearer, accept: "text/event-stream", ...(this.stream && { "last-event-id": this.stream.id }) };
@@ -73,7 +73,7 @@ class Events extends Listener {
     this.#follow(this.stream);
   }
 
-  /** Whether everything up to now has come. */
+  /** Returns true if everything up to now has arrived. */
   #take(message) {
     if (this.returns && message.op === "ok") assert.equal(message.mode, "resume");
     for (const [run, , { metadata }] of message.rows ?? []) this.knows(run, metadata);
@@ -92,7 +92,7 @@ class Events extends Listener {
   end() { this.isOver = true; this.stream.cut(); }
 }
 
-/** As the ShapeStream of the SDKs does: the next poll at once, on the connection of the last one if that stays. */
+/** Like the ShapeStream of the SDKs: polls again at once, on the same connection if that stays open. */
 class Poll extends Listener {
   position = { offset: "-1" };
 
@@ -119,7 +119,7 @@ class Poll extends Listener {
   end() { this.isOver = true; this.http.close(); }
 }
 
-test("three hundred clients come back by themselves, spread as they were told, miss nothing, and no request is refused", async (t) => {
+test("three hundred clients reconnect by themselves, spread as announced, miss nothing, and no request is refused", async (t) => {
   const { port, service } = await start(t), tagOf = (i) => `tag${i % TAGS}`, client = clientOf(port);
   const runs = [], failures = [];
   let n = 0, isOver = false, written = 0;
@@ -148,7 +148,7 @@ test("three hundred clients come back by themselves, spread as they were told, m
   await until(() => written > 60, { what: "changes" });
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
   await service.start();
-  await until(() => all.every(({ returns, failures: own }) => returns === 1 || own.length), { timeoutMs: 60_000, what: "everybody is back" });
+  await until(() => all.every(({ returns, failures: own }) => returns === 1 || own.length), { timeoutMs: 60_000, what: "every client is back" });
   const after = written;
   await until(() => written > after + 60, { what: "changes" });
   isOver = true;
@@ -158,7 +158,7 @@ test("three hundred clients come back by themselves, spread as they were told, m
   const truth = new Map();
   for (const run of runs) truth.set(run, (await clientOf(port).request("GET", `/api/v3/runs/${run}`)).json);
   const missed = () => all.flatMap(({ tag, known, constructor }) => [...truth].filter(([id, { tags, metadata }]) => tags.includes(tag) && known.get(id) !== metadata.n).map(([id]) => `${constructor.name} ${id}`));
-  await until(() => missed().length === 0, { what: "everybody knows everything" }).catch(() => assert.deepEqual(missed(), []));
+  await until(() => missed().length === 0, { what: "every client has everything" }).catch(() => assert.deepEqual(missed(), []));
 
   const told = all.filter((one) => one instanceof Socket).map((one) => one.told).sort((a, b) => a - b);
   assert.ok(told[0] > 0 && told.at(-1) < 5000, `${told[0]} to ${told.at(-1)} ms`);
@@ -166,7 +166,7 @@ test("three hundred clients come back by themselves, spread as they were told, m
   assert.equal(await service.stop(), 0);
 });
 
-test("who connects, asks or listens while the old process lingers is served by it, and told as the others are", async (t) => {
+test("clients that connect, send requests or subscribe while the old process drains are served by it, and asked to leave like the others", async (t) => {
   const { port, service } = await start(t);
   const open = await RawConnection.open(port), quiet = await RawConnection.open(port);
   const request = (target) => `GET ${target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\n\r\n`;
@@ -190,28 +190,28 @@ test("who connects, asks or listens while the old process lingers is served by i
   assert.deepEqual(service.ends(), [0]);
   const waiting = clientOf(port).request("GET", "/api/v1/runs");
   await service.start();
-  assert.equal((await waiting).status, 200, "who came in between is answered by the next process");
+  assert.equal((await waiting).status, 200, "clients that came in between are answered by the next process");
   assert.equal(await service.stop(), 0);
 });
 
-test("a client that is gone without a word does not hold the next process back", async (t) => {
+test("a client that vanished does not delay the next process", async (t) => {
   const { port, service } = await start(t);
   const mute = await RawConnection.open(port);
   await mute.send(upgradeRequest("/realtime/v1/ws", bearer));
   await mute.read((text) => text.endsWith("\r\n\r\n"));
   const before = performance.now();
-  assert.equal(await service.stop(), 0); // the peer never answers the end of its socket
+  assert.equal(await service.stop(), 0); // the peer never answers the close of its socket
   assert.ok(performance.now() - before < 4000, "5 s are what a WebSocket has else");
   mute.destroy();
 });
 
-test("whoever reads an answer slowly does not keep the others waiting for the next process", async (t) => {
+test("a client that reads a response slowly does not delay the next process", async (t) => {
   const { port, service } = await start(t);
   const { json: { id } } = await clientOf(port).request("POST", "/api/v1/tasks/any/trigger", { body: { payload: "x".repeat(500_000), options: { delay: "1d" } } });
   const slow = await RawConnection.open(port);
   slow.pause();
   const request = `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\n\r\n`;
-  await slow.send(request.repeat(40)); // more than the kernel holds for it
+  await slow.send(request.repeat(40)); // more than the kernel buffers for it
   await clientOf(port).request("GET", "/api/v1/runs");
   const before = performance.now();
   assert.equal(await service.stop(), 0);

@@ -1,4 +1,4 @@
-// What a run ended with, as a text and as a value, and the runs that it has triggered, page by page.
+// The outcome of a run as text and as a value, and the runs that it has triggered, page by page.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -29,7 +29,7 @@ async function ended(completion) {
   return id;
 }
 
-test("an output is a text, or with format=json the value that it is", async () => {
+test("an output is text, or with format=json the JSON value", async () => {
   for (const [outputType, output, value] of [
     ["application/json", '{"n":12345678901234567890,"a":[1,null]}', '{"n":12345678901234567890,"a":[1,null]}'],
     ["application/super+json", '{"json":{"when":"2024-01-01T00:00:00.000Z"},"meta":{"values":{"when":["Date"]}}}', '{"when":"2024-01-01T00:00:00.000Z"}'],
@@ -45,7 +45,7 @@ test("an output is a text, or with format=json the value that it is", async () =
   assert.deepEqual((await result(nothing, "?format=json")).json, { ok: true, id: nothing, taskIdentifier: "hello", outputType: "application/json" });
 });
 
-test("an output that is stored beside its run is given as where it is read", async () => {
+test("an output that is stored as a packet is returned as the URL to read it from", async () => {
   const { presignedUrl } = (await gateway.put("/api/v2/packets/out/1.json")).json;
   await fetch(presignedUrl, { method: "PUT", body: '{"n":1}', headers: { "content-type": "application/json" } });
   const id = await ended({ ok: true, output: "out/1.json", outputType: "application/store" });
@@ -66,7 +66,7 @@ test("a failure is the same in both forms, and other formats are refused", async
   }
 });
 
-test("children come in pages both ways, and as the list's filters say", async () => {
+test("children can be paged in both directions, with the filters of the list", async () => {
   const root = await trigger(hold), made = [];
   for (let i = 0; i < 5; i++)
     made.unshift(await trigger({ ...hold, parentRunId: root, tags: i % 2 ? ["odd"] : [] }, i < 2 ? "early" : "late"));
@@ -98,7 +98,7 @@ test("children come in pages both ways, and as the list's filters say", async ()
   assert.equal((await gateway.get("/api/v1/runs/run_000000000000000000000/children")).status, 404);
 });
 
-test("who may see a run may list its children, and nobody else", async () => {
+test("a credential that can read a run can list its children, and others cannot", async () => {
   const root = await trigger({ ...hold, tags: ["family"] });
   const child = await trigger({ ...hold, parentRunId: root }, "elsewhere");
   const status = async (scope) => (await gateway.get(`/api/v1/runs/${root}/children`,

@@ -1,4 +1,5 @@
-// Memory that clients can make the gateway hold: bodies that do not end, and whose they are.
+// Memory that clients can make the gateway hold: quotas for unfinished bodies and unread responses, and who shares
+// them.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import net from "node:net";
@@ -13,7 +14,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const MIB = 1 << 20;
 
-/** A request whose body has come but for its last bytes, ones behind what it begins with; the connection. */
+/** A request whose body has arrived except for its end: `begins`, then filled up with ones; returns the connection. */
 async function begin(gateway, t, { method = "POST", target, key, length, sent = length - 100, type = "application/json", begins = "" }) {
   const connection = await gateway.connect();
   t.after(() => connection.destroy());
@@ -22,7 +23,7 @@ async function begin(gateway, t, { method = "POST", target, key, length, sent = 
   if (sent) connection.send(begins + "1".repeat(sent - begins.length));
   return connection;
 }
-/** A WebSocket that has said the first half of a message of so many bytes, with or without a key. */
+/** A WebSocket that has sent the first half of a message of that many bytes, with or without a key. */
 async function beginMessage(gateway, t, { length, key, sent = length - 1 }) {
   const connection = await gateway.connect();
   t.after(() => connection.destroy());
@@ -37,7 +38,7 @@ async function beginMessage(gateway, t, { length, key, sent = length - 1 }) {
 const closeCode = ({ received }) => received[0] === 0x88 ? received.readUInt16BE(2) : 0;
 const statusOf = (connection) => Number(/^HTTP\/1\.1 (\d+)/.exec(connection.received.toString("latin1"))?.[1] ?? 0);
 
-/** A packet of so many bytes; the target that reads it. */
+/** Stores a packet of that many bytes; returns the target that reads it. */
 async function store(gateway, name, length) {
   const target = ({ json: { presignedUrl } }) => presignedUrl.slice(new URL(presignedUrl).origin.length);
   const upload = target(await gateway.put(`/api/v2/packets/${name}`));
@@ -60,23 +61,23 @@ test("a URL with a false signature is refused before its body comes", async (t) 
   await upload.read(() => statusOf(upload), { what: "the upload" });
   assert.equal(statusOf(upload), 403);
 
-  // Who has the right one is read to the end.
+  // A body with the right signature is read to the end.
   assert.equal((await gateway.post(right, { done: true }, { key: null })).status, 200);
   await gateway.stop();
 });
 
-test("bodies of workers share a room, and leave it", async (t) => {
+test("unfinished bodies of workers share a quota, and return it", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const { stdout } = await runProgram(["worker-token", "create", "--name", "rack", "--data", gateway.data]);
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", {}, { key: keys.prod })).json;
-  const target = `/engine/v1/worker-actions/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete`; // its first one
+  const target = `/engine/v1/worker-actions/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete`; // the run's first attempt
   const bodies = [];
   for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
   await until(() => bodies.some(statusOf), { what: "a refusal" });
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
   assert.match(bodies.find(statusOf).received.toString(), /have no room in memory/);
 
-  // A secret key has a room of its own.
+  // A secret key has a quota of its own.
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(100_000) })).status, 200);
   for (const body of bodies) body.destroy();
   await until(async () => (await gateway.http.request("POST", target, { key: stdout.trim(), body: {} })).status !== 503, { what: "room" });
@@ -84,7 +85,7 @@ test("bodies of workers share a room, and leave it", async (t) => {
   await gateway.stop();
 });
 
-test("bodies of one environment leave half of the room of bodies to others of its project", async (t) => {
+test("unfinished bodies of one environment leave half of the quota to others of its project", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", {})).json;
   const target = `/engine/v1/dev/runs/${id}/snapshots/snapshot_${id}-1/attempts/complete`, bodies = [];
@@ -98,7 +99,7 @@ test("bodies of one environment leave half of the room of bodies to others of it
   await gateway.stop();
 });
 
-test("a completion that no attempt waits for takes no room of bodies", async (t) => {
+test("a completion that no attempt waits for takes no quota for bodies", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const target = "/engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete", bodies = [];
   for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: keys.dev, length: 16 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
@@ -111,7 +112,7 @@ test("a completion that no attempt waits for takes no room of bodies", async (t)
   await gateway.stop();
 });
 
-test("lines of pipes that do not end share the room of bodies, and leave it", async (t) => {
+test("unfinished lines of pipes share the quota for bodies, and return it", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
   const target = `/realtime/v1/streams/${id}/self/tokens`, pipes = [];
@@ -122,7 +123,7 @@ test("lines of pipes that do not end share the room of bodies, and leave it", as
   assert.match(refused[0].received.toString(), /have no room in memory/);
   for (const pipe of pipes.slice(1)) pipe.destroy();
 
-  // What a long line took is free when it has ended, though its pipe goes on.
+  // A long line returns its quota when it has ended, although its pipe continues.
   if (!refused.includes(pipes[0])) pipes[0].send("\n2");
   const again = [];
   for (let i = 0; i < 50; i++) again.push(await begin(gateway, t, { target, key: keys.dev, length: 900 * MIB, sent: MIB - 100 }));
@@ -132,7 +133,7 @@ test("lines of pipes that do not end share the room of bodies, and leave it", as
   await gateway.stop();
 });
 
-test("pipes count against --realtime-connections while they last", async (t) => {
+test("pipes count against --realtime-connections while they are open", async (t) => {
   const gateway = await startGateway({ t, options: ["--realtime-connections", "2"] });
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
   const target = `/realtime/v1/streams/${id}/self/tokens`, pipes = [];
@@ -144,7 +145,7 @@ test("pipes count against --realtime-connections while they last", async (t) => 
   await gateway.stop();
 });
 
-test("strangers with unfinished messages end each other, and nobody else", async (t) => {
+test("unauthenticated clients with unfinished messages push out each other, and no other client", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const known = await beginMessage(gateway, t, { length: 60_000, key: keys.dev });
   const strangers = [];
@@ -153,9 +154,9 @@ test("strangers with unfinished messages end each other, and nobody else", async
   assert.equal(closeCode(strangers[0]), 4103);
   const closed = strangers.filter(closeCode).length;
   assert.ok(closed > 0 && closed < 100, `${closed} are closed`);
-  assert.ok(strangers.slice(closed).every((one) => !closeCode(one)), "those who began first");
+  assert.ok(strangers.slice(closed).every((one) => !closeCode(one)), "the oldest ones");
 
-  await known.send(" "); // its message is complete now: spaces, which is no JSON
+  await known.send(" "); // the message is complete now: spaces, which are not JSON
   await known.read((text) => text.includes("bad_message"), { what: "an answer" });
   const late = await beginMessage(gateway, t, { length: 21_000, sent: 0 });
   await late.read(() => closeCode(late), { what: "the close" });
@@ -163,14 +164,14 @@ test("strangers with unfinished messages end each other, and nobody else", async
   await gateway.stop();
 });
 
-test("answers that nobody reads take so much memory and no more", async (t) => {
+test("unread responses take a limited amount of memory", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const url = await store(gateway, "large", 10 * MIB), readers = [];
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).json;
   const open = async () => {
     const connection = await gateway.connect();
     t.after(() => connection.destroy());
-    connection.socket.on("data", () => connection.pause()); // the head, and no more
+    connection.socket.on("data", () => connection.pause()); // only the head
     connection.send(`GET ${url} HTTP/1.1\r\nhost: x\r\n\r\n`);
     await connection.read(() => statusOf(connection), { what: "a head" });
     readers.push(connection);
@@ -184,7 +185,7 @@ test("answers that nobody reads take so much memory and no more", async (t) => {
   assert.equal(statusOf(readers.at(-1)), 503);
   assert.match(readers.at(-1).received.toString(), /retry-after: 1\r\n/i);
 
-  // Lists are refused too, for they may be long; runs go on.
+  // Lists are refused too, for they may be long; writes to runs continue.
   assert.equal((await gateway.get(`/api/v3/runs/${id}`)).status, 503);
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "1" })).status, 200);
   for (const reader of readers) reader.destroy();
@@ -193,7 +194,7 @@ test("answers that nobody reads take so much memory and no more", async (t) => {
   await gateway.stop();
 });
 
-/** A gateway whose store alone has these finished runs, and a token that reads only the first. */
+/** A gateway that has these finished runs only in its store, and a token that can read only the first. */
 async function withEvictedRuns(t, { length, count = 1 }) {
   const gateway = await startGateway({ t, release: true, options: ["--memory", "32m"] });
   const worker = await Worker.register(gateway), ids = [];
@@ -207,7 +208,7 @@ async function withEvictedRuns(t, { length, count = 1 }) {
   return { gateway, ids: ids.slice(0, count), id: ids[0], token: await publicToken(gateway, { scopes: [`read:runs:${ids[0]}`] }), memory };
 }
 
-/** Connections that have said something at once and read no more than the first bytes of what they get. */
+/** Connections that have sent a request at the same time and read only the first bytes of the responses. */
 async function ask(gateway, t, count, text) {
   const all = await Promise.all(Array.from({ length: count }, () => gateway.connect()));
   for (const connection of all) {
@@ -224,21 +225,21 @@ async function ask(gateway, t, count, text) {
 }
 const readRun = (id, key) => `GET /api/v3/runs/${id} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`;
 
-test("many who ask at once for a run that only the store has share one read of it", async (t) => {
+test("many simultaneous requests for a run that only the store has share one read of it", async (t) => {
   const { gateway, id, memory } = await withEvictedRuns(t, { length: 3 * MIB });
   const before = memory(), reads = await gateway.metric("runcast_store_reads_total");
   const readers = await ask(gateway, t, 50, () => readRun(id, keys.dev));
   await until(() => readers.every(({ first }) => first), { what: "answers" });
   assert.deepEqual(readers.filter(({ first }) => !first.startsWith("HTTP/1.1 200")).map(({ first }) => first), []);
   assert.ok(memory() - before < 60, `${memory() - before} MiB are taken`);
-  // Of each run that has been on a worker its children are looked for, too.
+  // For each run that was on a worker its children are searched, too.
   assert.ok(await gateway.metric("runcast_store_reads_total") - reads < 75, "runs are read for many");
   for (const reader of readers) { reader.reads = true; reader.resume(); }
   await until(() => readers.every(({ came }) => came > 3 * MIB), { what: "all of the answers" });
   await gateway.stop();
 });
 
-test("runs that are read from the store for many at once take the room of answers and no more", async (t) => {
+test("runs that are read from the store for many clients at once stay within the quota for responses", async (t) => {
   const { gateway, ids, id, token, memory } = await withEvictedRuns(t, { length: 9 * MIB, count: 24 }), before = memory();
   const readers = await ask(gateway, t, ids.length, (i) => readRun(ids[i], keys.dev));
   await until(() => readers.every(({ first }) => first), { what: "answers" });
@@ -247,14 +248,14 @@ test("runs that are read from the store for many at once take the room of answer
   assert.ok(shown.length > 8, `${shown.length} are shown`);
   assert.ok(refused.length && refused.every(({ first }) => /^HTTP\/1.1 503[^]*retry-after: 1\r\n/i.test(first)));
 
-  // When they are read there is room again.
+  // After they were read the quota is free again.
   for (const reader of readers) { reader.reads = true; reader.resume(); }
   await until(() => shown.every(({ came }) => came > 9 * MIB), { what: "all of the answers" });
   assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: token })).json.output.length, 9 * MIB);
   await gateway.stop();
 });
 
-test("sockets that read nothing hold rows for the room of answers and no more, and get them when they read", async (t) => {
+test("sockets that read nothing hold rows within the quota for responses, and get them when they read", async (t) => {
   const { gateway, id, token, memory } = await withEvictedRuns(t, { length: 9 * MIB }), before = memory();
   const sockets = await ask(gateway, t, 40, () => Buffer.concat([Buffer.from(upgradeRequest("/realtime/v1/ws", { authorization: `Bearer ${token}` })),
     frame(1, '{"op":"hello"}'), frame(1, JSON.stringify({ op: "sub", id: 1, run: id }))]));
@@ -267,7 +268,7 @@ test("sockets that read nothing hold rows for the room of answers and no more, a
   await gateway.stop();
 });
 
-test("who reads 2 KiB a second gets all of an answer", async (t) => {
+test("a client that reads 2 KiB a second gets a whole response", async (t) => {
   const clock = path.join(temporaryFolder(), "ahead");
   const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_MONOTONIC: clock } });
   const url = await store(gateway, "slow", 10 * MIB);
@@ -284,7 +285,7 @@ test("who reads 2 KiB a second gets all of an answer", async (t) => {
     for (let left = (came - seen) / 2.048; left > 0; left -= 5000) {
       fs.writeFileSync(`${clock}.new`, String(ahead += Math.ceil(Math.min(left, 5000))));
       fs.renameSync(`${clock}.new`, clock);
-      await gateway.get("/healthz", { key: null }); // it notices the time
+      await gateway.get("/healthz", { key: null }); // the gateway notices the time
     }
     seen = came;
     reader.resume();
@@ -294,7 +295,7 @@ test("who reads 2 KiB a second gets all of an answer", async (t) => {
   await gateway.stop();
 });
 
-test("connections that never show a credential hold little, whatever they leave unread and send behind it", async (t) => {
+test("unauthenticated connections hold little memory, whatever they leave unread and send in addition", async (t) => {
   const folder = temporaryFolder(), socket = path.join(folder, "s"), count = 400, port = await freePort();
   const gateway = await startGateway({ t, port, release: true, options: ["--listen", `127.0.0.1:${port} unix:${socket}`] });
   const resident = () => 1024 * Number(/VmRSS:\s+(\d+)/.exec(fs.readFileSync(`/proc/${gateway.pid}/status`, "utf8"))[1]);
@@ -311,7 +312,7 @@ test("connections that never show a credential hold little, whatever they leave 
   await until(async () => await gateway.metric('runcast_connections{kind="http"}') >= accepted + count, { what: "all are there" });
   await until(async () => await gateway.metric("runcast_http_requests_total") >= count, { what: "all were answered" });
   let last = 0;
-  await until(async () => { const now = await gateway.metric("runcast_http_requests_total"); return now - last < 10 || !(last = now); }, { everyMs: 100, what: "nobody is answered any more" });
+  await until(async () => { const now = await gateway.metric("runcast_http_requests_total"); return now - last < 10 || !(last = now); }, { everyMs: 100, what: "no client gets a response any more" });
   const each = (resident() - before) / count;
   assert.ok(each < 20_000, `${Math.round(each)} bytes for each`);
   assert.equal((await gateway.get("/api/v1/runs")).status, 200);

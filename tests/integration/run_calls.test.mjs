@@ -1,5 +1,4 @@
-// What the run calls promise beyond what the official SDKs check: bytes, pages in both
-// directions, relatives, scopes, refusals.
+// Run calls beyond what the official SDKs check: bytes, pages in both directions, relatives, scopes, refusals.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -59,7 +58,7 @@ test("pages lead to the end and back, newest first", async () => {
   assert.deepEqual(last.ids, made.slice(6));
   assert.equal(last.next, undefined);
 
-  // The SDK leaves page[after] in; page[before] wins.
+  // The SDK also sends page[after]; page[before] wins.
   const back = await list({ ...query, "page[after]": second.next, "page[before]": last.previous });
   assert.deepEqual(back.ids, made.slice(3, 6));
   assert.ok(back.previous && back.next);
@@ -103,7 +102,7 @@ test("a user lists all environments of a project, or those that are named", asyn
   assert.equal((await get(`/api/v1/projects/${keys.ref}/runs`, keys.dev)).status, 401);
 });
 
-test("only dev names its user in lists", async () => {
+test("lists name the user of a run in dev only", async () => {
   await gateway.post("/api/v1/tasks/calls/trigger", { payload: 1, options: hold }, { key: keys.prod });
   const prod = await gateway.get("/api/v1/runs", { key: keys.prod });
   assert.equal(prod.json.data[0].env.name, "prod");
@@ -123,7 +122,7 @@ test("parent and children are shown with each other", async () => {
   assert.equal(relatedRuns.parent.depth, 1);
 });
 
-test("operations on parent and root reach them, or the run itself", async () => {
+test("metadata operations on parent and root reach them, or the run itself if it has none", async () => {
   const root = await trigger(1), child = await trigger(2, { ...hold, parentRunId: root });
   const grandchild = await trigger(3, { ...hold, parentRunId: child });
   const set = (key) => [{ type: "set", key, value: 1 }];
@@ -141,7 +140,7 @@ test("operations on parent and root reach them, or the run itself", async () => 
   assert.deepEqual((await gateway.get(`/api/v1/runs/${root}/metadata`)).json, { metadata: {} });
 });
 
-test("metadata that is wrong or too large changes nothing", async () => {
+test("invalid or too large metadata changes nothing", async () => {
   const id = await trigger(1, { ...hold, metadata: { a: 1 } });
   const put = (body, target = id) => gateway.put(`/api/v1/runs/${target}/metadata`, body);
   for (const [body, status] of [
@@ -157,7 +156,7 @@ test("metadata that is wrong or too large changes nothing", async () => {
   assert.deepEqual([unknown.status, unknown.json.error], [404, "Task Run not found"]);
 });
 
-test("tokens see and stop what their scopes name", async () => {
+test("tokens can read and cancel what their scopes name", async () => {
   const id = await trigger(1, { ...hold, tags: ["scope:a"] }, "scoped");
   const status = async (method, target, ...scopes) =>
     (await gateway.http.request(method, target, { key: await publicToken(gateway, { scopes }) })).status;
@@ -177,7 +176,7 @@ test("tokens see and stop what their scopes name", async () => {
   assert.equal(await status("POST", `/api/v1/runs/${id}/replay`, "admin"), 401);
 });
 
-test("a replay takes overrides and refuses what it does not know", async () => {
+test("a replay accepts overrides and refuses unknown members", async () => {
   const id = await trigger({ a: 1 }, {
     ...hold, tags: ["x"], queue: { name: "q" }, metadata: { m: 1 }, machine: "micro", ttl: "5m", test: true,
   });
@@ -205,7 +204,7 @@ test("a replay takes overrides and refuses what it does not know", async () => {
   ]) assert.equal((await replay(body)).status, status, JSON.stringify(body));
 });
 
-test("reschedule and tags say what is wrong", async () => {
+test("invalid reschedules and tags are refused with the reason", async () => {
   const id = await trigger(1, { ...hold, tags: ["a", "b"] }), queued = await trigger(1, {});
   const post = async (what, body, run = id) => {
     const { status, json } = await gateway.post(`/api/v1/runs/${run}/${what}`, body);
@@ -229,7 +228,7 @@ test("reschedule and tags say what is wrong", async () => {
   assert.deepEqual((await retrieve(id)).tags, ["a", "b", "c", "d"]);
 });
 
-test("a key is free again after its reset", async () => {
+test("an idempotency key is free again after its reset", async () => {
   const options = { ...hold, idempotencyKey: "k" }, first = await trigger(1, options);
   const reset = (body) => gateway.post("/api/v1/idempotencyKeys/k/reset", body);
   assert.equal((await reset({ taskIdentifier: "" })).status, 400);
@@ -240,7 +239,7 @@ test("a key is free again after its reset", async () => {
   assert.notEqual(await trigger(1, options), first);
 });
 
-test("every write says where it is in the order of changes", async () => {
+test("every write returns its position in the order of changes", async () => {
   const id = await trigger(1);
   for (const [method, target, body] of [
     ["PUT", "v1/runs/ID/metadata", { metadata: {} }], ["POST", "v1/runs/ID/tags", { tags: "t" }],
@@ -258,7 +257,7 @@ test("every write says where it is in the order of changes", async () => {
   assert.match(headers["x-runs-seq"], /^[0-9a-f]+\.[1-9]\d*$/, "nothing had to be written");
 });
 
-test("what only the store has is shown like what is in memory", async () => {
+test("runs that only the store has are shown like runs in memory", async () => {
   const tag = "stored", id = await trigger({ a: "ü" }, { ...hold, tags: [tag], metadata: { m: 1 } });
   await gateway.post(`/api/v2/runs/${id}/cancel`);
   const was = await retrieve(id), listed = await list({ "filter[tag]": tag });
@@ -272,7 +271,7 @@ test("what only the store has is shown like what is in memory", async () => {
   assert.notEqual((await gateway.post(`/api/v1/runs/${id}/replay`)).json.id, id);
 });
 
-test("a client that leaves in the middle of its body leaves nothing behind", async () => {
+test("a client that disconnects in the middle of its body leaves nothing", async () => {
   const id = await trigger(1), open = await gateway.metric('runcast_connections{kind="http"}');
   for (const call of [`POST /api/v1/runs/${id}/replay`, `PUT /api/v1/runs/${id}/metadata`]) {
     const connection = await gateway.connect();

@@ -1,5 +1,5 @@
-// The gateway's own process is confined: from no thread can anybody reach other files, programs or processes,
-// and nobody misses what is refused. What it starts for --execute is not confined by that.
+// The gateway's own process is sandboxed: no thread of it can reach other files, programs or processes, and the gateway
+// needs nothing of what is refused. The processes that it starts for --execute are not in that sandbox.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import fs from "node:fs";
@@ -15,7 +15,7 @@ const executes = ["--execute", ...isRoot ? ["--runner-user", String(runnerUid)] 
 
 const statusOf = (file) => Object.fromEntries(fs.readFileSync(file, "utf8").split("\n").map((line) => line.split(":\t")));
 const threadsOf = (pid) => fs.readdirSync(`/proc/${pid}/task`).map(Number);
-/** What the kernel says of each thread, once: "NoNewPrivs Seccomp". */
+/** The kernel's state of each thread, without repetitions: "NoNewPrivs Seccomp". */
 const marksOf = (pid) => [...new Set(threadsOf(pid).map((thread) => statusOf(`/proc/${pid}/task/${thread}/status`)).map((status) => `${status.NoNewPrivs} ${status.Seccomp}`))];
 const eventsOf = (gateway) => gateway.stderr.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 const told = (gateway, pattern) => eventsOf(gateway).filter(({ event }) => pattern.test(event));
@@ -23,13 +23,13 @@ const abiOf = (gateway) => Number(/^ABI (\d+)$/.exec(told(gateway, /is confined$
 const childrenOf = (pid) => threadsOf(pid).flatMap((thread) => fs.readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").trim().split(" ").filter(Boolean).map(Number));
 const isAlive = (pid) => { try { return !statusOf(`/proc/${pid}/status`).State.startsWith("Z"); } catch { return false; } };
 
-/** Has done something in every thread: the loop, the pool, the writer of the database. */
+/** Gives every thread something to do: the loop, the pool, the writer of the database. */
 async function use(gateway) {
   await Promise.all(Array.from({ length: 20 }, () => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }).then(({ status }) => assert.equal(status, 200))));
   assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
 }
 
-test("every thread of a gateway is confined, and the log says by what", async (t) => {
+test("every thread of a gateway is sandboxed, and the log says by what", async (t) => {
   const gateway = await startGateway({ t });
   await use(gateway);
   assert.ok(threadsOf(gateway.pid).length > 1);
@@ -41,7 +41,7 @@ test("every thread of a gateway is confined, and the log says by what", async (t
   await gateway.stop();
 });
 
-test("--sandbox off leaves it as it was, and another word is refused", async (t) => {
+test("--sandbox off turns it off, and an invalid value is refused", async (t) => {
   const gateway = await startGateway({ t, options: ["--sandbox", "off"] });
   await use(gateway);
   const own = statusOf("/proc/self/status");
@@ -53,7 +53,7 @@ test("--sandbox off leaves it as it was, and another word is refused", async (t)
   assert.match(stderr, /--sandbox.*auto or off/);
 });
 
-test("whoever takes over any thread of a gateway is refused everything but the gateway's own work", async (t) => {
+test("an attacker in any thread of a gateway is refused everything but the gateway's own work", async (t) => {
   const top = temporaryFolder(), data = path.join(top, "data"), outside = path.join(top, "outside"), report = path.join(top, "report");
   fs.mkdirSync(outside);
   fs.writeFileSync(path.join(outside, "victim"), "secret");
@@ -81,7 +81,7 @@ test("whoever takes over any thread of a gateway is refused everything but the g
   await gateway.stop();
 });
 
-test("a kernel without Landlock and filters is said once each, and is no error", async (t) => {
+test("a kernel without Landlock or seccomp filters is logged once each, and is not an error", async (t) => {
   const binary = path.join(temporaryFolder(), "runcast"), program = process.env.GATEWAY_BIN ?? path.resolve("build-asan/runcast");
   fs.writeFileSync(binary, `#!/bin/sh\nexec python3 -B ${fileURLToPath(new URL("../support/python/old_kernel.py", import.meta.url))} ${program} "$@"\n`, { mode: 0o755 });
   const gateway = await startGateway({ t, binary });
@@ -90,7 +90,7 @@ test("a kernel without Landlock and filters is said once each, and is no error",
   await gateway.stop();
 });
 
-test("files of settings and secrets are read again though they were replaced, also behind links", async (t) => {
+test("files of settings and secrets are read again although they were replaced, also through links", async (t) => {
   const top = temporaryFolder(), mounted = path.join(top, "mounted"), secrets = path.join(top, "secrets");
   const fill = (version, text) => { // as Kubernetes mounts a ConfigMap
     fs.mkdirSync(path.join(mounted, version), { recursive: true });
@@ -112,7 +112,7 @@ test("files of settings and secrets are read again though they were replaced, al
   await gateway.stop();
 });
 
-test("it listens on sockets outside of its data directory, and removes what an earlier one has left", async (t) => {
+test("sockets outside of the data directory work, and stale ones are removed", async (t) => {
   const top = temporaryFolder(), socket = path.join(top, "run", "http.sock");
   fs.mkdirSync(path.dirname(socket));
   const gateway = await startGateway({ t, data: path.join(top, "data"), ready: false, options: ["--listen", `unix:${socket}`, "--admin-listen", `127.0.0.1:${await freePort()}`] });
@@ -125,7 +125,7 @@ test("it listens on sockets outside of its data directory, and removes what an e
   assert.deepEqual(fs.readdirSync(path.dirname(socket)), []);
 });
 
-test("the supervise role and its keeper are not confined, and the keeper is gone with a gateway that is killed", async (t) => {
+test("the supervise role and its keeper are not sandboxed, and the keeper ends with a gateway that is killed", async (t) => {
   const top = temporaryFolder();
   fs.chmodSync(top, 0o711);
   const gateway = await startGateway({ t, data: path.join(top, "data"), options: executes });
@@ -134,7 +134,7 @@ test("the supervise role and its keeper are not confined, and the keeper is gone
   const [role] = await until(() => { const roles = childrenOf(keeper); return roles.length && roles; }, { what: "the role" });
   t.after(() => isAlive(role) && process.kill(role, "SIGKILL"));
   assert.deepEqual([marksOf(gateway.pid), marksOf(keeper), marksOf(role)], [["1 2"], free, free]);
-  process.kill(keeper, "SIGTERM"); // as a service manager does to all
+  process.kill(keeper, "SIGTERM"); // as a service manager signals all processes
   gateway.http.close();
   gateway.child.kill("SIGKILL");
   await until(() => !isAlive(keeper), { what: "the keeper's end" });
@@ -144,7 +144,7 @@ test("the supervise role and its keeper are not confined, and the keeper is gone
   await until(() => !isAlive(role), { what: "the role's end, by the next gateway" });
 });
 
-test("a keeper that is killed is told of, and the gateway goes on and stops well", async (t) => {
+test("a killed keeper is logged, and the gateway continues and stops cleanly", async (t) => {
   const top = temporaryFolder();
   fs.chmodSync(top, 0o711);
   const gateway = await startGateway({ t, data: path.join(top, "data"), options: executes });
@@ -154,6 +154,6 @@ test("a keeper that is killed is told of, and the gateway goes on and stops well
   await until(() => told(gateway, /keeper of the supervise role was killed/).length === 1, { what: "the log" });
   await use(gateway);
   process.kill(role, "SIGTERM");
-  await until(() => !isAlive(role), { what: "the role's end" }); // it has our output
+  await until(() => !isAlive(role), { what: "the role's end" }); // it holds our output
   await gateway.stop();
 });

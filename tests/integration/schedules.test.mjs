@@ -1,5 +1,5 @@
-// Schedules over HTTP: made, shown, changed, removed, declared in code; who may and what is
-// wrong; and that they fire once, also when the gateway is killed at the very moment.
+// Schedules over HTTP: created, shown, changed, removed, declared in code; credentials and invalid calls; and that they
+// fire once, also when the gateway is killed at that very moment.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -35,7 +35,7 @@ const list = async (query = "", key = undefined) => good(gateway.get(all + query
 
 // ---- the calls ----
 
-test("a schedule is shown as it was made", async () => {
+test("a schedule is shown as it was created", async () => {
   const schedule = await create({ deduplicationKey: "shown", externalId: "user_1", timezone: "America/New_York", window: "30m" });
   const { id, nextRun, nextRunEffectiveAt, environments, ...rest } = schedule;
   assert.match(id, /^sched_[1-9a-z]{21}$/);
@@ -57,7 +57,7 @@ test("an update replaces what it names and clears what it leaves out", async () 
   assert.ok(!("externalId" in now) && !("window" in now));
 });
 
-test("activate and deactivate may come twice, and nextRun is null while it is off", async () => {
+test("activate and deactivate can be repeated, and nextRun is null while the schedule is inactive", async () => {
   const { id } = await create();
   for (const [what, active] of [["deactivate", false], ["deactivate", false], ["activate", true], ["activate", true]]) {
     const now = await good(gateway.post(one(id, `/${what}`)));
@@ -83,7 +83,7 @@ test("a deduplication key names one schedule of its environment", async () => {
   assert.equal(c.deduplicationKey, undefined);
 });
 
-test("what is deleted is gone", async () => {
+test("a deleted schedule is gone", async () => {
   const { id, deduplicationKey } = await create();
   assert.deepEqual(await good(gateway.delete(one(deduplicationKey))), { id });
   for (const name of [id, deduplicationKey]) {
@@ -106,9 +106,9 @@ test("pages are newest first and end", async () => {
   assert.equal((await list("?perPage=1000&page=18446744073709551615", key)).data.length, 0);
 });
 
-// ---- what is wrong ----
+// ---- invalid calls ----
 
-test("what is wrong is refused with its reason and has no effect", async () => {
+test("an invalid schedule is refused with its reason and has no effect", async () => {
   const { id } = await create({ deduplicationKey: "stays" });
   const before = await list("?perPage=100");
   const long = "x".repeat(2000);
@@ -129,7 +129,7 @@ test("what is wrong is refused with its reason and has no effect", async () => {
     [{ window: "101%" }, 422, /^Invalid window/], [{ window: "01m" }, 422, /^Invalid window/], [{ window: "soon" }, 422, /^Invalid window/],
     [{ task: "missing" }, 422, "Task with identifier missing not found in project."],
     [{ task: "hello" }, 422, "Task with identifier hello is not a scheduled task."],
-    [{ task: "hello", cron: "x", timezone: "Mars/Base" }, 422, /^Invalid cron expression/], // the first of several
+    [{ task: "hello", cron: "x", timezone: "Mars/Base" }, 422, /^Invalid cron expression/], // the first of several mistakes
   ];
   const raw = [
     ["", 400, "Request body is empty"], ["{", 400, "Invalid JSON"], ["[]", 400, /must be a JSON object/], ["\"x\"", 400, /must be a JSON object/],
@@ -157,7 +157,7 @@ test("what is wrong is refused with its reason and has no effect", async () => {
   assert.deepEqual(await list("?perPage=100"), before);
 });
 
-test("another environment's schedules are like ones that do not exist", async () => {
+test("another environment's schedules answer like ones that do not exist", async () => {
   const { id, deduplicationKey } = await create({}, gateway, keys.prod);
   const never = "sched_999999999999999999999";
   const calls = (name) => [
@@ -173,7 +173,7 @@ test("another environment's schedules are like ones that do not exist", async ()
   assert.equal((await good(gateway.get(one(id), { key: keys.prod }))).active, true);
 });
 
-test("only secret keys are let in", async () => {
+test("only secret keys are accepted", async () => {
   const { id } = await create();
   const token = await publicToken(gateway, { scopes: ["admin", "read:all", "write:all"] });
   const calls = [["GET", all], ["POST", all, body()], ["GET", one(id)], ["PUT", one(id), body()], ["DELETE", one(id)], ["POST", one(id, "/activate")], ["POST", one(id, "/deactivate")]];
@@ -184,20 +184,20 @@ test("only secret keys are let in", async () => {
   assert.equal((await good(gateway.get(one(id)))).active, true);
 });
 
-test("an environment has room for so many", async (t) => {
+test("an environment has a limited number of schedules", async (t) => {
   const small = await startGateway({ t, options: ["--schedules", "2"] });
   await Worker.register(small, { tasks });
   const [first] = [await create({}, small), await create({}, small)];
   const { status, json } = await small.post(all, body());
   assert.deepEqual([status, json.error], [422, "You have created 2/2 schedules so you'll need to increase your limits or delete some schedules."]);
-  await create({ deduplicationKey: first.deduplicationKey }, small); // an update is none more
+  await create({ deduplicationKey: first.deduplicationKey }, small); // an update does not add one
   await good(small.delete(one(first.id)));
   await create({}, small);
 });
 
 // ---- declared in code ----
 
-test("declared schedules come, change and go with the code", async (t) => {
+test("declared schedules are created, changed and removed with the code", async (t) => {
   const own = await startGateway({ t });
   const declared = async () => (await good(own.get(all))).data.map(({ id, type, task, active, timezone, generator }) => ({ id, type, task, active, timezone, cron: generator.expression }));
   const code = (cron, timezone, more) => ({ ...nightly, schedule: { cron, timezone, ...more } });
@@ -224,7 +224,7 @@ test("declared schedules come, change and go with the code", async (t) => {
   assert.deepEqual((await declared()).map(({ task }) => task), ["other"]);
 });
 
-test("a registration whose schedule is wrong is refused whole", async () => {
+test("a registration with an invalid schedule is refused as a whole", async () => {
   const worker = new Worker(gateway);
   const before = await list("?perPage=100");
   for (const [schedule, error] of [
@@ -263,7 +263,7 @@ async function fired(own, id) {
   return runs.map(({ payload }) => Date.parse(payload.timestamp)).sort((a, b) => a - b);
 }
 
-test("a run of a schedule has its payload, its queue, and names it", async (t) => {
+test("a run of a schedule has its payload and its queue, and names the schedule", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const schedule = await create({ task: "mails", cron: "* * * * *", externalId: "user_1", timezone: "Europe/Berlin" }, own);
   for (const minute of [1, 2]) {
@@ -284,7 +284,7 @@ test("a run of a schedule has its payload, its queue, and names it", async (t) =
   assert.equal(await own.metric("runcast_scheduled_runs_total"), 2);
 });
 
-test("kill -9 around the moment: each of many schedules fires each minute once", async (t) => {
+test("kill -9 around the moment: each of many schedules fires once every minute", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const rounds = 8, count = 40;
   const made = await Promise.all(Array.from({ length: count }, () => create({ cron: "* * * * *" }, own)));
@@ -292,7 +292,7 @@ test("kill -9 around the moment: each of many schedules fires each minute once",
   for (let round = 1; round <= rounds; round++) {
     const moment = Date.now() + 300;
     await restartAt(begin + round * minutes - 300);
-    await sleep(moment + round * 4 - 12 - Date.now()); // before, in the middle of, or behind the firing
+    await sleep(moment + round * 4 - 12 - Date.now()); // before the firing, during it, or after it
     await restartAt(begin + round * minutes + 1000);
     await until(async () => (await good(own.get("/api/v1/queues/nightly?type=task"))).queued >= round * count, { what: "the rest fires" });
   }
@@ -300,7 +300,7 @@ test("kill -9 around the moment: each of many schedules fires each minute once",
   for (const { id } of made) assert.deepEqual(await fired(own, id), due);
 });
 
-test("a clock set forward and back again fires nothing twice", async (t) => {
+test("a clock that is set forward and back fires nothing twice", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const { id } = await create({ cron: "*/10 * * * *" }, own);
   const ten = Math.ceil((begin + 1001) / (10 * minutes)) * 10 * minutes;
@@ -316,7 +316,7 @@ test("a clock set forward and back again fires nothing twice", async (t) => {
   assert.deepEqual(await fired(own, id), [ten + 60 * minutes, ten + 70 * minutes]);
 });
 
-test("what a clock far ahead has silenced goes on with a new cron", async (t) => {
+test("a schedule that waits for a time far ahead, after the clock was set back, fires again with a new cron", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const { id } = await create({ cron: "* * * * *" }, own);
   const far = begin + 3000 * 24 * 60 * minutes;
@@ -331,7 +331,7 @@ test("what a clock far ahead has silenced goes on with a new cron", async (t) =>
   await until(async () => (await own.metric("runcast_scheduled_runs_total")) === 2, { what: "it fires again" });
 });
 
-test("an archived branch fires nothing more", async (t) => {
+test("an archived branch fires no more", async (t) => {
   const { own, at, begin } = await clockwork(t);
   const branches = `/api/v1/projects/${keys.ref}/branches`, topic = { env: "preview", branch: "topic" };
   const there = { key: keys.preview, headers: { "x-trigger-branch": "topic" } };

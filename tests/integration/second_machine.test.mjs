@@ -1,4 +1,5 @@
-// A supervise role on another machine: it has a worker token and an address, and gets the rest from the gateway.
+// A supervise role on another machine: it has a worker token and an address, and fetches everything else from the
+// gateway.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -50,22 +51,22 @@ describe("a second machine", () => {
     await gateway.stop();
   });
 
-  test("makes the version that it has not, once, and executes its runs", async () => {
+  test("builds a version that it does not have, once, and executes its runs", async () => {
     const other = await second();
     const runs = await Promise.all(Array.from({ length: 3 }, () => trigger({ do: "finish" })));
     for (const run of runs) assert.equal((await ended(run, () => other.log)).status, "COMPLETED");
     assert.equal(other.log.match(/event="a version is fetched"/g).length, 1, other.log);
     const folder = path.join(other.folder, "versions", id), read = (name) => JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
     assert.equal(read("index.json").configPath, `${folder}/trigger.config.mjs`);
-    assert.deepEqual(fs.readdirSync(path.join(other.folder, "versions")), [id], "and nothing beside it");
+    assert.deepEqual(fs.readdirSync(path.join(other.folder, "versions")), [id], "and nothing else");
 
     fs.rmSync(path.join(folder, "node_modules"), { recursive: true });
-    assert.equal((await ended(await trigger({ do: "finish" }), () => other.log)).status, "COMPLETED", "what is damaged is made anew");
+    assert.equal((await ended(await trigger({ do: "finish" }), () => other.log)).status, "COMPLETED", "a damaged version is built again");
     assert.equal(other.log.match(/event="a version is fetched"/g).length, 2, other.log);
     assert.deepEqual(await other.stop(), { code: 0, signal: null }, other.log.slice(-3000));
   });
 
-  test("goes on while the gateway is killed, and is killed itself in the middle of making a version", async () => {
+  test("continues while the gateway is killed, and recovers from a kill in the middle of building a version", async () => {
     const other = await second();
     const run = await trigger({ do: "sleep", ms: 2500 });
     const before = told("started").length;
@@ -86,7 +87,7 @@ describe("a second machine", () => {
     assert.deepEqual(await third.stop(), { code: 0, signal: null }, third.log.slice(-3000));
   });
 
-  test("gives back a run whose version is larger than its settings allow, and says why", async () => {
+  test("gives back a run whose version is larger than its settings allow, with the reason", async () => {
     const narrow = await second(["--deploy-files", "5"]);
     const run = await trigger({ do: "finish" });
     await until(() => /a version cannot be made here.*there are more than 5 files and folders \(setting deploy-files\)/.test(narrow.log), { what: "the reason", timeoutMs: 30_000 });
@@ -96,7 +97,7 @@ describe("a second machine", () => {
     await other.stop();
   });
 
-  test("says what is wrong with an address, a certificate and a token", async () => {
+  test("reports what is wrong with an address, a certificate and a token", async () => {
     const wrong = await Supervisor.start({ url: proxy.url }, { token, options: ["--ca-file", "/etc/ssl/certs/ca-certificates.crt"], wait: false });
     await until(() => /does not answer as it should.*certificate/.test(wrong.log), { what: "the reason" });
     await wrong.stop();

@@ -1,5 +1,5 @@
-// The gateway as a service manager runs it: sockets that are handed over and stay bound, what is told of the
-// service's state and of its loop, and credentials. service_manager.py does what systemd does.
+// The gateway as a service manager runs it: sockets that are handed over and stay bound, notifications about the
+// service's state and its loop, and credentials. service_manager.py plays systemd.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import http from "node:http";
@@ -15,7 +15,7 @@ const get = (port, target, headers = {}) => new Promise((resolve, reject) => {
   http.get({ port, path: target, headers, agent: false }, (answer) => { answer.resume().on("end", () => resolve(answer.statusCode)).on("error", reject); }).on("error", reject);
 });
 
-test("sockets that are handed over by name refuse nobody while the gateway is started anew, also when it is killed", async (t) => {
+test("no connection to handed-over sockets is refused while the gateway restarts, also when it is killed", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), admin = path.join(folder, "admin.sock");
   const service = await new Service(t, { http: port, admin }, ["--listen", "systemd:http", "--admin-listen", "systemd:admin", "--data", path.join(folder, "data"), "--drain-timeout", "5s"]).start();
   assert.equal(await get(port, "/api/v1/runs", { authorization: `Bearer ${keys.dev}` }), 200);
@@ -28,7 +28,7 @@ test("sockets that are handed over by name refuse nobody while the gateway is st
         const status = await get(port, "/api/v1/runs", { authorization: `Bearer ${keys.dev}` });
         if (status === 200) answered++;
         else failures.push(status);
-      } catch (error) { if (!isKilled || error.code !== "ECONNRESET") failures.push(error.code); } // whom a killed process had accepted
+      } catch (error) { if (!isKilled || error.code !== "ECONNRESET") failures.push(error.code); } // a connection that a killed process had accepted
     }
   };
   const askers = Array.from({ length: 8 }, ask);
@@ -45,17 +45,17 @@ test("sockets that are handed over by name refuse nobody while the gateway is st
   await Promise.all(askers);
   assert.deepEqual(failures, []);
   assert.equal(await service.stop(), 0);
-  assert.ok(fs.existsSync(admin), "a file of somebody else's socket stays");
+  assert.ok(fs.existsSync(admin), "another process's socket file stays");
 });
 
-test("the service manager hears when the gateway is ready, that its loop turns, and that it stops", async (t) => {
+test("the service manager is notified when the gateway is ready, that its loop turns, and that it stops", async (t) => {
   const folder = temporaryFolder(), port = await freePort();
   const service = await new Service(t, { http: port }, ["--listen", "systemd:http", "--data", path.join(folder, "data")], { WATCHDOG_USEC: "200000" }).start();
   assert.equal(await get(port, "/readyz"), 200);
   const beats = () => service.count("WATCHDOG=1");
   await until(() => beats() > 3, { what: "signs of life" });
   const { started: pid } = service.events.find(({ started }) => started);
-  process.kill(pid, "SIGSTOP"); // as a loop that hangs
+  process.kill(pid, "SIGSTOP"); // like a loop that hangs
   const stopped = await until(async () => { const one = beats(); await new Promise((resolve) => setTimeout(resolve, 500)); return one === beats() && one; }, { what: "silence" });
   process.kill(pid, "SIGCONT");
   await until(() => beats() > stopped, { what: "signs of life again" });
@@ -63,7 +63,7 @@ test("the service manager hears when the gateway is ready, that its loop turns, 
   assert.deepEqual([service.count("READY=1"), service.count("STOPPING=1")], [1, 1]);
 });
 
-test("SIGHUP reads the file of settings again: limits and origins hold at once, and what wants a restart changes nothing", async (t) => {
+test("SIGHUP rereads the settings file: limits and origins apply at once, and settings that require a restart do not change", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
   const settings = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
   settings("branches = 1\n");
@@ -97,7 +97,7 @@ test("SIGHUP reads the file of settings again: limits and origins hold at once, 
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
 });
 
-test("limits that SIGHUP lowers refuse, and let in again when it raises them", async (t) => {
+test("limits that SIGHUP lowers refuse calls, and accept them again when it raises them", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
   const write = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
   write("");
@@ -142,7 +142,7 @@ test("limits that SIGHUP lowers refuse, and let in again when it raises them", a
   assert.deepEqual([first.status, second.status], [200, 429]);
   await reload("realtime-connections = 2\n");
   const third = await watch();
-  assert.equal(third.status, 200, "who was there already counts, too");
+  assert.equal(third.status, 200, "earlier connections count, too");
   for (const { answer } of [first, second, third]) answer.destroy();
 
   await reload("connections = 16\n");
@@ -154,7 +154,7 @@ test("limits that SIGHUP lowers refuse, and let in again when it raises them", a
   assert.equal(await service.stop(), 0, service.stderr.slice(-2000));
 });
 
-test("what SIGHUP takes holds for the next call that asks for it, each of its settings", async (t) => {
+test("each setting that SIGHUP changes applies to the next call that uses it", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf"), app = "https://app.example.com";
   const write = (more) => { fs.writeFileSync(`${file}.new`, `listen = systemd:http\ndata = ${folder}/data\n${more}`); fs.renameSync(`${file}.new`, file); };
   write("");
@@ -187,13 +187,13 @@ test("what SIGHUP takes holds for the next call that asks for it, each of its se
   assert.ok((await held())[1] < 5000, "a dequeue is not held");
   write("misspelt = 1\n");
   process.kill(pid, "SIGHUP");
-  await until(() => /level=error.*misspelt/.test(service.stderr), { what: "an unknown name is told, as logfmt" });
+  await until(() => /level=error.*misspelt/.test(service.stderr), { what: "an unknown name is logged, as logfmt" });
   await RunsSocket.open({ port, token: keys.dev, hello: {} });
   assert.equal(await service.stop(), 0);
   assert.doesNotMatch(service.stderr, /level=info event="?(?!audit)/);
 });
 
-test("a socket that nobody listens at is told, and a name that two have is refused", async (t) => {
+test("a handed-over socket that no setting names is logged, and a name that two have is refused", async (t) => {
   const folder = temporaryFolder(), words = ["--listen", "systemd:http", "--data", path.join(folder, "data")];
   const service = await new Service(t, { http: await freePort(), other: await freePort() }, words).start();
   await until(() => /a socket was handed over that no setting names/.test(service.stderr), { what: "a warning" });
@@ -205,7 +205,7 @@ test("a socket that nobody listens at is told, and a name that two have is refus
   assert.match(twice.stderr, /no socket called http was handed over, or not just one/);
 });
 
-test("a socket that was not handed over is named, with what to do", async () => {
+test("a setting that names a missing socket is refused with its name and what to do", async () => {
   const { code, all } = await runProgram(["--listen", "systemd:http", "--data", path.join(temporaryFolder(), "data")]);
   assert.equal(code, 1);
   assert.match(all, /no socket called http was handed over, .*FileDescriptorName=http/);
@@ -215,7 +215,7 @@ test("a socket that was not handed over is named, with what to do", async () => 
   assert.equal((await runProgram(["--listen", "systemd:http,proxy", "--check-config"])).code, 0);
 });
 
-test("SIGHUP ends no gateway that starts or stops: one that comes early is obeyed when it is ready", async (t) => {
+test("SIGHUP ends no gateway that starts or stops: an early one is handled when the gateway is ready", async (t) => {
   const folder = temporaryFolder(), port = await freePort(), file = path.join(folder, "runcast.conf");
   fs.writeFileSync(file, `listen = systemd:http\ndata = ${folder}/data\nbranches = 1\n`);
   const service = new Service(t, { http: port }, ["--config", file]);
@@ -228,13 +228,13 @@ test("SIGHUP ends no gateway that starts or stops: one that comes early is obeye
   await until(() => service.count("RELOADING=1") === 1 || service.count("READY=1") === 2, { what: "it has reloaded" });
   service.say("stop");
   while (!service.ends().length) {
-    try { process.kill(pid, "SIGHUP"); } catch { /* it has gone */ }
+    try { process.kill(pid, "SIGHUP"); } catch { /* the process has ended */ }
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   assert.deepEqual(service.ends(), [0]);
 });
 
-test("secrets come as credentials, after everything else that sets them", async () => {
+test("secrets can come as credentials, after every other source", async () => {
   const folder = temporaryFolder(), write = (name, text) => fs.writeFileSync(path.join(folder, name), text, { mode: 0o400 });
   write("runcast_encryption-key", `${"ab".repeat(32)}\n`);
   write("runcast.metrics-token", "a-token-of-some-length\n");

@@ -1,5 +1,5 @@
-// How people come to tokens: one-time links of `runcast dashboard`, and logins of the CLI, which a person
-// approves. What a thief could try at each step.
+// How users get tokens: one-time links of `runcast dashboard`, and logins of the CLI, which a user approves. Also
+// what an attacker could try at each step.
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
 import fs from "node:fs";
@@ -22,7 +22,7 @@ const revoke = (one) => runProgram(["token", "revoke", one, "--data", gateway.da
 const whoami = async (key) => (await gateway.get("/api/v2/whoami", { key })).status;
 
 describe("a one-time link", () => {
-  test("signs in once, for 12 hours, as the first user or one that is named", async () => {
+  test("signs in once, for 12 hours, as the first user or a named one", async () => {
     const text = await link();
     assert.ok(text.startsWith(`${gateway.url}/#signin=tr_link_`), text);
     const { status, json } = await signIn(codeOf(text));
@@ -39,7 +39,7 @@ describe("a one-time link", () => {
     assert.equal((await dashboard("nonsense")).code, 2);
   });
 
-  test("opens nothing but this, and its code is in no log", async () => {
+  test("can be used for nothing else, and its code is in no log", async () => {
     const code = codeOf(await link());
     assert.equal(await whoami(code), 401);
     assert.equal((await gateway.get("/api/v1/projects", { key: code })).status, 401);
@@ -48,12 +48,12 @@ describe("a one-time link", () => {
     await until(() => gateway.stderr.includes('"/api/v1/sign-in"'), { what: "the audit" });
   });
 
-  test("of two at once one is served", async () => {
+  test("used twice at once works once", async () => {
     const code = codeOf(await link()), answers = await Promise.all(Array.from({ length: 8 }, () => signIn(code)));
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(7).fill(400)]);
   });
 
-  test("and the token that it gave outlive a restart, and end when they are revoked", async () => {
+  test("and the token that it gave survive a restart, and end when they are revoked", async () => {
     const kept = codeOf(await link()), { token } = (await signIn(codeOf(await link()))).json;
     await gateway.stop();
     const refused = await dashboard();
@@ -68,7 +68,7 @@ describe("a one-time link", () => {
     assert.equal(await whoami(token), 401);
   });
 
-  test("signs in nobody who has fifty valid tokens", async (t) => {
+  test("does not sign in a user who has fifty valid tokens", async (t) => {
     const crowded = await startGateway();
     t.after(() => crowded.stop());
     const code = codeOf((await runProgram(["dashboard", "--data", crowded.data])).stdout.trim());
@@ -81,7 +81,7 @@ describe("a one-time link", () => {
     assert.equal((await crowded.post("/api/v1/sign-in", { code }, { key: null })).status, 200);
   });
 
-  test("and its token are over when their time is", async (t) => {
+  test("and its token expire", async (t) => {
     const folder = temporaryFolder(), wall = path.join(folder, "wall"), monotonic = path.join(folder, "monotonic");
     const ahead = (file, ms) => { fs.writeFileSync(`${file}.new`, `${ms}`); fs.renameSync(`${file}.new`, file); };
     for (const file of [wall, monotonic]) ahead(file, 0);
@@ -100,18 +100,18 @@ describe("a one-time link", () => {
     assert.equal((await other.get("/api/v2/whoami", { key: token })).status, 200);
     ahead(wall, 12 * 3_600_000 + 1000);
     assert.equal((await other.get("/api/v2/whoami", { key: token })).status, 401);
-    await take(await link()); // with the next token those that are over leave the database
+    await take(await link()); // creating the next token removes expired ones from the database
     const { stdout } = await runProgram(["token", "list", "--data", other.data]);
     assert.equal(stdout.trim().split("\n").length, 2, stdout);
     await other.stop();
   });
 
-  test("is refused when it is none", async () => {
+  test("with an invalid code is refused", async () => {
     for (const body of [{}, { code: 5 }, { code: "" }, { code: "tr_link_" }, { code: keys.pat }, { code: keys.dev }]) assert.equal((await gateway.post("/api/v1/sign-in", body, { key: null })).status, 400);
   });
 });
 
-/** What trigger.dev login does. */
+/** Does what trigger.dev login does. */
 class Login {
   verifier = randomBytes(32).toString("base64url");
 
@@ -130,7 +130,7 @@ class Login {
 }
 
 describe("a token that has ended", () => {
-  /** Sends the head and one byte, and the rest of the body when the token was revoked in between. */
+  /** Sends the head and one byte of a call, and the rest of the body after the token was revoked. */
   async function late(method, target, body, key, headers = {}) {
     const connection = await gateway.connect(), bytes = Buffer.from(JSON.stringify(body));
     const head = { host: `127.0.0.1:${gateway.port}`, authorization: `Bearer ${key}`, "content-type": "application/json", "content-length": bytes.length, ...headers };
@@ -142,7 +142,7 @@ describe("a token that has ended", () => {
     } };
   }
 
-  test("does nothing any more when the body of its call comes late", async () => {
+  test("has no effect any more when the body of its call arrives late", async () => {
     const login = new Login(), own = await token();
     await login.begin();
     const { json: { token: signed } } = await gateway.post(`/api/v1/projects/${keys.ref}/dev/jwt`, { claims: { scopes: ["admin"] } }, { key: own });
@@ -165,7 +165,7 @@ describe("a token that has ended", () => {
     assert.deepEqual((await gateway.get("/api/v1/runs?filter[taskIdentifier]=late-task")).json.data, []);
   });
 
-  test("takes the tokens of runs with it that were triggered with what it had signed", async () => {
+  test("also ends the tokens of runs that were triggered with a token it had signed", async () => {
     const own = await token(), { json: { token: signed } } = await gateway.post(`/api/v1/projects/${keys.ref}/dev/jwt`, { claims: { scopes: ["admin"] } }, { key: own });
     const { json: { id }, headers } = await gateway.post("/api/v1/tasks/a-task/trigger", { payload: "{}", options: {} }, { key: signed }), ofRun = headers["x-trigger-jwt"];
     const look = async () => (await gateway.get(`/api/v3/runs/${id}`, { key: ofRun })).status;
@@ -176,7 +176,7 @@ describe("a token that has ended", () => {
 });
 
 describe("a login of the CLI", () => {
-  test("gives a token to the machine that began it, once", async () => {
+  test("gives a token to the machine that started it, once", async () => {
     const login = new Login(), begun = await login.begin();
     assert.deepEqual([begun.url, begun.approval], [`${gateway.url}/account/authorization-code/${login.code}`, "paste"]);
     const { json: seen } = await login.look();
@@ -192,14 +192,14 @@ describe("a login of the CLI", () => {
     assert.equal((await login.look()).status, 404);
   });
 
-  test("tells the port to the approving browser alone", async () => {
+  test("reveals the port only to the approving browser", async () => {
     const login = new Login();
     assert.equal((await login.begin({ callbackPort: 4321 })).approval, "callback");
     assert.equal((await login.look()).json.approval, "callback");
     assert.equal((await login.answer("approve")).json.callbackPort, 4321);
   });
 
-  test("is worth nothing to who has only seen its link, or the code of the approval", async () => {
+  test("gives nothing to an attacker who knows only its link, or the code of the approval", async () => {
     const login = new Login();
     await login.begin();
     assert.equal((await login.token("BCDF-GHJK-LMNP")).status, 400, "before it is approved");
@@ -212,7 +212,7 @@ describe("a login of the CLI", () => {
     assert.equal((await login.token(approval)).status, 200);
   });
 
-  test("is over after five wrong codes, and when it is refused", async () => {
+  test("ends after five wrong codes, and when it is refused", async () => {
     const login = new Login(), refused = new Login();
     await login.begin();
     const approval = await login.approve();
@@ -223,7 +223,7 @@ describe("a login of the CLI", () => {
     assert.equal((await refused.answer("approve")).status, 404);
   });
 
-  test("that waits ends with the token with which it was approved", async () => {
+  test("that is pending ends with the token that approved it", async () => {
     const login = new Login(), own = await token();
     await login.begin();
     const approval = await login.approve(own);
@@ -233,7 +233,7 @@ describe("a login of the CLI", () => {
     assert.equal((await login.token(approval)).status, 404);
   });
 
-  test("is begun by no page of another address, and by none whose name leads here", async (t) => {
+  test("cannot be started by a page of another origin, nor by one whose host name resolves to the gateway", async (t) => {
     const begin = (headers, of = gateway) => of.post("/api/v1/authorization-code", { codeChallenge: "A".repeat(43), codeChallengeMethod: "S256" }, { key: null, headers });
     const own = `127.0.0.1:${gateway.port}`, evil = `evil.example:${gateway.port}`;
     for (const [origin, host] of [["http://evil.example", own], ["null", own], [`http://${evil}`, evil], [`http://127.0.0.1:${gateway.port + 1}`, own], ["", own]]) {
@@ -246,7 +246,7 @@ describe("a login of the CLI", () => {
     assert.equal((await begin({ origin: "https://runs.example.com", host: "runs.example.com" }, named)).status, 200);
   });
 
-  test("has a link to the gateway's own address when the Host is another name", async (t) => {
+  test("links to the gateway's own address when the Host header has another name", async (t) => {
     const named = await startGateway({ t, options: ["--public-url", "https://runs.example.com"] });
     const link = async (host, of = gateway) => (await of.post("/api/v1/authorization-code", { codeChallenge: "A".repeat(43), codeChallengeMethod: "S256" }, { key: null, headers: { host } })).json.url.replace(/[^/]*$/, "");
     const evil = "evil.example", own = `localhost:${gateway.port}`, path = "/account/authorization-code/";
@@ -254,7 +254,7 @@ describe("a login of the CLI", () => {
     for (const host of [evil, "runs.example.com", `127.0.0.1:${named.port}`]) assert.equal(await link(host, named), `https://runs.example.com${path}`, host);
   });
 
-  test("behind a proxy that nobody told of says that its machine is not known", async () => {
+  test("through an untrusted proxy says that its machine is unknown", async () => {
     const login = new Login(), codeChallenge = createHash("sha256").update(login.verifier).digest("base64url");
     const begun = await gateway.post("/api/v1/authorization-code", { codeChallenge, codeChallengeMethod: "S256" }, { key: null, headers: { "x-forwarded-for": "203.0.113.66" } });
     login.code = begun.json.authorizationCode;
@@ -271,7 +271,7 @@ describe("a login of the CLI", () => {
     }
   });
 
-  test("of one address, or one site of IPv6, waits with 31 others at most", async (t) => {
+  test("of one address, or one IPv6 site, can be one of 32 pending ones", async (t) => {
     const behind = await startGateway({ t, options: ["--trusted-proxies", "127.0.0.1"] }), codeChallenge = "A".repeat(43);
     const begin = async (from) => (await behind.post("/api/v1/authorization-code", { codeChallenge, codeChallengeMethod: "S256" }, { key: null, headers: { "x-forwarded-for": from } })).status;
     for (let i = 0; i < 32; i++) assert.deepEqual([await begin("192.0.2.7"), await begin(`2001:db8:1:${i}::${i}`)], [200, 200]);
@@ -279,7 +279,7 @@ describe("a login of the CLI", () => {
     for (const other of ["192.0.2.8", "2001:db8:2::1"]) assert.equal(await begin(other), 200, other);
   });
 
-  test("of clients behind a proxy that is not trusted waits with 511 others, and the oldest that is not approved ends for the next", async (t) => {
+  test("through an untrusted proxy can be one of 512 pending ones, and the oldest unapproved one makes room", async (t) => {
     const behind = await startGateway({ t }), codeChallenge = "A".repeat(43);
     const begin = async (headers) => (await behind.post("/api/v1/authorization-code", { codeChallenge, codeChallengeMethod: "S256" }, { key: null, headers })).json.authorizationCode;
     const hidden = () => begin({ "x-forwarded-for": "203.0.113.66" }), look = async (code) => (await behind.get(`/api/v1/authorization-code/${code}`, { key: keys.pat })).status;

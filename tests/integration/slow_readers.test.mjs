@@ -1,5 +1,5 @@
-// Who reads slowly is alive, who neither reads nor says anything is not. In real time: what
-// the kernels of both ends hold for a reader cannot be moved by a clock of ours.
+// A slow reader is alive; a client that neither reads nor sends anything is not. In real time: the buffers that both
+// kernels have for a reader do not follow a clock of ours.
 import assert from "node:assert/strict";
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,10 +9,10 @@ import { keys, until } from "../support/js/gateway.mjs";
 import { begin, end, fresh, gateway, putMetadata, trigger } from "../support/js/realtime.mjs";
 import { frame, opcodes, parseFrames, upgradeRequest } from "../support/js/websocket.mjs";
 
-const minutes = 3, steps = 4; // reads a second
-const dead = (25 + 60 + 15) * 1000; // a ping, a stall, and the time between two looks
+const minutes = 3, steps = 4; // steps: reads per second
+const dead = (25 + 60 + 15) * 1000; // a ping, a stall, and the time between two checks
 
-/** A WebSocket that takes so many bytes a second from its kernel, and answers pings when it comes to them. */
+/** A WebSocket that reads that many bytes a second from its kernel, and answers pings when it reaches them. */
 class SlowReader {
   constructor(target, rate, { headers, onMessage = () => {} } = {}) {
     Object.assign(this, { rest: Buffer.alloc(0), parts: [], taken: 0, onMessage, close: null });
@@ -62,7 +62,7 @@ function mirror(tag, rate) {
   return Object.assign(reader, { runs, rate });
 }
 
-/** Changes runs of the tag until the time is over; what their metadata is then. */
+/** Changes runs of the tag until the time is up; returns their last metadata. */
 async function goOn(ids, ms) {
   const newest = new Map();
   const text = "x".repeat(3000);
@@ -75,7 +75,7 @@ async function goOn(ids, ms) {
   return newest;
 }
 
-test("three minutes beside changes", { timeout: 390_000 }, async (t) => {
+test("three minutes of changes", { timeout: 390_000 }, async (t) => {
   await begin();
   t.after(end);
   const tag = fresh("slow"), quiet = fresh("quiet");
@@ -83,13 +83,13 @@ test("three minutes beside changes", { timeout: 390_000 }, async (t) => {
   for (let i = 0; i < 40; i++) ids.push((await trigger({ tags: [tag] })).id);
 
   const slow = [4096, 1024].map((rate) => mirror(tag, rate));
-  const silent = [mirror(tag, 0), mirror(quiet, 0)]; // take nothing, where much comes and where nothing comes
+  const silent = [mirror(tag, 0), mirror(quiet, 0)]; // these read nothing, one with many changes and one with none
   for (const one of silent) one.socket.on("connect", () => { clearInterval(one.timer); one.socket.pause(); });
   const notices = new SlowReader("/socket.io/?EIO=4&transport=websocket", 1024, {
     headers: { authorization: `Bearer ${keys.dev}` },
     onMessage: (text, reader) => {
       if (text === "2") reader.say("3");
-      if (text.startsWith("3")) reader.say(`2${"x".repeat(40_000)}`); // there is always an answer to be read
+      if (text.startsWith("3")) reader.say(`2${"x".repeat(40_000)}`); // so there is always a response to be read
     },
   });
   notices.say("40/dev-worker,");
@@ -103,16 +103,16 @@ test("three minutes beside changes", { timeout: 390_000 }, async (t) => {
     .then(() => Date.now() - began);
   const newest = await goOn(ids, minutes * 60_000);
 
-  await t.test("cut nobody who reads 4 KiB or 1 KiB a second", () => {
+  await t.test("do not cut readers of 4 KiB or 1 KiB a second", () => {
     for (const reader of [...slow, notices]) assert.equal(reader.close, null);
-    for (const { rate, taken } of slow) // they had to read all the time
+    for (const { rate, taken } of slow) // they had data to read all the time
       assert.ok(taken > rate * minutes * 40 && taken < rate * minutes * 80, `${taken} bytes in ${minutes} minutes`);
   });
-  await t.test("end those who take nothing and say nothing", async () => {
+  await t.test("end clients that read nothing and send nothing", async () => {
     const ms = await over;
     assert.ok(ms > 60_000 && ms < dead, `closed after ${ms} ms`);
   });
-  await t.test("leave the slow ones with what everybody has", async () => {
+  await t.test("leave slow readers with the same state as everyone", async () => {
     for (const reader of slow) {
       reader.hurry();
       await until(() => [...newest].every(([id, { i }]) => reader.runs.get(id)?.metadata?.i === i), { timeoutMs: 60_000, what: "the newest of all" });

@@ -1,4 +1,4 @@
-// GET /api/v1/environments/stats: what happened in an environment, in samples of ten seconds.
+// GET /api/v1/environments/stats: statistics of an environment, in samples of ten seconds.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -10,7 +10,7 @@ import { publicToken } from "../support/js/tokens.mjs";
 
 const stats = "/api/v1/environments/stats", interval = 10_000;
 
-test("samples tell what was triggered, what ended, what waits and how long changes took", async (t) => {
+test("samples count triggered, ended and waiting runs, and how long changes took", async (t) => {
   const file = path.join(temporaryFolder(), "ahead"), shown = { "x-trigger-api-version": "2025-07-16" };
   const gateway = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
   let ahead = 0;
@@ -32,7 +32,7 @@ test("samples tell what was triggered, what ended, what waits and how long chang
   await gateway.post(`/api/v2/runs/${first}/cancel`, {});
   await until(async () => (await gateway.metric("runcast_change_to_write_seconds_count")) > 0);
   pass(interval);
-  const sum = (samples, of) => samples.reduce((all, sample) => all + of(sample), 0); // the clock may have passed a border meanwhile
+  const sum = (samples, of) => samples.reduce((all, sample) => all + of(sample), 0); // the clock may have passed a sample's border meanwhile
   const { samples, from, to } = await until(async () => { const all = await ask(); return sum(all.samples, ({ triggers }) => triggers) === 5 && all; });
   const last = samples.at(-1);
   assert.deepEqual([sum(samples, ({ ends }) => ends.total), sum(samples, ({ ends }) => ends.byStatus.CANCELED ?? 0), last.queued], [1, 1, 4]);
@@ -51,13 +51,13 @@ test("samples tell what was triggered, what ended, what waits and how long chang
   pass(interval);
   const later = await until(async () => { const all = await ask("?since=5m"); return sum(all.samples, ({ triggers }) => triggers) === 1 && all.samples; });
   assert.ok(later.at(-1).oldestQueuedMs > 3600_000, "what waits becomes older");
-  pass(6 * 3600_000 + 2 * interval); // the clock may have passed a border meanwhile
+  pass(6 * 3600_000 + 2 * interval); // the clock may have passed a sample's border meanwhile
   assert.deepEqual((await ask()).samples, [], "six hours are kept");
   await socket.cut();
   await gateway.stop();
 });
 
-test("stats want what the list of all runs wants, and a time that is one", async (t) => {
+test("stats require the scope of the list of all runs, and a valid time", async (t) => {
   const gateway = await startGateway({ t });
   const status = async (scopes) => (await gateway.get(stats, { key: await publicToken(gateway, { scopes }) })).status;
   assert.deepEqual([await status(["read:runs"]), await status(["read:tags:a"]), await status(["write:runs"])], [200, 403, 403]);

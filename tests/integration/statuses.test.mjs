@@ -1,5 +1,5 @@
-// The life of a run over HTTP: every status in both vocabularies, what changes with each
-// transition, and that every deadline comes back after a kill.
+// The life of a run over HTTP: every status in both vocabularies, the fields that change with each transition, and that
+// every deadline survives a kill.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
@@ -9,7 +9,7 @@ import { inMs, internal, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const short = ["--lease", "1s", "--heartbeat-timeout", "2s", "--cancel-timeout", "1s"];
 const seen = new Set(); // words that clients were shown
-const pairs = new Set(); // of both vocabularies
+const pairs = new Set(); // pairs of words, one of each vocabulary
 
 let gateway, worker;
 before(async () => {
@@ -18,7 +18,7 @@ before(async () => {
 });
 after(() => gateway.stop());
 
-/** Asserts both words of the status and the fields; gives the run. */
+/** Asserts both words of the status and the fields; returns the run. */
 async function shows(id, a, b, fields = {}, who = worker) {
   const now = await who.show(id);
   assert.deepEqual([now.a, now.b], [a, b]);
@@ -72,7 +72,7 @@ test("WAITING_FOR_DEPLOY until a version has the task", async () => {
   worker = newer;
 });
 
-test("EXPIRED when nobody takes it in time", async () => {
+test("EXPIRED when no worker takes it in time", async () => {
   const id = await worker.trigger("hello", { ttl: "1s" });
   await becomes(id, "EXPIRED");
   await shows(id, "EXPIRED", "EXPIRED", { expiredAt: "set", finishedAt: "set", startedAt: undefined });
@@ -105,7 +105,7 @@ test("a queued retry is offered when it is due", async () => {
   const attempt = await own.take(await own.trigger("exits"));
   const failed = Date.now();
   const { attemptStatus } = await attempt.fail(internal("TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE"));
-  assert.equal(attemptStatus, "RETRY_QUEUED"); // by the settings of the version
+  assert.equal(attemptStatus, "RETRY_QUEUED"); // according to the settings of the version
   const again = await own.take(attempt.id);
   assert.ok(Date.now() - failed >= 490, `${Date.now() - failed} ms`);
   assert.equal(again.started.run.attemptNumber, 2);
@@ -143,7 +143,7 @@ test("FAILED, CRASHED, SYSTEM_FAILURE, TIMED_OUT and INTERRUPTED by the error", 
     [internal("COULD_NOT_FIND_TASK"), "SYSTEM_FAILURE"],
     [internal("SOMETHING_NEW"), "SYSTEM_FAILURE"],
     [internal("MAX_DURATION_EXCEEDED"), "TIMED_OUT"],
-    [internal("TASK_RUN_CANCELLED"), "INTERRUPTED", "FAILED"], // nobody canceled it
+    [internal("TASK_RUN_CANCELLED"), "INTERRUPTED", "FAILED"], // no client canceled it
   ]) {
     const attempt = await fresh();
     assert.equal((await attempt.fail(error)).attemptStatus, "RUN_FINISHED");
@@ -153,7 +153,7 @@ test("FAILED, CRASHED, SYSTEM_FAILURE, TIMED_OUT and INTERRUPTED by the error", 
   }
 });
 
-test("CANCELED at once, finished when its worker says so or stays silent", async () => {
+test("CANCELED at once, finished when its worker confirms it or stays silent", async () => {
   const queued = await worker.trigger("hello");
   await worker.cancel(queued);
   await shows(queued, "CANCELED", "CANCELED", { finishedAt: "set", startedAt: undefined });
@@ -173,7 +173,7 @@ test("CANCELED at once, finished when its worker says so or stays silent", async
 test("INTERRUPTED when the session stops its heartbeat", async () => {
   const attempt = await fresh();
   const begun = Date.now();
-  while (Date.now() - begun < 3000) { // longer than the silence that is allowed
+  while (Date.now() - begun < 3000) { // longer than the allowed silence
     await attempt.heartbeat();
     assert.equal(await worker.status(attempt.id), "EXECUTING");
     await new Promise((resolve) => setTimeout(resolve, 250));
@@ -183,7 +183,7 @@ test("INTERRUPTED when the session stops its heartbeat", async () => {
   assert.match((await worker.show(attempt.id)).run.error.message, /TASK_RUN_STALLED_EXECUTING/);
 });
 
-test("a lease that runs out gives the run back", async () => {
+test("a lease that expires puts the run back into the queue", async () => {
   const id = await worker.trigger("hello");
   await worker.dequeue();
   const { startedAt } = await shows(id, "EXECUTING", "DEQUEUED");
@@ -193,7 +193,7 @@ test("a lease that runs out gives the run back", async () => {
   await attempt.succeed(1);
 });
 
-test("children are canceled with their parent, and outlive one that completes", async () => {
+test("children are canceled with their parent, and survive one that completes", async () => {
   const parent = await fresh(), done = await fresh();
   const child = await fresh({ parentRunId: parent.id });
   const orphan = await fresh({ parentRunId: done.id });
@@ -208,7 +208,7 @@ test("children are canceled with their parent, and outlive one that completes", 
   await orphan.succeed(1);
 });
 
-test("the README's table has the words that were seen, both of each status, and no others", () => {
+test("the README's table has exactly the pairs of words that were seen", () => {
   const readme = fs.readFileSync(new URL("../../src/api/router/README.md", import.meta.url), "utf8");
   const table = readme.split("| older (default) | `2025-07-16` | |")[1].split("\n\n")[0];
   const rows = table.split("\n").slice(2).map((line) => line.split("|").slice(1, 3));
@@ -224,7 +224,7 @@ test("every status that a client may be shown was seen", () => {
   ]);
 });
 
-test("every deadline comes back after a kill", async (t) => {
+test("every deadline survives a kill", async (t) => {
   const own = await startGateway({ t, options: ["--lease", "1s", "--heartbeat-timeout", "4s", "--cancel-timeout", "1s", "--dev-concurrency", "5"] });
   const retry = { maxAttempts: 3, minTimeoutInMs: 1500, maxTimeoutInMs: 1500, randomize: false };
   const me = await Worker.register(own, { tasks: ["hello", { id: "exits", retry }] });

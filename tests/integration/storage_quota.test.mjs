@@ -1,4 +1,4 @@
-// --storage-quota: what the environments of a project store together, and what makes room.
+// --storage-quota: what the environments of a project store together, and what frees space.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { test } from "node:test";
@@ -11,9 +11,9 @@ const MIB = 1 << 20;
 const onBranch = { key: keys.preview, headers: { "x-trigger-branch": "b" } };
 const trigger = (gateway, bytes, who = {}, options = {}) => gateway.post("/api/v1/tasks/hello/trigger", { payload: "x".repeat(bytes), options }, who);
 
-/** What the rows of every environment count, added up again from the tables (include/runcast/store.h), of a gateway that
- * does not run: those whose sum is another than the one that was kept. Those of the installation are left out: addSecondProject
- * writes there beside the gateway. */
+/** Adds up the size of the rows of every environment from the tables (include/runcast/store.h), for a gateway that does
+ * not run. Returns those whose sum differs from the one that was stored. Leaves out the installation's rows:
+ * addSecondProject writes there while the gateway runs. */
 function miscounted(data) {
   const others = textColumns(data, "run").filter((column) => column !== "id" && column !== "tags");
   const counted = {
@@ -41,14 +41,14 @@ async function start(t, more = []) {
   return gateway;
 }
 
-test("environments and branches of a project share it; what executes completes; another project has its own", async (t) => {
+test("environments and branches of a project share it; executing runs can complete; another project has its own", async (t) => {
   const gateway = await start(t);
   const worker = await Worker.register(gateway);
   const attempt = await worker.take(await worker.trigger("hello"));
   const offer = (await gateway.put("/api/v2/packets/early.json")).json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
   for (const who of [{}, { key: keys.prod }, onBranch]) assert.equal((await trigger(gateway, 300_000, who)).status, 200);
   for (const who of [{}, { key: keys.prod }, onBranch]) isOver(await trigger(gateway, 300_000, who));
-  assert.equal((await trigger(gateway, 10, onBranch)).status, 200); // there is still some room
+  assert.equal((await trigger(gateway, 10, onBranch)).status, 200); // there is still some space
   assert.equal((await trigger(gateway, 900_000, { key: otherKeys.dev })).status, 200);
 
   const over = { metadata: { text: "y".repeat(200_000) } };
@@ -60,7 +60,7 @@ test("environments and branches of a project share it; what executes completes; 
   const line = `${JSON.stringify({ index: 0, task: "hello", payload: "x".repeat(300_000) })}\n`;
   isOver(await gateway.post(`/api/v3/batches/${id}/items`, line, { headers: { "content-type": "application/x-ndjson" } }));
 
-  await attempt.succeed("o".repeat(400_000)); // beyond it: what ran is not lost
+  await attempt.succeed("o".repeat(400_000)); // above the quota: a result is not lost
   isOver(await trigger(gateway, 10));
   assert.equal((await gateway.get(`/api/v3/runs/${attempt.id}`)).json.status, "COMPLETED");
   assert.ok(await gateway.metric("runcast_over_quota_total") >= 8);
@@ -68,7 +68,7 @@ test("environments and branches of a project share it; what executes completes; 
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-test("the count is the same after a stop and after a kill", async (t) => {
+test("the stored size is the same after a stop and after a kill", async (t) => {
   const gateway = await start(t);
   for (let i = 0; i < 3; i++) assert.equal((await trigger(gateway, 300_000)).status, 200);
   isOver(await trigger(gateway, 300_000));
@@ -84,7 +84,7 @@ test("the count is the same after a stop and after a kill", async (t) => {
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-test("above it no queued run begins, so that no more outputs come than of what executes; a run goes on when something is removed", async (t) => {
+test("above it no queued run starts, so only executing runs add outputs; queued runs start when something is removed", async (t) => {
   const gateway = await start(t, ["--env-concurrency", "3", "--dequeue-wait", "30s"]), who = { key: keys.prod };
   const worker = await Worker.register(gateway, { key: keys.prod, tasks: ["hello", "waits"] });
   const variables = `/api/v1/projects/${keys.ref}/envvars/dev`;
@@ -104,7 +104,7 @@ test("above it no queued run begins, so that no more outputs come than of what e
   assert.match(message, /^The project stores \d+ of 1048576 bytes: raise storage-quota, or remove/);
   isOver(await gateway.put(`/api/v1/runs/${executing[2].id}/metadata`, { metadata: { a: 1 } }));
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {}, who);
-  await until(async () => (await worker.status(waiting.id)) === "EXECUTING", { what: "what waits in its middle goes on" });
+  await until(async () => (await worker.status(waiting.id)) === "EXECUTING", { what: "the run that waits in the middle continues" });
   assert.equal(await gateway.metric("runcast_dequeued_total"), 4);
 
   for (const name of ["A", "B", "C"]) assert.equal((await gateway.delete(`${variables}/${name}`)).status, 200);
@@ -114,7 +114,7 @@ test("above it no queued run begins, so that no more outputs come than of what e
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-test("of what completes in a full project only small outputs and errors are kept, and the run says so", async (t) => {
+test("in a full project only small outputs and errors are kept, and the run says so", async (t) => {
   const gateway = await start(t), worker = await Worker.register(gateway), attempts = [];
   for (let i = 0; i < 12; i++) {
     const attempt = await worker.take(await worker.trigger("hello"));
@@ -124,7 +124,7 @@ test("of what completes in a full project only small outputs and errors are kept
   const [crossing, small, failing, stackless, telling, ...large] = attempts;
   for (const attempt of attempts) attempt.snapshot = (await worker.latest(attempt.id)).json.execution.snapshot.friendlyId;
   assert.equal((await trigger(gateway, 900_000)).status, 200);
-  await crossing.succeed("o".repeat(400_000)); // the last one that is kept
+  await crossing.succeed("o".repeat(400_000)); // the last output that is kept
   assert.equal((await gateway.get(`/api/v3/runs/${crossing.id}`)).json.output.length, 400_000);
   const stored = await gateway.metric("runcast_stored_bytes");
   assert.ok(stored > MIB);
@@ -160,7 +160,7 @@ test("metadata of a child does not make its parent longer in a full project", as
   assert.equal((await gateway.get(`/api/v3/runs/${parent.id}`)).json.metadata?.text, undefined);
 });
 
-test("in a full project a run waits for one time after the other, but does not gather them", async (t) => {
+test("in a full project a run can wait for one time after the other, but not collect waits", async (t) => {
   const gateway = await start(t), worker = await Worker.register(gateway), attempt = await worker.take(await worker.trigger("hello"));
   const { id } = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
   assert.equal((await trigger(gateway, MIB - await gateway.metric("runcast_stored_bytes") - 2000)).status, 200);
@@ -176,12 +176,12 @@ test("in a full project a run waits for one time after the other, but does not g
   assert.ok(await gateway.metric("runcast_stored_bytes") <= stored + 1024);
 });
 
-test("retention makes room, of runs and of packets that nobody needs, and what is queued goes on", async (t) => {
+test("retention frees the space of runs and unused packets, and queued runs start", async (t) => {
   const gateway = await start(t, ["--retain", "1s", "--dequeue-wait", "60s"]);
   const worker = await Worker.register(gateway), attempt = await worker.take(await worker.trigger("hello"));
   const queued = await worker.trigger("hello");
   await attempt.succeed("o".repeat(MIB));
-  const next = await worker.take(queued); // who asks is held until the first one is removed
+  const next = await worker.take(queued); // the dequeue is held until the first run is removed
   assert.equal((await gateway.get(`/api/v3/runs/${attempt.id}`)).status, 404);
   await next.succeed(1);
   const { json } = await trigger(gateway, 900_000);
@@ -193,7 +193,7 @@ test("retention makes room, of runs and of packets that nobody needs, and what i
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-/** Something of all that makes rows, each of about the given size: [what it is, a call of it]. */
+/** Something of each kind that makes rows, each of about the given size: [what it is, a call that makes it]. */
 function everything(gateway, { attempt, size, n = 0 }) {
   const text = "x".repeat(size), variables = `/api/v1/projects/${keys.ref}/envvars/dev`, stream = { headers: { "x-client-id": "c" } };
   return [
@@ -226,7 +226,7 @@ async function takeOne(gateway) {
   return worker.take();
 }
 
-test("in a full project nothing that grows is made, and what makes room or ends runs goes on", async (t) => {
+test("in a full project nothing that grows is made, and what frees space or ends runs still works", async (t) => {
   const gateway = await start(t), attempt = await takeOne(gateway);
   const [token, other] = await Promise.all(["1", "2"].map(async (key) => (await gateway.post("/api/v1/waitpoints/tokens", { idempotencyKey: key })).json));
   const callback = new URL((await gateway.get(`/api/v1/waitpoints/tokens/${other.id}`)).json.url).pathname;
@@ -238,7 +238,7 @@ test("in a full project nothing that grows is made, and what makes room or ends 
   assert.equal((await trigger(gateway, 950_000)).status, 200);
   const big = { data: "x".repeat(100_000) };
   for (const call of [`/api/v1/waitpoints/tokens/${token.id}/complete`, callback]) isOver(await gateway.post(call, big, { key: call === callback ? null : undefined }));
-  await second.succeed("o".repeat(100_000)); // now not one byte has room
+  await second.succeed("o".repeat(100_000)); // now there is not one byte left
 
   const before = await gateway.metric("runcast_stored_bytes");
   for (const [what, call] of everything(gateway, { attempt, size: 4000 })) await t.test(`${what} is refused`, async () => isOver(await call()));
@@ -261,7 +261,7 @@ test("in a full project nothing that grows is made, and what makes room or ends 
   assert.deepEqual(miscounted(gateway.data), []);
 });
 
-test("the sum is that of the rows after a kill in the middle of everything, and after retention", async (t) => {
+test("the stored size is that of the rows, after a kill in the middle of everything and after retention", async (t) => {
   const gateway = await startGateway({ t, options: ["--retain", "1s"] });
   for (let life = 0; life < 3; life++) {
     const attempt = await takeOne(gateway), calls = [];
@@ -282,7 +282,7 @@ test("the sum is that of the rows after a kill in the middle of everything, and 
   await gateway.stop();
 });
 
-test("a sum that was kept too small does not stop the gateway when more is removed than it says", async (t) => {
+test("a stored size that is too small does not stop the gateway when more than that is removed", async (t) => {
   const gateway = await startGateway({ t });
   const { id } = (await trigger(gateway, 100_000)).json;
   assert.equal((await gateway.post(`/api/v2/runs/${id}/cancel`, {})).status, 200);

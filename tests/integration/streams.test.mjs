@@ -1,4 +1,4 @@
-// Streams of runs: what tasks write while they run and others read, and what is written to them.
+// Streams of runs: what tasks write while they run and others read, and what others write to them.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, before, describe, test } from "node:test";
@@ -23,7 +23,7 @@ async function read(t, run, key, { to = gateway, token = keys.dev, last, headers
   return stream;
 }
 
-/** A body that is sent as the test says: { send, end, cut, answer }. */
+/** A body that is sent step by step: { send, end, cut, answer }. */
 function pipe(run, key, { to = gateway, target = "self", headers = {} } = {}) {
   const request = http.request(to.url + pathOf(run, `${target}/${key}`), { method: "POST",
     headers: { authorization: `Bearer ${keys.dev}`, "content-type": "application/json", ...headers } });
@@ -42,7 +42,7 @@ const lines = (count, from = 0) => Array.from({ length: count }, (_, i) => `{"n"
 const numberOf = (event) => Number(event.id.split("-")[1]);
 
 describe("writing", () => {
-  test("lists the stream in the run, which is a change of the run, once", async (t) => {
+  test("lists the stream in the run, which changes the run, once", async (t) => {
     const { id } = await trigger();
     const changes = await EventStream.open(`${gateway.url}/realtime/v1/events?run=${id}&fields=realtimeStreams`, { headers: { authorization: `Bearer ${keys.dev}` } });
     t.after(() => changes.cut());
@@ -75,7 +75,7 @@ describe("writing", () => {
     assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k"]);
   });
 
-  test("takes a part as one text, and the same part once", async (t) => {
+  test("accepts a part as one text, and the same part only once", async (t) => {
     const { id } = await trigger();
     assert.deepEqual((await append(id, "k", "one\ntwo", { "x-part-id": "p1" })).json, { ok: true });
     assert.deepEqual((await append(id, "k", "one\ntwo", { "x-part-id": "p1" })).json, { ok: true });
@@ -84,7 +84,7 @@ describe("writing", () => {
     assert.deepEqual([(await stream.next()).data, (await stream.next()).data], ["one\ntwo", '{"a":1}']);
   });
 
-  test("tells a writer how far it came, and takes nothing twice", async (t) => {
+  test("reports to a writer how far it got, and accepts nothing twice", async (t) => {
     const { id } = await trigger();
     assert.equal(await lastChunk(id, "k"), -1);
     const first = pipe(id, "k", { headers: { "x-client-id": "w1" } });
@@ -101,7 +101,7 @@ describe("writing", () => {
     assert.deepEqual(stream.events.map((event) => event.data.n), [0, 1, 2, 3, 4, 100]);
   });
 
-  test("takes everything of writers that do not say who they are", async (t) => {
+  test("accepts everything from writers without a client id", async (t) => {
     const { id } = await trigger();
     const one = pipe(id, "k"), other = pipe(id, "k");
     one.send('"a"\n');
@@ -120,7 +120,7 @@ describe("writing", () => {
     assert.equal(counted.events.length, 3);
   });
 
-  test("goes to the parent or the root of the run", async (t) => {
+  test("can go to the parent or the root of the run", async (t) => {
     const root = await trigger(), parent = await trigger({ parentRunId: root.id }), child = await trigger({ parentRunId: parent.id });
     assert.equal((await gateway.put(pathOf(child.id, "parent/p"))).status, 202);
     assert.equal((await gateway.put(pathOf(child.id, "root/r"))).status, 202);
@@ -142,11 +142,11 @@ describe("writing", () => {
     assert.equal((await gateway.post(pathOf(id, "input/k"), { data: 1 })).status, 400);
   });
 
-  test("refuses what is no chunk, no key, no target and no number", async () => {
+  test("refuses invalid chunks, keys, targets and numbers", async () => {
     const { id } = await trigger();
     assert.equal(await pipe(id, "k").end(Buffer.from([0x22, 0xff, 0x22, 0x0a])), 400);
     assert.equal(await pipe(id, "k").end(`"${"x".repeat(1 << 20)}"`), 413);
-    assert.equal(await pipe(id, "k").end(`${"\r".repeat(1001)}1\n`), 400); // a line of the event for each would be long
+    assert.equal(await pipe(id, "k").end(`${"\r".repeat(1001)}1\n`), 400); // each would make a line of the event
     assert.equal(await pipe(id, "returns").end(`${"\r".repeat(1000)}1\r\n`), 200);
     assert.equal((await append(id, "k", "x".repeat((512 << 10) + 1))).status, 413);
     assert.equal((await append(id, "k", "x".repeat(512 << 10))).status, 200);
@@ -159,7 +159,7 @@ describe("writing", () => {
     assert.deepEqual(JSON.parse((await row(id)).realtimeStreams), ["k", "returns"]);
   });
 
-  test("lets no chunk pass for something else", async (t) => {
+  test("cannot forge events with line breaks in a chunk", async (t) => {
     const { id } = await trigger();
     assert.equal(await pipe(id, "k").end('"a"\rid: 9-9\revent: error\r"b"\n'), 200);
     const answer = await fetch(gateway.url + pathOf(id, "k"), { headers: { authorization: `Bearer ${keys.dev}`, "timeout-seconds": "1" } });
@@ -169,7 +169,7 @@ describe("writing", () => {
 });
 
 describe("reading", () => {
-  test("goes on behind what was read", async (t) => {
+  test("continues after the last chunk that was read", async (t) => {
     const { id } = await trigger();
     await pipe(id, "k").end(lines(5));
     const whole = await read(t, id, "k");
@@ -179,7 +179,7 @@ describe("reading", () => {
     const from = async (last, headers) => { const stream = await read(t, id, "k", { last, headers }); return (await stream.next()).data.n; };
     assert.equal(await from(whole.events[2].id), 3);
     assert.equal(await from(1), 2); // streams.read with startIndex: 2
-    assert.equal(await from("1-3"), 0); // a former life
+    assert.equal(await from("1-3"), 0); // of an earlier life of the gateway
     assert.equal(await from(777), 0);
     assert.equal(await from("nonsense"), 0);
     const latest = await read(t, id, "k", { headers: { "x-trigger-stream-start": "latest" } });
@@ -188,7 +188,7 @@ describe("reading", () => {
     for (const stream of [latest, resumed]) assert.deepEqual([(await stream.next()).data.n, stream.events.length], [5, 1]);
   });
 
-  test("waits for a stream that is not there yet", async (t) => {
+  test("waits for a stream that does not exist yet", async (t) => {
     const { id } = await trigger();
     const stream = await read(t, id, "later");
     assert.equal((await row(id)).realtimeStreams, "[]");
@@ -196,7 +196,7 @@ describe("reading", () => {
     assert.equal((await stream.next()).data, "x");
   });
 
-  test("ends when nothing comes for as long as was asked", async (t) => {
+  test("ends when no chunk arrives for the requested time", async (t) => {
     const { id } = await trigger();
     for (const seconds of ["0", "601", "x", "-1"])
       assert.equal((await read(t, id, "k", { headers: { "timeout-seconds": seconds } })).status, 400);
@@ -205,7 +205,7 @@ describe("reading", () => {
     assert.ok(stream.clean);
   });
 
-  test("ends in order when the run has ended and everything was read", async (t) => {
+  test("ends with a terminator when the run has ended and everything was read", async (t) => {
     const { id } = await trigger();
     await append(id, "k", "x");
     const early = await read(t, id, "k");
@@ -232,7 +232,7 @@ describe("reading", () => {
       assert.equal(await pipe(id, "k", { to, headers: { "x-client-id": `w${i}` } }).end(Array.from({ length: 100 }, (_, j) => chunk(i + j)).join("")), 200);
   };
 
-  test("is refused what was discarded, and gets what is kept when it asks for that", async (t) => {
+  test("is refused if its chunks were discarded, and can ask for those that are kept", async (t) => {
     const { id } = await trigger();
     await writeLong(id, 500);
     assert.ok(await gateway.metric("runcast_stream_bytes") < 8 << 20);
@@ -250,7 +250,7 @@ describe("reading", () => {
     assert.equal(latest.events.length, 0);
   });
 
-  test("that does not read delays no other reader, and is cut where chunks are missing", async (t) => {
+  test("slowly delays no other reader, and is cut where chunks are missing", async (t) => {
     const { id } = await trigger();
     const socket = await gateway.connect();
     t.after(() => socket.destroy());
@@ -271,7 +271,7 @@ describe("reading", () => {
     assert.equal((await read(t, id, "k", { last: numbers.at(-1) })).status, 410);
   });
 
-  test("of a run that has ended gets 410 for a stream that was lost", async (t) => {
+  test("of an ended run gets 410 for a stream that was lost", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own }), other = await trigger({}, { to: own });
     await append(id, "k", "x", {}, own);
@@ -291,8 +291,8 @@ describe("reading", () => {
   });
 });
 
-describe("what is written to a run", () => {
-  test("comes in the second format, in order, and is no change of the run", async (t) => {
+describe("input that is written to a run", () => {
+  test("arrives in the second format, in order, and does not change the run", async (t) => {
     const { id } = await trigger();
     const before = (await row(id)).updatedAt;
     const stream = await read(t, id, "input/chat");
@@ -318,7 +318,7 @@ describe("what is written to a run", () => {
   });
 });
 
-describe("who may", () => {
+describe("credentials", () => {
   const calls = (id) => ({
     read: () => ["GET", pathOf(id, "k"), undefined, { "timeout-seconds": "1" }],
     readInput: () => ["GET", pathOf(id, "input/k"), undefined, { "timeout-seconds": "1" }],
@@ -330,7 +330,7 @@ describe("who may", () => {
   });
   const call = (key, [method, target, body, headers]) => gateway.http.request(method, target, { key, body, headers });
 
-  test("reads with the scopes of the run, sends with its own scope, and writes with the key", async () => {
+  test("reading needs the scopes of the run, sending its own scope, and writing the key", async () => {
     const tag = fresh("tag");
     const { id } = await trigger({ tags: [tag] });
     const all = calls(id);
@@ -341,7 +341,7 @@ describe("who may", () => {
       [[`write:inputStreams:${id}`], senders], [["write:inputStreams"], senders],
       [["write:inputStreams:run_other", "read:runs:run_other", "write:runs"], { ...senders, send: 403 }],
     ];
-    await cancel(id); // readers end at once
+    await cancel(id); // so that readers end at once
     for (const [scopes, expected] of cases) {
       const key = await publicToken(gateway, { scopes });
       for (const [name, status] of Object.entries(expected)) {
@@ -354,7 +354,7 @@ describe("who may", () => {
     assert.equal((await call(expired, all.read())).status, 401);
   });
 
-  test("says the same of another environment's run as of one that never was", async () => {
+  test("for another environment's run responses are the same as for one that never existed", async () => {
     const { id } = await trigger();
     await append(id, "k", "secret");
     await gateway.post(pathOf(id, "input/k"), { data: "secret" });
@@ -369,7 +369,7 @@ describe("who may", () => {
     for (const name of Object.keys(calls(id))) assert.equal((await call(keys.dev, calls(long)[name]())).status, 404, name);
   });
 
-  test("reads no longer than the token lives, and is not told that this was the end", async (t) => {
+  test("reading ends when the token expires, without a sign that this was the end", async (t) => {
     const { id } = await trigger();
     const stream = await read(t, id, "k", { token: await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 2 }) });
     await stream.over();
@@ -378,7 +378,7 @@ describe("who may", () => {
 });
 
 describe("limits", () => {
-  test("keep an environment's streams within their memory, the oldest go first", async (t) => {
+  test("keep an environment's streams within their memory: the oldest are discarded first", async (t) => {
     const own = await startGateway({ t, options: ["--stream-memory", "1m"] });
     const { id } = await trigger({}, { to: own });
     for (let i = 0; i < 100; i++) await append(id, `k${i}`, "x".repeat(50_000), {}, own);
@@ -404,7 +404,7 @@ describe("the limit of one stream", () => {
 });
 
 describe("many environments", () => {
-  test("of one project share twice what one may have, and the largest makes room", async (t) => {
+  test("of one project share twice the memory of one, and the largest makes room", async (t) => {
     const own = await startGateway({ t, options: ["--stream-memory", "1m"] });
     const all = [keys.dev, keys.staging, keys.prod].map((key) => ({ key }));
     for (const branch of ["a", "b"]) {
@@ -424,7 +424,7 @@ describe("many environments", () => {
 });
 
 describe("a restart", () => {
-  test("cuts readers and refuses writers, who come back: the names are kept, the contents are not", async (t) => {
+  test("cuts readers and refuses writers, which come back: names are kept, contents are not", async (t) => {
     const own = await startGateway({ t });
     const { id } = await trigger({}, { to: own });
     const writer = pipe(id, "k", { to: own });

@@ -1,4 +1,4 @@
-// The supervise role: a real one beside a real gateway, with controllers that the tests play.
+// The supervise role: a real one with a real gateway, and controllers that the tests play.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -24,7 +24,7 @@ const makeToken = async (gateway) => {
   return stdout.trim();
 };
 
-/** A gateway with a deployed version, which a fake builder made, and a supervise role that has it. */
+/** A gateway with a version that a fake builder deployed, and a supervise role that has it. */
 async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
   const gateway = await startGateway({ t, options: [...quick, ...gatewayOptions] });
   const token = await makeToken(gateway);
@@ -45,8 +45,8 @@ async function begin(t, { options = [], gatewayOptions = [], about } = {}) {
   return { gateway, token, worker, folder, version, supervisor, events, ended, trigger, when };
 }
 
-/** A proxy that tells the gateway nothing of clients that leave, as HAProxy does by default: { url, dropped }, how
- *  many have left that had asked for a run. */
+/** A proxy that does not tell the gateway about clients that leave, as HAProxy does by default: { url, dropped };
+ *  dropped: how many clients left that had sent a dequeue. */
 async function startSilentProxy(t, port) {
   const open = new Set(), proxy = { dropped: 0 };
   const server = net.createServer({ allowHalfOpen: true }, (from) => {
@@ -69,7 +69,7 @@ describe("a run", () => {
   before(async () => { world = await begin(); });
   after(async () => { await world.supervisor.kill(); await world.gateway.stop(); });
 
-  test("executes in a process of its own, of which nothing stays", async () => {
+  test("executes in a process of its own, of which nothing remains", async () => {
     const run = await world.ended(await world.trigger({ do: "finish" }));
     assert.deepEqual([run.status, run.output.attempt], ["COMPLETED", 1]);
     await until(() => processesOf(world.version).length === 0, { what: "the end of its processes" });
@@ -77,7 +77,7 @@ describe("a run", () => {
     assert.equal(fs.readFileSync(path.join(world.folder, "supervise.pids"), "utf8"), "");
   });
 
-  test("is tried again in the same process after a short pause", async () => {
+  test("is retried in the same process after a short pause", async () => {
     const { output, status } = await world.ended(await world.trigger({ do: "retry", delay: 50 }));
     assert.deepEqual([status, output.attempt], ["COMPLETED", 2]);
     const starts = world.events("started").filter(({ runner }) => runner === output.runner);
@@ -94,7 +94,7 @@ describe("a run", () => {
     assert.match(error.message, /^é+… \(cut, 3\.0 MB\)$/);
   });
 
-  test("waits, and is told by a notice when that is over", async () => {
+  test("waits, and is notified when the wait ends", async () => {
     const { output, status } = await world.ended(await world.trigger({ do: "wait", ms: 700 }));
     assert.equal(status, "COMPLETED");
     assert.ok(output.waited && output.notices > 0, JSON.stringify(output));
@@ -108,7 +108,7 @@ describe("a run", () => {
     await world.when("canceled");
   });
 
-  test("whose controller is killed is tried again in another process", async () => {
+  test("whose controller is killed is retried in another process", async () => {
     const id = await world.trigger({ do: "die" });
     const { output, status } = await world.ended(id);
     assert.deepEqual([status, output.attempt], ["COMPLETED", 2]);
@@ -116,20 +116,20 @@ describe("a run", () => {
     assert.equal(new Set(starts.map(({ runner }) => runner)).size, 2);
   });
 
-  test("whose controller ends before its start spends no attempt", async () => {
+  test("whose controller ends before the start uses no attempt", async () => {
     fs.writeFileSync(path.join(world.version, "events/exit"), "");
     const { output, status } = await world.ended(await world.trigger({ do: "finish" }));
     assert.deepEqual([status, output.attempt], ["COMPLETED", 1]);
     assert.ok(fs.existsSync(path.join(world.version, "events/exited")));
   });
 
-  test("leaves no process behind that it started, whatever its session", async () => {
+  test("leaves no process that it started, whatever its session", async () => {
     const { output } = await world.ended(await world.trigger({ do: "leave" }));
     assert.ok(output.child > 0);
     await until(() => processesOf(world.version).length === 0, { what: "the end of its child" });
   });
 
-  test("sees nothing of the supervise role: environment, descriptors, user", async () => {
+  test("cannot see the supervise role: environment, descriptors, user", async () => {
     const { output } = await world.ended(await world.trigger({ do: "audit" }));
     const own = output.names.filter((name) => !name.startsWith("TRIGGER_"));
     assert.deepEqual(own.filter((name) => !["NODE_EXTRA_CA_CERTS", "NODE_OPTIONS", "SSL_CERT_FILE"].includes(name)),
@@ -145,7 +145,7 @@ describe("a run", () => {
     assert.equal(output.status.Umask, "0027");
   });
 
-  test("opens with its token its own run and nothing else", async () => {
+  test("can use its token for itself and nothing else", async () => {
     const other = await world.trigger({ do: "hang" });
     await until(() => world.events("started").some(({ run }) => run === other), { what: "the start of the other" });
     const { output } = await world.ended(await world.trigger({ do: "peek", other }));
@@ -165,24 +165,24 @@ describe("gateway and supervise role", () => {
     await world.gateway.restart();
     const run = await world.ended(id);
     assert.deepEqual([run.status, run.output.attempt, run.output.runner], ["COMPLETED", 1, runner]);
-    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and it goes on taking runs");
+    assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED", "and it continues to take runs");
     await world.supervisor.stop();
     await world.gateway.stop();
   });
 
-  test("a dequeue that is dropped behind a proxy that keeps its connection takes no run", async (t) => {
+  test("a dequeue dropped at a proxy that keeps its upstream connection takes no run", async (t) => {
     const world = await begin(t, { options: ["--supervise-cpu", "1"], gatewayOptions: ["--lease", "10m"] }), proxy = await startSilentProxy(t, world.gateway.port);
     await world.supervisor.stop();
     Object.assign(world.supervisor, { gateway: proxy });
     await world.supervisor.begin();
     await world.ended(await world.trigger({ do: "finish" }));
-    await until(() => proxy.dropped > 0, { what: "it asks anew, for there is more room" });
+    await until(() => proxy.dropped > 0, { what: "it dequeues again, since there is more room" });
     assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
     await world.supervisor.stop();
     await world.gateway.stop();
   });
 
-  test("a killed supervise role leaves nothing, and its run is tried again", async (t) => {
+  test("a killed supervise role leaves no process, and its run is retried", async (t) => {
     const world = await begin(t);
     const id = await world.trigger({ do: "sleep", ms: 2500 });
     await world.when("started");
@@ -195,7 +195,7 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
-  test("a drain lets runs finish, and kills what does not", async (t) => {
+  test("a drain lets runs finish, and kills those that do not", async (t) => {
     const world = await begin(t, { options: ["--supervise-drain-timeout", "2s"] });
     const [short, long] = [await world.trigger({ do: "sleep", ms: 700 }), await world.trigger({ do: "sleep", ms: 60_000 })];
     await world.when("started", 2);
@@ -206,7 +206,7 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
-  test("a second signal kills what the drain would wait for", async (t) => {
+  test("a second signal kills the runs that a drain would wait for", async (t) => {
     const world = await begin(t, { options: ["--supervise-drain-timeout", "10m"] });
     const id = await world.trigger({ do: "sleep", ms: 600_000 });
     await world.when("started");
@@ -219,7 +219,7 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
-  test("one that is stopped takes no run, and gives back none that is lost", async (t) => {
+  test("a stopped role takes no run and loses none", async (t) => {
     const world = await begin(t);
     assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
     const id = await world.trigger({ do: "finish" });
@@ -230,7 +230,7 @@ describe("gateway and supervise role", () => {
     await world.gateway.stop();
   });
 
-  test("a second one in the same folder is kept away", async (t) => {
+  test("a second role in the same folder is refused", async (t) => {
     const world = await begin(t);
     const second = await Supervisor.start(world.gateway, { t, token: world.token, folder: world.folder, wait: false });
     assert.equal((await second.exited).code, 3);
@@ -240,8 +240,8 @@ describe("gateway and supervise role", () => {
   });
 });
 
-describe("room", () => {
-  test("runs beyond the places wait in the queue", async (t) => {
+describe("capacity", () => {
+  test("runs beyond the capacity wait in the queue", async (t) => {
     const world = await begin(t, { options: ["--supervise-runs", "2"] });
     const ids = await Promise.all(Array.from({ length: 5 }, () => world.trigger({ do: "sleep", ms: 300 })));
     await Promise.all(ids.map((id) => world.ended(id)));
@@ -256,7 +256,7 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("one that waits lets another execute", async (t) => {
+  test("a waiting run lets another execute", async (t) => {
     const world = await begin(t, { options: ["--supervise-runs", "1", "--supervise-waiting", "3"] });
     const waiting = await world.trigger({ do: "wait", ms: 8000 });
     await world.when("waits");
@@ -268,7 +268,7 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("parents with children and grandchildren all end, however few places there are", async (t) => {
+  test("parents with children and grandchildren all end, however little capacity there is", async (t) => {
     const world = await begin(t, { options: ["--supervise-runs", "4", "--supervise-waiting", "40"] });
     const ids = await Promise.all(Array.from({ length: 12 }, () => world.trigger({ do: "parent", depth: 2 })));
     for (const id of ids) assert.equal((await world.ended(id, 60_000)).status, "COMPLETED");
@@ -277,7 +277,7 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("what cannot start because of runs that wait says so, and starts when one has gone", async (t) => {
+  test("a run that cannot start because of waiting runs says so, and starts when one has ended", async (t) => {
     const world = await begin(t, { options: ["--supervise-runs", "1", "--supervise-waiting", "1"] });
     const waiting = await world.trigger({ do: "wait", ms: 8000 });
     await world.when("waits");
@@ -289,7 +289,7 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("fifty runs that wait keep nothing from running, and take no slot of their queue", async (t) => {
+  test("fifty waiting runs block no other run, and take no slot of their queue", async (t) => {
     const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "2g", "--supervise-waiting", "60"], gatewayOptions: ["--env-concurrency", "4"] });
     const ids = await Promise.all(Array.from({ length: 50 }, () => world.trigger({ do: "wait", ms: 300_000 })));
     await until(() => world.events("waits").length === 50, { what: "all wait", timeoutMs: 240_000 });
@@ -301,7 +301,7 @@ describe("room", () => {
     await world.gateway.stop();
   });
 
-  test("a run waits for as much room as its machine takes, and is not given back meanwhile", async (t) => {
+  test("a run stays queued until its machine preset fits, and is not given back meanwhile", async (t) => {
     const world = await begin(t, { options: ["--supervise-cpu", "2", "--supervise-memory", "4g"] });
     const small = await world.trigger({ do: "hang" });
     await world.when("started");
@@ -328,7 +328,7 @@ describe("room", () => {
   });
 });
 
-test("a supervise role tells how many processes there are, how they began and why they ended", async (t) => {
+test("metrics count processes, how they started and why they ended", async (t) => {
   const world = await begin(t, { options: ["--warm", "1"] });
   const socket = path.join(world.folder, "metrics.sock");
   const figures = async () => Object.fromEntries(samplesOf(await getBySocket(socket, "/metrics")));
@@ -345,9 +345,9 @@ test("a supervise role tells how many processes there are, how they began and wh
   await world.ended(await world.trigger({ do: "finish" }));
   await becomes({ [name.runners]: 1, [name.cold]: 1, [name.warm]: 1 }, "one process has executed two runs");
   await world.ended(await world.trigger({ do: "die" }));
-  await becomes({ [exits("signal")]: 1 }, "a process that was killed by somebody");
+  await becomes({ [exits("signal")]: 1 }, "a process that a signal killed");
   const started = (id) => until(() => world.events("started").some(({ run }) => run === id), { what: "its start" });
-  await started(await world.trigger({ do: "hang" })); // in the one that is kept
+  await started(await world.trigger({ do: "hang" })); // in the kept controller
   fs.writeFileSync(path.join(world.version, "events/exit"), "");
   await started(await world.trigger({ do: "hang" }));
   await becomes({ [exits("exit")]: 1 }, "a process that ended before its run did");
@@ -356,7 +356,7 @@ test("a supervise role tells how many processes there are, how they began and wh
   assert.equal(now[name.cold], sum(now), "what began has ended, or is there");
   await world.supervisor.kill();
   await world.supervisor.begin();
-  assert.equal((await figures())[exits("exit")], 0, "another life counts anew, at the socket that the first one left");
+  assert.equal((await figures())[exits("exit")], 0, "after a restart counters start at 0, at the socket that the first process left");
 
   const port = await freePort();
   await world.supervisor.kill();
@@ -374,10 +374,10 @@ test("a supervise role tells how many processes there are, how they began and wh
   await world.gateway.stop();
 });
 
-describe("what all runs of a machine share", () => {
+describe("the server that the runs of a machine share", () => {
   const MIB = 1024 * 1024;
 
-  /** A run that executes for as long as the test, and what its own code could do with its token. */
+  /** A run that executes for the whole test, and what its own code could do with its token. */
   async function intruder(world) {
     const id = await world.trigger({ do: "hang" });
     await until(() => world.events("started").some(({ run }) => run === id), { what: "its start" });
@@ -400,51 +400,51 @@ describe("what all runs of a machine share", () => {
   after(() => world.supervisor.kill().then(() => world.gateway.stop()));
   const othersGoOn = async () => assert.equal((await world.ended(await world.trigger({ do: "finish" }))).status, "COMPLETED");
 
-  test("what a body took that did not come to its end is given back", async () => {
+  test("returns the quota of a body that was cut off", async () => {
     for (let i = 0; i < 20; i++) {
       const connection = await own.complete(16 * MIB, 15 * MIB);
       connection.socket.destroy();
       await until(() => connection.ended, { what: "it is closed" });
     }
     const whole = await own.complete(15 * MIB, 15 * MIB);
-    assert.match(await whole.read((text) => text.includes("\r\n")), /^HTTP\/1\.1 4/, "there is room for one that is no completion");
+    assert.match(await whole.read((text) => text.includes("\r\n")), /^HTTP\/1\.1 4/, "there is quota for a body that is not a completion");
     whole.socket.destroy();
     await othersGoOn();
   });
 
-  test("one run has a few bodies on their way, and a few sockets", async () => {
+  test("limits the bodies in flight and the sockets of one run", async () => {
     const bodies = await Promise.all(Array.from({ length: 4 }, () => own.complete(MIB, 1)));
     const fifth = await own.complete(MIB, 1);
     assert.match(await fifth.read((text) => text.includes("}")), /^HTTP\/1\.1 503 [^]*Too many calls of this run/);
     const open = () => WebSocket.open({ port: own.port, target: "/socket.io/?EIO=4&transport=websocket", headers: own.headers });
-    const sockets = await Promise.all(Array.from({ length: 3 }, open)); // the controller has the first
+    const sockets = await Promise.all(Array.from({ length: 3 }, open)); // the controller has one more
     await assert.rejects(open(), /429 .*This run has too many sockets open/);
     await othersGoOn();
     for (const { socket } of [...bodies, fifth, ...sockets]) socket.destroy();
     await until(() => open().then(({ socket }) => socket.destroy() && true, () => false), { what: "the place of a socket that closed" });
   });
 
-  test("a body that trickles is cut", async () => {
+  test("cuts a body that trickles", async () => {
     const connection = await own.complete(MIB, 1000);
     assert.match(await connection.readToEnd({ timeoutMs: 20_000 }), /^HTTP\/1\.1 408 /);
   });
 
-  test("its address is this machine's alone", () => {
+  test("is reachable from this machine only", () => {
     const port = own.port.toString(16).toUpperCase().padStart(4, "0");
     const listening = ["/proc/net/tcp", "/proc/net/tcp6"].filter((file) => fs.existsSync(file)).flatMap((file) => fs.readFileSync(file, "utf8").split("\n"))
       .map((line) => line.trim().split(/\s+/)).filter(([, local, , state]) => state === "0A" && local.endsWith(`:${port}`)).map(([, local]) => local);
     assert.deepEqual(listening, [`0100007F:${port}`]);
   });
 
-  test("who has shown no token sends no body", async () => {
+  test("accepts no body without a token", async () => {
     const connection = await RawConnection.open(own.port);
     await connection.send(`GET /connect HTTP/1.1\r\nhost: x\r\ncontent-length: 60000\r\n\r\n`);
     assert.match(await connection.readToEnd(), /^HTTP\/1\.1 413 /);
   });
 
-  test("the role ends all the same", async () => {
+  test("does not keep the role from ending", async () => {
     const connection = await own.complete(MIB, 1000);
-    world.supervisor.child.kill("SIGTERM"); // its run hangs: the second one kills it
+    world.supervisor.child.kill("SIGTERM"); // its run hangs: the second signal kills it
     connection.socket.destroy();
     await until(() => world.supervisor.log.includes("draining"), { what: "the drain" });
     assert.deepEqual(await world.supervisor.stop(), { code: 0, signal: null }, world.supervisor.log.slice(-3000));
@@ -452,7 +452,7 @@ describe("what all runs of a machine share", () => {
 });
 
 describe("a kept controller", () => {
-  test("that does not start what it was given loses it to a new one, and no attempt is spent", async (t) => {
+  test("that does not start its run loses it to a new one, and no attempt is used", async (t) => {
     const world = await begin(t, { options: ["--warm", "1"] });
     const first = await world.ended(await world.trigger({ do: "finish" }));
     await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
@@ -465,7 +465,7 @@ describe("a kept controller", () => {
     await world.gateway.stop();
   });
 
-  test("of a version before ends when a run of the next one comes", async (t) => {
+  test("of an older version ends when a run of the next one arrives", async (t) => {
     const world = await begin(t, { options: ["--warm", "2", "--builders", "0"] });
     await world.ended(await world.trigger({ do: "finish" }));
     await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
@@ -479,7 +479,7 @@ describe("a kept controller", () => {
   });
 });
 
-describe("what cannot be executed", () => {
+describe("runs and settings that cannot be executed", () => {
   test("a run of a plain registration waits for the worker that has its code", async (t) => {
     const gateway = await startGateway({ t, options: quick });
     const token = await makeToken(gateway);
@@ -498,7 +498,7 @@ describe("what cannot be executed", () => {
   });
 
 
-  test("a run whose version is not here and cannot be made is given back in words", async (t) => {
+  test("a run whose version is missing here and cannot be made is given back with the reason", async (t) => {
     const world = await begin(t);
     fs.rmSync(world.version, { recursive: true });
     const id = await world.trigger({ do: "finish" });
@@ -509,7 +509,7 @@ describe("what cannot be executed", () => {
   });
 
   for (const [about, reason] of [[{ libc: "musl" }, /built for libc musl, and this machine has glibc/], [{ architecture: "s390x" }, new RegExp(`built for architecture s390x, and this machine has ${process.arch}`)]])
-    test(`a version of another machine is refused in words: ${Object.keys(about)}`, async (t) => {
+    test(`a version of another machine is refused with the reason: ${Object.keys(about)}`, async (t) => {
       const world = await begin(t, { about });
       const id = await world.trigger({ do: "finish" });
       await until(() => /a run is given back/.test(world.supervisor.log) && reason.test(world.supervisor.log), { what: "the reason" });
@@ -518,7 +518,7 @@ describe("what cannot be executed", () => {
       await world.gateway.stop();
     });
 
-  test("settings that would endanger the data are refused in words", async () => {
+  test("settings that would endanger the data are refused with the reason", async () => {
     const run = (...words) => runProgram(["supervise", "--url", "http://127.0.0.1:9", ...words], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
     const plain = await run();
     assert.equal(plain.code, 2);

@@ -1,6 +1,6 @@
-// Two gateways on one PostgreSQL behind HAProxy, and clients that write through it. The one that leads is
-// killed, stopped, cut off from the database, or ended well: the other one serves soon, and
-// nothing acknowledged is lost or there twice; subscribers go on from where they were.
+// Two gateways on one PostgreSQL behind HAProxy, and clients that write through it. The leader is killed, suspended,
+// cut off from the database, or stopped: the other one serves soon, nothing acknowledged is lost or there twice, and
+// subscribers resume.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -19,7 +19,7 @@ for (const [what, end, comesBack] of [
   ["loses every connection to the database", ({ leader }) => leader.relay.refuse(), ({ leader }) => leader.relay.accept()],
   ["ends well", ({ leader }) => leader.stop(), async ({ leader }) => { await leader.restart({ ready: false }); }],
 ]) {
-  test(`the second one serves when the first one ${what}`, { timeout: 180_000 }, async (t) => {
+  test(`the second gateway serves when the leader ${what}`, { timeout: 180_000 }, async (t) => {
     const world = await startTwoGateways(t), { postgres, leader, other } = world;
     const mirror = await follow({ port: world.port, filter: { all: true } });
     t.after(() => mirror.leave());
@@ -44,7 +44,7 @@ for (const [what, end, comesBack] of [
   });
 }
 
-test("one that is told to end just when it has lost the lead ends well", async (t) => {
+test("a gateway that receives SIGTERM just when it has lost the lead exits cleanly", async (t) => {
   const { leader, other } = await startTwoGateways(t);
   leader.child.kill("SIGSTOP");
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
@@ -54,7 +54,7 @@ test("one that is told to end just when it has lost the lead ends well", async (
   await other.stop();
 });
 
-test("one that stands by on a socket of the service manager says so there, and takes over", async (t) => {
+test("a standby on a socket of the service manager reports that, and takes over", async (t) => {
   const postgres = await startPostgres({ t }), port = await freePort(), url = `http://127.0.0.1:${port}`;
   const leader = await startGateway({ t, ...onDatabase(postgres, "a") });
   const { options, env } = onDatabase(postgres, "b");
@@ -66,7 +66,7 @@ test("one that stands by on a socket of the service manager says so there, and t
   assert.equal(await service.stop(), 0);
 });
 
-test("two gateways of one name: the older one ends and says why", async (t) => {
+test("two gateways with one name: the older one exits and says why", async (t) => {
   const postgres = await startPostgres({ t });
   const older = await startGateway({ t, ...onDatabase(postgres, "same") });
   const newer = await startGateway({ t, ...onDatabase(postgres, "same") });

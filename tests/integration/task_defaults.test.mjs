@@ -1,9 +1,9 @@
-// A run that names no queue and no ttl has those of its task, as its worker registered it.
+// A run without a queue and ttl gets those that its worker registered for the task.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { startGateway } from "../support/js/gateway.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
-test("a run that names no queue and no ttl has those of its task", async (t) => {
+test("a run without a queue and ttl gets those of its task", async (t) => {
   const g = await startGateway({ t });
   const worker = await Worker.register(g, { tasks: [{ id: "narrow", ttl: "1h", queue: { name: "lane" } }, "free"], queues: [{ name: "lane", concurrencyLimit: 1 }] });
   const first = await worker.trigger("narrow"), second = await worker.trigger("narrow"), other = await worker.trigger("free");

@@ -1,5 +1,5 @@
-// Two organizations on one machine (--execute-tenants): each is a user of its own, for ever, and reaches
-// nothing of the other one.
+// Two organizations on one machine (--execute-tenants): each has a user of its own, permanently, and reaches nothing of
+// the other.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -14,7 +14,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 
 const users = "710000-710009";
 
-/** Not below /tmp, of which each organization has another one. */
+/** Not below /tmp, since each organization has its own /tmp. */
 function place(t) {
   const top = fs.mkdtempSync("/var/lib/runcast-test-");
   t.after(() => fs.rmSync(top, { recursive: true, force: true }));
@@ -30,7 +30,7 @@ async function deploy(gateway, key, events, index) {
   return answer.json.id;
 }
 
-/** The output of a run of that key. */
+/** The output of the run with that key. */
 async function execute(gateway, key, payload) {
   const worker = new Worker(gateway, key), id = await worker.trigger("task", {}, payload);
   const run = await until(async () => {
@@ -70,7 +70,7 @@ test("two organizations have users, versions and temporary files of their own", 
   assert.equal((await execute(gateway, theirs, { do: "audit" })).uid, 710001, "behind a restart it is the same user");
   assert.equal((await execute(gateway, keys.prod, { do: "audit" })).uid, 710000);
 
-  // A version that everybody could read, as older releases made them, is closed before it executes.
+  // A world-readable version, as older releases made them, is closed before it executes.
   fs.chownSync(path.join(versions, mine), 0, 0);
   fs.chmodSync(path.join(versions, mine), 0o755);
   assert.equal((await execute(gateway, keys.prod, { do: "audit" })).uid, 710000);
@@ -79,7 +79,7 @@ test("two organizations have users, versions and temporary files of their own", 
   await gateway.stop();
 });
 
-test("no organization executes anything without the limits of a control group", { skip: !isRoot && "only root executes as others" }, async (t) => {
+test("no organization executes without the limits of a control group", { skip: !isRoot && "only root executes as others" }, async (t) => {
   const top = place(t), groups = path.join(top, "groups"), away = path.join(top, "away");
   const gateway = await startGateway({ t, data: path.join(top, "data"), options: ["--execute", "--execute-tenants", "--runner-user", users, "--cgroup", groups, "--lease", "5s", ...nodeOptions()] });
   const id = await deploy(gateway, keys.prod, path.join(top, "events/"), `console.log("GROUP " + JSON.stringify(fs.readdirSync(${JSON.stringify(groups)}).filter((name) => name.startsWith("build-")).map((name) => [name, fs.readdirSync(${JSON.stringify(`${groups}/`)} + name).sort()])))`);
@@ -99,7 +99,7 @@ test("no organization executes anything without the limits of a control group", 
   await gateway.stop();
 });
 
-test("--execute-tenants says what it takes", { skip: !isRoot && "only root executes as others" }, async (t) => {
+test("--execute-tenants says what it requires", { skip: !isRoot && "only root executes as others" }, async (t) => {
   const top = place(t), groups = path.join(top, "groups");
   const start = async (folder, ...words) => {
     const { code, all } = await runProgram(["supervise", "--url", "http://127.0.0.1:9", "--versions", path.join(folder, "versions"), "--execute-tenants", ...words], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });

@@ -1,4 +1,4 @@
-// The names of the time zones: asked for without a credential, with and without UTC.
+// The list of time zones: readable without a credential, with and without UTC.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -24,7 +24,7 @@ test("UTC comes first, the others are sorted, and none comes twice", async () =>
     assert.ok(others.includes(name), name);
 });
 
-test("every name that is offered can be used", async () => {
+test("every name in the list can be used", async () => {
   await Worker.register(gateway, { tasks: [{ id: "tick", triggerSource: "schedule" }] });
   for (const timezone of (await ask("")).json.timezones) {
     const body = { task: "tick", cron: "0 9 * * *", deduplicationKey: "one", timezone };
@@ -41,12 +41,12 @@ test("only excludeUtc=true leaves UTC out", async () => {
     assert.deepEqual((await ask(`?excludeUtc=${value}`, { key: null })).json.timezones, all, value);
 });
 
-test("a credential does not matter, not even a wrong one", async () => {
+test("a credential does not matter, not even an invalid one", async () => {
   for (const key of ["tr_dev_nonsense", "tr_pat_nonsense", ""])
     assert.equal((await ask("", { key })).status, 200, key);
 });
 
-test("nobody can write there", async () => {
+test("the list cannot be written", async () => {
   const { status, headers } = await gateway.http.request("POST", path, { body: {} });
   assert.equal(status, 405);
   assert.equal(headers.allow, "GET");

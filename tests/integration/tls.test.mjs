@@ -1,5 +1,5 @@
-// The gateway speaks TLS itself: as clients and openssl see it, how its certificates are chosen and
-// replaced while it runs, and what is refused.
+// The gateway's own TLS: as clients and openssl see it, how its certificates are chosen and replaced while it runs, and
+// what is refused.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
@@ -20,8 +20,8 @@ import { Worker } from "../support/js/worker_calls.mjs";
 const top = path.resolve(path.dirname(new URL(import.meta.url).pathname), "../..");
 const sdk = path.join(top, "tests/conformance/sdk-v4/node_modules/@trigger.dev/sdk/dist/esm/v3/index.js");
 
-/** A gateway with a plain and a TLS listener: { gateway, port, folder, certificate, key, url, http, plainPort };
- *  the last two speak TLS to it. */
+/** A gateway with a plain and a TLS listener: { gateway, port, folder, certificate, key, url, http, plainPort }; url and
+ *  http use TLS. */
 async function startSecure(t, { options = [], pairs, ...more } = {}) {
   const folder = temporaryFolder(), own = makeCertificate(folder, "own");
   const plain = await freePort(), port = await freePort();
@@ -34,7 +34,7 @@ async function startSecure(t, { options = [], pairs, ...more } = {}) {
   return { gateway, port, folder, ...own, url: `https://127.0.0.1:${port}`, http, plainPort: front.port };
 }
 
-/** What openssl s_client says, with `input` typed in once it is connected. */
+/** The output of openssl s_client, with `input` typed in once it is connected. */
 function sClient(port, args, input = "") {
   return new Promise((resolve) => {
     const child = spawn("openssl", ["s_client", "-connect", `127.0.0.1:${port}`, ...args], { stdio: ["pipe", "pipe", "pipe"] });
@@ -48,7 +48,7 @@ function sClient(port, args, input = "") {
   });
 }
 
-/** The name in the certificate that is shown. */
+/** The name in the certificate that the gateway sends. */
 const shownTo = (port, servername) => new Promise((resolve, reject) => {
   const socket = tls.connect({ port, host: "127.0.0.1", ...servername && { servername }, rejectUnauthorized: false }, () => {
     resolve(socket.getPeerCertificate().subject.CN);
@@ -92,7 +92,7 @@ test("the unmodified SDK triggers, uploads, polls and downloads over https", asy
   await gateway.stop();
 });
 
-test("a WebSocket and an event stream hear of every change, and end well when the gateway stops", async (t) => {
+test("a WebSocket and an event stream receive every change, and end cleanly when the gateway stops", async (t) => {
   const { gateway, port, url, plainPort, http } = await startSecure(t);
   const own = { host: `127.0.0.1:${port}`, origin: url };
   const socket = await RunsSocket.open({ port: plainPort, token: keys.dev, hello: {}, headers: own });
@@ -110,7 +110,7 @@ test("a WebSocket and an event stream hear of every change, and end well when th
   await gateway.stop();
 });
 
-test("who connects is shown the certificate that has the name, its own before a wildcard, else the first", async (t) => {
+test("a client gets the certificate for its name, an exact name before a wildcard, otherwise the first", async (t) => {
   const { gateway, port } = await startSecure(t, { pairs: (folder) => [
     makeCertificate(folder, "first", "DNS:first.example,IP:127.0.0.1"),
     makeCertificate(folder, "any", "DNS:*.b.example"),
@@ -125,7 +125,7 @@ test("who connects is shown the certificate that has the name, its own before a 
   for (const [, seconds] of dates) assert.ok(seconds > 86_400 && seconds <= 2 * 86_400, String(seconds));
 });
 
-test("TLS 1.2 and 1.3 are spoken, with forward secrecy, HTTP/1.1 and nothing older", async (t) => {
+test("TLS 1.2 and 1.3 work, with forward secrecy and HTTP/1.1, and nothing older", async (t) => {
   const { gateway, port } = await startSecure(t);
   const old = ["-cipher", "DEFAULT:@SECLEVEL=0"];
   for (const version of ["-tls1", "-tls1_1"])
@@ -143,7 +143,7 @@ test("TLS 1.2 and 1.3 are spoken, with forward secrecy, HTTP/1.1 and nothing old
   assert.equal(await gateway.isReady(), true);
 });
 
-test("a ticket spares a returning client the handshake in full", async (t) => {
+test("a session ticket saves a returning client the full handshake", async (t) => {
   const { gateway, port } = await startSecure(t);
   let session;
   for (const resumed of [0, 1]) {
@@ -158,7 +158,7 @@ test("a ticket spares a returning client the handshake in full", async (t) => {
   }
 });
 
-test("HTTP on the port of TLS is told so, and TLS on a port of HTTP is refused", async (t) => {
+test("HTTP on the TLS port is answered as such, and TLS on an HTTP port is refused", async (t) => {
   const { gateway, port } = await startSecure(t);
   const wrong = await RawConnection.open(port);
   await wrong.send("PATCH / HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -172,7 +172,7 @@ test("HTTP on the port of TLS is told so, and TLS on a port of HTTP is refused",
   assert.equal((await gateway.get("/readyz")).status, 200);
 });
 
-test("a handshake that stands still is ended, and nobody waits for it", async (t) => {
+test("a stalled handshake is ended, and delays no other client", async (t) => {
   const { gateway, port, http } = await startSecure(t);
   const silent = [];
   for (let i = 0; i < 300; i++) {
@@ -187,7 +187,7 @@ test("a handshake that stands still is ended, and nobody waits for it", async (t
   await gateway.stop();
 });
 
-test("SIGHUP shows new certificates to new connections, or none of them when one is wrong", async (t) => {
+test("after SIGHUP new connections get the new certificates, or none of them if one is invalid", async (t) => {
   const folder = temporaryFolder(), file = path.join(folder, "runcast.conf");
   fs.writeFileSync(file, "subscriptions = 7\n");
   const { gateway, port, url, certificate, key, plainPort } = await startSecure(t, { options: ["--config", file] });
@@ -243,7 +243,7 @@ test("SIGHUP shows new certificates to new connections, or none of them when one
   await gateway.stop();
 });
 
-test("what cannot be used is refused by --check-config with the files' names, and what is only doubtful is warned of", async (t) => {
+test("unusable certificates are refused by --check-config with the files' names, and doubtful ones cause a warning", async (t) => {
   const folder = temporaryFolder(), own = makeCertificate(folder, "own"), other = makeCertificate(folder, "other");
   const sealed = path.join(folder, "sealed.key"), text = path.join(folder, "text"), pipe = path.join(folder, "pipe");
   execFileSync("openssl", ["pkey", "-in", own.key, "-aes256", "-passout", "pass:x", "-out", sealed]);

@@ -1,4 +1,4 @@
-// Public access tokens in time: until they expire, once, over a restart, and what they hide.
+// Lifetime of public access tokens: expiry, one-time use, restarts; and the columns that they hide.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, describe, test } from "node:test";
@@ -35,7 +35,7 @@ describe("a token that expires", () => {
     await held(0);
   });
 
-  test("for hours is told of what happens meanwhile", async () => {
+  test("in hours receives changes meanwhile", async () => {
     const { id } = await trigger();
     const key = await publicToken(gateway, { scopes: ["read:runs"], expiresInS: 7200 });
     const first = await poll(`/realtime/v1/runs/${id}`, { key });
@@ -47,7 +47,7 @@ describe("a token that expires", () => {
 });
 
 describe("a token without exp", () => {
-  test("is good on every transport, and is not warned", async (t) => {
+  test("is valid on every transport, and gets no expiry warning", async (t) => {
     const { id } = await trigger();
     const key = await endless(["read:runs"]);
     assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key })).status, 200);
@@ -66,13 +66,13 @@ describe("a token without exp", () => {
     assert.deepEqual((await stream.next("rows")).data.rows[0][2].tags, ["news"]);
   });
 
-  test("and for one use is used up for ever", async (t) => {
+  test("and for one use is used up permanently", async (t) => {
     const own = await startGateway({ t });
     const key = await publicToken(own, { scopes: ["trigger:tasks:once"], otu: true, exp: undefined });
     assert.equal((await own.post("/api/v1/tasks/once/trigger", {}, { key })).status, 200);
     await own.kill();
     await own.restart();
-    for (let i = 0; i < 80; i++) await own.post("/api/v1/tasks/other/trigger", {}); // each commit sweeps
+    for (let i = 0; i < 80; i++) await own.post("/api/v1/tasks/other/trigger", {}); // each commit removes expired marks
     assert.equal((await own.post("/api/v1/tasks/once/trigger", {}, { key })).status, 422);
     await own.stop();
   });
@@ -84,7 +84,7 @@ describe("a token for one use", () => {
   const use = (key, { task = "once", body = {}, ...more } = {}) => gateway.post(`/api/v1/tasks/${task}/trigger`, body, { key, ...more });
   const count = async () => (await gateway.get("/api/v1/runs?filter[taskIdentifier]=once&page[size]=100")).json.data.length;
 
-  test("is used up by the first of two calls that come in one piece", async () => {
+  test("is used up by the first of two calls that arrive together", async () => {
     const key = await once(), before = await count();
     const connection = await gateway.connect();
     const call = `POST /api/v1/tasks/once/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`;
@@ -96,7 +96,7 @@ describe("a token for one use", () => {
     assert.equal(await count(), before + 1);
   });
 
-  test("is used up by one of many calls at once, on connections of their own", async () => {
+  test("is used up by one of many simultaneous calls on their own connections", async () => {
     const key = await once(), before = await count();
     const connections = await Promise.all(Array.from({ length: 30 }, () => gateway.connect()));
     const call = `POST /api/v1/tasks/once/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}`;
@@ -106,7 +106,7 @@ describe("a token for one use", () => {
     assert.equal(await count(), before + 1);
   });
 
-  test("may repeat the call that used it: the same request key gets the same run", async () => {
+  test("can repeat the call that used it: the same request key gets the same run", async () => {
     const key = await once(), headers = { "x-trigger-request-idempotency-key": randomUUID() };
     const first = await use(key, { headers });
     const again = await use(key, { headers });
@@ -114,7 +114,7 @@ describe("a token for one use", () => {
     assert.equal((await use(key, { headers: { "x-trigger-request-idempotency-key": randomUUID() } })).status, 422);
   });
 
-  test("is not used up by what is refused", async () => {
+  test("is not used up by a refused call", async () => {
     const key = await once();
     assert.equal((await use(key, { task: "another" })).status, 403);
     assert.equal((await use(key, { body: "{" })).status, 400);
@@ -125,7 +125,7 @@ describe("a token for one use", () => {
     assert.equal((await use(key)).status, 422);
   });
 
-  test("is one for a trigger or a batch, and a batch has its items with it", async () => {
+  test("is for one trigger or one batch, and the batch can get its items", async () => {
     const triggered = await once(), batched = await once(), streamed = await once();
     const batch = (key) => gateway.post("/api/v1/tasks/batch", { items: [{ task: "once" }, { task: "once" }] }, { key });
     const create = (key) => gateway.post("/api/v3/batches", { runCount: 1 }, { key });
@@ -136,12 +136,12 @@ describe("a token for one use", () => {
     assert.deepEqual([(await batch(batched)).status, (await use(batched)).status, (await create(batched)).status], [422, 422, 422]);
     const { status, json } = await create(streamed);
     assert.equal(status, 202);
-    assert.equal((await items(await once(), json.id)).status, 422, "the items of somebody else's batch");
+    assert.equal((await items(await once(), json.id)).status, 422, "the items of another batch");
     assert.equal((await items(streamed, json.id)).status, 200);
     assert.deepEqual([(await create(streamed)).status, (await use(streamed)).status, (await batch(streamed)).status], [422, 422, 422]);
   });
 
-  test("stays used after a crash, and is expired when it is", async (t) => {
+  test("stays used after a crash, and until it expires", async (t) => {
     const own = await startGateway({ t });
     const expires = Math.floor(Date.now() / 1000) + 6;
     const key = await publicToken(own, { scopes, otu: true, exp: expires });
@@ -155,7 +155,7 @@ describe("a token for one use", () => {
     await own.stop();
   });
 
-  test("of the gateway's own making is one too, another each time", async () => {
+  test("can also be made by the gateway, a different one each time", async () => {
     const made = await Promise.all(Array.from({ length: 5 }, () => gateway.post("/api/v1/auth/public-tokens", { scopes, oneTimeUse: true, expirationTime: "5m" })));
     assert.equal(new Set(made.map(({ json }) => json.token)).size, 5);
     for (const { json } of made) assert.deepEqual([(await use(json.token)).status, (await use(json.token)).status], [200, 422]);
@@ -163,7 +163,7 @@ describe("a token for one use", () => {
 });
 
 describe("the columns that a token skips", () => {
-  const names = { // as the long poll calls them, and as runs.v1 does
+  const names = { // in the words of the long poll, and of runs.v1
     payload: "payload", metadata: "metadata", output: "output", error: "error", ttl: "ttl", idempotencyKey: "idempotencyKey",
     startedAt: "startedAt", delayUntil: "delayedUntil", queuedAt: "queuedAt", completedAt: "finishedAt", expiredAt: "expiredAt",
     number: "number", isTest: "isTest", usageDurationMs: "durationMs", costInCents: "costInCents", baseCostInCents: "baseCostInCents",
@@ -184,7 +184,7 @@ describe("the columns that a token skips", () => {
   };
 
   for (const [vocabulary, skip] of [["the long poll", Object.keys(names)], ["runs.v1", Object.values(names)]])
-    test(`are gone on every transport, called as ${vocabulary} calls them`, async (t) => {
+    test(`are absent on every transport, named as ${vocabulary} names them`, async (t) => {
       const { id } = await trigger({ ttl: "1h", idempotencyKey: fresh("key"), metadata: { a: 1 } }, { payload: "secret" });
       const all = await shown(t, await endless(["read:runs"]), id);
       assert.ok(all.sse.includes("payload") && all["runs.v1.json"].includes("ttl") && all.poll.includes("completedAt"));
@@ -193,7 +193,7 @@ describe("the columns that a token skips", () => {
         assert.deepEqual(kept.filter((name) => name in names || Object.values(names).includes(name)), [], transport);
     });
 
-  test("are handed on to the token that a trigger answers with", async (t) => {
+  test("are passed on to the token that a trigger returns", async (t) => {
     const key = await publicToken(gateway, { scopes: ["trigger:tasks:handed"], skipColumns: ["payload"] });
     const { json, headers } = await gateway.post("/api/v1/tasks/handed/trigger", { payload: "secret" }, { key });
     const rows = await shown(t, headers["x-trigger-jwt"], json.id);
@@ -201,7 +201,7 @@ describe("the columns that a token skips", () => {
   });
 });
 
-test("a subscription that waits for the store is decided by the token there is when it begins", async (t) => {
+test("a subscription that waits for the store is judged by the token that is valid when it begins", async (t) => {
   const tag = fresh("tag");
   await trigger({ tags: [tag] }, { payload: "secret" });
   const [wide, narrow] = [await publicToken(gateway, { scopes: ["read:runs"] }), await publicToken(gateway, { scopes: ["read:tags:none"] })];

@@ -1,5 +1,5 @@
-// How far a public token reaches: the packets of its runs, what it may complete, what came of a
-// key of somebody else, the columns it leaves out. And how long a signed URL lives.
+// The reach of a public token: the packets of its runs, the waitpoints that it can complete, tokens for runs that
+// another caller's key made, the columns that it leaves out. Also how long a signed URL lives.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -28,7 +28,7 @@ async function upload(name, body, type = "application/json") {
   return json.storagePath;
 }
 
-/** A run whose output the worker has stored beside it, under the name that official workers give it. */
+/** A run whose output the worker has stored as a packet, under the name that official workers use. */
 async function ended(task, options, payload) {
   const attempt = await worker.take(await worker.trigger(task, options, payload));
   const output = await upload(`${attempt.id}-1/output.json`, `{"of":"${attempt.id}"}`);
@@ -39,7 +39,7 @@ async function ended(task, options, payload) {
 // ---- packets ----
 
 describe("packets by a token", () => {
-  test("are those of the runs it may read, however it may read them", async () => {
+  test("are those of the runs that it can read, whatever scope allows that", async () => {
     const one = await ended("child", { tags: ["tag:1"] }), other = await ended("parent");
     const ways = [["admin"], ["read:runs"], ["read:all"], [`read:runs:${one.id}`], ["read:tags:tag:1"], ["read:tasks:child"], ["write:runs", "read:runs:run_x", `read:runs:${one.id}`]];
     for (const scopes of ways) {
@@ -54,7 +54,7 @@ describe("packets by a token", () => {
     assert.equal((await load((await packet(one.output, keys.prod)).json.presignedUrl)).status, 404, "of its own environment");
   });
 
-  test("are those of a run in a batch for who reads the batch, and payloads as well as outputs", async () => {
+  test("are those of a run in a batch if it can read the batch, payloads as well as outputs", async () => {
     const payload = await upload("trigger/packet_abc/payload.json", "1");
     const batch = (await gateway.post("/api/v1/tasks/batch", { items: [{ task: "held", payload, options: { payloadType: "application/store", delay: "1h" } }] })).json;
     assert.equal(await reads(payload, [`read:batch:${batch.id}`]), 200);
@@ -63,7 +63,7 @@ describe("packets by a token", () => {
     assert.equal(await reads("trigger/packet_nobody/payload.json", [`read:batch:${batch.id}`]), 403);
   });
 
-  test("are not reached by naming them as the payload of a run of one's own", async () => {
+  test("cannot be reached by naming them as the payload of a new run", async () => {
     const { output } = await ended("parent");
     const body = { payload: output, options: { payloadType: "application/store", delay: "1h" } };
     const key = await token(["trigger:tasks:child", "batchTrigger:tasks:child"]);
@@ -77,13 +77,13 @@ describe("packets by a token", () => {
     assert.equal(streamed.status, 422, streamed.text);
     assert.match(streamed.json.error, /cannot name a stored packet/);
     const all = await gateway.post("/api/v1/tasks/child/trigger", body, { key: await token(["trigger:tasks:child", "read:runs"]) });
-    assert.equal(all.status, 200, "who reads every run reads it anyway");
+    assert.equal(all.status, 200, "a token that reads every run can read it anyway");
   });
 });
 
 // ---- waitpoints ----
 
-test("the URL that completes a waitpoint is shown to who may complete it", async () => {
+test("the URL that completes a waitpoint is shown to tokens that can complete it", async () => {
   const made = (await gateway.post("/api/v1/waitpoints/tokens", {})).json;
   const shown = async (scopes) => (await gateway.get(`/api/v1/waitpoints/tokens/${made.id}`, { key: scopes && await token(scopes) })).json.url;
   assert.equal(await shown(), made.url);
@@ -95,15 +95,15 @@ test("the URL that completes a waitpoint is shown to who may complete it", async
   assert.equal(data.find(({ id }) => id === made.id).url, made.url);
 });
 
-// ---- what came of a key ----
+// ---- runs that an idempotency key found ----
 
 const granted = (reply) => JSON.parse(Buffer.from(reply.headers["x-trigger-jwt"].split(".")[1], "base64url").toString()).scopes;
 const trigger = (body, more) => gateway.post("/api/v1/tasks/pay/trigger", body, more);
 
-describe("the token of a run that was there already", () => {
+describe("the token for a run that existed already", () => {
   const body = { payload: { card: "4111" }, options: { delay: "1h", idempotencyKey: "order-1" } };
 
-  test("grants what the caller may do itself", async () => {
+  test("grants what the caller can do itself", async () => {
     const first = await trigger(body), { id } = first.json;
     const read = `read:runs:${id}`, write = `write:inputStreams:${id}`;
     assert.deepEqual(granted(first), [read, write]);
@@ -122,7 +122,7 @@ describe("the token of a run that was there already", () => {
       ["read:runs", "write:inputStreams"], "and a new run is its maker's");
   });
 
-  test("of a batch too", async () => {
+  test("does the same for a batch", async () => {
     const make = (key) => gateway.post("/api/v3/batches", { runCount: 1, idempotencyKey: "orders-1", taskIdentifiers: ["pay"] }, { key });
     const first = await make(), { id } = first.json;
     assert.deepEqual(granted(first), [`read:batch:${id}`]);
@@ -132,7 +132,7 @@ describe("the token of a run that was there already", () => {
     }
   });
 
-  test("a request is repeated by who made it", async () => {
+  test("belongs to its caller: a request key of another caller is a different request", async () => {
     const headers = { "x-trigger-request-idempotency-key": "request-1" }, body = { options: { delay: "1h" } };
     const first = await trigger(body, { headers });
     const key = await token(["trigger:tasks:pay"]);
@@ -151,7 +151,7 @@ describe("a signed URL", () => {
     assert.equal(code, 0, all);
     return stdout.trim();
   };
-  /** One of each kind, as a call of them: callback, presigned PUT and GET, telemetry. */
+  /** One of each kind, as a call that uses it: callback, presigned PUT and GET, telemetry. */
   async function links(more) {
     const callback = (await gateway.post("/api/v1/waitpoints/tokens", {}, more)).json.url;
     const write = (await gateway.put("/api/v2/packets/signed", undefined, more)).json.presignedUrl;
@@ -165,7 +165,7 @@ describe("a signed URL", () => {
   const statuses = async (all) => Object.fromEntries(await Promise.all(Object.entries(all).map(async ([name, call]) => [name, (await call()).status])));
   const good = { callback: 200, write: 200, read: 200 }, bad = { callback: 403, write: 403, read: 403 };
 
-  test("outlives the rotation of its key through the grace period, and not a rotation without one", async () => {
+  test("survives the rotation of its key during the grace period, and not a rotation without one", async () => {
     const stagingWorker = await Worker.register(gateway, { tasks: ["t"], key: keys.staging });
     const attempt = await stagingWorker.take(await stagingWorker.trigger("t"));
     const telemetry = new URL(attempt.started.envVars.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname;
@@ -194,7 +194,7 @@ describe("a signed URL", () => {
 
 // ---- columns ----
 
-describe("what a token leaves out", () => {
+describe("a column that a token leaves out", () => {
   const hex = () => "0123456789abcdef";
   const text = (key, stringValue) => ({ key, value: { stringValue } });
 
@@ -210,7 +210,7 @@ describe("what a token leaves out", () => {
   }
   const columns = ["payload", "output", "metadata", "error", "idempotencyKey", "runTags", "startedAt", "costInCents"];
 
-  test("is left out of every answer", async () => {
+  test("is left out of every response", async () => {
     const id = await secretive(), whole = await token(["read:runs"]), narrow = await token(["read:runs"], { skipColumns: columns });
     const targets = [`/api/v3/runs/${id}`, "/api/v1/runs?page[size]=1", `/api/v1/runs/${id}/events`, `/api/v1/runs/${id}/trace`, `/api/v1/runs/${id}/spans/${hex()}`];
     for (const target of targets) {
@@ -226,7 +226,7 @@ describe("what a token leaves out", () => {
     assert.deepEqual([one.payload, one.output.secret, one.metadata.secret], [undefined, "output", "metadata"]);
   });
 
-  test("is not reached as a packet either", async () => {
+  test("cannot be read as a packet either", async () => {
     const name = await upload("trigger/packet_hidden/payload.json", "1");
     const { id, output } = await ended("child", { payloadType: "application/store" }, name);
     const key = await token(["read:runs"], { skipColumns: ["payload"] });

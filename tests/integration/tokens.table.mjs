@@ -1,16 +1,16 @@
-// What each credential may do on each route, written down from the protocol, not from the program.
+// The rights of each credential on each route, written down from the protocol, not from the program.
 //
-// takes: which credentials the route knows: key, token (public access token), user (a public access
-// token that was signed for a user), personal, worker, anyone.
-// asks: what a public token's scopes must grant: [action, type, id?]; any one of the list is enough.
-// of: what a user's token is asked for, read (GET) or write, where other public tokens are not taken.
-// at: the rest of the request. ok: the answers to whoever may (200 if left out). foreign: what the
-// key of another environment gets, where that is not the same: the thing is not there.
-// held: the answer never ends; its head decides.
+// takes: the kinds of credential that the route accepts: key, token (public access token), user (a public access token
+// that was signed for a user), personal, worker, anyone.
+// asks: what a public token's scopes must grant: [action, type, id?]; any entry of the list is enough.
+// of: what a user's token must grant, read (GET) or write, on routes that accept no other public token.
+// at: the rest of the request. ok: the statuses for an allowed caller (200 if omitted). foreign: the statuses for the
+// key of another environment, where they differ because the thing does not exist there.
+// held: the response never ends; its head decides.
 //
-// A route of the program that has no row here fails the test, and so does a row without a route.
+// A route of the program without a row fails the test, and so does a row without a route.
 
-/** One scope against what is asked for: action[:type[:id]], only the first two colons separate. */
+/** Returns true if a scope, action[:type[:id]], grants what is required; only the first two colons separate. */
 export function grants(scope, [action, type, id]) {
   if (scope === "admin") return true;
   const parts = /^([^:]*):([^:]*)(?::(.*))?$/s.exec(scope);
@@ -20,7 +20,7 @@ export function grants(scope, [action, type, id]) {
     (itsId === undefined || (itsId !== "" && itsId === id));
 }
 
-/** What a user's token must grant on a row that is for it alone. */
+/** The scope that a user's token must grant on a row that accepts no other public token. */
 export const userAsks = ({ route, of }) => [[route.startsWith("GET ") ? "read" : "write", of]];
 
 const run = (w) => [["runs", w.run], ["tasks", w.task], ["tags", w.tag], ["batch", w.batch]];
@@ -50,11 +50,11 @@ export const rows = [
   { route: "GET /api/v1/runs", what: "of a tag", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: (w) => ({ query: `filter[tag]=${w.tag}` }) },
   { route: "GET /api/v1/projects/:/runs", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/runs` }) },
   { route: "GET /api/v3/runs/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v3/runs/${w.run}` }), foreign: [404] },
-  { route: "GET /api/v1/runs/:/result", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // not finished
+  { route: "GET /api/v1/runs/:/result", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/result` }), ok: [404], foreign: [404] }, // the run has not ended
   { route: "GET /api/v1/runs/:/children", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/children` }), foreign: [404] },
   { route: "POST /api/v2/runs/:/cancel", takes: "key token", asks: (w) => [["write", "runs", w.doomed], ["write", "tasks", w.task]], at: (w) => ({ path: `/api/v2/runs/${w.doomed}/cancel`, body: {} }), foreign: [404] },
   { route: "POST /api/v1/runs/:/replay", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/replay`, body: {} }), foreign: [404] },
-  { route: "POST /api/v1/runs/:/reschedule", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // not delayed
+  { route: "POST /api/v1/runs/:/reschedule", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/reschedule`, body: { delay: "1h" } }), ok: [400], foreign: [404] }, // the run is not delayed
   { route: "POST /api/v1/runs/:/tags", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/tags`, body: { tags: w.tag } }), foreign: [404] },
   { route: "GET /api/v1/runs/:/metadata", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata` }), foreign: [404] },
   { route: "PUT /api/v1/runs/:/metadata", takes: "key user", of: "runs", at: (w) => ({ path: `/api/v1/runs/${w.run}/metadata`, body: { metadata: { a: 1 } } }), foreign: [404] },
@@ -64,9 +64,9 @@ export const rows = [
   { route: "POST /api/v1/auth/jwt", takes: "key", at: () => post({}) },
   { route: "PUT /api/v2/packets/*", takes: "key", at: () => ({ path: "/api/v2/packets/a%2Fb.json" }) },
   { route: "PUT /api/v1/packets/*", takes: "key", at: () => ({ path: "/api/v1/packets/a/b.json" }) },
-  // Every run, or the run whose packet it is: this one is nobody's.
+  // A token that reads every run, or the run that the packet belongs to: this packet belongs to none.
   { route: "GET /api/v1/packets/*", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ path: "/api/v1/packets/a/b.json" }) },
-  { route: "GET /api/v1/runs/:/packets/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/packets/payload` }), ok: [404], foreign: [404] }, // not stored beside it
+  { route: "GET /api/v1/runs/:/packets/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/packets/payload` }), ok: [404], foreign: [404] }, // the payload is not a packet
   { route: "PUT /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
   { route: "GET /packets/v1/:/*", takes: "anyone", at: (w) => ({ path: `/packets/v1/${w.sub}/a/b.json?expires=9999999999&signature=${"A".repeat(43)}` }), ok: [403] },
   { route: "POST /api/v1/bulk-actions", takes: "key user", of: "runs", at: () => post({ action: "cancel", filter: { tag: "nobody's" } }), ok: [202, 429] },
@@ -77,7 +77,7 @@ export const rows = [
   { route: "GET /api/v1/environments/stats", takes: "key token", asks: () => [["read", "runs"], ["read", "tasks"]], at: () => ({}) },
   { route: "GET /api/v1/queues/:", takes: "key user", of: "queues", at: () => ({ path: "/api/v1/queues/nobody", query: "type=custom" }), ok: [404] },
   ...["pause", "concurrency/override", "concurrency/reset"].map((what) => ({ route: `POST /api/v1/queues/:/${what}`, takes: "key user", of: "queues", at: () => ({ path: `/api/v1/queues/nobody/${what}`, body: [] }), ok: [400] })),
-  // A key is asked for its own environment, a person for any of the project.
+  // A key is valid for its own environment, a personal token for each environment of the project.
   ...[["GET", ""], ["POST", "", 400], ["POST", "/import", 400], ["GET", "/NOBODY", 404], ["PUT", "/NOBODY", 400], ["POST", "/NOBODY", 400], ["DELETE", "/NOBODY", 404]].map(([method, rest, status = 200]) =>
     ({ route: `${method} /api/v1/projects/:/envvars/:${rest.replace("NOBODY", ":")}`, takes: "key personal user", of: "envvars", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars/dev${rest}`, body: method === "GET" || method === "DELETE" ? undefined : {} }), ok: [status], foreign: [400] })),
   { route: "GET /api/v1/orgs", takes: "personal", at: () => ({}) },
@@ -99,11 +99,11 @@ export const rows = [
   ...[["GET", "", 404], ["PUT", "", 400], ["DELETE", "", 404], ["POST", "/activate", 404], ["POST", "/deactivate", 404]].map(([method, rest, status]) =>
     ({ route: `${method} /api/v1/schedules/:${rest}`, takes: "key user", of: "schedules", at: () => ({ path: `/api/v1/schedules/sched_nobody${rest}`, body: method === "PUT" ? {} : undefined }), ok: [status] })),
   { route: "GET /api/v1/timezones", takes: "anyone", at: () => ({}) },
-  // the CLI and its sessions
+  // calls of the CLI and its sessions
   { route: "GET /api/v2/whoami", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/platform-notifications", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/projects/:/dev", takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/dev` }), foreign: [400] },
-  ...["staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }), ok: [200, 400], foreign: [slug === "prod" ? 200 : 400] })), // 400: a key of another; the foreign one is of prod
+  ...["staging", "prod", "preview"].map((slug) => ({ route: `GET /api/v1/projects/:/${slug}`, takes: "key personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/${slug}` }), ok: [200, 400], foreign: [slug === "prod" ? 200 : 400] })), // 400: a key of another environment; the foreign one is of prod
   { route: "GET /api/v1/projects/:/envvars", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/envvars` }) },
   { route: "POST /api/v1/projects/:/background-workers", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/background-workers`, body: {} }), ok: [400] },
   { route: "GET /engine/v1/dev/config", takes: "key", at: () => ({}) },
@@ -112,12 +112,12 @@ export const rows = [
   { route: "POST /engine/v1/dev/disconnect", takes: "key", at: () => post("["), ok: [400] },
   { route: "POST /engine/v1/dev/runs/:/snapshots/:/attempts/start", takes: "key", at: (w) => attempt(w, "attempts/start"), ok: [409], foreign: [404] },
   { route: "POST /engine/v1/dev/runs/:/snapshots/:/attempts/complete", takes: "key", at: (w) => attempt(w, "attempts/complete"), ok: [400], foreign: [404] },
-  { route: "POST /engine/v1/dev/runs/:/snapshots/:/heartbeat", takes: "key", at: (w) => attempt(w, "heartbeat") }, // of anything,
+  { route: "POST /engine/v1/dev/runs/:/snapshots/:/heartbeat", takes: "key", at: (w) => attempt(w, "heartbeat") }, // accepted for any run
   { route: "GET /engine/v1/dev/runs/:/snapshots/latest", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/snapshots/latest` }), foreign: [404] },
   { route: "POST /engine/v1/dev/runs/:/logs/debug", takes: "key", at: (w) => ({ path: `/engine/v1/dev/runs/${w.run}/logs/debug`, body: {} }) },
   // workers outside of sessions; the run is one of prod
   { route: "POST /engine/v1/worker-actions/connect", takes: "worker", at: () => post({ metadata: {} }) },
-  { route: "POST /engine/v1/worker-actions/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // else it were held
+  { route: "POST /engine/v1/worker-actions/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // invalid JSON, since a valid call would be held
   { route: "POST /engine/v1/worker-actions/heartbeat", takes: "worker", at: () => post({}) },
   action("GET", "snapshots/latest", undefined, 200),
   action("GET", "snapshots/since/:", undefined, 200),
@@ -129,7 +129,7 @@ export const rows = [
   action("GET", "snapshots/:/continue", undefined, 400),
   action("POST", "snapshots/:/restore-outcome", {}, 400),
   action("POST", "logs/debug", {}, 204),
-  // deployments: of nobody, so that nothing is held
+  // deployments, with unknown ids so that no call is held
   { route: "POST /api/v1/artifacts", takes: "key", at: () => post({}), ok: [400] },
   { route: "POST /artifacts/v1/:/*", takes: "anyone", at: (w) => ({ path: `/artifacts/v1/${w.sub}/bundles/a.tar.gz?length=1&expires=9999999999&signature=${"A".repeat(43)}`, body: "1" }), ok: [403] },
   { route: "GET /api/v1/projects/:/:/deploy-settings", takes: "key", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/deploy-settings` }), ok: [404] },
@@ -150,7 +150,7 @@ export const rows = [
   { route: "GET /api/v1/tokens", takes: "personal", at: () => ({}) },
   { route: "GET /api/v1/projects/:/:/keys", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/keys` }) },
   { route: "POST /api/v1/projects/:/:/jwt", takes: "personal", at: (w) => ({ path: `/api/v1/projects/${w.ref}/prod/jwt`, body: {} }) },
-  { route: "POST /engine/v1/worker-actions/builds/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // else it were held
+  { route: "POST /engine/v1/worker-actions/builds/dequeue", takes: "worker", at: () => post("["), ok: [400] }, // invalid JSON, since a valid call would be held
   ...["heartbeat", "complete"].map((rest) => ({ route: `POST /engine/v1/worker-actions/builds/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/builds/deployment_nobody/${rest}`, body: {} }), ok: [404] })),
   ...["archive", "index"].map((rest) => ({ route: `GET /engine/v1/worker-actions/deployments/:/${rest}`, takes: "worker", at: () => ({ path: `/engine/v1/worker-actions/deployments/deployment_nobody/${rest}` }), ok: [404] })),
   // waitpoints and waits, traces
@@ -163,7 +163,7 @@ export const rows = [
   { route: "POST /api/v1/runs/:/input-streams/wait", takes: "key", at: (w) => ({ path: `/api/v1/runs/${w.run}/input-streams/wait`, body: { streamId: "k" } }), foreign: [404] },
   { route: "POST /engine/v1/runs/:/wait/duration", takes: "key", at: (w) => ({ path: `/engine/v1/runs/${w.run}/wait/duration`, body: { date: "2030-01-01T00:00:00Z" } }), ok: [400], foreign: [404] },
   ...["events", "trace"].map((what) => ({ route: `GET /api/v1/runs/:/${what}`, takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/${what}` }), foreign: [404] })),
-  { route: "GET /api/v1/runs/:/spans/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/spans/0123456789abcdef` }), ok: [404], foreign: [404] }, // nobody wrote it
+  { route: "GET /api/v1/runs/:/spans/:", takes: "key token", asks: reads(run), at: (w) => ({ path: `/api/v1/runs/${w.run}/spans/0123456789abcdef` }), ok: [404], foreign: [404] }, // an unknown span
   ...["traces", "logs"].map((kind) => ({ route: `POST /otel/:/:/v1/${kind}`, takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/${kind}`, body: {} }), ok: [403] })),
   { route: "POST /otel/:/:/v1/metrics", takes: "anyone", at: (w) => ({ path: `/otel/${w.sub}/${"A".repeat(43)}/v1/metrics`, body: {} }) },
   ...["traces", "logs", "metrics"].map((kind) => ({ route: `POST /otel/v1/${kind}`, takes: "anyone", at: () => post({}) })),
@@ -185,9 +185,9 @@ export const rows = [
   { route: "GET /realtime/v1/events", what: "of a tag", takes: "key token", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], at: (w) => ({ query: `tags=${w.tag}` }), held: true },
   { route: "GET /realtime/v1/events", what: "of a batch", takes: "key token", asks: (w) => [["read", "runs"], ["read", "batch", w.batch]], at: (w) => ({ query: `batch=${w.batch}` }), held: true },
   { route: "GET /realtime/v1/events", what: "all", takes: "key token", asks: () => [["read", "runs"]], at: () => ({ query: "all=1" }), held: true },
-  // A socket says who it is with its upgrade or with hello: see the subscriptions below.
+  // A socket authenticates at its upgrade or with hello: see the subscriptions below.
   { route: "GET /realtime/v1/ws", takes: "key token socket" },
-  // Who is nobody is told so in the namespace: notices.test.mjs. Here it is no upgrade.
+  // An invalid credential is refused in the namespace: see notices.test.mjs. Here the request is not an upgrade.
   { route: "GET /socket.io/", takes: "anyone", at: () => ({ query: "EIO=4&transport=websocket" }), ok: [426] },
   { route: "GET /healthz", takes: "anyone", at: () => ({}) },
   { route: "GET /readyz", takes: "anyone", at: () => ({}) },
@@ -200,7 +200,7 @@ export const rows = [
   { route: "GET /projects/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
 ];
 
-/** The subscriptions of a WebSocket (runcast/protocol.h): the same rules as those of the polls. */
+/** The subscriptions of a WebSocket (runcast/protocol.h), which have the same rules as the polls. */
 export const subscriptions = [
   { what: "a run", asks: reads(run), filter: (w) => ({ run: w.run }) },
   { what: "a tag", asks: (w) => [["read", "runs"], ["read", "tags", w.tag]], filter: (w) => ({ tags: [w.tag] }) },
@@ -211,7 +211,7 @@ export const subscriptions = [
   { what: "all", asks: () => [["read", "runs"]], filter: () => ({ all: true }) },
 ];
 
-/** Every scope that can be put together of these, and those that are no scopes. */
+/** Every scope that these parts can form, and some invalid ones. */
 export function scopes(w) {
   const actions = ["read", "write", "trigger", "batchTrigger", "*"];
   const types = { runs: w.run, tasks: w.task, tags: w.tag, batch: w.batch, queues: w.task, inputStreams: w.run, deployments: w.run, all: w.run };

@@ -1,4 +1,4 @@
-// Credentials: the truth table of tokens.table.mjs, one test a row, each wrong cell named.
+// Credentials: the truth table of tokens.table.mjs, one test per row, which names each wrong cell.
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
 import fs from "node:fs";
@@ -16,10 +16,10 @@ import { grants, rows, scopes, subscriptions, userAsks } from "./tokens.table.mj
 const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../..");
 const agent = new http.Agent({ keepAlive: true, maxSockets: 32 });
 const w = { ref: keys.ref, task: "task:1.table", tag: "tag:of the table", doomed: "" };
-const sub = {}; // of each environment
+const sub = {}; // by environment
 let broken, sound;
 
-/** Status and text of an answer; of one that never ends, as soon as its head is there. */
+/** Status and text of a response; for one that never ends, as soon as its head is there. */
 function ask(method, target, { key, body, headers = {}, held = false, to = gateway } = {}) {
   const text = body === undefined || typeof body === "string" ? body : JSON.stringify(body);
   const all = { ...(key && { authorization: `Bearer ${key}` }), ...(text !== undefined && { "content-type": "application/json", "content-length": Buffer.byteLength(text) }), ...headers };
@@ -46,7 +46,7 @@ const claims = (more) => ({ sub: sub.dev, pub: true, iss: "https://id.trigger.de
 const token = (list, more) => signJwt(keys.dev, claims({ scopes: list, ...more }));
 const forUser = (list, more) => token(list, { act: w.act, ...more });
 
-/** A token of everything, wrong in one point. */
+/** Tokens that grant everything but are wrong in one point. */
 function makeBroken() {
   const all = claims({ scopes: ["admin"] });
   const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
@@ -130,7 +130,7 @@ after(async () => {
 
 // ---- which routes there are ----
 
-/** "GET /api/v1/runs/:" of every row of the tables of routes in src. */
+/** "GET /api/v1/runs/:" for every row of the tables of routes in src. */
 function routesOfTheProgram() {
   const folder = path.join(top, "src"), found = [], areas = new Set();
   for (const file of fs.readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".c"))) {
@@ -157,7 +157,7 @@ test("the table of credentials has a row for every route of the program, and no 
 
 // ---- the table ----
 
-/** Every credential: what it is called, itself, and which answers a row owes it. */
+/** Every credential: its name, the credential itself, and the statuses that a row requires for it. */
 function credentials(row) {
   const takes = row.takes.split(" "), ok = row.ok ?? [200], no = [401];
   const anyone = takes.includes("anyone"), of = (kind) => anyone || takes.includes(kind) ? ok : no;
@@ -189,7 +189,8 @@ function credentials(row) {
   return [...cells, ...ofUsers(row, ok, no, may)];
 }
 
-/** Tokens that were signed for a user: as other public tokens, and where the table says so by their scopes alone. */
+/** Tokens that were signed for a user: judged like other public tokens, and by their scopes alone where the table
+ *  says so. */
 function ofUsers(row, ok, no, may) {
   const takes = row.takes.split(" "), isFor = takes.includes("user"), triggers = row.asks?.(w).some(([action]) => /^(trigger|batchTrigger)$/.test(action));
   const due = (scope, plain = true) => {
@@ -220,7 +221,7 @@ const refusals = {
 
 describe("the table of credentials", () => {
   for (const row of rows.filter(({ takes }) => !takes.includes("socket"))) {
-    test(`${row.route}${row.what ? ` ${row.what}` : ""} is for ${row.takes.replace(" ", " and ")}`, async () => {
+    test(`${row.route}${row.what ? ` ${row.what}` : ""} accepts ${row.takes.replace(" ", " and ")}`, async () => {
       const [method, pattern] = row.route.split(" "), { path: target, query, ...more } = row.at(w), wrong = [];
       await limited(credentials(row), row.held ? 8 : 32, async ([who, key, expected]) => {
         const { status, text } = await ask(method, `${target ?? pattern}${query ? `?${query}` : ""}`, { key, ...more, held: row.held });
@@ -232,7 +233,7 @@ describe("the table of credentials", () => {
     });
   }
 
-  test("GET /realtime/v1/ws is for whoever a subscription is for", async () => {
+  test("GET /realtime/v1/ws accepts what the subscriptions accept", async () => {
     const wrong = [];
     const row = { takes: "key token", asks: () => [] };
     const cells = credentials(row).map(([who, key, expected]) => ({ who, key, enters: !!key && (expected[0] === 200 || expected[0] === 403) }));

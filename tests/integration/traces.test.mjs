@@ -1,4 +1,4 @@
-// Spans and logs of runs: what workers send as OTLP, and what a run's trace answers.
+// Spans and logs of runs: what workers send as OTLP, and what the trace of a run contains.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -22,7 +22,7 @@ const attributes = (object) => Object.entries(object).map(([key, one]) => ({ key
 const nano = (ms) => `${ms}000000`;
 const began = Date.now();
 
-/** As the SDK writes them: the run among the attributes. */
+/** Attributes as the SDK writes them, the run among them. */
 const span = (run, { id = hex(), parent, name = "work", at = began, ms = 5, more = {}, ...rest } = {}) => ({
   traceId: hex(16), spanId: id, parentSpanId: parent, name, kind: 1, startTimeUnixNano: nano(at), endTimeUnixNano: nano(at + ms),
   attributes: attributes({ "$metadata.ctx.run.id": run, "$metadata.ctx.attempt.number": 1, "$metadata.worker.version": "1", ...more }), events: [], status: { code: 0 }, ...rest });
@@ -50,7 +50,7 @@ const messages = async (run, more) => (await events(run, more)).map(({ message }
 const counted = (result, own = gateway) => own.metric(`runcast_trace_events_total{result="${result}"}`);
 
 describe("a run's trace", () => {
-  test("has its spans and logs, each below what it belongs to", async () => {
+  test("has its spans and logs, each below its parent", async () => {
     const attempt = await take(), [outer, inner] = [hex(), hex()];
     await tell(attempt, spans(span(attempt.id, { id: inner, parent: outer, name: "fetch()", at: began + 10, ms: 20, more: { "http.status": 200 },
       status: { code: 2 }, events: [{ name: "exception", timeUnixNano: nano(began + 12), attributes: attributes({ "exception.message": "boom" }) }] })));
@@ -75,7 +75,7 @@ describe("a run's trace", () => {
     await attempt.succeed(1);
   });
 
-  test("comes page by page when it is asked for so", async () => {
+  test("can be read page by page", async () => {
     const attempt = await take();
     await tell(attempt, logs(...["a", "b", "c", "d"].map((text, i) => log(attempt.id, text, { at: began + i }))));
     const seen = [];
@@ -105,7 +105,7 @@ describe("a run's trace", () => {
     assert.equal(duration, (new Date(run.finishedAt) - new Date(run.startedAt)) * 1e6);
   });
 
-  test("shows what has begun as partial, until it ends or its run does", async () => {
+  test("shows unfinished spans as partial, until they end or the run does", async () => {
     const attempt = await take(), [ends, hangs] = [hex(), hex()];
     const state = async () => (await events(attempt.id)).map(({ spanId, isPartial, isCancelled }) => [spanId, isPartial, isCancelled]);
     await tell(attempt, spans(partial(attempt.id, ends), partial(attempt.id, hangs, { at: began + 1 })));
@@ -119,7 +119,7 @@ describe("a run's trace", () => {
     assert.deepEqual((await read(`${attempt.id}/trace`)).trace.rootSpan.data.isCancelled, true);
   });
 
-  test("of parents in a circle, or far too deep, is a tree all the same", async () => {
+  test("is a tree even if parents form a circle or are far too deep", async () => {
     const attempt = await take(), [a, b] = [hex(), hex()];
     await tell(attempt, spans(span(attempt.id, { id: a, parent: b }), span(attempt.id, { id: b, parent: a }), span(attempt.id, { id: "f".repeat(16), parent: "f".repeat(16) })));
     const chain = Array.from({ length: 200 }, () => hex());
@@ -129,7 +129,7 @@ describe("a run's trace", () => {
     await attempt.succeed(1);
   });
 
-  test("of a run that sent nothing is the run alone", async () => {
+  test("without spans is the run alone", async () => {
     const id = await worker.trigger("hello");
     assert.deepEqual(await events(id), []);
     const { rootSpan } = (await read(`${id}/trace`)).trace;
@@ -139,11 +139,11 @@ describe("a run's trace", () => {
   });
 });
 
-describe("a process that ends by itself", () => {
+describe("a process that exits by itself", () => {
   const ended = (code) => ({ type: "INTERNAL_ERROR", code, message: "the process is gone" });
   const warnings = async (run) => (await events(run)).filter(({ level }) => level === "WARN").map(({ message }) => message);
 
-  test("leaves a warning among its logs: its last lines may be missing", async () => {
+  test("leaves a warning among its logs that its last lines may be missing", async () => {
     for (const code of ["TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE", "TASK_PROCESS_OOM_KILLED", "TASK_PROCESS_SIGSEGV"]) {
       const attempt = await take();
       await tell(attempt, logs(log(attempt.id, "first")));
@@ -155,7 +155,7 @@ describe("a process that ends by itself", () => {
     }
   });
 
-  test("with its worker, which then stops answering, leaves a run that says it may be incomplete", async (t) => {
+  test("together with its worker, which then stops answering, leaves a run that says it may be incomplete", async (t) => {
     const own = await startGateway({ t, options: ["--heartbeat-timeout", "1s"] }), late = await Worker.register(own, { tasks: ["hello"], key: keys.prod });
     const attempt = await late.take(await late.trigger("hello", { maxAttempts: 1 })), key = keys.prod;
     await tell(attempt, logs(log(attempt.id, "last words")), own);
@@ -176,8 +176,8 @@ describe("a process that ends by itself", () => {
   });
 });
 
-describe("telemetry is nobody else's", () => {
-  test("an address reaches the runs of its environment only", async () => {
+describe("telemetry stays in its environment", () => {
+  test("an address reaches only the runs of its environment", async () => {
     const other = await Worker.register(gateway, { tasks: ["hello"], key: keys.prod });
     const [mine, theirs] = [await take(), await take(other)];
     assert.notEqual(endpoint(mine), endpoint(theirs));
@@ -206,7 +206,7 @@ describe("telemetry is nobody else's", () => {
     await attempt.succeed(1);
   });
 
-  test("the address without an environment takes everything and keeps nothing", async () => {
+  test("the address without an environment accepts everything and keeps nothing", async () => {
     const attempt = await take();
     for (const what of [spans(span(attempt.id)), logs(log(attempt.id, "x")), ["metrics", {}]]) {
       const reply = await send("/otel", what);
@@ -217,7 +217,7 @@ describe("telemetry is nobody else's", () => {
     await attempt.succeed(1);
   });
 
-  test("an address ends with the key that it was made with", async (t) => {
+  test("an address expires with the key that signed it", async (t) => {
     const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] });
     const attempt = await take(late), what = logs(log(attempt.id, "x"));
     assert.equal((await send(endpoint(attempt), what, {}, own)).status, 200);
@@ -228,8 +228,8 @@ describe("telemetry is nobody else's", () => {
   });
 });
 
-describe("what is sent", () => {
-  test("is plain JSON: other types, compressed, broken and too long bodies are refused", async () => {
+describe("telemetry", () => {
+  test("must be plain JSON: other types, compressed, invalid and too long bodies are refused", async () => {
     const attempt = await take(), to = endpoint(attempt), what = spans(span(attempt.id)), before = await counted("kept");
     const raw = (body, headers) => gateway.post(`${to}/v1/traces`, body, { key: null, headers: { "content-type": "application/json", ...headers } });
     assert.equal((await send(to, what, { type: "application/x-protobuf" })).status, 415);
@@ -240,7 +240,7 @@ describe("what is sent", () => {
     await attempt.succeed(1);
   });
 
-  test("of an odd shape is passed over", async () => {
+  test("of an unexpected shape is skipped", async () => {
     const attempt = await take(), run = { "ctx.run.id": attempt.id };
     for (const body of [{}, { resourceSpans: 5 }, { resourceSpans: [null, [], { scopeSpans: [{ spans: [1, "a", [], {}, { attributes: 7 }] }] }] },
       { resourceSpans: [{ scopeSpans: [{ spans: [{ attributes: [{ key: 1 }, 5, ...attributes(run).map((one) => ({ ...one, value: 5 }))] }] }] }] }])
@@ -253,7 +253,7 @@ describe("what is sent", () => {
     await attempt.succeed(1);
   });
 
-  test("beyond the limits of a run is dropped, counted, and named with its trace", async (t) => {
+  test("beyond the limits of a run is dropped, counted, and reported with its trace", async (t) => {
     const own = await startGateway({ t, options: ["--run-log-rows", "1000", "--run-log-bytes", "256k"] });
     const late = await Worker.register(own, { tasks: ["hello"] }), [many, long] = [await take(late), await take(late)];
     let before = await counted("dropped", own);
@@ -274,7 +274,7 @@ describe("what is sent", () => {
     await own.stop();
   });
 
-  test("is kept without its attributes if it is longer than a record may be", async () => {
+  test("loses its attributes if it is longer than a record may be", async () => {
     const attempt = await take(), text = "x".repeat(140_000);
     await tell(attempt, spans(span(attempt.id, { name: "long", more: { text } }), span(attempt.id, { at: began + 1, name: "short", more: { text: "x" } })));
     const [long, short] = await events(attempt.id);
@@ -297,7 +297,7 @@ describe("what is sent", () => {
     await Promise.all([many.succeed(1), late.succeed(1), none.succeed(1)]);
   });
 
-  test("in 10,000 lines arrives whole, as does the end of each span that had begun", async () => {
+  test("of 10,000 records arrives completely, and so does the end of each span that had begun", async () => {
     const attempt = await take(), id = hex(), line = (i) => log(attempt.id, `line ${i}`, { parent: id, at: began + i, more: { text: "x".repeat(200) } });
     await tell(attempt, spans(partial(attempt.id, id, { name: "Attempt 1" })));
     for (let i = 0; i < 10_000; i += 500) await tell(attempt, logs(...Array.from({ length: 500 }, (_, k) => line(i + k))));
@@ -322,13 +322,13 @@ describe("the store", () => {
     await until(async () => (await commits()) > before, { what: "a write" });
     assert.ok((await commits()) - before <= seconds + 2, `${(await commits()) - before} commits in ${seconds} s`);
     const first = Array.from({ length: 40 }, (_, i) => `${i}`);
-    await tell(attempt, logs(log(attempt.id, "last", { at: 2000 })), own); // written by the stop
+    await tell(attempt, logs(log(attempt.id, "last", { at: 2000 })), own); // written at the stop
     await own.stop();
     await own.restart();
     assert.deepEqual(await messages(attempt.id, { own }), [...first, "last"]);
     await own.stop();
     await own.restart();
-    await tell(attempt, logs(log(attempt.id, "more", { at: 3000 })), own); // before it was read
+    await tell(attempt, logs(log(attempt.id, "more", { at: 3000 })), own); // written before it was read
     assert.deepEqual(await messages(attempt.id, { own }), [...first, "last", "more"]);
     await until(async () => (await commits()) > 0, { what: "a write" });
     await own.kill();
@@ -337,7 +337,7 @@ describe("the store", () => {
     await own.stop();
   });
 
-  test("gets each record once, in pieces that are never written again", async (t) => {
+  test("gets each record once, in pieces that are never rewritten", async (t) => {
     const own = await startGateway({ t }), late = await Worker.register(own, { tasks: ["hello"] }), attempt = await take(late);
     const rows = () => askStore(own.data, "SELECT $text(name) AS name, version, length(body) AS bytes FROM document WHERE $text(name) LIKE 'run_%/%' ORDER BY name");
     for (let i = 0; i < 3; i++) {
@@ -354,7 +354,7 @@ describe("the store", () => {
     await own.stop();
   });
 
-  test("gives the trace up with its run", async (t) => {
+  test("removes the trace with its run", async (t) => {
     const own = await startGateway({ t, options: ["--retain", "2s"] }), late = await Worker.register(own, { tasks: ["hello"] });
     const [goes, stays] = [await take(late), await take(late)];
     for (const attempt of [goes, stays]) await tell(attempt, logs(log(attempt.id, "kept")), own);
@@ -368,8 +368,8 @@ describe("the store", () => {
   });
 });
 
-describe("shares of logs", () => {
-  /** Logs about that many bytes, in a run of its own. */
+describe("shares of log storage", () => {
+  /** Sends logs of about that many bytes, in a run of its own. */
   async function logging(late, own, bytes) {
     const attempt = await take(late);
     for (let left = bytes; left > 0; left -= 100_000) await tell(attempt, logs(...Array.from({ length: 100 }, (_, k) => log(attempt.id, `${k}`, { more: { text: "x".repeat(1000) } }))), own);
@@ -396,7 +396,7 @@ describe("shares of logs", () => {
     await own.stop();
   });
 
-  test("beyond the share of a project the environments with the most logs give first", async (t) => {
+  test("beyond the share of a project the environments with the most logs lose some first", async (t) => {
     const own = await startGateway({ t, options: ["--log-share", "0", "--project-log-share", "1m"] });
     const [dev, prod] = [await Worker.register(own, { tasks: ["hello"] }), await Worker.register(own, { tasks: ["hello"], key: keys.prod })];
     const little = await logging(prod, own, 100_000), much = [];

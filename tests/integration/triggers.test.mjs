@@ -1,5 +1,5 @@
-// What a trigger promises beyond what the official SDKs check: bodies in pieces, headers, parents,
-// one-time tokens, and tokens that are signed here; packets and their URLs.
+// Triggers beyond what the official SDKs check: bodies in pieces, headers, parents, one-time tokens, tokens that the
+// gateway signs; packets and their URLs.
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -16,7 +16,7 @@ const hold = { delay: "1h" };
 const trigger = (body, call) => gateway.post("/api/v1/tasks/triggers/trigger", body, call);
 const run = async (id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
 
-test("a body is the same wherever it is cut", async () => {
+test("a body is read the same wherever it is cut", async () => {
   const text = JSON.stringify({ options: { payloadType: "text/plain", delay: "1h" }, payload: "ż\"\\\u{1F680}\n" });
   const body = Buffer.from(text.replace("ż", "\\u017c"));
   for (let cut = 1; cut < body.length; cut++) {
@@ -30,7 +30,7 @@ test("a body is the same wherever it is cut", async () => {
   }
 });
 
-test("bodies that are none", async () => {
+test("invalid bodies are refused with the reason", async () => {
   for (const [body, status, said] of [
     ["", 400, /^Request body is empty$/], ["   ", 400, /empty/], ["{", 400, /^Invalid JSON/], [`{"payload":${"[".repeat(200)}`, 400, /^Invalid JSON: it ends too early$/], ["{nope}", 400, /^Invalid JSON/],
     ["[]", 400, /object/], ["null", 400, /object/], ['{"payload":1,"payload":2}', 400, /twice/],
@@ -44,7 +44,7 @@ test("bodies that are none", async () => {
   assert.equal((await trigger("{}")).status, 200);
 });
 
-test("headers win over the key in the body", async () => {
+test("headers override the key in the body", async () => {
   const headers = { "idempotency-key": "from-header", "idempotency-key-ttl": "1h" };
   const a = await trigger({ options: { ...hold, idempotencyKey: "x1" } }, { headers });
   const b = await trigger({ options: { ...hold, idempotencyKey: "x2" } }, { headers });
@@ -52,7 +52,7 @@ test("headers win over the key in the body", async () => {
   assert.equal((await run(a.json.id)).idempotencyKey, "from-header");
 });
 
-test("a child knows its parent and root, and an ended parent has no more children", async () => {
+test("a child knows its parent and root, and an ended parent gets no more children", async () => {
   const root = (await trigger({ options: hold })).json.id;
   const child = (await trigger({ options: { ...hold, parentRunId: root } })).json.id;
   const grandchild = await run((await trigger({ options: { ...hold, parentRunId: child, resumeParentOnCompletion: true } })).json.id);
@@ -71,7 +71,7 @@ test("a child knows its parent and root, and an ended parent has no more childre
   assert.match(late.json.error, /has finished/);
 });
 
-test("a one-time token triggers once, and a repeated request is not a second time", async () => {
+test("a one-time token triggers once, and a repeated request does not count", async () => {
   const key = await publicToken(gateway, { scopes: ["trigger:tasks:triggers"], otu: true });
   const headers = { "x-trigger-request-idempotency-key": "once-1" };
   const a = await trigger({ options: hold }, { key, headers }), b = await trigger({ options: hold }, { key, headers });
@@ -81,7 +81,7 @@ test("a one-time token triggers once, and a repeated request is not a second tim
   assert.equal(c.json.error, "Cannot trigger triggers with a one-time use token as it has already been used.");
 });
 
-test("an id of a request that is too long to be kept is refused, whatever the call", async () => {
+test("a request id that is too long to be stored is refused, whatever the call", async () => {
   const headers = { "x-trigger-request-idempotency-key": "k".repeat(256) };
   const snapshot = `/engine/v1/dev/runs/run_${"a".repeat(21)}/snapshots/snapshot_1/attempts/start`;
   for (const path of ["/api/v1/tasks/triggers/trigger", "/api/v2/tasks/batch", "/api/v1/waitpoints/tokens", snapshot]) {
@@ -93,7 +93,7 @@ test("an id of a request that is too long to be kept is refused, whatever the ca
   assert.equal((await trigger({ options: hold }, { headers })).status, 200);
 });
 
-test("the token of a trigger reads its run and writes its streams", async () => {
+test("the token of a trigger can read its run and write its streams", async () => {
   const reply = await trigger({ options: hold });
   const claims = JSON.parse(reply.headers["x-trigger-jwt-claims"]), { id } = reply.json;
   assert.deepEqual(claims.scopes, [`read:runs:${id}`, `write:inputStreams:${id}`]);
@@ -103,9 +103,9 @@ test("the token of a trigger reads its run and writes its streams", async () => 
   assert.equal((await gateway.post(`/api/v2/runs/${id}/cancel`, undefined, { key })).status, 403);
 });
 
-// ---- tokens signed here ----
+// ---- tokens that the gateway signs ----
 
-test("public tokens that the gateway signs", async () => {
+test("public tokens that the gateway signs have the requested claims", async () => {
   const make = (body) => gateway.post("/api/v1/auth/public-tokens", body);
   const { json } = await make({ scopes: ["trigger:tasks:triggers"], expirationTime: "2 days", oneTimeUse: true, realtime: { skipColumns: ["payload"] } });
   const claims = JSON.parse(Buffer.from(json.token.split(".")[1], "base64url").toString());
@@ -128,7 +128,7 @@ test("public tokens that the gateway signs", async () => {
   assert.equal((await gateway.post("/api/v1/auth/jwt", {}, { key })).status, 401);
 });
 
-test("what makes a token narrower is in it, whichever route signs it, or it is refused", async () => {
+test("claims that restrict a token are in it, whichever route signs it, or it is refused", async () => {
   const { id } = (await trigger({ payload: "secret", options: hold })).json;
   const own = (claims) => gateway.post("/api/v1/auth/jwt", { claims });
   const open = await own({ scopes: ["read:runs"] });
@@ -151,7 +151,7 @@ const at = (url) => new URL(url).pathname + new URL(url).search;
 const put = (url, body, type) => gateway.http.request("PUT", at(url), { key: null, body, headers: { "content-type": type } });
 const load = (url) => gateway.http.request("GET", at(url), { key: null });
 
-test("a packet is served as it came", async () => {
+test("a packet is served as it was stored", async () => {
   for (const [name, path] of [["trigger/packet_é x/payload.json", encodeURIComponent("trigger/packet_é x/payload.json")], ["a/b.txt", "a/b.txt"]]) {
     const { json } = await gateway.http.request("PUT", `/api/v2/packets/${path}`);
     assert.equal(json.storagePath, name);
@@ -166,7 +166,7 @@ test("a packet is served as it came", async () => {
   }
 });
 
-test("a run of a packet tells where it is", async () => {
+test("a run with a packet returns the URL to read it from", async () => {
   const { json } = await gateway.http.request("PUT", "/api/v2/packets/p%2Fpayload.json");
   await put(json.presignedUrl, '{"json":{"a":1}}', "application/super+json");
   const { id } = (await trigger({ payload: json.storagePath, options: { ...hold, payloadType: "application/store" } })).json;
@@ -179,7 +179,7 @@ test("a run of a packet tells where it is", async () => {
   assert.equal((await gateway.get(`/api/v1/runs/${id}/packets/else`)).status, 404);
 });
 
-test("a payload names a packet that is stored, or no run is made", async () => {
+test("a payload must name a stored packet, or no run is made", async () => {
   const wish = { payload: "p/nobody.json", options: { ...hold, payloadType: "application/store", tags: "of nobody" } };
   const item = { task: "hello", ...wish };
   const line = JSON.stringify({ index: 0, ...item });
@@ -198,7 +198,7 @@ test("a payload names a packet that is stored, or no run is made", async () => {
   }
   assert.deepEqual((await gateway.get("/api/v1/runs?filter[tag]=of%20nobody")).json.data, []);
   assert.ok(await commits("missing") > missing, "what the caller forgot to store is counted");
-  assert.equal(await commits("failed"), failed, "and is no failure of the storage");
+  assert.equal(await commits("failed"), failed, "and is not a failure of the storage");
 });
 
 test("a URL is for one name, one method and one hour", async () => {
@@ -224,7 +224,7 @@ test("a URL is for one name, one method and one hour", async () => {
   assert.match(over.text, /has expired/);
 });
 
-test("names and sizes of packets", async () => {
+test("names and sizes of packets are limited", async () => {
   for (const name of ["a//b", "..%2Fb", "a%2F..%2Fb", "a%2F", "a%0Ab", "x".repeat(513)])
     assert.equal((await gateway.http.request("PUT", `/api/v2/packets/${name}`)).status, 400, name);
   const { presignedUrl } = (await gateway.http.request("PUT", "/api/v1/packets/sizes")).json;
@@ -242,7 +242,7 @@ test("names and sizes of packets", async () => {
   assert.deepEqual([got.text, got.headers["content-type"]], ["abcde", undefined]);
 });
 
-test("who may ask for packets", async () => {
+test("packets are for secret keys and tokens of the run", async () => {
   const status = async (method, path, scopes) =>
     (await gateway.http.request(method, path, { key: await publicToken(gateway, { scopes }) })).status;
   assert.equal(await status("GET", "/api/v1/packets/a", ["read:runs"]), 200);

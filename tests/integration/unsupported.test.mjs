@@ -1,5 +1,5 @@
-// Features that a version declares and the gateway lacks: concurrency limits refuse the registration; prompts,
-// agents and webhooks are warnings of the version.
+// Features that a version declares and the gateway lacks: concurrency limits make the registration fail; prompts,
+// agents and webhooks cause warnings of the version.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, before, test } from "node:test";
@@ -16,7 +16,7 @@ const metadata = (tasks, more) => ({ packageVersion: "4.8.3", contentHash: rando
 const register = (tasks, more, key = keys.dev) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: metadata(tasks, more) }, { key });
 const current = async (query = "", env = "dev") => (await gateway.get(`/api/v1/projects/${keys.ref}/${env}/workers/current${query}`, { key: keys.pat })).json.worker;
 
-test("a registration that declares limits of concurrency is refused by a sentence that names each", async () => {
+test("a registration that declares concurrency limits is refused with a sentence that names each", async () => {
   const before = await register([task("early")]);
   const names = Array.from({ length: 30 }, (_, i) => `a-task-with-a-long-name-${i}`);
   for (const [tasks, more, offenders] of [
@@ -32,10 +32,10 @@ test("a registration that declares limits of concurrency is refused by a sentenc
     assert.equal(reply.status, 400, reply.text);
     assert.equal(reply.json.error, `concurrency limits are not supported and would be exceeded: ${offenders.join(", ")}; remove them, or limit a queue with concurrencyLimit`);
   }
-  assert.equal((await current()).version, before.json.version, "the version that was registered before goes on");
+  assert.equal((await current()).version, before.json.version, "the version that was registered before stays current");
 });
 
-test("limits that are null or empty are not declared", async () => {
+test("null or empty limits are not declarations", async () => {
   for (const empty of [null, [], {}, { inline: {}, limits: [] }, { inline: null }]) {
     const gates = Array.isArray(empty) || empty === null ? empty : [];
     const reply = await register([task("a", { concurrency: empty, gates, queue: { name: "q", combinedConcurrencyLimit: null } })], { concurrencyLimits: gates, queues: [{ name: "q", combinedConcurrencyLimit: null, concurrencyLimit: 1 }], prompts: gates, webhookEndpoints: gates, webhookSubscribers: empty && Object.keys(empty).length ? [] : empty });
@@ -44,7 +44,7 @@ test("limits that are null or empty are not declared", async () => {
   }
 });
 
-test("prompts, agents and webhooks are warnings of the version, also after a restart", async (t) => {
+test("prompts, agents and webhooks cause warnings of the version, also after a restart", async (t) => {
   const own = await startGateway({ t });
   const call = (path, options) => own.get(path, options);
   const reply = await own.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: metadata(
@@ -61,7 +61,7 @@ test("prompts, agents and webhooks are warnings of the version, also after a res
   await until(() => lines().length === 3, { what: "a line for each" });
   for (const line of lines()) assert.match(line, /warn/i);
 
-  // The error of a task that uses one names the feature as the warning does.
+  // The error of a task that uses one names the feature like the warning.
   for (const [target, feature] of [["/api/v1/prompts/greeting", "prompts"], ["/api/v1/sessions", "sessions and agents that chat"], ["/api/v1/webhooks/endpoints", "endpoints for webhooks"]]) {
     const refused = await call(target);
     assert.equal(refused.status, 404);
@@ -77,7 +77,7 @@ test("prompts, agents and webhooks are warnings of the version, also after a res
   assert.equal((await call(`${path}?version=20200101.1`, { key: keys.pat })).status, 404);
 });
 
-test("a deployment that declares limits fails by the same sentence, one with an agent shows its warning", async () => {
+test("a deployment that declares limits fails with the same sentence, and one with an agent shows its warning", async () => {
   const builder = await Builder.start(gateway);
   const deploy = async () => {
     const deploying = new Deployer(gateway).deploy(), build = await builder.take();

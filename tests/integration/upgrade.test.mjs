@@ -1,5 +1,5 @@
-// Data directories of earlier versions: this gateway opens them, and everything reads as before. Those of
-// development versions are refused and stay as they are.
+// Data directories of earlier versions: this gateway opens them, and everything reads as before. Those of development
+// versions are refused and stay unchanged.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -14,7 +14,7 @@ import { RunsSocket } from "../support/js/runs.mjs";
 const sql = (data, text) => execFileSync("python3", ["-c",
   "import sqlite3, sys; d = sqlite3.connect(sys.argv[1]); print(d.execute(sys.argv[2]).fetchone()); d.commit()", path.join(data, "runcast.db"), text], { encoding: "utf8" });
 
-/** Opens a copy at the time at which it was made: nothing is due. */
+/** Opens a copy with the clock at the time when it was made, so that nothing is due. */
 async function open(t, name) {
   const { data, seen } = openFixture(name);
   const clock = path.join(temporaryFolder(), "clock");
@@ -23,10 +23,10 @@ async function open(t, name) {
   return { gateway, data, seen };
 }
 
-/** Without what a signed URL has of the second in which it was asked for. */
+/** Removes what a signed URL contains of the second in which it was made. */
 const timeless = (text) => text.replace(/expires=\d+&signature=[\w-]+/g, "expires&signature");
 
-/** The names of the files of a folder with their contents. */
+/** The names and contents of the files of a folder. */
 const contents = (folder) => Object.fromEntries(fs.readdirSync(folder).sort().map((name) => [name, fs.readFileSync(path.join(folder, name), "base64")]));
 
 describe("a data directory of version 100", () => {
@@ -42,7 +42,7 @@ describe("a data directory of version 100", () => {
     }
   });
 
-  test("clients resume from the epoch and the positions that they have", async (t) => {
+  test("clients resume from their epochs and positions", async (t) => {
     const { gateway, seen } = await open(t, "data_100");
     const { epoch, seq, base } = seen.position;
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
@@ -59,7 +59,7 @@ describe("a data directory of version 100", () => {
     await gateway.stop();
   });
 
-  test("is backed up and checked as it is, and put back with an epoch of its own", async (t) => {
+  test("can be backed up and checked, and a restore has an epoch of its own", async (t) => {
     const { data, seen } = openFixture("data_100"), folder = temporaryFolder(), backup = path.join(folder, "backup"), restored = path.join(folder, "data");
     for (const words of [["db", "check", "--data", data], ["db", "stats", "--data", data], ["backup", backup, "--data", data], ["restore", backup, "--data", restored], ["db", "check", "--data", restored]]) {
       const end = await runProgram(words);
@@ -74,7 +74,7 @@ describe("a data directory of version 100", () => {
     await gateway.stop();
   });
 
-  test("what was under way goes on", async (t) => {
+  test("unfinished work continues", async (t) => {
     const { gateway } = await open(t, "data_100");
     const { json } = await gateway.post("/api/v1/tasks/hello/trigger", { payload: 1, options: { idempotencyKey: "fixture-key" } });
     assert.equal(json.isCached, true);
@@ -110,7 +110,7 @@ describe("a data directory of a development version", () => {
   }
 });
 
-test("a data directory of a version to come is refused in words", async (t) => {
+test("a data directory of a newer version is refused with the reason", async (t) => {
   const { data } = openFixture("data_100");
   sql(data, "PRAGMA user_version = 1000");
   const before = fs.readFileSync(path.join(data, "runcast.db"));

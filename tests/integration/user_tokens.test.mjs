@@ -1,5 +1,5 @@
-// Tokens of an environment that a person has signed: how long they live, with whom they end, and what they
-// do that other public tokens do not. Which routes take them is in tokens.table.mjs.
+// Tokens of an environment that were signed for a user: their lifetime, what ends them, and what they can do that other
+// public tokens cannot. tokens.table.mjs lists the routes that accept them.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -20,7 +20,7 @@ const email = async () => (await gateway.get("/api/v2/whoami", { key: keys.pat }
 const tokenOf = async (name) => run("token", "create", "--user", await email(), "--name", name);
 const idOf = async (name) => (await run("token", "list")).split("\n").find((line) => line.endsWith(name)).split(" ")[0];
 
-test("it lives for an hour, or less if it is asked for, and says for whom it was signed", async () => {
+test("a user's token lives for an hour, or less on request, and names its user", async () => {
   const now = Date.now() / 1000, claims = claimsOf(await sign());
   const { userId } = (await gateway.get("/api/v2/whoami", { key: keys.pat })).json;
   assert.ok(Math.abs(claims.exp - now - 3600) < 10, `${claims.exp - now} s`);
@@ -33,7 +33,7 @@ test("it lives for an hour, or less if it is asked for, and says for whom it was
   }
 });
 
-test("it works for the branch that it was signed for, without naming it again", async () => {
+test("it is valid for the branch that it was signed for, without the branch header", async () => {
   const headers = { "x-trigger-branch": "page" };
   assert.match((await jwt("preview", admin)).json.error, /name one in x-trigger-branch/);
   assert.equal((await jwt("preview", admin, { headers })).status, 404);
@@ -45,7 +45,7 @@ test("it works for the branch that it was signed for, without naming it again", 
   assert.equal((await gateway.get(`/api/v3/runs/${id}`, { key: keys.dev })).status, 404);
 });
 
-test("it ends with the personal token that asked for it, and what it has open does too", async (t) => {
+test("it ends with the personal token that requested it, and so do its connections", async (t) => {
   const name = fresh("page"), pat = await tokenOf(name), key = await sign(admin, { key: pat });
   const socket = await connect(t, { token: key });
   await subscribe(socket, 1, { all: true });
@@ -55,10 +55,10 @@ test("it ends with the personal token that asked for it, and what it has open do
   const { status, json } = await gateway.get("/api/v1/queues", { key });
   assert.deepEqual([status, json.error], [401, "Public Access Token is invalid"]);
   assert.equal((await closing(socket)).code, 4001);
-  assert.equal((await gateway.get("/api/v1/queues", { key: await sign() })).status, 200); // that of another stays
+  assert.equal((await gateway.get("/api/v1/queues", { key: await sign() })).status, 200); // the token of another personal token stays valid
 });
 
-test("it ends when its user has left the organization", async () => {
+test("it ends when its user leaves the organization", async () => {
   const pat = (await run("user", "create", "Guest", "--email", "guest@example.com"), await run("token", "create", "--user", "guest@example.com"));
   const key = await sign(admin, { key: pat });
   assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
@@ -66,31 +66,31 @@ test("it ends when its user has left the organization", async () => {
   assert.equal((await gateway.get("/api/v1/runs", { key })).status, 401);
 });
 
-test("it triggers by write:tasks, as the MCP server of the CLI asks for, and others do not", async () => {
+test("with write:tasks it can trigger, as the MCP server of the CLI requests, and other tokens cannot", async () => {
   const scopes = ["write:tasks"], body = { payload: "1" };
   const key = await sign({ claims: { scopes } });
   assert.equal((await gateway.post("/api/v1/tasks/t/trigger", body, { key })).status, 200);
   assert.equal((await gateway.post("/api/v1/tasks/t/trigger", body, { key: await publicToken(gateway, { scopes }) })).status, 403);
 });
 
-test("it replays the run that write:runs names, and no other", async () => {
+test("it can replay the run that write:runs names, and no other", async () => {
   const [one, other] = [(await trigger()).id, (await trigger()).id], key = await sign({ claims: { scopes: [`write:runs:${one}`] } });
   assert.equal((await gateway.post(`/api/v1/runs/${one}/replay`, {}, { key })).status, 200);
   assert.equal((await gateway.post(`/api/v1/runs/${other}/replay`, {}, { key })).status, 403);
 });
 
-test("no scope makes what a key has signed for nobody reach further", async () => {
+test("no scope extends a token that a key signed without a user", async () => {
   const { id } = await trigger();
   const key = await publicToken(gateway, { scopes: ["admin", "*:all", "write:all", "write:queues", "write:runs"], act: { sub: (await gateway.get("/api/v2/whoami", { key: keys.pat })).json.userId } });
   for (const [path, body] of [[`/api/v1/runs/${id}/replay`, {}], ["/api/v1/queues/task%2Ft/pause", { action: "pause" }], ["/api/v1/bulk-actions", { action: "cancel", runIds: [id] }]])
     assert.equal((await gateway.post(path, body, { key })).status, 401, path);
 });
 
-test("it writes variables, and gets neither their secrets in clear nor tokens that live longer", async () => {
+test("it can write variables, but gets neither secrets in clear nor tokens that live longer", async () => {
   const key = await sign(), variables = `/api/v1/projects/${keys.ref}/envvars`;
   assert.equal((await gateway.post(`${variables}/dev`, { name: "A", value: "1" }, { key })).status, 200);
   assert.equal((await gateway.get(`${variables}/dev/A`, { key })).json.value, "1");
-  assert.equal((await gateway.post(`${variables}/prod`, { name: "A", value: "1" }, { key })).status, 400); // of another environment
+  assert.equal((await gateway.post(`${variables}/prod`, { name: "A", value: "1" }, { key })).status, 400); // the path names another environment
   assert.equal((await gateway.get(variables, { key })).status, 401);
   for (const path of ["/api/v1/auth/jwt", "/api/v1/auth/public-tokens"]) assert.equal((await gateway.post(path, { scopes: ["admin"] }, { key })).status, 401, path);
 });

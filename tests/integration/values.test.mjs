@@ -1,6 +1,5 @@
-// Values of users: what JSON.parse accepts is accepted, stored and given back byte for byte, wherever
-// such a value travels. Half of a surrogate pair, which "I am 😀".slice(0, 6) has at its end, is the
-// case that UTF-8 has no bytes for.
+// Values of users: whatever JSON.parse accepts is accepted, stored and returned byte for byte, wherever such a value
+// travels. Half of a surrogate pair, as at the end of "I am 😀".slice(0, 6), is the value that UTF-8 cannot represent.
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
@@ -19,7 +18,7 @@ const sdks = Object.fromEntries([["4.8.3", "sdk-v4", "@trigger.dev/sdk"], ["3.3.
 const signedIn = { accessToken: keys.dev, secretKey: keys.dev };
 const through = (sdk, call, to = gateway) => sdk.auth.withAuth({ baseURL: to.url, ...signedIn }, call);
 
-/** The first run that a subscription gives. One that is left by itself asks for ever. */
+/** The first run that a subscription delivers. A subscription that is not ended polls forever. */
 const first = (sdk, subscribe, to) => through(sdk, async () => {
   const subscription = subscribe();
   const read = async (resolve) => { for await (const run of subscription) resolve(run); };
@@ -45,7 +44,7 @@ const retrieve = async (id, version = 3) => answer(gateway.get(`/api/v${version}
 const list = async (query) => (await answer(gateway.get(`/api/v1/runs?${new URLSearchParams(query)}`))).data.map(({ id }) => id);
 const triggered = async (payload, options, task = "hello") => (await answer(gateway.post(`/api/v1/tasks/${encodeURIComponent(task)}/trigger`, { payload, options }))).id;
 
-/** Starts the run. Others that are ready are left over from tests that have ended: they are canceled. */
+/** Starts the run. Cancels other ready runs, which earlier tests left. */
 async function take(id) {
   for (;;) {
     const attempt = await worker.dequeue();
@@ -56,7 +55,7 @@ async function take(id) {
 }
 
 describe("half of a surrogate pair", () => {
-  test("comes back in payload, tags, keys, queue and metadata of a run", async () => {
+  test("is preserved in payload, tags, keys, queue and metadata of a run", async () => {
     const payload = { text: half, [half]: [low, "\u0000"] }, metadata = { [half]: low };
     const options = { tags: [half, `${low}"\\`], metadata, idempotencyKey: half, concurrencyKey: low, queue: { name: queue } };
     const id = await triggered(payload, options);
@@ -72,7 +71,7 @@ describe("half of a surrogate pair", () => {
     await answer(worker.cancel(await triggered(payload, { ...options, idempotencyKey: "I am \ufffd" })));
   });
 
-  test("comes back as an output of text, of JSON, and of JSON that holds the character unescaped", async () => {
+  test("is preserved in an output of text, of JSON, and of JSON that holds the character unescaped", async () => {
     for (const [output, outputType, expected] of [[half, "text/plain", half], [JSON.stringify({ half }), "application/json", { half }],
       [`{"a":"${half}"}`, "application/json", { a: half }], [`{"json":{"a":"${half}"}}`, "application/super+json", { a: half }],
       [`"${half}`, "application/json", `"${half}`], ["x".repeat(40_000) + half, "text/plain", "x".repeat(40_000) + half]]) {
@@ -88,7 +87,7 @@ describe("half of a surrogate pair", () => {
     }
   });
 
-  test("comes back as a payload of text, and of JSON that holds the character unescaped", async () => {
+  test("is preserved in a payload of text, and of JSON that holds the character unescaped", async () => {
     for (const [payload, payloadType, expected] of [[half, "text/plain", half], [`"${half}"`, "text/plain", `"${half}"`], [`["${half}"]`, "application/json", [half]],
       [`{"json":["${half}"]}`, "application/super+json", [half]], [half, "application/json", half], [half, undefined, half]]) {
       const id = await triggered(payload, payloadType && { payloadType });
@@ -98,7 +97,7 @@ describe("half of a surrogate pair", () => {
     }
   });
 
-  test("comes back in the error of a run that fails", async () => {
+  test("is preserved in the error of a run that fails", async () => {
     const attempt = await take(await triggered({}, { maxAttempts: 1 }));
     await attempt.fail({ type: "BUILT_IN_ERROR", name: `Error${low}`, message: half, stackTrace: `Error: ${half}\n    at x` });
     const run = await retrieve(attempt.id);
@@ -106,7 +105,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual([run.error.name, run.error.message, run.error.stackTrace], [`Error${low}`, half, `Error: ${half}\n    at x`]);
   });
 
-  test("comes back in metadata that is put, operated on, and flushed with a completion", async () => {
+  test("is preserved in metadata that is put, changed by operations, and flushed with a completion", async () => {
     const attempt = await take(await triggered());
     const put = async (body) => (await answer(gateway.put(`/api/v1/runs/${attempt.id}/metadata`, body))).metadata;
     assert.deepEqual(await put({ metadata: { [half]: half } }), { [half]: half });
@@ -120,7 +119,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual([metadata.flushed, metadata.escaped], [half, half]);
   });
 
-  test("is compared as it is wherever tags are", async (t) => {
+  test("is compared unchanged wherever tags are compared", async (t) => {
     const tag = `tag ${half}`, id = await triggered();
     await answer(gateway.post(`/api/v1/runs/${id}/tags`, { tags: [tag, tag] }));
     assert.deepEqual((await retrieve(id)).tags, [tag]);
@@ -150,7 +149,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual(fields.tags, ["packedI am \ufffd"]);
   });
 
-  test("comes in items of batches, of one request and of a stream", async () => {
+  test("is preserved in items of batches, of one request and of a stream", async () => {
     const items = [{ task: "hello", payload: { half }, options: { tags: [half], metadata: { half } } }, { task: `task ${half}`, payload: JSON.stringify({ low }), options: { payloadType: "application/json" } }];
     const { runs } = await answer(gateway.post("/api/v1/tasks/batch", { items }), 202);
     assert.deepEqual((await retrieve(runs[0].id)).payload, { half });
@@ -163,7 +162,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual((await retrieve(streamed)).payload, { half });
   });
 
-  test("comes in tokens, by their calls and their URLs", async () => {
+  test("is preserved in tokens, by their calls and their URLs", async () => {
     const create = (body) => answer(gateway.post("/api/v1/waitpoints/tokens", body));
     const made = await create({ tags: [half], idempotencyKey: low });
     assert.equal((await create({ idempotencyKey: low })).id, made.id);
@@ -175,7 +174,7 @@ describe("half of a surrogate pair", () => {
     assert.deepEqual(JSON.parse((await answer(gateway.get(`/api/v1/waitpoints/tokens/${id}`))).output), [half]);
   });
 
-  test("comes in log lines, spans and their attributes, and loses no other line", async () => {
+  test("is preserved in log lines, spans and their attributes, and loses no other line", async () => {
     const attempt = await take(await triggered());
     const to = new URL(attempt.started.envVars.TRIGGER_OTEL_EXPORTER_OTLP_ENDPOINT).pathname;
     const attributes = [{ key: "$metadata.ctx.run.id", value: { stringValue: attempt.id } }, { key: half, value: { stringValue: low } }];
@@ -192,7 +191,7 @@ describe("half of a surrogate pair", () => {
     await attempt.succeed(1);
   });
 
-  test("comes in variables and streams", async () => {
+  test("is preserved in variables and streams", async () => {
     const at = `/api/v1/projects/${keys.ref}/envvars/dev`;
     await answer(gateway.post(at, { name: "HALF", value: half }));
     await answer(gateway.post(`${at}/import`, { variables: { LOW: low }, override: true }));
@@ -211,7 +210,7 @@ describe("half of a surrogate pair", () => {
 const oddTags = ['say "hi"', "back\\slash", "line\nbreak", "\u0001", "a\ttab", "a zero\u0000byte", "del\u007f", "per%cent & + ?", "😀"];
 
 describe("a tag with a quote, a backslash or a control character", () => {
-  test("is followed by both SDKs, over WebSockets, event streams and long polls, and listed", async (t) => {
+  test("can be followed by both SDKs, over WebSockets, event streams and long polls, and listed", async (t) => {
     const socket = await RunsSocket.open({ port: gateway.port, token: keys.dev, hello: {} });
     t.after(() => socket.cut());
     for (const [n, tag] of oddTags.entries()) {
@@ -233,7 +232,7 @@ describe("a tag with a quote, a backslash or a control character", () => {
     }
   });
 
-  test("is added, and keys like it are known again", async () => {
+  test("can be added, and keys that contain one are found again", async () => {
     const id = await triggered();
     for (const tag of oddTags) await answer(gateway.post(`/api/v1/runs/${id}/tags`, { tags: [tag] }));
     assert.deepEqual((await retrieve(id)).tags.sort(), [...oddTags].sort());
@@ -251,7 +250,7 @@ const nested = (depth) => "[".repeat(depth) + '{"a":'.repeat(depth) + "1" + "}".
 
 describe("a value that is nested deeply", () => {
   for (const depth of [150, 5_000, 100_000])
-    test(`comes back as JSON from ${2 * depth} levels`, async () => {
+    test(`is preserved as JSON from ${2 * depth} levels`, async () => {
       const value = nested(depth);
       const { id } = await answer(gateway.post("/api/v1/tasks/hello/trigger", `{"payload":${value}}`));
       const attempt = await take(id);
@@ -291,7 +290,7 @@ describe("a byte order mark", () => {
     await answer(gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, mark + registered));
   });
 
-  test("may come byte by byte, and bytes like it are not JSON", async () => {
+  test("may arrive byte by byte, and bytes that resemble it are not JSON", async () => {
     for (const [body, pieces, status] of [[`${mark}{"payload":1}`, [1, 2, 3], 200], [`${mark}{"payload":1}`, [4], 200], [Buffer.from([0xef, 0x7b, 0x7d]), [1], 400], [Buffer.from([0xef, 0xbb, 0x7b, 0x7d]), [1, 2], 400],
       [Buffer.from([0xef]), [], 400], [mark, [1], 400], [mark + mark + "{}", [3], 400], [`{}${mark}`, [2], 400]]) {
       const bytes = Buffer.from(body), connection = await gateway.connect();
@@ -304,7 +303,7 @@ describe("a byte order mark", () => {
   });
 });
 
-test("bytes that are not UTF-8 are refused, and what JavaScript reads as another value keeps its bytes", async () => {
+test("bytes that are not UTF-8 are refused, and values that JavaScript rounds keep their bytes", async () => {
   for (const bytes of [[0xed, 0xa0, 0xbd], [0xff], [0xc0, 0xaf], [0xf4, 0x90, 0x80, 0x80]]) {
     const body = Buffer.concat([Buffer.from('{"payload":"'), Buffer.from(bytes), Buffer.from('"}')]);
     assert.match((await answer(gateway.post("/api/v1/tasks/hello/trigger", body), 400)).error, /^Invalid JSON at byte 1[2-5]/);

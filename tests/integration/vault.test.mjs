@@ -1,5 +1,5 @@
-// Another encryption key while the gateway serves: what was sealed opens with the new one
-// only, and whoever is killed on the way leaves a database that one of two keys opens.
+// Rotation of the encryption key while the gateway serves: sealed data open with the new key only, and a kill at any
+// moment leaves a database that one of the two keys opens.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -20,7 +20,7 @@ async function setSome(gateway, count = 20) {
   return variables;
 }
 
-/** Keys and variables are what they were. */
+/** Asserts that keys and variables are unchanged. */
 async function check(gateway, variables) {
   const { status, json } = await gateway.get(at());
   assert.equal(status, 200);
@@ -29,7 +29,7 @@ async function check(gateway, variables) {
     assert.equal((await gateway.get("/api/v1/runs", { key })).status, 200);
 }
 
-test("a drawn key takes over while calls are served, and the old one opens nothing any more", async (t) => {
+test("a generated key takes effect while calls are served, and the old one opens nothing any more", async (t) => {
   const gateway = await startGateway({ t });
   const variables = await setSome(gateway, 300);
   const old = fs.readFileSync(keyFile(gateway), "utf8");
@@ -51,7 +51,7 @@ test("a drawn key takes over while calls are served, and the old one opens nothi
     assert.equal(end.code, 0, end.all);
     assert.match(end.stdout, /^\d+ values are sealed with encryption key [0-9a-f]{8} now\n$/);
     assert.ok(Number.parseInt(end.stdout, 10) >= 304, end.stdout);
-    await until(() => served > before + 3, { what: "writes go on" });
+    await until(() => served > before + 3, { what: "writes continue" });
   }
   going = false;
   await traffic;
@@ -76,7 +76,7 @@ test("a drawn key takes over while calls are served, and the old one opens nothi
   await gateway.stop();
 });
 
-test("what is sealed later, and keys that are replaced, go on after a rotation", async (t) => {
+test("after a rotation new data can be sealed, and keys can be replaced", async (t) => {
   const gateway = await startGateway({ t });
   const program = async (...words) => {
     const end = await runProgram([...words, "--data", gateway.data]);
@@ -97,7 +97,7 @@ test("what is sealed later, and keys that are replaced, go on after a rotation",
   await gateway.stop();
 });
 
-test("a key from the environment is rotated to another one, which the next start needs", async (t) => {
+test("a key from the environment is rotated to another one, which the next start requires", async (t) => {
   const gateway = await startGateway({ t, env: { RUNCAST_ENCRYPTION_KEY: hex("a") } });
   const variables = await setSome(gateway);
   const without = await rotate(gateway);
@@ -125,21 +125,21 @@ test("a key from the environment is rotated to another one, which the next start
   for (const secret of [hex("a"), hex("b")]) assert.ok(!(gateway.stdout + gateway.stderr).includes(secret));
 });
 
-test("killed at any moment of a rotation, the next start says which key it is and has everything", async (t) => {
+test("after a kill at any moment of a rotation, the next start says which key is valid, and has everything", async (t) => {
   const gateway = await startGateway({ t, release: true });
   const variables = await setSome(gateway, 400);
   const seen = { old: 0, next: 0, over: 0 };
   let delay = 0;
   for (let round = 0; round < 24; round++) {
     const { old } = seen, asked = rotate(gateway).catch((error) => ({ code: -1, all: error.message }));
-    // Counted from when the next key is there; later after a kill that came before the commit,
-    // earlier after one behind it.
+    // The delay counts from when the next key exists; it grows after a kill before the commit, and shrinks after one
+    // that came later.
     await until(() => fs.existsSync(keyFile(gateway, ".next")), { everyMs: 0, timeoutMs: 5000 }).catch(() => {});
     await sleep(delay);
     await gateway.kill();
     await asked;
     gateway.stderr = "";
-    const asks = round % 3 === 0 && await runProgram(["keys", "--data", gateway.data]); // settles it too
+    const asks = round % 3 === 0 && await runProgram(["keys", "--data", gateway.data]); // this command also settles which key is valid
     if (asks) assert.equal(asks.code, 0, asks.all);
     await gateway.restart();
     gateway.stderr += asks ? asks.stderr : "";
@@ -174,7 +174,7 @@ async function onFailingDisk(t) {
   return gateway;
 }
 
-test("a rotation whose commit fails is tried until the storage says what is written", async (t) => {
+test("a rotation whose commit fails is retried until the storage reports what was written", async (t) => {
   const gateway = await onFailingDisk(t);
   const variables = await setSome(gateway);
   gateway.order("eio");
@@ -183,7 +183,7 @@ test("a rotation whose commit fails is tried until the storage says what is writ
   await sleep(300);
   gateway.order("ok");
   const end = await asked;
-  if (end.code) assert.match(end.stderr, /cannot write the encryption key/); // the key file came first
+  if (end.code) assert.match(end.stderr, /cannot write the encryption key/); // the key file was written first
   else assert.match(end.stdout, /values are sealed with encryption key/);
   await until(() => gateway.isReady());
   await check(gateway, variables);
@@ -194,7 +194,7 @@ test("a rotation whose commit fails is tried until the storage says what is writ
   await gateway.stop();
 });
 
-test("after a write of which nobody knows whether it happened, the next one is decided on what there is", async (t) => {
+test("after a rotation whose outcome is unknown, the next one is decided by what is stored", async (t) => {
   const gateway = await onFailingDisk(t);
   const variables = await setSome(gateway);
   for (let round = 0; round < 3; round++) {

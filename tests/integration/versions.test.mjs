@@ -1,12 +1,12 @@
-// Worker versions pile up: a developer makes one with every file that is saved, an attacker as fast
-// as he can. The oldest go, with their queues, for good; the others stay as they are.
+// Worker versions pile up: a developer makes one with every saved file, an attacker as fast as possible. The oldest are
+// removed with their queues; the others stay as they are.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
 
-test("of versions whose tasks are too many the oldest go, with their queues, also across a restart", async (t) => {
+test("when versions have too many tasks the oldest are removed with their queues, also across a restart", async (t) => {
   const gateway = await startGateway({ t });
   const register = async (n, count) => {
     const tasks = Array.from({ length: count }, (_, i) => ({ id: `t${i}`, filePath: "f", exportName: "e", queue: { name: "common" } }));
@@ -37,7 +37,7 @@ test("of versions whose tasks are too many the oldest go, with their queues, als
   await gateway.stop();
 });
 
-test("of very many registrations at once each is taken, or told to come again", async (t) => {
+test("each of very many simultaneous registrations is accepted, or told to retry", async (t) => {
   const gateway = await startGateway({ t });
   const made = await Promise.all(Array.from({ length: 60 }, (_, n) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`,
     { localOnly: true, metadata: { packageVersion: "4.8.3", cliPackageVersion: "4.8.3", contentHash: `hash-${n}`, tasks: [] } })));
@@ -52,7 +52,7 @@ test("of very many registrations at once each is taken, or told to come again", 
 const versioned = { headers: { "x-trigger-api-version": "2025-07-16" } };
 
 for (const environment of ["prod", "staging"])
-  test(`in ${environment} a run waits for a version from its beginning, and for each that lacks its task`, async (t) => {
+  test(`in ${environment} a run waits for a version from its beginning, and for each version that lacks its task`, async (t) => {
     const gateway = await startGateway({ t });
     const worker = new Worker(gateway, keys[environment]);
     const [plain, locked] = [await worker.trigger("a"), await worker.trigger("a", { delay: "1s" })];
@@ -88,7 +88,7 @@ for (const environment of ["prod", "staging"])
     await gateway.stop();
   });
 
-test("two workers with different code in dev: each gets what it has, also across a kill", async (t) => {
+test("two workers with different code in dev: each gets runs of its own tasks, also across a kill", async (t) => {
   const gateway = await startGateway({ t });
   const nightly = (id) => ({ id, triggerSource: "schedule", schedule: { cron: "0 3 * * *" } });
   const limited = (limit) => [{ name: "narrow", concurrencyLimit: limit }];
@@ -101,7 +101,7 @@ test("two workers with different code in dev: each gets what it has, also across
   const early = await one.trigger("b");
   assert.equal(await one.status(early), "WAITING_FOR_DEPLOY");
   const two = await Worker.register(gateway, { tasks: ["b", "both", nightly("tocks")], queues: limited(2) });
-  assert.equal(await held, undefined); // each is asked what it has now
+  assert.equal(await held, undefined); // it ends empty, so that each worker dequeues with what it has now
   const [first, second] = [one.dequeue(), two.dequeue()];
   assert.deepEqual([(await second).id, (await second).message.backgroundWorker.friendlyId], [early, two.id]);
   const a = await one.trigger("a");
@@ -120,7 +120,7 @@ test("two workers with different code in dev: each gets what it has, also across
   await gateway.restart();
   const later = await one.trigger("a");
   await (await two.take(await two.trigger("b"))).succeed(1);
-  for (const id of [locked, later]) assert.equal(await one.status(id), "QUEUED"); // the other one may be on its way
+  for (const id of [locked, later]) assert.equal(await one.status(id), "QUEUED"); // the other one may still be in flight
   assert.equal(await one.status(none), "WAITING_FOR_DEPLOY");
   for (const id of [locked, later]) {
     const attempt = await one.take(id);

@@ -1,4 +1,4 @@
-// waitingFor: what holds a run that does not execute, as GET /api/v3/runs/:id says it.
+// waitingFor: what a run that does not execute waits for, in GET /api/v3/runs/:id.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -9,7 +9,7 @@ import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 const key = keys.prod;
 const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test("each thing that holds a run is said, the first of them", async (t) => {
+test("each reason for which a run waits is reported, and the first one if there are several", async (t) => {
   const gateway = await startGateway({ t, options: ["--env-concurrency", "3", "--dequeue-wait", "0"] });
   const worker = new Worker(gateway, key);
   const look = async (id) => (await worker.show(id)).run.waitingFor;
@@ -32,7 +32,7 @@ test("each thing that holds a run is said, the first of them", async (t) => {
   assert.match(how, /start one/);
 
   assert.equal((await settle("a", "pause", { action: "pause" })).status, 200);
-  assert.equal((await look(id)).reason, "no_worker", "nobody asked yet");
+  assert.equal((await look(id)).reason, "no_worker", "no worker has dequeued yet");
   assert.equal(await worker.dequeue(), undefined);
   const paused = await look(id);
   assert.deepEqual([paused.reason, paused.ahead], ["queue_paused", 0]);
@@ -87,7 +87,7 @@ test("each thing that holds a run is said, the first of them", async (t) => {
   await gateway.stop();
 });
 
-test("a token that does not see all of a run is not told what it waits for", async (t) => {
+test("a token that cannot read all of a run does not see what it waits for", async (t) => {
   const gateway = await startGateway({ t });
   const { id } = (await gateway.post("/api/v1/tasks/a/trigger", { payload: 1 }, { key })).json;
   const shown = async (claims) => {

@@ -1,4 +1,4 @@
-// Runs that wait: for a time, for what they triggered, for a token.
+// Runs that wait: for a time, for the runs they triggered, for a token, for input.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -23,7 +23,7 @@ async function executing(task = "parent") {
   return worker.take(id);
 }
 
-/** Looks until the run goes on, and gives its waitpoints. */
+/** Polls until the run continues, and returns its waitpoints. */
 async function goesOn(attempt) {
   const execution = await until(async () => {
     const now = await attempt.look();
@@ -44,7 +44,7 @@ const child = (attempt, options = {}) =>
 
 // ---- runs ----
 
-test("a parent that waits for its child goes on with what came out of it", async () => {
+test("a parent that waits for its child continues with the child's result", async () => {
   const parent = await executing();
   const id = await child(parent);
   assert.deepEqual([(await worker.show(parent.id)).a, (await worker.show(parent.id)).b], ["FROZEN", "WAITING"]);
@@ -59,7 +59,7 @@ test("a parent that waits for its child goes on with what came out of it", async
   await parent.succeed(1);
 });
 
-test("a token or a wait whose answer was lost is asked for again: the same token, the same time", async () => {
+test("a repeated request whose response was lost gets the same token, and the same wait", async () => {
   const parent = await executing(), date = new Date(Date.now() + 500).toISOString();
   const twice = async (path, body, id = `lost ${path}`) => [await worker.post(path, body, { id }), await worker.post(path, body, { id })].map(({ json }) => json);
   const [first, again] = await twice(tokens, { timeout: "1h" });
@@ -72,7 +72,7 @@ test("a token or a wait whose answer was lost is asked for again: the same token
   await parent.succeed(1);
 });
 
-test("outputs beyond a megabyte are named in the answer, and fetched as packets are", async () => {
+test("outputs beyond a megabyte are named in the response, and read like packets", async () => {
   const parent = await executing(), outputs = {}, reader = await publicToken(gateway, { scopes: ["read:runs"] });
   const large = (await token()).id;
   await waitFor(parent, large);
@@ -106,7 +106,7 @@ test("outputs beyond a megabyte are named in the answer, and fetched as packets 
   await parent.succeed(1);
 });
 
-test("a child that fails or is canceled hands its error over", async () => {
+test("a child that fails or is canceled passes its error to the parent", async () => {
   const parent = await executing();
   const failing = await child(parent, { maxAttempts: 1 });
   await (await worker.take(failing)).fail();
@@ -122,7 +122,7 @@ test("a child that fails or is canceled hands its error over", async () => {
   await parent.succeed(1);
 });
 
-test("a child that a key led to, and that is over, lets its parent go on at once", async () => {
+test("an ended child that an idempotency key found lets its parent continue at once", async () => {
   const parent = await executing();
   const once = { idempotencyKey: "once" };
   const id = await child(parent, once);
@@ -134,7 +134,7 @@ test("a child that a key led to, and that is over, lets its parent go on at once
   await parent.succeed(1);
 });
 
-test("a parent that waits for a batch goes on once, with every item in its place", async () => {
+test("a parent that waits for a batch continues once, with every item in its place", async () => {
   const parent = await executing();
   const created = await worker.post("/api/v3/batches", { runCount: 3, parentRunId: parent.id, resumeParentOnCompletion: true });
   assert.equal(created.status, 202, created.text);
@@ -145,7 +145,7 @@ test("a parent that waits for a batch goes on once, with every item in its place
   const blocked = (await parent.look()).snapshot;
   assert.equal(blocked.executionStatus, "EXECUTING_WITH_WAITPOINTS");
   for (let i = 0; i < 3; i++) {
-    assert.equal((await parent.look()).snapshot.id, blocked.id, "nothing is said before the last one");
+    assert.equal((await parent.look()).snapshot.id, blocked.id, "nothing is reported before the last one");
     const attempt = await worker.take();
     await attempt.succeed(JSON.parse(attempt.started.execution.run.payload).index * 10);
   }
@@ -155,7 +155,7 @@ test("a parent that waits for a batch goes on once, with every item in its place
   await parent.succeed(1);
 });
 
-test("items too large to become runs fail in their places, and nobody waits for them", async () => {
+test("items too large to become runs fail in their places, and do not block the parent", async () => {
   const large = "x".repeat(3_200_000);
   const ndjson = { headers: { "content-type": "application/x-ndjson" } };
   for (const errors of [[0, 2], [0, 1, 2]]) {
@@ -181,7 +181,7 @@ test("items too large to become runs fail in their places, and nobody waits for 
   }
 });
 
-test("a child that its parent waits for overtakes what was queued before it", async () => {
+test("a child that its parent waits for overtakes runs that were queued before it", async () => {
   const parent = await executing();
   const older = await worker.trigger("child");
   const id = await child(parent);
@@ -193,7 +193,7 @@ test("a child that its parent waits for overtakes what was queued before it", as
 
 // ---- tokens ----
 
-test("a run that waits for a token goes on when somebody completes it", async () => {
+test("a run that waits for a token continues when the token is completed", async () => {
   const attempt = await executing();
   const { id, isCached, url } = await token({ tags: ["user:1"] });
   assert.match(id, /^waitpoint_/);
@@ -214,7 +214,7 @@ test("a run that waits for a token goes on when somebody completes it", async ()
   await attempt.succeed(1);
 });
 
-test("a token completed before it is waited for blocks nobody for long", async () => {
+test("a token completed before it is waited for lets the run continue at once", async () => {
   const attempt = await executing();
   const { id, url } = await token();
   const reply = await gateway.post(url.slice(gateway.url.length), { from: "a webhook" }, { key: null });
@@ -243,7 +243,7 @@ test("a webhook of any type completes a token by its URL", async () => {
   }
 });
 
-test("a token that nobody completes times out", async () => {
+test("a token that is not completed times out", async () => {
   const attempt = await executing();
   const { id } = await token({ timeout: "1s" });
   await waitFor(attempt, id);
@@ -254,7 +254,7 @@ test("a token that nobody completes times out", async () => {
   await attempt.succeed(1);
 });
 
-test("what a run waits for comes also after the gateway was killed", async () => {
+test("after a kill of the gateway every wait still ends", async () => {
   const attempt = await executing();
   const { id } = await token();
   await waitFor(attempt, id);
@@ -270,7 +270,7 @@ test("what a run waits for comes also after the gateway was killed", async () =>
   await parent.succeed(1);
 });
 
-test("an idempotency key leads to the same token, and to the same time", async () => {
+test("an idempotency key finds the same token, and the same wait", async () => {
   const first = await token({ idempotencyKey: "k" });
   assert.deepEqual(await token({ idempotencyKey: "k" }), { ...first, isCached: true });
   const attempt = await executing();
@@ -301,7 +301,7 @@ test("tokens are listed, newest first, by status, key, tag and page", async () =
   assert.deepEqual(ids(await list(`filter[tags]=listed&page[size]=2&page[before]=${second.pagination.previous}`)), made.slice(0, 2));
 });
 
-test("retention takes tokens that are over or that nobody waits for, and their keys are free", async (t) => {
+test("retention removes tokens that have ended or that no run waits for, and their keys are free again", async (t) => {
   const file = path.join(temporaryFolder(), "ahead");
   const own = await startGateway({ t, options: ["--retain", "4s"], preload: "shim_clock", env: { SHIM_CLOCK: file } });
   const its = await Worker.register(own, { tasks: ["parent"] });
@@ -321,7 +321,7 @@ test("retention takes tokens that are over or that nobody waits for, and their k
   assert.equal((await own.get(tokens)).json.data.length, 3);
 });
 
-test("a token is listed with its tags, whatever they and its output are like", async () => {
+test("a token is listed with its tags, whatever characters they and its output have", async () => {
   const tags = ["odd", '","output":"x"}', ',"output":'];
   const { id } = await token({ tags, idempotencyKey: '","output":"k' });
   for (const status of ["WAITING", "COMPLETED"]) {
@@ -346,7 +346,7 @@ async function waitForInput(attempt, body) {
   return reply.json.waitpointId;
 }
 
-/** What the run goes on with; the output of the SDK is what this parses to. */
+/** The value with which the run continues; the SDK's output is the parsed value. */
 async function input(attempt, id) {
   const [waitpoint, ...more] = await goesOn(attempt);
   assert.deepEqual([more.length, waitpoint.friendlyId, waitpoint.type, waitpoint.outputType, waitpoint.outputIsError],
@@ -354,7 +354,7 @@ async function input(attempt, id) {
   return JSON.parse(waitpoint.output);
 }
 
-test("a run that waits for an input goes on with the next record, whatever it is", async () => {
+test("a run that waits for an input continues with the next record, whatever it is", async () => {
   const attempt = await executing();
   for (const data of [{ approved: true, by: 'a "b"\n' }, "text", '"quoted"', 5, null, [1, "ü🎉"], false]) {
     const id = await waitForInput(attempt, { lastSeqNum: undefined, streamId: `of ${JSON.stringify(data)}` });
@@ -366,7 +366,7 @@ test("a run that waits for an input goes on with the next record, whatever it is
   await attempt.succeed(1);
 });
 
-test("a record that came before is waited for by nobody, unless it was seen", async () => {
+test("a record that arrived before ends the wait at once, unless the run has seen it", async () => {
   const attempt = await executing();
   await send(attempt, "zero");
   await send(attempt, "one");
@@ -388,7 +388,7 @@ test("a record that came before is waited for by nobody, unless it was seen", as
   await attempt.succeed(1);
 });
 
-test("an input that never comes times out, and what comes later is kept for the next wait", async () => {
+test("an input that does not arrive times out, and a later one is kept for the next wait", async () => {
   const attempt = await executing();
   await waitForInput(attempt, { timeout: "1s" });
   const [waitpoint] = await goesOn(attempt);
@@ -399,7 +399,7 @@ test("an input that never comes times out, and what comes later is kept for the 
   await attempt.succeed(1);
 });
 
-test("of records sent at once one completes the wait, and the others come after it", async () => {
+test("one of several simultaneous records completes the wait, and the others come after it", async () => {
   const attempt = await executing();
   const all = Array.from({ length: 8 }, (_, n) => n);
   for (let round = 0; round < 10; round++) {
@@ -413,7 +413,7 @@ test("of records sent at once one completes the wait, and the others come after 
   await attempt.succeed(1);
 });
 
-test("a request that is repeated sends its record once, and ends no later wait", async () => {
+test("a repeated request sends its record once, and ends no later wait", async () => {
   const attempt = await executing();
   const repeat = (data, key) => gateway.post(`/realtime/v1/streams/${attempt.id}/input/chat`, { data }, { headers: { "x-trigger-request-idempotency-key": key } });
   const id = await waitForInput(attempt);
@@ -428,7 +428,7 @@ test("a request that is repeated sends its record once, and ends no later wait",
   await attempt.succeed(1);
 });
 
-test("a wait for an input outlives the gateway, and its record follows the last one seen", async () => {
+test("a wait for an input survives a restart, and its record follows the last one seen", async () => {
   const attempt = await executing();
   const early = (await create(attempt, { streamId: "other", lastSeqNum: 5 })).json.waitpointId;
   const id = await waitForInput(attempt, { lastSeqNum: 7, tags: ["approval"] });
@@ -441,13 +441,13 @@ test("a wait for an input outlives the gateway, and its record follows the last 
   await send(attempt, "nine");
   assert.equal(await input(attempt, next), "nine");
 
-  for (const n of [0, 1]) await send(attempt, n, "other"); // of a new life: all of it is new
+  for (const n of [0, 1]) await send(attempt, n, "other"); // of a new life of the stream, so all are unseen
   await waitFor(attempt, early);
   assert.equal(await input(attempt, early), 0);
   await attempt.succeed(1);
 });
 
-test("a key leads to the same wait, of its run and stream only", async () => {
+test("an idempotency key finds the same wait, of its run and stream only", async () => {
   const attempt = await executing(), other = await executing();
   const key = { idempotencyKey: "input" };
   const { waitpointId } = (await create(attempt, key)).json;
@@ -456,7 +456,7 @@ test("a key leads to the same wait, of its run and stream only", async () => {
     assert.equal(reply.json.isCached, false);
     assert.notEqual(reply.json.waitpointId, waitpointId);
   }
-  await waitFor(other, waitpointId); // somebody else's: only what completes the token ends it
+  await waitFor(other, waitpointId); // a token of another kind: only its completion ends it
   await send(other, 1);
   assert.equal(await stateOf(other), "EXECUTING_WITH_WAITPOINTS");
   await waitFor(attempt, waitpointId);
@@ -467,7 +467,7 @@ test("a key leads to the same wait, of its run and stream only", async () => {
   await other.succeed(1);
 });
 
-test("what is no input to wait for is refused", async () => {
+test("an invalid wait for input is refused", async () => {
   const attempt = await executing();
   const over = await executing();
   await over.succeed(1);
@@ -493,7 +493,7 @@ test("what is no input to wait for is refused", async () => {
 
 // ---- refusals ----
 
-test("tokens are found and paged through among many, newest first, in both directions", async () => {
+test("tokens can be filtered and paged among many, newest first, in both directions", async () => {
   const first = (await token({ tags: ["needle"] })).id, ids = [first];
   const since = Date.now();
   for (let i = 0; i < 12; i++)
@@ -521,7 +521,7 @@ test("tokens are found and paged through among many, newest first, in both direc
   assert.deepEqual(upwards, downwards);
 });
 
-test("a callback for an environment that is not there is refused like one with a wrong signature", async () => {
+test("a callback for an unknown environment is refused like one with a wrong signature", async () => {
   const { url } = await token();
   const path = new URL(url).pathname, [, , , , , id, , environment] = path.split("/");
   const wrong = await gateway.post(`${tokens}/${id}/callback/${environment}/${"A".repeat(43)}`, {}, { key: null });
@@ -530,7 +530,7 @@ test("a callback for an environment that is not there is refused like one with a
   assert.equal(nobody.text, wrong.text);
 });
 
-test("what cannot be waited for, or completed, is refused and changes nothing", async () => {
+test("an invalid wait or completion is refused and changes nothing", async () => {
   const attempt = await executing();
   const foreign = (await gateway.post(tokens, {}, { key: keys.prod })).json.id;
   for (const [what, reply, status] of [

@@ -1,4 +1,4 @@
-// Live lists of runs.v1: what is in them, how runs come and leave, counts, who may, limits.
+// Live lists of runs.v1: their rows, how runs join and leave, counts, credentials, limits.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -34,7 +34,7 @@ async function watch(socket, id, filter, { limit, counts } = {}) {
 }
 
 describe("rows", () => {
-  test("the newest that match come whole, newest first, and a run leaves when its status is another", async (t) => {
+  test("the newest matches arrive whole, newest first, and a run leaves when its status no longer matches", async (t) => {
     const tag = fresh("tag"), socket = await connect(t), ids = [];
     for (let i = 0; i < 5; i++) ids.unshift((await trigger({ tags: [tag], ...delayed }, { payload: `${i}` })).id);
     const { mirror, ok, synced } = await watch(socket, 1, { tag, status: "DELAYED" });
@@ -51,11 +51,11 @@ describe("rows", () => {
     assert.equal(mirror.begins, 1);
   });
 
-  test("a change of a run in the list comes as what has changed", async (t) => {
+  test("a change of a run in the list arrives as a delta", async (t) => {
     const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
     const { mirror, synced } = await watch(socket, 1, { tag });
     await synced();
-    socket.send({ op: "ping" }); // unknown: what comes before its answer was sent before
+    socket.send({ op: "ping" }); // an unknown operation: messages that arrive before its answer were sent before
     const seq = await write("PUT", `/api/v1/runs/${id}/metadata`, { metadata: { step: 1 } });
     const message = await socket.next("list");
     assert.deepEqual(Object.keys(message.rows[0][2]).includes("payload"), false);
@@ -65,7 +65,7 @@ describe("rows", () => {
     assert.ok(mirror.seq >= seq);
   });
 
-  test("a newer run takes the place of the oldest, and an older one comes back when there is room", async (t) => {
+  test("a newer run replaces the oldest, and an older one returns when there is room", async (t) => {
     const tag = fresh("tag"), socket = await connect(t), ids = [];
     const add = async () => { const { id, seq } = await trigger({ tags: [tag], ...delayed }); ids.unshift(id); return seq; };
     for (let i = 0; i < 4; i++) await add();
@@ -79,7 +79,7 @@ describe("rows", () => {
     assert.deepEqual(mirror.ids, ids.slice(2, 5));
   });
 
-  test("older runs are looked for in the store, as often as many leave", { timeout: 120_000 }, async (t) => {
+  test("older runs are read from the store, as often as many leave", { timeout: 120_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), items = Array.from({ length: 500 }, () => ({ task: "task", options: { tags: [tag], ...delayed } }));
     for (let i = 0; i < 2; i++) assert.equal((await gateway.post("/api/v2/tasks/batch", { items })).status, 202);
     const { mirror, synced } = await watch(socket, 1, { tag, status: "DELAYED" }, { limit: 200 });
@@ -93,13 +93,13 @@ describe("rows", () => {
     }
   });
 
-  test("an empty list is said to be empty", async (t) => {
+  test("an empty list is reported as empty", async (t) => {
     const socket = await connect(t), { mirror, synced } = await watch(socket, 7, { tag: fresh("nothing") }, { counts: true });
     await synced();
     assert.deepEqual(mirror.ids, []);
   });
 
-  test("several lists of one connection, and subscriptions beside them, do not mix", async (t) => {
+  test("several lists and subscriptions of one connection do not mix", async (t) => {
     const [one, two] = [fresh("tag"), fresh("tag")], socket = await connect(t);
     await subscribe(socket, 9, { tags: [one] });
     const first = await watch(socket, 1, { tag: one }), second = await watch(socket, 2, { tag: [one, two] });
@@ -117,7 +117,7 @@ describe("rows", () => {
     assert.equal(socket.messages.filter(({ op, id: about }) => op === "list" && about === 1).length, 0);
   });
 
-  test("msgpack says the same", async (t) => {
+  test("msgpack has the same content", async (t) => {
     const tag = fresh("tag"), socket = await connect(t, { protocol: "runs.v1.msgpack" });
     const { mirror, synced } = await watch(socket, 1, { tag, status: "DELAYED" }, { counts: true });
     const { id, seq } = await trigger({ tags: [tag], ...delayed }, { payload: { a: 1 } });
@@ -127,7 +127,7 @@ describe("rows", () => {
     assert.deepEqual(mirror.ids, []);
   });
 
-  test("every: changes are put together", async (t) => {
+  test("with \"every\" changes are merged", async (t) => {
     const tag = fresh("tag"), socket = await connect(t, { hello: { every: 200 } });
     const { mirror, synced } = await watch(socket, 1, { tag });
     await synced();
@@ -138,7 +138,7 @@ describe("rows", () => {
     assert.ok(mirror.frames < 15, `${mirror.frames} frames`);
   });
 
-  test("a client that does not read for a while gets what it missed, then goes on", { timeout: 120_000 }, async (t) => {
+  test("a client that does not read for a while gets what it missed, then continues", { timeout: 120_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
     const { mirror, synced } = await watch(socket, 1, { tag }, { limit: 5 });
     await synced();
@@ -152,7 +152,7 @@ describe("rows", () => {
     assert.deepEqual(mirror.ids, (await list(`filter[tag]=${tag}&page[size]=5`)));
   });
 
-  test("a client that was away for longer than departures are kept gets it anew, whole", { timeout: 120_000 }, async (t) => {
+  test("a client that was away for longer than departures are kept gets the whole list again", { timeout: 120_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), large = "x".repeat(300_000);
     const { mirror, synced } = await watch(socket, 1, { tag, status: "DELAYED" }, { limit: 10 });
     await synced();
@@ -171,7 +171,7 @@ describe("rows", () => {
 });
 
 describe("runs that are only in the store", () => {
-  test("are in the list and in the counts, evicted ones, and those behind a restart", { timeout: 120_000 }, async (t) => {
+  test("are in the list and in the counts: evicted ones, and those from before a restart", { timeout: 120_000 }, async (t) => {
     const tag = fresh("old"), ids = [], body = (i) => `${i}`.padEnd(100_000, "x");
     await gateway.stop();
     await gateway.restart({ options: ["--memory", "1m"] });
@@ -198,7 +198,7 @@ describe("runs that are only in the store", () => {
 });
 
 describe("counts", () => {
-  test("are those of REST, beside a list, a tag, a batch and all", async (t) => {
+  test("agree with REST, for a list, a tag, a batch and all runs", async (t) => {
     const tag = fresh("tag"), socket = await connect(t);
     for (let i = 0; i < 3; i++) await trigger({ tags: [tag], ...delayed });
     await trigger({ tags: [tag, fresh("b")] });
@@ -227,7 +227,7 @@ describe("counts", () => {
     assert.equal(socket.messages.filter((one) => one.op === "counts" && one.id === 3).length, 0);
   });
 
-  test("a batch's progress is a few small messages", async (t) => {
+  test("report a batch's progress in a few small messages", async (t) => {
     const socket = await connect(t), items = Array.from({ length: 500 }, () => ({ task: "task", options: delayed }));
     const { id: batch } = (await gateway.post("/api/v2/tasks/batch", { items })).json;
     await subscribe(socket, 1, { batch, counts: true });
@@ -242,13 +242,13 @@ describe("counts", () => {
   });
 });
 
-describe("who may", () => {
+describe("credentials", () => {
   const refusal = async (socket, message) => {
     socket.send({ op: "watch", id: 1, ...message });
     return socket.next((one) => one.op === "error" || one.op === "ok");
   };
 
-  test("a token needs what the same list needs over REST", async (t) => {
+  test("a token needs the same scope as for the same list over REST", async (t) => {
     const cases = [[["read:runs"], {}, true], [["read:tasks"], {}, true], [["read:tasks:a", "read:tasks:b"], { taskIdentifier: ["a", "b"] }, true],
       [["read:tasks:a"], { taskIdentifier: ["a", "b"] }, false], [["read:tasks:a"], {}, false], [["read:tags:x"], { tag: "x" }, false], [["write:tasks"], {}, false]];
     for (const [scopes, filter, may] of cases) {
@@ -262,7 +262,7 @@ describe("who may", () => {
     }
   });
 
-  test("a token that allows it no longer ends it", async (t) => {
+  test("a new token that no longer allows a watch ends it", async (t) => {
     const wide = await publicToken(gateway, { scopes: ["read:runs"] }), narrow = await publicToken(gateway, { scopes: ["read:tags:x"] });
     const socket = await connect(t, { token: wide }), { synced } = await watch(socket, 1, { tag: fresh("tag") });
     await synced();
@@ -270,7 +270,7 @@ describe("who may", () => {
     assert.deepEqual(await socket.next("end"), { op: "end", id: 1, code: "forbidden" });
   });
 
-  test("nothing of another environment is in it", async (t) => {
+  test("a list contains nothing of another environment", async (t) => {
     const tag = fresh("tag"), prod = await connect(t, { token: keys.prod });
     const { mirror, synced, counted } = await watch(prod, 1, { tag }, { counts: true });
     await trigger({ tags: [tag], ...delayed });
@@ -280,7 +280,7 @@ describe("who may", () => {
     assert.deepEqual(mirror.ids, [own.id]);
   });
 
-  test("what is wrong is said by its name", async (t) => {
+  test("an invalid watch is refused by the name of its fault", async (t) => {
     const socket = await connect(t);
     for (const [message, code, words] of [
       [{ filter: { status: "SLEEPING" } }, "bad_member", /filter\[status\]: 'SLEEPING' is not a status/],
@@ -304,7 +304,7 @@ describe("who may", () => {
     assert.deepEqual((await refusal(socket, { limits: 5 })).ignored, ["limits"]);
   });
 
-  test("a connection has sixteen, counts of subscriptions among them, and one of an id", async (t) => {
+  test("a connection has at most sixteen, counts of subscriptions among them, and one per id", async (t) => {
     const socket = await connect(t), { watches, watchLimit } = socket.welcome.limits;
     assert.deepEqual([watches, watchLimit], [16, 200]);
     await watch(socket, 100, {});
@@ -319,7 +319,7 @@ describe("who may", () => {
     await watch(socket, 201, {});
   });
 
-  test("an environment has room for 1024 filters, and equal ones are one", { timeout: 60_000 }, async (t) => {
+  test("an environment has at most 1024 filters, and equal ones count once", { timeout: 60_000 }, async (t) => {
     const sockets = [];
     for (let i = 0; i < 64; i++) {
       const socket = await connect(t);
@@ -354,7 +354,7 @@ describe("who may", () => {
 describe("an event stream", () => {
   const open = (query, more) => EventStream.open(`${gateway.url}/realtime/v1/events?${query}`, { headers: { authorization: `Bearer ${keys.dev}` }, ...more });
 
-  test("watches by the parameters of a list, without a position", async () => {
+  test("watches with the parameters of a list, without a position", async () => {
     const tag = fresh("tag"), first = await trigger({ tags: [tag], ...delayed });
     const stream = await open(`watch=1&filter[tag]=${tag}&filter[status]=DELAYED&limit=5&counts=1`), mirror = new WatchMirror(5);
     const take = () => { for (; stream.taken < stream.events.length; stream.taken++) { const message = stream.events[stream.taken].data; if (["list", "counts"].includes(message.op)) mirror.take(message); } };

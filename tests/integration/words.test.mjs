@@ -1,4 +1,4 @@
-// What the program says at its command line and at its end: help, errors once, the end of a terminal.
+// The text of the command line and of the exit: help, an error reported once, the end of a terminal.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import path from "node:path";
@@ -9,7 +9,7 @@ import { runProgram } from "../support/js/program.mjs";
 
 const program = process.env.GATEWAY_BIN ?? path.resolve(import.meta.dirname, "../../build-asan/runcast");
 
-test("help is there for everything and for each command, asked for in any way", async () => {
+test("help exists for everything and for each command, in every spelling of the request", async () => {
   const all = await runProgram(["help"]);
   assert.deepEqual([all.code, all.stdout], [0, (await runProgram(["--help"])).stdout]);
   for (const command of ["keys", "vault", "org", "project", "user", "token", "worker-token", "restored"]) {
@@ -45,14 +45,14 @@ test("without the dashboard a browser, and a link of the CLI, get a page that sa
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
   for (const call of root.text.matchAll(/TRIGGER_API_URL(\/[^\s"<?]+)/g)) {
     const method = root.text.split("\n").find((line) => line.includes(call[0])).includes("-X POST") ? "POST" : "GET";
-    if (call[1].startsWith("/realtime")) continue; // it goes on for ever
+    if (call[1].startsWith("/realtime")) continue; // this response never ends
     const answer = await gateway.http.request(method, call[1].replace("run_…", id));
     assert.equal(answer.status, 200, `${call[1]}: ${answer.text}`);
   }
   await gateway.stop();
 });
 
-test("keys of one project", async (t) => {
+test("\"keys\" can print one project", async (t) => {
   const gateway = await startGateway({ t });
   const run = (...words) => runProgram([...words, "--data", gateway.data]);
   await run("project", "create", "Second", "--ref", "proj_zzzzzzzzzzzzzzzzzzzz");
@@ -65,7 +65,7 @@ test("keys of one project", async (t) => {
   await gateway.stop();
 });
 
-test("a command whose words are wrong ends with 2, one that cannot be done with 1, whether or not a gateway is there", async (t) => {
+test("an invalid command line exits with 2, a command that fails with 1, whether or not a gateway runs", async (t) => {
   const gateway = await startGateway({ t });
   const nowhere = path.join(temporaryFolder(), "nothing");
   for (const data of [gateway.data, nowhere]) {
@@ -81,7 +81,7 @@ test("a command whose words are wrong ends with 2, one that cannot be done with 
   await gateway.stop();
 });
 
-test("a wrong --confirm is told what it should be, and a slug that is made otherwise is said", async (t) => {
+test("a wrong --confirm is refused with the right value, and a changed slug is reported", async (t) => {
   const gateway = await startGateway({ t });
   const run = (...words) => runProgram([...words, "--data", gateway.data]);
   assert.equal((await run("org", "create", "Second", "--slug", "My Slug")).stdout, "made organization my-slug: a slug has lower-case letters, digits and dashes between them\n");
@@ -94,7 +94,7 @@ test("a wrong --confirm is told what it should be, and a slug that is made other
   await gateway.stop();
 });
 
-test("--check-config refuses what a start would", async () => {
+test("--check-config refuses what a start would refuse", async () => {
   const check = (args, env = {}) => runProgram(["--check-config", ...args], { env });
   for (const [args, env, said] of [
     [[], { RUNCAST_DEV_SECRET_KEY: "secret" }, /RUNCAST_DEV_SECRET_KEY: must be tr_dev_/],
@@ -114,7 +114,7 @@ test("--check-config refuses what a start would", async () => {
     assert.equal((await check(args)).code, 0, args.join(" "));
 });
 
-test("why it did not start is said once: as a line of the log, or to a person", async (t) => {
+test("the reason why a start failed is written once: as a log line, or as text on a terminal", async (t) => {
   const gateway = await startGateway({ t });
   const args = ["--data", temporaryFolder(), "--listen", `127.0.0.1:${gateway.port}`];
   const failed = await runProgram(args);
@@ -127,7 +127,7 @@ test("why it did not start is said once: as a line of the log, or to a person", 
   await gateway.stop();
 });
 
-test("SIGHUP drains what was started on a terminal, and is nothing to what was not", async (t) => {
+test("SIGHUP drains a gateway that was started on a terminal, and is ignored by others", async (t) => {
   const service = await startGateway({ t });
   service.child.kill("SIGHUP");
   assert.equal((await service.get("/api/v1/runs")).status, 200);

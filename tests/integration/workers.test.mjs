@@ -15,7 +15,7 @@ const project = `/api/v1/projects/${keys.ref}`;
 
 // ---- start-up ----
 
-test("a personal token learns who it is and the key of each environment", async () => {
+test("a personal token reads its user and the key of each environment", async () => {
   const who = (await gateway.get("/api/v2/whoami", pat)).json;
   assert.deepEqual((await gateway.get("/api/v1/platform-notifications", pat)).json, { notification: null });
   assert.ok(who.userId);
@@ -31,7 +31,7 @@ test("a personal token learns who it is and the key of each environment", async 
   }
 });
 
-test("a secret key learns itself, in its own environment only", async () => {
+test("a secret key reads its own environment only", async () => {
   for (const slug of ["dev", "staging", "prod"])
     for (const named of ["dev", "staging", "prod", "preview"]) {
       const { status, json } = await gateway.get(`${project}/${named}`, { key: keys[slug] });
@@ -53,7 +53,7 @@ test("start-up calls refuse the wrong credential and the wrong project", async (
   assert.equal((await gateway.get("/api/v1/projects/proj_other/dev", pat)).json.error, "Project not found");
 });
 
-test("the configuration and the variables name this gateway", async () => {
+test("the configuration and the variables contain the address of this gateway", async () => {
   const config = (await gateway.get("/engine/v1/dev/config")).json;
   assert.ok(config.environmentId);
   assert.equal(config.engineUrl, gateway.url);
@@ -64,7 +64,7 @@ test("the configuration and the variables name this gateway", async () => {
   assert.ok(telemetry.startsWith(`${gateway.url}/otel/${config.environmentId}/`), telemetry);
 });
 
-test("telemetry is taken without a credential, and so are debug logs with one", async () => {
+test("telemetry is accepted without a credential, debug logs with one", async () => {
   for (const signal of ["traces", "logs", "metrics"]) {
     const reply = await gateway.post(`/otel/v1/${signal}`, { data: "x".repeat(200_000) }, { key: null });
     assert.deepEqual([reply.status, reply.json], [200, {}]);
@@ -73,7 +73,7 @@ test("telemetry is taken without a credential, and so are debug logs with one", 
   assert.equal(reply.status, 200);
 });
 
-test("presence starts at once and goes on", async () => {
+test("presence starts at once and continues", async () => {
   const raw = await gateway.connect();
   await raw.send(`GET /engine/v1/dev/presence HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\n\r\n`);
   const text = await raw.read((got) => got.includes("event: time"), { what: "a time event" });
@@ -85,7 +85,7 @@ test("presence starts at once and goes on", async () => {
 
 // ---- registration ----
 
-test("the same build is the same worker, another one is the next version", async () => {
+test("the same build is the same worker version, another build is the next version", async () => {
   const worker = new Worker(gateway, keys.staging);
   const first = (await worker.registration({ tasks: ["a"], hash: "build-1" })).json;
   assert.match(first.version, /^\d{8}\.1$/);
@@ -98,7 +98,7 @@ test("the same build is the same worker, another one is the next version", async
   assert.match(back.version, /^\d{8}\.3$/, "only the newest build is compared");
 });
 
-test("registrations at once get a version each, equal ones the same", async () => {
+test("simultaneous registrations get a version each, equal ones the same", async () => {
   const worker = new Worker(gateway, keys.staging);
   const hashes = ["p", "q", "r", "r", "r"];
   const replies = await Promise.all(hashes.map((hash) => worker.registration({ tasks: ["a"], hash })));
@@ -107,7 +107,7 @@ test("registrations at once get a version each, equal ones the same", async () =
   assert.ok(new Set(replies.slice(0, 3).map(({ json }) => json.version)).size === 3);
 });
 
-test("a registration that is wrong is 400 with the place of the mistake", async () => {
+test("an invalid registration is 400 with the place of the mistake", async () => {
   const worker = new Worker(gateway);
   const target = `${project}/background-workers`;
   for (const [body, text] of [
@@ -132,7 +132,7 @@ test("priority counts as seconds of waiting", async () => {
   for (const id of [urgent, plain, later]) await (await worker.take(id)).succeed(1);
 });
 
-test("a queue offers no more than its limit, per concurrency key", async () => {
+test("a queue offers no more runs than its limit, per concurrency key", async () => {
   const worker = await Worker.register(gateway, {
     tasks: ["narrow", "free"],
     queues: [{ name: "one-lane", concurrencyLimit: 1 }],
@@ -147,7 +147,7 @@ test("a queue offers no more than its limit, per concurrency key", async () => {
   const free = await worker.take(other); // queues take turns
   const copy = await worker.take(keyed);
   assert.equal(await worker.status(second), "QUEUED");
-  await copy.succeed(1); // gives back a slot of its own copy only
+  await copy.succeed(1); // frees a slot of its own copy of the queue only
   const marker = await worker.trigger("free");
   await (await worker.take(marker)).succeed(1);
   await held.succeed(1);
@@ -155,7 +155,7 @@ test("a queue offers no more than its limit, per concurrency key", async () => {
   await free.succeed(1);
 });
 
-test("a limit of 0 blocks until a version lifts it", async () => {
+test("a limit of 0 blocks until a version raises it", async () => {
   const tasks = (limit) => [{ id: "blocked", queue: { concurrencyLimit: limit } }, "free"];
   const worker = await Worker.register(gateway, { tasks: tasks(0) });
   const blocked = await worker.trigger("blocked");
@@ -163,7 +163,7 @@ test("a limit of 0 blocks until a version lifts it", async () => {
   await (await worker.take(free)).succeed(1);
   const waiting = worker.dequeue();
   const newer = await Worker.register(gateway, { tasks: tasks(null) });
-  assert.equal(await waiting, undefined); // its CLI asks again, with what it has now
+  assert.equal(await waiting, undefined); // its CLI dequeues again, with what it has now
   await (await newer.take(blocked)).succeed(1);
 });
 
@@ -172,7 +172,7 @@ test("a held dequeue is answered as soon as a run is triggered", async () => {
   for (let i = 0; i < 5; i++) {
     let answered;
     const waiting = worker.dequeue().then((run) => { answered = Date.now(); return run; });
-    await sleep(30); // the poll is held by now; when not, the test is only easier
+    await sleep(30); // the poll should be held by now; if not, the test is only easier
     const begun = Date.now();
     const id = await worker.trigger("hello");
     const run = await waiting;
@@ -182,7 +182,7 @@ test("a held dequeue is answered as soon as a run is triggered", async () => {
   }
 });
 
-test("a worker that left while it waited takes no run with it", async () => {
+test("a worker that disconnects during a held dequeue takes no run with it", async () => {
   const worker = await Worker.register(gateway);
   const raw = await gateway.connect();
   await raw.send(`POST /engine/v1/dev/dequeue HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n{}`);
@@ -193,7 +193,7 @@ test("a worker that left while it waited takes no run with it", async () => {
 
 // ---- attempts ----
 
-test("a started run tells its worker everything that is required", async () => {
+test("a start returns everything that its worker needs", async () => {
   const worker = await Worker.register(gateway, { tasks: [{ id: "told", retry: { maxAttempts: 3 }, maxDuration: 60 }] });
   const id = await worker.trigger("told", { tags: ["one"], metadata: { n: 1 }, test: true }, { a: [1, null] });
   const { message, started } = await worker.take(id);
@@ -218,7 +218,7 @@ test("a started run tells its worker everything that is required", async () => {
   assert.deepEqual(execution.attempt.number, 1);
 });
 
-test("a long payload arrives whole, and so does a long output", async () => {
+test("a long payload arrives completely, and so does a long output", async () => {
   const worker = await Worker.register(gateway);
   const value = Array(60_000).fill({ text: 'é "quoted" \\ 😀 \u0000' });
   const attempt = await worker.take(await worker.trigger("hello", {}, value));
@@ -227,7 +227,7 @@ test("a long payload arrives whole, and so does a long output", async () => {
   assert.deepEqual((await worker.show(attempt.id)).run.output, value);
 });
 
-test("a start that is sent again is one attempt", async () => {
+test("a repeated start is one attempt", async () => {
   const worker = await Worker.register(gateway);
   const attempt = await (await worker.trigger("hello"), worker.dequeue());
   const id = randomUUID();
@@ -239,7 +239,7 @@ test("a start that is sent again is one attempt", async () => {
   assert.deepEqual([stranger.status, stranger.headers["x-should-retry"]], [409, "false"]);
 });
 
-test("start and complete are answered again after a kill", async (t) => {
+test("a repeated start and complete get the same responses after a kill", async (t) => {
   const own = await startGateway({ t });
   const worker = await Worker.register(own);
   await worker.trigger("hello");
@@ -266,7 +266,7 @@ test("start and complete are answered again after a kill", async (t) => {
   await own.stop();
 });
 
-test("what comes too late is refused for good", async () => {
+test("calls of an ended attempt are refused for good", async () => {
   const worker = await Worker.register(gateway);
   const attempt = await worker.take(await worker.trigger("hello"));
   const started = attempt.snapshot;
@@ -276,7 +276,7 @@ test("what comes too late is refused for good", async () => {
     assert.equal((await attempt.completeReply({ ok: true }, { snapshot })).status, 400);
   }
   attempt.snapshot = started;
-  await attempt.heartbeat(); // an old one changes nothing and is no mistake
+  await attempt.heartbeat(); // an old heartbeat changes nothing and is not an error
   const unknown = "/engine/v1/dev/runs/run_unknown1234567890123/snapshots";
   for (const reply of [
     await worker.post(`${unknown}/s/attempts/start`, {}),
@@ -295,7 +295,7 @@ test("another environment's run is unknown", async () => {
   await attempt.succeed(1);
 });
 
-test("the output keeps its bytes, also a long one in pieces", async () => {
+test("an output keeps its bytes, also a long one in pieces", async () => {
   const worker = await Worker.register(gateway);
   for (const output of ["12345678901234567890", "1e400", '{"json":{"s":"é\\u0000\\"\\\\"}}', JSON.stringify("x".repeat(2_000_000))]) {
     const attempt = await worker.take(await worker.trigger("hello"));
@@ -306,7 +306,7 @@ test("the output keeps its bytes, also a long one in pieces", async () => {
   }
 });
 
-test("metadata that was not sent yet comes with the completion, also the parent's", async () => {
+test("metadata that was not sent yet arrives with the completion, also the parent's", async () => {
   const worker = await Worker.register(gateway);
   const set = (key, value) => [{ type: "set", key, value }];
   const flushed = (operations, text = JSON.stringify(operations)) => ({
@@ -318,11 +318,11 @@ test("metadata that was not sent yet comes with the completion, also the parent'
   await child.succeed(1, flushed(all("child")));
   assert.deepEqual((await worker.show(child.id)).run.metadata, { own: "child" });
   assert.deepEqual((await worker.show(parent.id)).run.metadata, { up: "child", top: "child" });
-  await parent.succeed(1, flushed(all("parent"))); // without a parent all are its own
+  await parent.succeed(1, flushed(all("parent"))); // without a parent, all operations are its own
   assert.deepEqual((await worker.show(parent.id)).run.metadata, { up: "parent", top: "parent", own: "parent" });
 });
 
-test("metadata whose answer was lost is changed once, also the parent's", async () => {
+test("metadata whose response was lost is applied once, also the parent's", async () => {
   const worker = await Worker.register(gateway);
   const parent = await worker.take(await worker.trigger("hello"));
   const child = await worker.take(await worker.trigger("hello", { parentRunId: parent.id }));
@@ -338,7 +338,7 @@ test("metadata whose answer was lost is changed once, also the parent's", async 
   await parent.succeed(1);
 });
 
-test("a disconnect interrupts what the session held", async () => {
+test("a disconnect interrupts the runs of the session", async () => {
   const worker = await Worker.register(gateway);
   const one = await worker.take(await worker.trigger("hello"));
   const two = await worker.take(await worker.trigger("hello"));
@@ -351,7 +351,7 @@ test("a disconnect interrupts what the session held", async () => {
   assert.equal((await new Worker(gateway, keys.prod).disconnect([])).status, 400);
 });
 
-test("a run locked to a version that has gone is the worker's to refuse", async () => {
+test("a run locked to a removed version can be failed by its worker", async () => {
   const worker = await Worker.register(gateway);
   const attempt = await worker.take(await worker.trigger("hello"));
   const { attemptStatus } = await attempt.fail(internal("COULD_NOT_FIND_EXECUTOR"));
@@ -359,7 +359,7 @@ test("a run locked to a version that has gone is the worker's to refuse", async 
   assert.equal(await worker.status(attempt.id), "SYSTEM_FAILURE");
 });
 
-test("a dequeue that is refused for its key tells the CLI to rest longer each time, and nobody else", async () => {
+test("a dequeue refused for its key tells only the CLI to retry, with growing pauses", async () => {
   for (const key of [null, "tr_dev_nobody", keys.pat]) {
     const { status, headers } = await gateway.post("/engine/v1/dev/dequeue", {}, { key });
     assert.deepEqual([status, headers["x-should-retry"]], [401, "true"]);
@@ -369,7 +369,7 @@ test("a dequeue that is refused for its key tells the CLI to rest longer each ti
 });
 
 test("a stop answers held dequeues and presence at once", async (t) => {
-  const own = await startGateway({ t, options: ["--dequeue-wait", "5m", "--drain-timeout", "5m"] }); // longer than is waited here
+  const own = await startGateway({ t, options: ["--dequeue-wait", "5m", "--drain-timeout", "5m"] }); // longer than the test waits
   const worker = await Worker.register(own);
   const stream = own.get("/engine/v1/dev/presence");
   const waiting = worker.dequeue();
