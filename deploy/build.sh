@@ -1,9 +1,9 @@
-# build.sh - building programs in a Release build folder, with progress that is seen.
+# build.sh - builds programs in a Release build folder, with visible progress.
 #
-# Sourced by deploy/run.sh and bench/run.sh. When nothing has changed, it says nothing.
+# Sourced by deploy/run.sh and bench/run.sh. Prints nothing when nothing has changed.
 
-# build_programs FOLDER PROGRAM…: configures FOLDER when it is new, and builds no more than
-# the programs need.
+# build_programs FOLDER PROGRAM…: configures FOLDER if it is new, and builds no more than the
+# programs need.
 build_programs() {
     local folder=$1
     shift
@@ -15,8 +15,8 @@ build_programs() {
     NINJA_STATUS='[%f/%t] ' ninja -C "$folder" "$@" | show_progress >&2
 }
 
-# Turns the progress that ninja reports into one line that moves on a terminal, and elsewhere
-# into a line for each fifth of the work. A warning or an error is passed on as it is.
+# Turns the progress that ninja reports into one moving line on a terminal, and elsewhere into a
+# line for each fifth of the work. Passes on warnings and errors unchanged.
 show_progress() {
     local line fifth=0 moved=
     while IFS= read -r line; do

@@ -1,7 +1,7 @@
-# packages.sh - the Debian packages that building and testing take, by release, and how those
-# that are missing are installed.
+# packages.sh - the Debian packages for building and testing, by release, and how missing ones are
+# installed.
 #
-# Sourced by what builds or tests. When nothing is missing, apt is not called.
+# Sourced by scripts that build or test. Does not call apt when nothing is missing.
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config libuv1-dev libjansson-dev
     libsqlite3-dev libpq-dev libssl-dev libdeflate-dev libwslay-dev libinih-dev libarchive-dev
@@ -12,21 +12,21 @@ test_packages=(clang codespell libcmocka-dev curl git python3-websockets chromiu
     fish debhelper)
 command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
-# What deploy/release.sh takes beside those that build.
+# Packages for deploy/release.sh, in addition to those for building.
 release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip scdoc)
-# What deploy/container/build.sh takes beside those that build.
+# Packages for deploy/container/build.sh, in addition to those for building.
 container_packages=(buildah tzdata ca-certificates)
 
-# The dashboard is built by them; who has others than Debian's keeps them. A source archive has it
-# built already.
+# They build the dashboard; a machine with versions other than Debian's keeps those. A source archive
+# contains the built dashboard.
 if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/web/dashboard/built" ]; then
     command -v node >/dev/null || build_packages+=(nodejs)
     command -v npm >/dev/null || build_packages+=(npm)
 fi
 
-# Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of
-# time zones in a package of their own. Debian 12 has none of these, but the version of clang's
-# tools that our sources are formatted and judged by.
+# Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of time zones
+# in a separate package. Debian 12 has none of these, but the version of clang's tools that formats and
+# checks our sources.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
     build_packages+=(libllhttp-dev libmsgpack-c-dev tzdata-legacy)
     test_packages+=(libclang-rt-dev)
@@ -50,7 +50,7 @@ as_root() {
     fi
 }
 
-# Debian's PostgreSQL makes a database and starts it when it is installed: tests start their own.
+# Debian's PostgreSQL creates and starts a database when it is installed: tests start their own.
 main_cluster=/etc/postgresql-common/createcluster.d/without-main.conf
 without_main_cluster() { # COMMAND…
     local status=0
@@ -81,7 +81,7 @@ apt_get() { # WORD…
     as_root LC_ALL=C DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=5 "$@"
 }
 
-# install_missing PACKAGE…: says what is missing and installs it; silent when nothing is.
+# install_missing PACKAGE…: lists missing packages and installs them; silent when nothing is missing.
 install_missing() {
     local missing=() package
     for package in "$@"; do

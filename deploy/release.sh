@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Makes what a release consists of, out of the commit that is checked out:
+# Makes the files of a release from the commit that is checked out:
 #
-#   deploy/release.sh [FOLDER [sources]]       not named: build-release
+#   deploy/release.sh [FOLDER [sources]]       default: build-release
 #
 #   runcast-VERSION.tar.gz                     the sources, with the built dashboard: they are
 #                                              built without npm and without network
 #   debian/                                    packages for this release of Debian, and their
 #                                              source package
-#   runcast-VERSION-debianN-ARCH.tar.gz        the program alone, for who wants no package
-#   runcast-VERSION-debianN-ARCH.spdx.json     what the program is made of (SPDX 2.3)
+#   runcast-VERSION-debianN-ARCH.tar.gz        the program alone, without a package
+#   runcast-VERSION-debianN-ARCH.spdx.json     the parts of the program (SPDX 2.3)
 #   SHA256SUMS
 #
-# The packages are built out of the source archive, without network where the kernel lets us
-# go without. The same commit gives the same bytes on the same release of Debian: times are
-# those of the commit. For other releases and processors start this there, in a clone or in the
-# unpacked source archive, which takes no npm; "sources" makes that archive alone.
+# The packages are built from the source archive, without network if the kernel allows that. The same
+# commit gives the same bytes on the same release of Debian: times are those of the commit. For other
+# releases and processors run this there, in a clone or in the unpacked source archive, which needs no
+# npm; "sources" makes that archive only.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -42,13 +42,13 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d "${TMPDIR:-/tmp}/runcast-release.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 
-# Packs a folder of $work, so that its bytes depend on its content alone.
+# Packs a folder of $work, so that its bytes depend on its content only.
 pack() { # FOLDER ARCHIVE
     tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 \
         --numeric-owner -c "$1" | gzip -9n >"$2"
 }
 
-# In a source archive that is unpacked, what was packed is there.
+# In an unpacked source archive the packed files already exist.
 make_sources() {
     mkdir "$work/$name"
     if [ ! -e .git ]; then
@@ -62,7 +62,7 @@ make_sources() {
     pack "$name" "$out/$name.tar.gz"
 }
 
-# A command that has no network, if we may take it away.
+# Runs a command without network, if we are allowed to take it away.
 offline() { # COMMAND…
     if unshare --net --map-root-user true 2>/dev/null; then
         unshare --net --map-root-user "$@"
@@ -72,7 +72,7 @@ offline() { # COMMAND…
     fi
 }
 
-# The version says for which release of Debian it was built, so that an upgrade of that brings
+# The version names the release of Debian that it was built for, so that an upgrade of Debian brings
 # the package of the next.
 make_packages() {
     mv "$work/$name" "$work/build"

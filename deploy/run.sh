@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds the gateway into build/ and starts it:
+# Installs missing packages, builds the gateway into build/ and starts it:
 #
 #   deploy/run.sh [options of runcast…]
 #

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Makes the container image of the gateway as an archive that docker and podman load:
+# Makes the container image of the gateway as an archive for docker load and podman load:
 #
 #   deploy/container/build.sh [FOLDER [PROGRAM]]
 #
-#   FOLDER                                    not named: build-container
-#   PROGRAM                                   one that is built already
+#   FOLDER                                    default: build-container
+#   PROGRAM                                   a program that is built already
 #
 #   runcast-VERSION-image-ARCH.tar.gz         docker load < …, podman load < …
 #
-# The image has the program, the libraries that it loads, time zones and certificates, and nothing
-# else: no shell, no package manager. It is put together out of this machine's files by buildah,
-# without a daemon and without a base image; deploy/release.sh says what the libraries are. The same
-# commit gives the same layer on the same release of Debian.
+# The image contains the program, the libraries that it loads, time zones and certificates, and nothing
+# else: no shell, no package manager. buildah assembles it from this machine's files, without a daemon
+# and without a base image; deploy/release.sh records what the libraries are. The same commit gives the
+# same layer on the same release of Debian.
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -28,7 +28,7 @@ version=$(sed -n 's/^project(runcast VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 arch=$(dpkg --print-architecture)
 time=$(git log -1 --format=%ct 2>/dev/null || stat -c %Y CMakeLists.txt)
 description="Gateway of background tasks. Deployed tasks execute elsewhere: runcast supervise"
-user=65532 # as images without a user of their own call theirs
+user=65532 # the usual id in images without a user of their own
 out=${1:-build-container}
 mkdir -p "$out"
 archive=$(cd "$out" && pwd)/runcast-$version-image-$arch.tar.gz
@@ -41,19 +41,19 @@ finish() {
 }
 trap finish EXIT
 
-# Storage of its own: what else is on the machine is neither read nor changed.
+# Uses a storage of its own: everything else on the machine is neither read nor changed.
 buildah_here() { # WORD…
     BUILDAH_FORMAT=docker buildah --root "$work/storage" --runroot "$work/run" --storage-driver vfs "$@"
 }
 
-# A file and what its symbolic links lead to, where they are found.
+# Adds a file and the targets of its symbolic links, at the same paths.
 add_file() { # PATH
     local target
     target=$(readlink -f "$1")
     install -D -m "$(stat -c %a "$target")" "$target" "$root$1"
 }
 
-# What the program loads, and what the C library loads when a name is asked for.
+# The libraries that the program loads, and those that the C library loads for name lookups.
 add_libraries() {
     local path
     for path in $(ldd "$program" | grep -o '/[^ ]*'); do
@@ -75,7 +75,7 @@ add_files() {
     printf 'root:x:0:0::/:\nruncast:x:%s:%s::/data:\n' "$user" "$user" >"$root/etc/passwd"
     printf 'root:x:0:\nruncast:x:%s:\n' "$user" >"$root/etc/group"
     printf 'hosts: files dns\n' >"$root/etc/nsswitch.conf"
-    install -d "$root"/{proc,dev,sys} # for the engine to mount at, where the root is read only
+    install -d "$root"/{proc,dev,sys} # mount points for the engine, since the root may be read-only
     install -d -m 700 "$root/data"
     install -d -m 1777 "$root/tmp"
     chown "$user:$user" "$root/data"
