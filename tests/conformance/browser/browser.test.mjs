@@ -1,5 +1,5 @@
-// The official React hooks, EventSource and WebSocket in a real browser, on a page of another
-// origin than the gateway's, with public access tokens.
+// The official React hooks, EventSource and WebSocket in a real browser, on a page of another origin than the gateway's,
+// with public access tokens.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -25,7 +25,7 @@ after(async () => {
 let names = 0;
 const fresh = (what) => `${what}-${++names}`;
 
-/** What a hook is given: the address, and a token with these scopes. */
+/** Arguments of a hook: the address, and a token with these scopes. */
 async function access(scopes, { to = gateway, ...claims } = {}) {
   return { baseURL: to.url, accessToken: await publicToken(to, { scopes, ...claims }) };
 }
@@ -35,10 +35,8 @@ async function putMetadata(id, metadata, to = gateway) {
   assert.equal(status, 200, text);
 }
 
-/**
- * Takes the next of these runs through its life: what comes next comes when the page has shown
- * the state before. Gives the run as the page shows it.
- */
+/** Takes the next of these runs through its life, with each step after the page has shown the state before. Returns the
+ *  run as the page shows it. */
 async function live(tab, ids, by = worker) {
   for (const id of ids) await tab.shows(id, { status: "QUEUED" });
   const attempt = await by.dequeue(), { id } = attempt;
@@ -54,7 +52,7 @@ async function live(tab, ids, by = worker) {
   return tab.shows(id, { status: "COMPLETED", output: { greeting: "héllo" }, metadata: { step: 3 } });
 }
 
-describe("a hook sees every change to the final state:", () => {
+describe("a hook sees every change up to the final state:", () => {
   test("useRealtimeRun, which then calls onComplete", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello", { tags: ["a", "b"] }, { name: "Ada" });
@@ -69,7 +67,7 @@ describe("a hook sees every change to the final state:", () => {
     assert.equal(await tab.text("error"), "");
   });
 
-  test("useRealtimeRunsWithTag, also of runs that come later", async (t) => {
+  test("useRealtimeRunsWithTag, also of later runs", async (t) => {
     const tab = await browser.open(t);
     const tag = fresh("tag");
     const first = await worker.trigger("hello", { tags: [tag] });
@@ -93,7 +91,7 @@ describe("a hook sees every change to the final state:", () => {
     assert.equal(await tab.text("error"), "");
   });
 
-  test("useRealtimeTaskTrigger, with a token that triggers once and the token of the answer", async (t) => {
+  test("useRealtimeTaskTrigger, with a token that triggers once and the token of the response", async (t) => {
     const tab = await browser.open(t);
     const token = await access(["trigger:tasks:hello"], { otu: true });
     await tab.show("Trigger", { task: "hello", payload: { from: "the page" }, tags: ["web"], ...token });
@@ -109,7 +107,7 @@ describe("a hook sees every change to the final state:", () => {
   });
 });
 
-/** What `streams.pipe` does in a task: the stream is made, then chunks are sent, one a line. */
+/** Does what `streams.pipe` does in a task: creates the stream, then sends chunks, one a line. */
 async function pipe(id, key, chunks, to = gateway) {
   const target = `/realtime/v1/streams/${id}/self/${key}`;
   const { status, text } = await to.put(target);
@@ -119,13 +117,13 @@ async function pipe(id, key, chunks, to = gateway) {
   assert.equal(sent.status, 200, sent.text);
 }
 
-/** What `streams.append` does: one part, which is text. */
+/** Does what `streams.append` does: sends one part, which is text. */
 async function append(id, key, part) {
   const { status, text } = await gateway.post(`/realtime/v1/streams/${id}/self/${key}/append`, part);
   assert.equal(status, 200, text);
 }
 
-/** Waits until the page shows exactly this, and tells what it shows instead. */
+/** Waits until the page shows exactly this; the error has what it shows instead. */
 async function reads(tab, element, value) {
   const wanted = JSON.stringify(value);
   let text;
@@ -135,7 +133,7 @@ async function reads(tab, element, value) {
 }
 
 describe("a hook sees every chunk once:", () => {
-  test("useRealtimeRunWithStreams, of two streams, beside the changes of the run", async (t) => {
+  test("useRealtimeRunWithStreams, of two streams, along with the changes of the run", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     await tab.show("RunWithStreams", { id, ...await access([`read:runs:${id}`]) });
@@ -184,7 +182,7 @@ describe("a hook sees every chunk once:", () => {
     assert.equal(await tab.text("error"), "");
   });
 
-  test("useRealtimeStream gives an error when the token may not read the run", async (t) => {
+  test("useRealtimeStream returns an error when the token cannot read the run", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     await (await worker.take(id)).succeed();
@@ -196,7 +194,7 @@ describe("a hook sees every chunk once:", () => {
     }
   });
 
-  test("useRealtimeStream gives an error when the beginning of the stream was discarded", async (t) => {
+  test("useRealtimeStream returns an error when the beginning of the stream was discarded", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     const attempt = await worker.take(id);
@@ -208,7 +206,7 @@ describe("a hook sees every chunk once:", () => {
   });
 });
 
-/** A gateway that the test may end and start again, with a worker. */
+/** A gateway that the test can stop and restart, with a worker. */
 async function another(t) {
   const own = await startGateway({ t });
   return { own, by: await Worker.register(own, { tasks: ["hello"] }) };
@@ -217,7 +215,7 @@ const offsets = (requests) => requests.map((request) => new URL(request.url()).s
   .map((query) => [query.get("offset") === "-1" ? "start" : "go on", query.get("live") === "true" ? "live" : "now"].join(" "));
 
 describe("nothing is lost", () => {
-  test("while the tab is hidden: it asks for nothing, and shown again it asks only for what it missed", async (t) => {
+  test("while the tab is hidden: it requests nothing, and when shown again it requests only what it missed", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     await tab.show("Run", { id, ...await access([`read:runs:${id}`]) });
@@ -238,7 +236,7 @@ describe("nothing is lost", () => {
     await until(async () => (await tab.completed()).length, { what: "onComplete" });
   });
 
-  test("when the tab is hidden, the gateway killed and started meanwhile, and runs change, end and come", async (t) => {
+  test("when the tab is hidden while the gateway is killed and restarted, and runs change, end and start", async (t) => {
     const { own, by } = await another(t);
     const tab = await browser.open(t);
     const ids = [await by.trigger("hello", { tags: ["demo"] }), await by.trigger("hello", { tags: ["demo"] })];
@@ -261,7 +259,7 @@ describe("nothing is lost", () => {
   });
 
   for (const how of ["kill", "stop"])
-    test(`when the gateway is ended by ${how} and started again under the eyes of a hook`, async (t) => {
+    test(`when the gateway is ended by ${how} and restarted while a hook is connected`, async (t) => {
       const { own, by } = await another(t);
       const tab = await browser.open(t);
       const id = await by.trigger("hello");
@@ -291,7 +289,7 @@ describe("a page of another origin", () => {
   const bearer = (token) => ({ authorization: `Bearer ${token}`, "trigger-version": "4.8.3", "x-trigger-api-version": "2025-07-16",
     "x-trigger-electric-version": "1.0.0-beta.1" });
 
-  test("reads the headers it needs, of polls, triggers and errors", async (t) => {
+  test("reads the headers that it needs, of polls, triggers and errors", async (t) => {
     const tab = await browser.open(t);
     const id = await worker.trigger("hello");
     const { accessToken } = await access([`read:runs:${id}`, "trigger:tasks:hello"]);
@@ -330,7 +328,7 @@ describe("a page of another origin", () => {
     return { heard, versions, hears };
   }
 
-  test("listens by EventSource, which goes on by itself where it was, across a kill and a long stop", async (t) => {
+  test("listens with EventSource, which resumes by itself across a kill and a long stop", async (t) => {
     const { own, by } = await another(t);
     const tab = await browser.open(t);
     const id = await by.trigger("hello");
@@ -345,7 +343,7 @@ describe("a page of another origin", () => {
     await putMetadata(id, { step: 2 }, own);
     await hears(3);
 
-    const slow = await own.connect(); // keeps the gateway draining until its body comes
+    const slow = await own.connect(); // keeps the gateway draining until its body arrives
     await slow.send("POST /api/v1/tasks/slow/trigger HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n" +
       `authorization: Bearer ${keys.dev}\r\ncontent-length: 2\r\n\r\n`);
     await own.get("/healthz");
@@ -389,7 +387,7 @@ describe("a page of another origin", () => {
     return { tag, id: await worker.trigger("hello", { tags: [tag] }) };
   }
 
-  /** Runs the README's own lines in the page; what they log is in window.heard. */
+  /** Runs the README's own lines in the page; their log goes to `window.heard`. */
   async function snippet(tab, token, tag) {
     const text = readme.slice(readme.indexOf("From a page")).split("\n\n").find((part) => part.startsWith("    "));
     const code = text.replace("ws://127.0.0.1:3030", gateway.url.replace("http", "ws")).replace('"demo"', `"${tag}"`);
@@ -401,7 +399,7 @@ describe("a page of another origin", () => {
   }
 });
 
-describe("a token that is not good enough gives an error in the hook and reveals nothing:", () => {
+describe("an insufficient token gives an error in the hook and reveals nothing:", () => {
   const secret = "only for those who may";
   let id, tag, batch, unknown;
   before(async () => {
@@ -421,7 +419,7 @@ describe("a token that is not good enough gives an error in the hook and reveals
     "without scopes": [403, () => ({ scopes: [] })],
   };
 
-  /** The hook shows this status and nothing else, and no answer says more. */
+  /** The hook shows this status and nothing else, and no response says more. */
   async function isRefused(tab, hook, options, status) {
     await tab.reload();
     await tab.show(hook, options);
@@ -445,7 +443,7 @@ describe("a token that is not good enough gives an error in the hook and reveals
         await isRefused(tab, hook, { ...options, ...token }, status);
     });
 
-  test("of another environment, for which what is there is as what never was", async (t) => {
+  test("of another environment, for which existing runs are like missing ones", async (t) => {
     const tab = await browser.open(t);
     const token = await access(all, { key: keys.prod });
     for (const [hook, there, never] of [["Run", id, unknown], ["Batch", batch.id, "batch_nothing"]]) {

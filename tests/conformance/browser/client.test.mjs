@@ -1,5 +1,5 @@
-// The client for pages (src/web/client) in a real browser, from the gateway's own address, on pages of
-// another origin: the README's pages, and the property test of tests/property/client.
+// The client for pages (src/web/client) in a real browser, from the gateway's own address, on pages of another origin:
+// the README's pages, and the property test of tests/property/client.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -21,7 +21,7 @@ let browser;
 before(async () => { browser = await startBrowser(); });
 after(() => browser?.stop());
 
-/** The indented block behind the sentence that begins so; the gateway's address in it is this one's. */
+/** The indented block after the sentence that begins so, with this gateway's address. */
 function block(words, gateway) {
   assert.ok(readme.includes(words), `the README says: ${words}`);
   const lines = readme.slice(readme.indexOf(words)).split("\n"), first = lines.findIndex((line) => line.startsWith("    "));
@@ -36,7 +36,7 @@ async function shows(tab, text, where = "body") {
   await until(find, { timeoutMs: 15_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
 }
 
-/** A page of React, bundled as a user's bundler would. */
+/** A React page, bundled as a user's bundler would do it. */
 async function showReact(tab, contents) {
   const { outputFiles } = await build({ stdin: { contents, resolveDir: here, loader: "jsx" }, bundle: true, write: false, jsx: "automatic", logLevel: "error",
     nodePaths: [path.join(here, "node_modules")], define: { "process.env.NODE_ENV": '"development"' },
@@ -47,7 +47,7 @@ async function showReact(tab, contents) {
 }
 
 describe("the README's", () => {
-  /** A run is shown, its end after a kill of the gateway, and a run that comes later. */
+  /** Asserts that the page shows a run, its end after a kill of the gateway, and a run that comes later. */
   async function live(gateway, tab) {
     const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
     const first = await trigger();
@@ -76,7 +76,7 @@ describe("the README's", () => {
     await gateway.stop();
   });
 
-  test("component of React, also when it is mounted twice, when its tag changes, and when it is gone", async (t) => {
+  test("component of React, also when it is mounted twice, when its tag changes, and when it is unmounted", async (t) => {
     const gateway = await start(t), tab = await browser.open(t);
     const contents = `${block("The same in React", gateway)}
       import { StrictMode } from "react";
@@ -88,7 +88,7 @@ describe("the README's", () => {
     const subscriptions = (count) => until(async () => (await gateway.metric("runcast_subscriptions")) === count, { what: `${count} subscriptions` });
     await tab.run(() => window.mount("demo"));
     await shows(tab, "live", "h1");
-    await subscriptions(1); // of two, since StrictMode mounts twice
+    await subscriptions(1); // two of them are counted, since StrictMode mounts twice
     await live(gateway, tab);
     const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["other"] } })).json;
     await tab.run(() => window.mount("other"));
@@ -101,7 +101,7 @@ describe("the README's", () => {
     await gateway.stop();
   });
 
-  test("live list of React shows what is unfinished and how many, also through a kill", async (t) => {
+  test("live list of React shows unfinished runs and their number, also through a kill", async (t) => {
     const gateway = await start(t), tab = await browser.open(t);
     const trigger = async () => (await gateway.post("/api/v1/tasks/hello/trigger", { options: { tags: ["demo"] } })).json.id;
     browser.files["/token"] = ["text/plain", await token(gateway, { scopes: ["read:runs"] })];
@@ -131,7 +131,7 @@ describe("the README's", () => {
   });
 });
 
-test("useWatch shows the list and the counts that come, asks anew for another filter, and ends", async (t) => {
+test("useWatch shows the list and the counts, watches again for another filter, and ends", async (t) => {
   const tab = await browser.open(t);
   await showReact(tab, `
     import { createRoot } from "react-dom/client";
@@ -180,7 +180,7 @@ test("useWatch shows the list and the counts that come, asks anew for another fi
   assert.equal(tab.broken, undefined);
 });
 
-/** A client in a page of its own, with a path of its own, as a world tries it. */
+/** A client in a page of its own, with a network path of its own, for a ClientWorld. */
 async function pageClient(t, gateway, name, options) {
   const way = await Path.start(t, gateway.port), tab = await browser.open(t);
   await tab.run(async ([module, url, given, order]) => {
@@ -205,7 +205,7 @@ async function pageClient(t, gateway, name, options) {
   return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
 }
 
-test("a page that was off the network, or in the background, shows what it missed as soon as it is back", { timeout: 60_000 }, async (t) => {
+test("a page that was off the network, or in the background, shows what it missed as soon as it returns", { timeout: 60_000 }, async (t) => {
   const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
   await page.subscribe("one", { run: id });
@@ -214,7 +214,7 @@ test("a page that was off the network, or in the background, shows what it misse
   await write(1);
   await says(1);
   await page.tab.page.context().setOffline(true);
-  page.path.stall(); // what the network does not carry: nobody closes anything
+  page.path.stall(); // the network carries nothing, and no side closes the connection
   await write(2);
   await until(async () => (await page.look()).one.state === "connecting", { what: "it knows that it is cut" });
   page.path.cut();
@@ -232,7 +232,7 @@ test("a page that was off the network, or in the background, shows what it misse
   await gateway.stop();
 });
 
-test("each mirror is what REST says, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 120_000 }, async (t) => {
+test("each mirror equals what REST returns, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 120_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), gateway = await start(t);
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }]]) {

@@ -1,5 +1,5 @@
-// The dashboard in a real browser, against a gateway with the real CLI as a worker and a version that it has
-// deployed: every view is opened, does what it is for, and has nothing that axe-core finds fault with.
+// The dashboard in a real browser, against a gateway with the real CLI as a worker and a version that it has deployed:
+// every view is opened, used for its purpose, and passes axe-core.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import fs from "node:fs";
@@ -22,7 +22,7 @@ after(async () => { await browser?.stop(); await world?.stop(); });
 
 const at = (view, { env = "dev", ...query } = {}) => `/projects/v3/${keys.ref}/${view}?${new URLSearchParams({ env, ...query })}`;
 
-/** A signed-in tab at an address, which runs first what is given as begin. What the console complains of fails the test. */
+/** A signed-in tab at an address, which runs `begin` first. Errors in its console fail the test. */
 async function open(t, address, { token = keys.pat, of = gateway, begin, ...options } = {}) {
   const tab = await browser.open(t, "about:blank", options), { page } = tab, complaints = [];
   page.on("console", (message) => { if (message.type() === "error" && !/Failed to load resource|WebSocket connection/.test(message.text())) complaints.push(message.text()); });
@@ -34,7 +34,7 @@ async function open(t, address, { token = keys.pat, of = gateway, begin, ...opti
   return page;
 }
 
-/** Nothing is foreign, and axe-core finds nothing; in both colours. */
+/** Asserts that axe-core finds nothing, in both color schemes. */
 async function judge(page) {
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
@@ -49,7 +49,7 @@ const row = (page, id) => page.locator(`#row-${id}`);
 const shows = (locator, text) => until(async () => (await locator.textContent().catch(() => "")).includes(text), { timeoutMs: 60_000, everyMs: 50, what: `it shows ${text}` });
 
 describe("signing in", () => {
-  test("by a one-time link, whose code leaves the address bar; a new tab asks the one that is there; out is out everywhere", async (t) => {
+  test("with a one-time link, whose code leaves the address bar; a new tab shares the session, and signing out ends it in every tab", async (t) => {
     const link = (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim();
     const page = await open(t, new URL(link).hash.replace(/^/, "/"), { token: null });
     await page.waitForURL(/\/runs\?env=/);
@@ -66,11 +66,11 @@ describe("signing in", () => {
     await late.getByText("This link has been used, or is over").waitFor();
   });
 
-  test("by a link that is pasted: into the address bar of the tab that asks, or where it asks for a token", async (t) => {
+  test("with a link that is pasted: into the address bar of the tab, or into the field for a token", async (t) => {
     const link = async () => (await runProgram(["dashboard", "--data", gateway.data])).stdout.trim();
     const page = await open(t, "/", { token: null }), isIn = () => page.waitForURL(/\/runs\?env=/);
     await page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
-    await page.goto(await link()); // the same address but for what is behind #: nothing is loaded
+    await page.goto(await link()); // only the fragment differs, so nothing is loaded
     await isIn();
     await page.getByRole("button", { name: "Appearance and account" }).click();
     await page.getByRole("button", { name: "Sign out" }).click();
@@ -85,7 +85,7 @@ describe("signing in", () => {
     assert.equal(await page.evaluate(() => Boolean(sessionStorage.getItem("runcast.token"))), true);
   });
 
-  test("by a personal access token; a wrong one, and one that ends, are said in the page", async (t) => {
+  test("with a personal access token; an invalid one, and one that ends, are reported in the page", async (t) => {
     const page = await open(t, at("runs"), { token: null });
     const made = (await runProgram(["token", "create", "--user", "admin@example.com", "--name", "tab", "--data", gateway.data])).stdout.trim();
     await page.getByLabel("Personal access token").fill("tr_pat_nobody");
@@ -99,7 +99,7 @@ describe("signing in", () => {
     await page.getByText("Your token has ended or was revoked").waitFor();
   });
 
-  test("of the CLI: login prints a link, the person approves it, and whoami and logout work", async (t) => {
+  test("of the CLI: login prints a link, the user approves it, and whoami and logout work", async (t) => {
     const home = temporaryFolder(), { out } = await runCli(["login", "-a", gateway.url, "--no-browser"], { home });
     const [link] = /http:\S+authorization-code\/\w+/.exec(out);
     const page = await open(t, new URL(link).pathname);
@@ -118,10 +118,10 @@ describe("signing in", () => {
     await page.getByText("the login is not known").waitFor();
   });
 
-  test("of the CLI beside the browser: login opens the page, and goes on by itself when the person approves", async (t) => {
+  test("of the CLI on the same machine: login opens the page, and continues by itself when the user approves", async (t) => {
     const home = temporaryFolder(), opened = path.join(home, "opened");
     const script = (name, text) => fs.writeFileSync(path.join(home, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
-    script("xdg-open", "exit 0"); // the CLI looks whether there is one, and takes its own
+    script("xdg-open", "exit 0"); // the CLI checks that it exists, and uses its own
     script("browser", `echo "$1" > ${opened}.new && mv ${opened}.new ${opened}`);
     const login = runCli(["login", "-a", gateway.url], { home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
     await until(() => fs.existsSync(opened), { timeoutMs: 60_000, what: "the CLI opens the browser" });
@@ -133,7 +133,7 @@ describe("signing in", () => {
     assert.match((await runCli(["switch", "default"], { home })).out, /default/);
   });
 
-  test("of the CLI: it lists, makes and renames projects, and says who may make organizations", async () => {
+  test("of the CLI: it lists, creates and renames projects, and says who can create organizations", async () => {
     const env = { TRIGGER_API_URL: gateway.url, TRIGGER_ACCESS_TOKEN: keys.pat }, cli = async (...words) => (await runCli(words, { env })).out;
     const [{ slug }] = (await gateway.get("/api/v1/orgs", { key: keys.pat })).json;
     assert.match(await cli("orgs", "list"), new RegExp(slug));
@@ -146,14 +146,14 @@ describe("signing in", () => {
 });
 
 describe("runs", () => {
-  test("appear, change and count as they happen, through a kill of the gateway", async (t) => {
+  test("appear, change and are counted as it happens, through a kill of the gateway", async (t) => {
     const page = await open(t, "/");
     await page.getByText("Live", { exact: true }).waitFor();
     const id = await world.trigger("approve-refund", { order: "1" }, { tags: ["eu"] });
     await row(page, id).waitFor();
     await shows(row(page, id), "Waiting");
     await judge(page);
-    gateway.child.kill("SIGKILL"); // its supervise role lives on, and has its standard error
+    gateway.child.kill("SIGKILL"); // its supervise role survives, and holds its standard error
     await page.getByText("Connecting", { exact: true }).waitFor();
     gateway.http.close();
     await gateway.restart();
@@ -162,8 +162,8 @@ describe("runs", () => {
     await shows(row(page, id), "Canceled");
   });
 
-  test("are said to be live also where the page is drawn so late that the connection is there before", async (t) => {
-    const begin = () => { // frames and timers are late, as beside other programs; the network is not
+  test("are marked live also when the page is drawn after the connection was opened", async (t) => {
+    const begin = () => { // delays frames and timers, as on a busy machine, but not the network
       const timer = window.setTimeout;
       window.setTimeout = (ring, ms, ...values) => timer(ring, Math.max(ms ?? 0, 400), ...values);
       window.requestAnimationFrame = (draw) => timer(() => draw(performance.now()), 400);
@@ -172,7 +172,7 @@ describe("runs", () => {
     await page.getByText("Live", { exact: true }).waitFor();
   });
 
-  test("are filtered, found by id, its beginning, tag and task; the address has it all", async (t) => {
+  test("are filtered, and found by id, its beginning, tag and task; the address contains the filter", async (t) => {
     const id = await world.trigger("send-email", { to: "x@example.com" }, { tags: ["filtered"], delay: "1h" }), page = await open(t, at("runs"));
     await page.getByLabel("Find a run by its id, a tag, a task or a batch").fill("filtered");
     await page.keyboard.press("Enter");
@@ -194,7 +194,7 @@ describe("runs", () => {
     await page.getByText("It is delayed until").waitFor();
   });
 
-  test("are reached by keys, selected, canceled and replayed in bulk after a count", async (t) => {
+  test("are reached by keyboard, selected, canceled and replayed in bulk after a count", async (t) => {
     const ids = [];
     for (let i = 0; i < 4; i++) ids.unshift(await world.trigger("send-email", { to: `${i}@example.com` }, { tags: ["bulk"], delay: "1h" }));
     const page = await open(t, at("runs", { tag: "bulk" }));
@@ -224,7 +224,7 @@ describe("runs", () => {
     await page.waitForURL(/\/runs\/run_/);
   });
 
-  test("stay where they are while somebody scrolls, and older ones come", async (t) => {
+  test("stay in place while the user scrolls, and older ones are loaded", async (t) => {
     const items = Array.from({ length: 330 }, (_, n) => ({ task: "never", payload: `${n}`, options: { tags: ["many"] } }));
     await gateway.post("/api/v2/tasks/batch", { items }, { key: keys.staging });
     const page = await open(t, at("runs", { env: "staging" })), box = page.locator(".run-scroll"), count = () => page.locator(".run-rows").evaluate((rows) => rows.clientHeight / 40);
@@ -266,7 +266,7 @@ describe("a run", () => {
     await shows(page.getByRole("region", { name: "Output" }), "r-78");
   });
 
-  test("that fails shows its error with the stack; its parent and where it is are links", async (t) => {
+  test("that fails shows its error with the stack, and links to its parent and its source", async (t) => {
     const id = await world.trigger("process-order", order(79, 950));
     await world.reaches(id, "WAITING");
     const child = await until(async () => (await world.run(id)).relatedRuns.children[0]?.id, { everyMs: 100 });
@@ -280,7 +280,7 @@ describe("a run", () => {
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
   });
 
-  test("that executes is canceled, after a question", async (t) => {
+  test("that executes can be canceled, after a confirmation", async (t) => {
     const id = await world.trigger("rebuild-index", { seconds: 120 }), page = await open(t, at(`runs/${id}`));
     await shows(page.locator(".page-head"), "Executing");
     await shows(page.getByRole("region", { name: "Metadata" }), "done");
@@ -289,7 +289,7 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Canceled");
   });
 
-  test("that is nowhere is said to be, and so is a project of others", async (t) => {
+  test("that does not exist is reported so, and so is another user's project", async (t) => {
     const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
     await page.getByRole("heading", { name: "Run not found" }).waitFor();
     await page.getByRole("link", { name: "Look in all environments" }).click();
@@ -327,7 +327,7 @@ describe("the other views", () => {
     await shows(page.getByRole("region", { name: "About it" }), "by-hand");
   });
 
-  test("batches: how far they are", async (t) => {
+  test("batches: their progress", async (t) => {
     const { id } = (await gateway.post("/api/v2/tasks/batch", { items: [1, 2, 3].map((n) => ({ task: "send-email", payload: JSON.stringify({ to: `${n}@example.com` }), options: { payloadType: "application/json" } })) })).json;
     const page = await open(t, at("batches"));
     await page.getByRole("link", { name: id }).waitFor();
@@ -338,7 +338,7 @@ describe("the other views", () => {
     await judge(page);
   });
 
-  test("queues: paused, resumed, limited and let go again", async (t) => {
+  test("queues: paused, resumed, limited and released again", async (t) => {
     const page = await open(t, at("queues")), line = page.getByRole("row").filter({ has: page.getByRole("link", { name: "payments", exact: true }) });
     await line.getByRole("button", { name: "Pause payments" }).click();
     await line.getByText("Paused").waitFor();
@@ -355,7 +355,7 @@ describe("the other views", () => {
     await until(async () => (await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit === 2);
   });
 
-  test("schedules: made with a look at the next times, edited, switched off, deleted", async (t) => {
+  test("schedules: created with a preview of the next times, edited, deactivated, deleted", async (t) => {
     const page = await open(t, at("schedules"));
     await shows(page.getByRole("table"), "Europe/Berlin");
     await page.getByRole("button", { name: "New schedule" }).click();
@@ -381,7 +381,7 @@ describe("the other views", () => {
     await edited.waitFor({ state: "detached" });
   });
 
-  test("waitpoints: completed by hand, and the run goes on", async (t) => {
+  test("waitpoints: completed by hand, and the run continues", async (t) => {
     const id = await world.trigger("approve-refund", { order: "by-hand" });
     await world.reaches(id, "WAITING");
     const page = await open(t, at("waitpoints")), line = page.getByRole("row").filter({ hasText: "order_by-hand" });
@@ -393,7 +393,7 @@ describe("the other views", () => {
     assert.deepEqual((await world.run(id)).output, { order: "by-hand", approved: true });
   });
 
-  test("variables: a secret is written, and shown to nobody", async (t) => {
+  test("variables: a secret is written, and never shown", async (t) => {
     const page = await open(t, at("variables"));
     await page.getByRole("heading", { name: "No variables" }).waitFor();
     for (const [name, value, isSecret] of [["LOG_LEVEL", "info", false], ["API_TOKEN", "s3cret", true]]) {
@@ -416,7 +416,7 @@ describe("the other views", () => {
   test("deployments: from the CLI's link to the log, promoted and rolled back; prod's workers and runs", async (t) => {
     const first = await deploy(gateway), link = /http:\S+deployments\/\w+/.exec(first.out)?.[0];
     assert.ok(link, first.out);
-    const page = await open(t, new URL(link).pathname); // which names no environment
+    const page = await open(t, new URL(link).pathname); // it names no environment
     await page.waitForURL(/env=prod/);
     await shows(page.locator(".page-head"), "Deployed");
     await shows(page.getByRole("region", { name: "Build", exact: true }), "index.json");
@@ -487,13 +487,13 @@ describe("preview", () => {
   });
 });
 
-describe("what a task's author may want", () => {
+describe("content of a task's author", () => {
   const register = (tasks, key) => gateway.post(`/api/v1/projects/${keys.ref}/background-workers`, { localOnly: true, engine: "V2", metadata: { packageVersion: "4.8.3", contentHash: `${Math.random()}`, tasks } }, { key });
   const wide = { $ref: "#/d", d: { type: "object", properties: Object.fromEntries(Array.from({ length: 250 }, (_, i) => [`p${i}`, { $ref: "#/d" }])) } };
   const deep = { ...Object.fromEntries(Array.from({ length: 9 }, (_, i) => [`d${i}`, { anyOf: Array(30).fill({ $ref: `#/d${i + 1}` }) }])), d9: { type: "null" }, default: 1, anyOf: Array(30).fill({ $ref: "#/d0" }) };
   const odd = { type: "object", required: { length: 3 }, properties: { a: { type: "string", format: "constructor", minLength: { toString: 1, valueOf: 1 } }, b: { $ref: "#/%" }, c: { $ref: {} }, d: { type: "number", minimum: { valueOf: 1 } } } };
 
-  test("schemas that never end, or are none, do not stop the page", async (t) => {
+  test("endless or invalid schemas do not stop the page", async (t) => {
     const { json: { token: key } } = await gateway.post(`/api/v1/projects/${keys.ref}/staging/jwt`, { claims: { scopes: ["admin"] } }, { key: keys.pat });
     assert.ok(key);
     const made = await register([["wide", wide], ["deep", deep], ["odd", odd]].map(([id, payloadSchema]) => ({ id, filePath: "a.ts", exportName: id, payloadSchema })), keys.dev);
@@ -529,10 +529,10 @@ describe("what a task's author may want", () => {
   });
 });
 
-describe("what serves the page", () => {
+describe("the server of the page", () => {
   const load = (of, host, target = "/") => of.http.request("GET", target, { key: null, headers: { host } });
 
-  test("names what it may load, and knows by which names it is asked", async (t) => {
+  test("names what the page may load, and accepts only known host names", async (t) => {
     const { port } = gateway, page = await load(gateway, `127.0.0.1:${port}`), policy = page.headers["content-security-policy"];
     assert.equal(page.status, 200);
     assert.ok(!policy.includes("unsafe"), policy);
@@ -551,7 +551,7 @@ describe("what serves the page", () => {
     await named.stop();
   });
 
-  test("shows it at the admin listener alone, or not at all, when told so", async (t) => {
+  test("serves it at the admin listener alone, or not at all, according to the setting", async (t) => {
     const off = await startGateway({ t, options: ["--dashboard", "off"] });
     assert.match((await load(off, "localhost")).text, /--dashboard/);
     assert.equal((await load(off, "localhost", "/dashboard/app.js")).status, 404);
@@ -574,7 +574,7 @@ describe("what serves the page", () => {
     await none.stop();
   });
 
-  test("is asked by nothing but itself", async (t) => {
+  test("gets requests from the page alone", async (t) => {
     const tab = await browser.open(t, "about:blank"), hosts = new Set();
     tab.page.on("request", (request) => hosts.add(new URL(request.url()).host));
     await tab.page.goto(`${gateway.url}/`);

@@ -1,5 +1,5 @@
-// The dashboard in a real browser behind proxies that show the gateway under a path of their host: one that
-// leaves the path, one that cuts it off, and HAProxy, which passes everything on.
+// The dashboard in a real browser behind proxies that show the gateway under a path of their host: one keeps the path,
+// one cuts it off, and HAProxy passes everything on.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
@@ -33,12 +33,12 @@ for (const [name, { kind, change }] of Object.entries(proxies))
     });
     after(async () => { proxy?.stop(); await gateway?.stop(); });
 
-    test("a link signs in, runs come live, and the addresses of views begin with the path", async (t) => {
+    test("a link signs in, runs are live, and the addresses of views begin with the path", async (t) => {
       const { stdout } = await runProgram(["dashboard", "--data", gateway.data]);
       const link = new URL(stdout.trim().split("\n").at(-1));
       assert.equal(link.origin + link.pathname, `${proxy.url}${prefix}/`);
       const { page } = await browser.open(t, "about:blank"), astray = [], under = `${proxy.plainUrl}${prefix}/`;
-      page.on("response", (response) => { // no worker of dev is there, which its call answers with 404
+      page.on("response", (response) => { // no worker of dev is connected, which its call answers with 404
         if (!response.url().startsWith(under) || (response.status() === 404 && !response.url().endsWith("/workers/current"))) astray.push(response.url());
       });
       page.setDefaultTimeout(15_000);
@@ -55,7 +55,7 @@ for (const [name, { kind, change }] of Object.entries(proxies))
       assert.deepEqual(astray, []);
     });
 
-    test("it is at the gateway's own address, too, with the path and without", async () => {
+    test("the dashboard is also at the gateway's own address, with the path and without", async () => {
       for (const path of ["/", `${prefix}`, `${prefix}/`, `${prefix}/projects/v3/x/runs`]) {
         const { status, text } = await gateway.http.request("GET", path, { key: null });
         assert.equal(status, 200, path);

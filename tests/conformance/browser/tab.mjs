@@ -19,7 +19,7 @@ const here = path.dirname(fileURLToPath(import.meta.url));
 const html = `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">
 <title>runs</title><div id="root"></div><script src="/page.js"></script>`;
 
-/** The page with the real hooks; what only Node has stays out, as with any bundler. */
+/** The page with the real hooks; modules that only Node has are left out, as with any bundler. */
 async function bundle() {
   const { outputFiles } = await build({
     entryPoints: [path.join(here, "page.jsx")], bundle: true, write: false, platform: "browser",
@@ -28,7 +28,7 @@ async function bundle() {
   return outputFiles[0].text;
 }
 
-/** files: path -> [content type, text]; a test may add some. */
+/** files: path -> [content type, text]; a test can add some. */
 function serve(files) {
   const server = http.createServer((request, response) => {
     const [type, text] = files[request.url] ?? ["text/plain", ""];
@@ -39,7 +39,7 @@ function serve(files) {
   });
 }
 
-/** Says what keeps these tests from ending, when their time is over. */
+/** Reports what keeps these tests from ending when their time is up. */
 process.once("SIGTERM", () => {
   console.error("still open:", process.getActiveResourcesInfo().join(" "));
   process.exit(124);
@@ -60,7 +60,7 @@ export async function startBrowser() {
     origin: `http://127.0.0.1:${port}`,
     files,
     otherOrigin: `http://localhost:${port}`,
-    /** A page that shares nothing with the others, and goes away with the test. */
+    /** A page that shares nothing with the others, and is closed with the test. */
     async open(t, at = `http://127.0.0.1:${port}`, options = {}) {
       const context = await browser.newContext(options);
       t.after(() => context.close());
@@ -103,7 +103,7 @@ class Tab {
     page.on("response", (response) => this.answers.push(response));
   }
 
-  /** The page from its beginning. */
+  /** Loads the page from its beginning. */
   async reload() {
     await this.page.reload();
     Object.assign(this, { requests: [], answers: [] });
@@ -115,7 +115,7 @@ class Tab {
   seen() { return this.run(() => window.seen); }
   completed() { return this.run(() => window.completed); }
 
-  /** Waits until the page shows that run with all of these fields, and gives the run. */
+  /** Waits until the page shows that run with all of these fields; returns the run. */
   async shows(id, fields, timeoutMs = 10_000) {
     const wanted = Object.entries(fields).map(([name, value]) => [name, JSON.stringify(value)]);
     let value;
@@ -130,10 +130,10 @@ class Tab {
     });
   }
 
-  /** Waits until the hook gives an error, and gives its text: status and message. */
+  /** Waits until the hook returns an error; returns its text: status and message. */
   error() { return until(() => this.text("error"), { timeoutMs: 10_000, what: "an error in the hook" }); }
 
-  /** Overrides what the page is told of its tab: "hidden" or "visible". */
+  /** Overrides the visibility that the page sees: "hidden" or "visible". */
   turn(state) {
     return this.run((now) => {
       Object.defineProperty(document, "visibilityState", { configurable: true, get: () => now });

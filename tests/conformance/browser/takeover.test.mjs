@@ -1,5 +1,5 @@
-// The official React hooks, in a real browser, on two gateways behind HAProxy when the one that leads is killed,
-// stopped, cut off from the database, or told to end. ../worker/takeover.test.mjs has the other clients.
+// The official React hooks, in a real browser, on two gateways behind HAProxy when the leader is killed, suspended, cut
+// off from the database, or stopped. ../worker/takeover.test.mjs has the other clients.
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 
@@ -9,7 +9,7 @@ import { startTwoGateways } from "../../support/js/two_gateways.mjs";
 import { Front, liveThroughTakeovers, WITHIN_MS } from "../worker/takeover/clients.mjs";
 import { startBrowser } from "./tab.mjs";
 
-/** Seldom looked at: a page that is asked all the time takes the processor from what it waits for. */
+/** Polled seldom: a page that is polled all the time takes the processor from what it waits for. */
 function showing(tab, id, fields) {
   return until(async () => {
     const run = [JSON.parse(await tab.text("value")) ?? []].flat().find((one) => one.id === id);
@@ -17,7 +17,7 @@ function showing(tab, id, fields) {
   }, { everyMs: 250, timeoutMs: WITHIN_MS, what: `the page shows ${JSON.stringify(fields)} of ${id}` });
 }
 
-/** Two pages with hooks, of a run and of a tag, on each of which one hook lives through all rounds. */
+/** Two pages with hooks, of a run and of a tag; one hook on each survives all rounds. */
 class Pages {
   static async open(t, front, leader, { browser, key }) {
     const pages = Object.assign(new Pages(), { name: "hooks", front, key, tag: await browser.open(t), run: await browser.open(t), ids: [] });
@@ -51,7 +51,7 @@ class Pages {
   #trigger(name) { return this.front.trigger(this.key, "nobody-has-this", { name: `page-${name}` }, { tags: [this.name] }); }
 }
 
-test("hooks live through takeovers", { timeout: 500_000 }, async (t) => {
+test("hooks survive takeovers", { timeout: 500_000 }, async (t) => {
   const browser = await startBrowser();
   t.after(() => browser.stop());
   const world = await startTwoGateways(t, { options: ["--allow-origin", browser.origin] });

@@ -12,7 +12,7 @@ const { advanceRun, lookAtRun } = await import("./advance.mjs");
 
 // ---- the proxy ----
 
-let reading; // the connection that a stream was asked for on last
+let reading; // the connection of the latest request for a stream
 const sockets = new Set(), target = new URL(SERVER);
 const proxy = net.createServer((client) => {
   const server = net.connect({ port: target.port, host: target.hostname });
@@ -194,7 +194,7 @@ async function checkV4() {
     await finish(id);
   });
 
-  // What the SDK does inside a task: its own runtime, told by what the worker's poll brings.
+  // The SDK inside a task: its own runtime, told by what the worker's poll brings.
   await check("streams.input(...).wait", async () => {
     const { id } = await trigger();
     const runtime = new workers.SharedRuntimeManager({ send() {} }, false);

@@ -1,5 +1,5 @@
-// The official CLI and what e2e.mjs does not ask: its ends, those of the gateway, answers
-// that are lost, and who watches meanwhile. Its project is the folder cases.
+// The official CLI beyond e2e.mjs: its exits, kills of the gateway, lost responses, and subscribers. Its project is the
+// folder cases.
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { test } from "node:test";
@@ -23,7 +23,7 @@ async function trigger(gateway, task, payload = {}, options = {}) {
 }
 const show = async (gateway, id) => (await gateway.get(`/api/v3/runs/${id}`)).json;
 
-/** The run when it is as wanted; by default when it has ended. */
+/** Waits for the run to be as wanted, by default to have ended. */
 async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(status), timeoutMs = 40_000) {
   let run;
   try {
@@ -34,13 +34,13 @@ async function settled(gateway, id, wanted = ({ status }) => FINAL.includes(stat
 }
 const executing = (gateway, id) => settled(gateway, id, ({ status, attemptCount }) => status === "EXECUTING" && attemptCount > 0);
 
-test("one session: versions, relatives, failures, cancels, and who watches", async (t) => {
+test("one session: versions, relatives, failures, cancels, and subscribers", async (t) => {
   const gateway = await startGateway({ t });
   const other = await Worker.register(gateway, { tasks: ["other"], hash: "other" });
   const early = await trigger(gateway, "hello", { name: "early" });
   const offered = other.dequeue();
   await settled(gateway, early, ({ status }) => status === "WAITING_FOR_DEPLOY");
-  const first = await other.trigger("other"); // ends the dequeue that is held
+  const first = await other.trigger("other"); // ends the held dequeue
   await (await offered).startReply();
   assert.equal((await other.disconnect([first])).json.cancelled, 1);
   const cli = await startCli({ t, gateway });
@@ -74,7 +74,7 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
     const newer = { REATTEMPTING: "EXECUTING", FROZEN: "WAITING" };
     const lease = states.findIndex(({ status }) => status === "EXECUTING");
     const wanted = states.map(({ status, step }, i) => ({ status: i === lease ? "DEQUEUED" : newer[status] ?? status, step }));
-    // The SDK gives what changed between two of its polls as one state: what lasts, it sees.
+    // The SDK merges what changed between two of its polls into one state: it sees the lasting states.
     const all = text(wanted), got = text(seen);
     for (let i = 0, next = 0; i < got.length; i++, next++) {
       next = all.indexOf(got[i], next);
@@ -87,7 +87,7 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
   await t.test("metadata reaches parent and root, also from tasks that end at once", async () => {
     const top = await settled(gateway, await trigger(gateway, "root"));
     const middle = await show(gateway, top.output.middle), leaf = await show(gateway, middle.output.leaf);
-    top.metadata.seen.sort(); // who waits flushes each second, who ends at once
+    top.metadata.seen.sort(); // a waiting run flushes each second, one that ends at once does not
     assert.deepEqual(top.metadata, { alone: true, child: "middle", seen: ["leaf", "middle"] });
     assert.deepEqual(middle.metadata, { mine: "middle", children: ["leaf"], count: 1 });
     assert.deepEqual(leaf.metadata, { mine: "leaf" });
@@ -101,7 +101,7 @@ test("one session: versions, relatives, failures, cancels, and who watches", asy
     });
   });
 
-  await t.test("a process that dies is tried again as the task says, then the run has crashed", async () => {
+  await t.test("a process that dies is retried as the task's settings say, then the run has crashed", async () => {
     const run = await settled(gateway, await trigger(gateway, "dies"));
     assert.deepEqual([run.status, run.attemptCount], ["CRASHED", 2]);
     assert.match(run.error.message, /TASK_PROCESS_EXITED_WITH_NON_ZERO_CODE/);
@@ -169,7 +169,7 @@ test("heartbeats keep a run; without them it is interrupted", async (t) => {
 
   const id = await trigger(gateway, "lasts", { seconds: 60 });
   await executing(gateway, id);
-  cli.killWatchdog(); // as if the machine was gone: nobody says that the session ended
+  cli.killWatchdog(); // as if the machine was lost: no process reports the end of the session
   await cli.kill();
   const run = await settled(gateway, id);
   assert.equal(run.status, "INTERRUPTED");
@@ -177,7 +177,7 @@ test("heartbeats keep a run; without them it is interrupted", async (t) => {
   await gateway.stop();
 });
 
-test("a gateway that is killed and started again goes on with the runs of the CLI", async (t) => {
+test("a gateway that is killed and restarted continues with the runs of the CLI", async (t) => {
   const gateway = await startGateway({ t });
   const cli = await startCli({ t, gateway });
   const long = await trigger(gateway, "lasts", { seconds: 6 });
@@ -212,13 +212,13 @@ test("a gateway that is killed and started again goes on with the runs of the CL
   await gateway.stop();
 });
 
-test("an answer that is lost with the gateway is given again", async (t) => {
+test("a response that is lost with a killed gateway is given again", async (t) => {
   const gateway = await startGateway({ t });
   const proxy = await LossyProxy.start(gateway.port, t);
   const cli = await startCli({ t, url: proxy.url });
   const restart = async () => { await gateway.kill(); await gateway.restart(); };
 
-  /** Loses one answer of that kind while a run goes its way, and gives both answers. */
+  /** Loses one response of that kind during a run; returns both responses. */
   async function lose(path, task, holding) {
     const began = proxy.answers.length;
     const losing = proxy.lose(path, { holding, meanwhile: restart });
@@ -226,7 +226,7 @@ test("an answer that is lost with the gateway is given again", async (t) => {
     await losing;
     const run = await settled(gateway, id);
     const lost = proxy.answers.slice(began).find((answer) => answer.lost);
-    // While it starts it says 503, and is asked once more.
+    // While it starts it answers 503, and the CLI retries once more.
     const again = await until(() => proxy.answers.find((answer) => answer.key === lost.key && !answer.lost && answer.status !== 503), { what: `${path} is asked again` });
     assert.equal(again.status, 200, again.body);
     return { run, lost: JSON.parse(lost.body), again: JSON.parse(again.body) };
@@ -249,7 +249,7 @@ test("an answer that is lost with the gateway is given again", async (t) => {
     assert.deepEqual(again, lost);
     assert.deepEqual([run.status, run.attemptCount], ["COMPLETED", 1]);
   });
-  await t.test("what an executing task asks for: a child, a wait, a token, a batch", async () => {
+  await t.test("calls of an executing task: a child, a wait, a token, a batch", async () => {
     const paths = [/\/tasks\/leaf\/trigger$/, /\/wait\/duration$/, /\/waitpoints\/tokens$/, /\/tokens\/[^/]+\/wait$/, /\/v3\/batches$/, /\/items$/];
     const losing = Promise.all(paths.map((path) => proxy.lose(path)));
     const id = await trigger(gateway, "asks");
@@ -271,13 +271,13 @@ test("an answer that is lost with the gateway is given again", async (t) => {
   await gateway.stop();
 });
 
-test("whose key has ended: it never stops asking, but rests longer each time, and is one line of the log", async (t) => {
+test("a CLI whose key has expired keeps retrying with growing pauses, and causes one line of the log", async (t) => {
   const gateway = await startGateway({ t }), proxy = await LossyProxy.start(gateway.port, t);
   const cli = await startCli({ t, url: proxy.url });
   assert.equal((await runProgram(["keys", "rotate", "dev", "--grace", "0", "--data", gateway.data])).code, 0);
   const refused = () => proxy.answers.filter(({ path, status }) => path === "/engine/v1/dev/dequeue" && status === 401);
   await until(() => refused().length >= 6, { timeoutMs: 40_000, everyMs: 50, what: "six dequeues are refused" });
-  // One request, repeated by the CLI's own rule with 0.5, 1, 2 and 4 s between, and then the next one.
+  // One request, repeated by the CLI's own rule after 0.5, 1, 2 and 4 s, and then the next one.
   const asked = refused().map(({ key }) => key);
   assert.deepEqual(asked.slice(0, 6), [...Array(5).fill(asked[0]), asked[5]]);
   assert.notEqual(asked[5], asked[0]);

@@ -1,5 +1,5 @@
-// The MCP server of the official CLI against a gateway: each of its tools works, or says in
-// words that runcast does not have what it is about. Its own `dev` is the worker.
+// The MCP server of the official CLI against a gateway: each of its tools works, or says that runcast lacks its feature.
+// Its own `dev` is the worker.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -43,7 +43,7 @@ const idIn = (text) => /run_\w+/.exec(text)[0];
 const trigger = async (taskId, payload, options) => idIn(await ask("trigger_task", { taskId, payload, options }));
 const isConnected = async () => (await gateway.get(`/api/v1/projects/${keys.ref}/dev-status`, { key: keys.pat })).json.isConnected;
 
-test("it says who asks, and what that one sees", async () => {
+test("it names the user, and the projects that the user can read", async () => {
   assert.match(await ask("whoami"), /\*\*Email:\*\* admin@example\.com/);
   assert.match(await ask("list_orgs"), /^- My organization \(id=org_\w+\) \(slug=my-organization\)/);
   const projects = await ask("list_projects");
@@ -51,7 +51,7 @@ test("it says who asks, and what that one sees", async () => {
   assert.doesNotMatch(projects, /Other project/);
 });
 
-test("without a CLI it says that there is none, and what is triggered waits", async () => {
+test("without a CLI it says that there is none, and triggered runs wait", async () => {
   assert.match(await fail("get_current_worker"), /No version is current: start the CLI's dev command/);
   assert.match(await ask("trigger_task", { taskId: "greet", payload: { name: "Eve" }, options: { tags: ["early"] } }), /The dev CLI is not connected/);
   assert.match(await ask("dev_server_status"), /Dev Server Status: stopped/);
@@ -69,7 +69,7 @@ test("it starts the CLI's dev command, whose version is the current one", { time
   assert.doesNotMatch(worker, /WARNING/); // CLI and SDK have one version
 });
 
-test("it shows what a task takes", async () => {
+test("it shows the schema of a task's payload", async () => {
   const [, schema] = /```json\n([^]*)\n```/.exec(await ask("get_task_schema", { taskSlug: "greet" }));
   assert.deepEqual(JSON.parse(schema), { type: "object", properties: { name: { type: "string", description: "who is greeted" } }, required: ["name"] });
   assert.match(await ask("get_task_schema", { taskSlug: "waits" }), /No payload schema defined/);
@@ -80,7 +80,7 @@ test("it triggers, waits, and shows the run, its trace and its spans", async () 
   const said = await ask("trigger_task", { taskId: "greet", payload: { name: "Ada" }, options: { tags: ["shown"] } }), runId = idIn(said);
   assert.doesNotMatch(said, /not connected/);
   assert.match(await ask("wait_for_run_to_complete", { runId, timeoutInSeconds: 60 }), /Status: completed\n[^]*Hello, Ada!/);
-  const trace = await until(async () => { // spans come a moment later than the end
+  const trace = await until(async () => { // spans arrive a moment after the end
     const text = await ask("get_run_details", { runId, maxTraceLines: 500, cursor: undefined });
     return text.includes("greeting somebody") && text;
   }, { timeoutMs: 30_000, everyMs: 200, what: "the log is in the trace" }).catch(async () => ask("get_run_details", { runId }));
@@ -92,7 +92,7 @@ test("it triggers, waits, and shows the run, its trace and its spans", async () 
   assert.match(await fail("get_span_details", { runId, spanId: "0123456789abcdef" }), /Span not found/);
 });
 
-test("it lists by what one asks for, page by page", async () => {
+test("it lists runs by filters, page by page", async () => {
   const runId = await trigger("fails", {}, { tags: ["bad"] });
   assert.match(await ask("wait_for_run_to_complete", { runId }), /Status: failed[^]*it was meant to fail/);
   assert.match(await ask("list_runs", { tag: "bad" }), new RegExp(`^Found 1 run\\s+1\\. ${runId} \\| fails \\| failed`));
@@ -112,12 +112,12 @@ test("it replays and cancels", async () => {
   assert.match(await ask("cancel_run", { runId: long }), /canceled\.\nStatus: CANCELED\nTask: waits/);
 });
 
-test("it stops the CLI, which is told at once", async () => {
+test("it stops the CLI, which the gateway learns at once", async () => {
   assert.match(await ask("stop_dev_server"), /Dev server stopped/);
-  await until(async () => !await isConnected(), { what: "nobody is connected" });
+  await until(async () => !await isConnected(), { what: "no worker is connected" });
 });
 
-test("it lists deployments and branches, and shows what production has", async () => {
+test("it lists deployments and branches, and the version of production", async () => {
   const cli = new Deployer(gateway), builder = await Builder.start(gateway, "--project", keys.ref), answer = cli.deploy();
   await builder.build();
   const { version, shortCode } = (await answer).json;
@@ -131,14 +131,14 @@ test("it lists deployments and branches, and shows what production has", async (
   assert.match(await ask("list_runs", { environment: "preview", branch: "page" }), new RegExp(runId));
 });
 
-test("it makes a project in an organization of the user's, which is there at once", async () => {
+test("it creates a project in an organization of the user's, which exists at once", async () => {
   const [, ref] = /^Project created successfully: Second \(projectRef=(proj_\w+)\) \(slug=second\)/.exec(await ask("create_project_in_org", { orgParam: "my-organization", name: "Second" }));
   assert.match(await ask("list_projects"), new RegExp(ref));
   assert.match(await ask("trigger_task", { projectRef: ref, taskId: "greet", payload: {} }), /run_\w+/);
   assert.match(await fail("create_project_in_org", { orgParam: "other", name: "Third" }), /Organization not found/);
 });
 
-// What a tool is asked with when it is about something that is not here.
+// Arguments of each tool whose feature runcast lacks.
 const absent = {
   get_query_schema: { table: "runs" }, query: { query: "SELECT 1" }, list_dashboards: {}, run_dashboard_query: { dashboardKey: "a", widgetId: "b" },
   create_dashboard: { title: "a" }, set_dashboard_widgets: { dashboardId: "a", widgets: [] }, list_prompts: {}, get_prompt_versions: { slug: "a" },
@@ -149,17 +149,17 @@ const absent = {
   list_webhook_endpoints: {}, get_webhook_endpoint_details: { endpointId: "a" }, list_webhook_deliveries: { endpointId: "a" }, get_webhook_delivery: { deliveryId: "a" },
   replay_webhook_delivery: { deliveryId: "a" }, generate_webhook_secret: { endpointId: "a" }, set_webhook_secret: { endpointId: "a", secret: "a" },
 };
-// What asks for more than a gateway, or with conditions of a page.
+// Arguments that concern more than a gateway, or need a page.
 const local = ["search_docs", "create_alert", "initialize_project", "deploy", "list_profiles", "switch_profile", "send_agent_message", "close_agent_chat", "list_agents"];
 
-test("what is about something that is not here says so; no tool is new", async () => {
+test("a tool for a missing feature says so, and no tool is new", async () => {
   const tried = new Set([...fs.readFileSync(new URL(import.meta.url), "utf8").matchAll(/(?:ask|fail)\("(\w+)"/g)].map(([, name]) => name));
   assert.deepEqual((await mcp.tools()).filter((name) => !tried.has(name) && !absent[name] && !local.includes(name)), []);
   for (const [name, args] of Object.entries(absent)) assert.match(await fail(name, args), /runcast does not have/, name);
   assert.match(await ask("list_agents", { environment: "prod" }), /No agents found/);
 });
 
-test("another organization's user meets nothing of this project, nor does a token that is none", async (t) => {
+test("another organization's user gets nothing of this project, nor does an invalid token", async (t) => {
   const stranger = await startMcp({ t, gateway, folder, env: { TRIGGER_ACCESS_TOKEN: otherKeys.pat } });
   for (const [name, args] of [["get_current_worker", {}], ["list_preview_branches", {}], ["create_project_in_org", { orgParam: "my-organization", name: "Trespass" }]])
     assert.match(await fail(name, args, stranger), /not found/i, name);
@@ -169,7 +169,7 @@ test("another organization's user meets nothing of this project, nor does a toke
   assert.match(await fail("list_projects", {}, nobody), /Invalid or Missing|401|Invalid/i);
 });
 
-test("a profile in the home directory does what the variable does", async (t) => {
+test("a profile in the home directory has the same effect as the variable", async (t) => {
   const home = temporaryFolder(), config = path.join(home, ".config/trigger");
   fs.mkdirSync(config, { recursive: true });
   fs.writeFileSync(path.join(config, "config.json"), JSON.stringify({ version: 2, currentProfile: "here", profiles: { here: { accessToken: keys.pat, apiUrl: gateway.url } } }));

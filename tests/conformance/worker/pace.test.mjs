@@ -1,5 +1,5 @@
-// The official CLI with more parents than runs may execute: they wait, so that their children
-// get on. Its project is the folder pace.
+// The official CLI with more parents than may execute at once: they wait, so that their children can run. Its project is
+// the folder pace.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { test } from "node:test";
@@ -30,14 +30,14 @@ test("more parents than may execute at once, each waiting for a child that does 
   const gateway = await startGateway({ t, options: ["--dev-concurrency", "4"] });
   const cli = await startCli({ t, gateway, folder: path.join(workerFolder, "pace") });
 
-  await t.test("20 of them, without a queue's limit", async () => {
+  await t.test("20 of them, without a limit of the queue", async () => {
     const ids = await Promise.all(Array.from({ length: 20 }, () => trigger(gateway, "parent", { depth: 2 })));
     const began = Date.now();
     const runs = await ended(gateway, ids, 300_000);
     t.diagnostic(`${Date.now() - began} ms`);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 2]));
   });
-  await t.test("in a queue that one run may leave at a time", async () => {
+  await t.test("in a queue that executes one run at a time", async () => {
     const ids = await Promise.all([1, 2].map(() => trigger(gateway, "nested", { depth: 3 })));
     const runs = await ended(gateway, ids, 60_000);
     assert.deepEqual(runs.map(({ status, output }) => [status, output]), ids.map(() => ["COMPLETED", 3]));

@@ -1,6 +1,6 @@
-// Projects of the platform at a runcast that lacks parts of it: what the official CLI declares,
-// and what both SDKs send by themselves, inside and outside of tasks, meets no refusal; what the
-// CLI cannot do here it says, and the README lists it.
+// Projects written for the platform, on a runcast that lacks parts of it: what the official CLI declares, and what both
+// SDKs send by themselves, inside and outside of tasks, is not refused; commands that cannot work here say so, and the
+// README lists them.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import fs from "node:fs";
@@ -18,7 +18,7 @@ const sdk = require("@trigger.dev/sdk");
 const cliFolder = path.join(workerFolder, "node_modules/trigger.dev/dist/esm");
 const FINAL = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
 
-test("a project with prompts and an agent meets no refusal, and its version has warnings", async (t) => {
+test("a project with prompts and an agent is not refused, and its version has warnings", async (t) => {
   const gateway = await startGateway({ t, options: ["--log-level", "debug"] });
   await startCli({ t, gateway, folder: path.join(workerFolder, "platform") });
   sdk.configure({ baseURL: gateway.url, accessToken: keys.dev });
@@ -31,7 +31,7 @@ test("a project with prompts and an agent meets no refusal, and its version has 
   assert.deepEqual([status, output?.texts, error], ["COMPLETED", ["Hello, Ada!", "Hello, Bob!", "Hello, Eve!"], undefined]);
   const { text, refused } = (await end(alone.id)).output;
   assert.equal(text, "Hello, out!");
-  assert.match(refused, /runcast does not have prompts/); // which is what the task asked for
+  assert.match(refused, /runcast does not have prompts/); // the feature that the task uses
   for (const id of (await sdk.batch.retrieve(batch.batchId)).runs) assert.equal((await end(id)).status, "COMPLETED");
   assert.doesNotMatch(gateway.stderr, /members of a request are ignored/);
   const { json: { worker } } = await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat });
@@ -46,7 +46,7 @@ test("the CLI prints why a project with concurrency limits is refused", async (t
   assert.equal((await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat })).status, 404);
 });
 
-test("what the CLI calls is there, or in the README as what is not", async (t) => {
+test("each route that the CLI calls exists, or is in the README's list of missing ones", async (t) => {
   const gateway = await startGateway({ t });
   const routes = routesOf(path.join(cliFolder, "apiClient.js"), "apiURL");
   assert.ok(routes.length > 40, `${routes.length} routes`);
@@ -55,7 +55,7 @@ test("what the CLI calls is there, or in the README as what is not", async (t) =
   assert.deepEqual(unknownRoutes(routes, (await gateway.get("/openapi.json", { key: null })).json).filter((route) => !isPlace(route)), []);
 });
 
-test("the commands of the README's list end with an error, and no other command is missing", async (t) => {
+test("the commands of the README's list exit with an error, and no other command is missing", async (t) => {
   const gateway = await startGateway({ t });
   const folder = fs.mkdtempSync(path.join(workerFolder, "node_modules/.platform-"));
   t.after(() => fs.rmSync(folder, { recursive: true }));
@@ -72,7 +72,7 @@ test("the commands of the README's list end with an error, and no other command 
     assert.ok(code, `${words.join(" ")}: ${said}`);
     assert.match(said, /runcast does not have/, words.join(" "));
   }
-  // What is left needs a terminal or a build to come as far.
+  // The remaining commands need a terminal or a build to get as far.
   const known = [..."init dev env deploy promote whoami mint-token login logout list-profiles switch update preview projects orgs runs tasks webhooks mcp report install-mcp skills help analyze".split(" ")];
   const { said } = await cli("--help");
   const commands = [...said.slice(said.indexOf("Commands:")).matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);

@@ -1,5 +1,5 @@
-// Runs the lines of README.md as they are written: from an empty folder to runs in development, then to production.
-// Only what npm would fetch is linked from here; README_INSTALL=1 lets npm fetch it.
+// Runs the lines of README.md as they are written: from an empty folder to runs in development, then to production. Only
+// packages that npm would fetch are linked from here; README_INSTALL=1 lets npm fetch them.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -52,7 +52,7 @@ async function run(...args) {
 async function startInClone(t, options = []) {
   const folder = fs.realpathSync(temporaryFolder()), clone = path.join(folder, "runcast");
   fs.mkdirSync(path.join(clone, "build"), { recursive: true });
-  fs.chmodSync(folder, 0o711); // versions lie next to the data
+  fs.chmodSync(folder, 0o711); // versions are kept next to the data
   fs.symlinkSync(path.resolve(process.env.GATEWAY_BIN), path.join(clone, "build/runcast"));
   const gateway = await startGateway({ t, data: path.join(clone, "data"), options });
   return { folder, clone, hello: path.join(folder, "hello"), gateway };
@@ -77,7 +77,7 @@ async function makeProject({ folder, hello, gateway }) {
   await run(gateway, hello, files.join("\n"));
 }
 
-/** An editor that saves another greeting. */
+/** Does what an editor does: saves another greeting. */
 function edit(hello, from, to) {
   const file = path.join(hello, "src/trigger/hello.ts");
   fs.writeFileSync(file, fs.readFileSync(file, "utf8").replace(from, to));
@@ -106,7 +106,7 @@ test("from an empty folder to a run in the dashboard, then to a script that foll
   assert.ok(seen.includes("WAITING undefined"), seen.join("\n"));
   assert.equal(seen.at(-1), "COMPLETED Hello, Ada!", seen.join("\n"));
 
-  // A run finishes on the code that it began with.
+  // A run finishes with the code that it began with.
   const earlier = shell(gateway, hello, "node watch.mjs");
   await until(() => earlier.said.includes("WAITING"), { timeoutMs: 40_000, what: "a run that waits" });
   edit(hello, "Hello,", "Good morning,");
@@ -120,7 +120,8 @@ test("from an empty folder to a run in the dashboard, then to a script that foll
   await gateway.stop();
 });
 
-/** The words that README.md starts the gateway of production with. Its commands are replaced by what prints them. */
+/** The arguments with which README.md starts the gateway of production; its commands are replaced by ones that print
+ *  them. */
 async function wordsOfProduction() {
   const folder = temporaryFolder();
   fs.mkdirSync(path.join(folder, "deploy"));

@@ -1,6 +1,5 @@
-// Two official CLIs with different code in one environment: each executes what it has, also
-// after an edit, which changes nothing for what had begun before it, when the gateway was killed,
-// and when the other one has gone.
+// Two official CLIs with different code in one environment: each executes the tasks that it has, also after an edit,
+// which does not affect runs that began before it, after a kill of the gateway, and after the other one has gone.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -11,7 +10,7 @@ import { startGateway, temporaryFolder, until } from "../../support/js/gateway.m
 
 const head = `import { schedules, task, wait } from "@trigger.dev/sdk";\n`;
 const simple = (id, by) => `export const ${id} = task({ id: "${id}", run: async () => "${by}" });\n`;
-/** A parent that waits for one child after the other; each says by whose code it was executed. */
+/** A parent that waits for one child after the other; each returns whose code executed it. */
 const family = (by) => `${simple("quick", by)}
 export const patient = task({ id: "patient", run: async ({ token }: { token: string }) => {
   await wait.forToken(token).unwrap();
@@ -40,7 +39,7 @@ function project(code) {
   return { folder, write };
 }
 
-test("each of two CLIs executes what it has", async (t) => {
+test("each of two CLIs executes the tasks that it has", async (t) => {
   const gateway = await startGateway({ t });
   const trigger = async (task, payload = {}) => {
     const reply = await gateway.post(`/api/v1/tasks/${task}/trigger`, { payload });
@@ -63,7 +62,7 @@ test("each of two CLIs executes what it has", async (t) => {
   assert.equal((await ended(early)).output, "first");
   const two = project(second), b = await startCli({ t, gateway, folder: two.folder });
 
-  await t.test("and its declared schedules are those of both", async () => {
+  await t.test("and the declared schedules are those of both", async () => {
     const [alpha, beta, both] = await Promise.all(["alpha", "beta", "both"].map(execute));
     assert.deepEqual([alpha.output, beta.output], ["first", "second"]);
     assert.notEqual(alpha.version, beta.version);
@@ -80,14 +79,14 @@ test("each of two CLIs executes what it has", async (t) => {
       return run.version !== version && run;
     }, { timeoutMs: 120_000 });
     assert.equal(alpha.output, "edited");
-    assert.equal((await execute("both")).output, "edited"); // it is the newest now
+    assert.equal((await execute("both")).output, "edited"); // its version is the newest now
     assert.equal((await execute("beta")).output, "second");
     await until(async () => (await scheduled()).join() === "tocks");
     assert.equal((await show(await trigger("child"))).status, "WAITING_FOR_DEPLOY");
   });
 
-  // Not from its first build on, which the CLI keeps where it writes every later one.
-  await t.test("a parent that waits when its code is edited goes on in its version, and so do its children", async () => {
+  // Only later builds of the CLI: it keeps the first one where it writes every later one.
+  await t.test("a parent that waits when its code is edited continues in its version, and so do its children", async () => {
     const pauseQuick = async (action) => assert.equal((await gateway.post("/api/v1/queues/quick/pause", { type: "task", action })).status, 200);
     const { version } = await execute("alpha"), token = (await gateway.post("/api/v1/waitpoints/tokens", {})).json.id;
     const begin = async (payload, childStatus) => {
@@ -111,7 +110,7 @@ test("each of two CLIs executes what it has", async (t) => {
     assert.deepEqual((await execute("parent")).output, ["again", "again", "again"]);
   });
 
-  await t.test("both go on when the gateway was killed", async () => {
+  await t.test("both continue after a kill of the gateway", async () => {
     await gateway.kill();
     await gateway.restart();
     const ids = [await trigger("alpha"), await trigger("beta")];
@@ -119,8 +118,8 @@ test("each of two CLIs executes what it has", async (t) => {
     assert.deepEqual(await scheduled(), ["tocks"]);
   });
 
-  // A CLI is taken for gone after a minute; what both have goes to the other one within seconds.
-  await t.test("one goes on when the other has gone, also with what went to that one", async () => {
+  // A CLI counts as gone after a minute; tasks of both go to the other one within seconds.
+  await t.test("one continues when the other has gone, also with tasks that went to that one", async () => {
     two.write(second.replaceAll('"second"', '"newest"'));
     await until(async () => (await execute("both")).output === "newest", { timeoutMs: 120_000 });
     await b.stop("SIGINT");

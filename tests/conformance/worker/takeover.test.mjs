@@ -1,13 +1,13 @@
-// The official clients on two gateways behind HAProxy, when the one that leads is killed, stopped, cut off
-// from the database, or told to end:
+// The official clients on two gateways behind HAProxy, when the leader is killed, suspended, cut off from the database,
+// or stopped:
 //
 //   SDK 4.8.3   ──┐                    ┌── a ── relay ──┐
 //   SDK 3.3.17  ──┼──── HAProxy ───────┤                ├── PostgreSQL
 //   CLI 4.8.3   ──┤                    └── b ── relay ──┘
 //   supervise   ──┘
 //
-// One world for the four faults, so that each client lives through four takeovers and is not started
-// again: takeover/clients.mjs. In each round they begin something, the leader goes, and what they began ends well.
+// One world for the four faults, so that each client survives four takeovers without a restart: takeover/clients.mjs. In
+// each round every client starts something, the leader goes, and what it started ends well.
 // ../browser/takeover.test.mjs has the hooks.
 import assert from "node:assert/strict";
 import path from "node:path";
@@ -47,7 +47,7 @@ async function startClients(t, { url, leader }) {
   ];
 }
 
-test("official clients live through takeovers", { timeout: 500_000 }, async (t) => {
+test("official clients survive takeovers", { timeout: 500_000 }, async (t) => {
   const world = await startTwoGateways(t);
   await liveThroughTakeovers(t, world, await startClients(t, world));
 });

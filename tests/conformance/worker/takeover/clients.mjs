@@ -1,6 +1,6 @@
-// Clients behind one address, for takeover.test.mjs here and in browser. Each has begin(round), which resolves when what it does is under
-// way, pause(round), for what must be fresh when the gateway goes, end(round), which resolves when all
-// of the round has come to its end, and judge(postgres), when the last round is over.
+// Clients of one address, for takeover.test.mjs here and in browser. Each has begin(round), which resolves when its work
+// is in progress; pause(round), for work that must be fresh when the gateway goes; end(round), which resolves when all
+// work of the round has ended; and judge(postgres), after the last round.
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import fs from "node:fs";
@@ -56,10 +56,10 @@ export class Front {
 
 /** A process with an SDK: sdk_program.mjs. */
 export class SdkClient {
-  /** bears: every call succeeds by the SDK's own repetition. */
+  /** bears: the SDK's own retries make every call succeed. */
   constructor(t, { name, folder, module, url, key, bears = false }) {
     const env = { ...process.env, CLIENT: name, SDK_DIR: path.join(conformance, folder), SDK_MODULE: module, TRIGGER_API_URL: url, TRIGGER_SECRET_KEY: key,
-      NODE_OPTIONS: "--experimental-global-webcrypto" }; // Node 18 has it as a global only when asked
+      NODE_OPTIONS: "--experimental-global-webcrypto" }; // Node 18 has it as a global only on request
     Object.assign(this, { name, bears, told: {} });
     this.child = fork(fileURLToPath(new URL("sdk_program.mjs", import.meta.url)), { env, execArgv: [] });
     this.child.on("message", (message) => Object.assign(this.told, message)).on("exit", (code) => { this.code = code; });
@@ -86,7 +86,7 @@ export class SdkClient {
     assert.equal(stored.size, Object.keys(acknowledged).length, "nothing else is stored");
   }
 
-  /** Says something, and gives what it answers under a name. */
+  /** Sends a message, and returns the reply of that name. */
   async #say(message, name) {
     delete this.told[name];
     if (this.code === undefined) this.child.send(message);
@@ -98,7 +98,7 @@ export class SdkClient {
   }
 }
 
-/** A folder that tasks of whatever user write to. */
+/** A folder that tasks of any user can write to. */
 export function openFolder() {
   const top = temporaryFolder(), folder = path.join(top, "notes/");
   fs.chmodSync(top, 0o711);
@@ -107,9 +107,8 @@ export function openFolder() {
   return folder;
 }
 
-/** What executes runs: of tasks that compute, wait, and fail once; tasks: how each of them is called, by
- *  kind, [task, payload]. They write to the folder notes. alive() is true while it is the process that it was,
- *  heard() is what it printed last. */
+/** Executes runs: of tasks that compute, wait, and fail once. tasks: how each of them is called, by kind, [task, payload];
+ *  they write to the folder notes. alive() returns true while it is the same process, heard() returns its last output. */
 export class Executor {
   constructor(front, { name, key, notes, tasks, alive, heard }) {
     Object.assign(this, { front, name, key, notes, tasks, alive, heard, attempts: new Map() });
@@ -127,7 +126,7 @@ export class Executor {
     await Promise.all([this.front.settled(this.key, waiting, "FROZEN"), this.front.settled(this.key, failing, "REATTEMPTING")]);
   }
 
-  /** One more is triggered while nobody serves. */
+  /** One more is triggered while no gateway serves. */
   async end(round) {
     this.runs.push(await this.#execute(round, "computes", 1, "-later"));
     fs.writeFileSync(this.#file(round), "");
@@ -137,7 +136,7 @@ export class Executor {
 
   #fail({ message }) { throw new Error(`${message}; of ${this.runs} it has begun ${[...this.#noted().keys()]}; heard last: ${this.heard()}`); }
 
-  /** Each run was executed by its attempts, one after the other, and no other one. */
+  /** Asserts that each run was executed by its attempts, one after the other, and by no other. */
   async judge() {
     const noted = this.#noted();
     for (const [id, count] of this.attempts) {
@@ -157,7 +156,7 @@ export class Executor {
     return id;
   }
 
-  /** What processes of tasks wrote down: for each run its attempts in the order of time, { attempt, begin, end }. */
+  /** The notes of the tasks' processes: for each run its attempts in the order of time, { attempt, begin, end }. */
   #noted() {
     const runs = new Map();
     for (const name of fs.readdirSync(this.notes)) { // the files that end a task are empty
@@ -182,25 +181,25 @@ const faults = [
   ["is told to end", (gateway) => gateway.child.kill("SIGTERM"), async (gateway) => { await gateway.ended(); await gateway.restart({ ready: false }); }],
 ];
 
-/** One thing of all clients at once, each by itself: promises that may be looked at later. */
+/** Calls one method of all clients at once: promises that can be awaited later. */
 async function all(clients, act) {
   const acts = clients.map(act);
   await Promise.allSettled(acts);
   return acts;
 }
 
-/** The world of startTwoGateways goes through each fault; each client has a test in each, and one at the end. */
+/** Takes the world of startTwoGateways through each fault; each client has a test in each, and one at the end. */
 export async function liveThroughTakeovers(t, { leader, other, postgres }, clients) {
   const gateways = [leader, other];
   for (const [round, [what, end, comeBack]] of faults.entries()) {
-    await t.test(`the one that leads ${what}`, async (t) => {
+    await t.test(`the leader ${what}`, async (t) => {
       const [leads, next] = gateways;
       const begun = await all(clients, (client) => client.begin(round));
       const paused = await all(clients, async (client, i) => { await begun[i]; return client.pause(round); });
       await end(leads);
       const ended = await all(clients, async (client, i) => { await paused[i]; return client.end(round); });
       await until(() => next.isReady(), { timeoutMs: WITHIN_MS, what: "the other one serves" });
-      for (const [i, { name }] of clients.entries()) await t.test(`${name} goes on by itself`, () => ended[i]);
+      for (const [i, { name }] of clients.entries()) await t.test(`${name} continues by itself`, () => ended[i]);
       await comeBack(leads);
       await standsBy(leads);
       gateways.reverse();

@@ -1,5 +1,5 @@
-// A program of a user's with an official SDK, for takeover.test.mjs: it triggers runs, one by one and in batches, for as
-// long as it lives, and in each round it watches three by all the ways that the SDK has.
+// A user's program with an official SDK, for takeover.test.mjs: it triggers runs, one by one and in batches, for as long
+// as it lives, and in each round it watches three runs in all ways that the SDK has.
 //
 //   parent                              this
 //   { begin: round }              ──►   one run and a batch of two, subscribed to and polled
@@ -9,9 +9,9 @@
 //   { stop: true }                ──►
 //                                 ◄──   { stopped: { acknowledged: { name: id }, longestMs, gaveUp } }
 //
-// A call that throws after the tries that the SDK makes by itself is made again, as a program of a user's would, under
-// its idempotency key; those are counted in gaveUp. A subscription that throws or ends early is not begun again:
-// it ends this program, by { failed: text }.
+// A call that still throws after the SDK's own retries is repeated under its idempotency key, as a user's program would
+// do; these are counted in gaveUp. A subscription that throws or ends early is not started again: it ends this program,
+// with { failed: text }.
 import { createRequire } from "node:module";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -19,8 +19,8 @@ const { SDK_DIR, SDK_MODULE, CLIENT: client } = process.env;
 const { batch, runs, tasks } = createRequire(`${SDK_DIR}/x.js`)(SDK_MODULE);
 const TASK = "nobody-has-this", GIVE_UP_MS = 60_000;
 
-const acknowledged = {}; // name -> id; null: of a batch of 4.8.3, which does not tell its ids at once
-const statuses = new Map(); // of what is tagged, as its subscription has seen it
+const acknowledged = {}; // name -> id; null: of a batch of 4.8.3, which does not return its ids at once
+const statuses = new Map(); // of the tagged runs, as their subscription has seen them
 let stopped = false, longestMs = 0;
 const gaveUp = {};
 const fail = (error) => { process.send({ failed: `${error?.stack ?? error}` }, () => process.exit(1)); };

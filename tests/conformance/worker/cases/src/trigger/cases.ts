@@ -1,4 +1,4 @@
-// What cli.test.mjs looks at beyond the scenarios of e2e.mjs.
+// Tasks of cli.test.mjs that the scenarios of e2e.mjs lack.
 import { metadata, queue, task, wait } from "@trigger.dev/sdk";
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -8,7 +8,7 @@ export const hello = task({
   run: async (payload: { name?: string }) => ({ greeting: `Hello, ${payload?.name ?? "world"}!` }),
 });
 
-/** Takes as long as it is told, and says so each half second. */
+/** Takes as long as the payload says, and reports every half second. */
 export const lasts = task({
   id: "lasts",
   run: async ({ seconds }: { seconds: number }) => {
@@ -20,7 +20,7 @@ export const lasts = task({
 
 const lane = queue({ name: "lane", concurrencyLimit: 1 });
 
-/** Fails the first time and pauses 6 s: less than 30 s, so the pause is the worker's own. */
+/** Fails the first time and pauses 6 s: less than 30 s, so the worker itself pauses. */
 export const pauses = task({
   id: "pauses",
   queue: lane,
@@ -48,7 +48,7 @@ export const everything = task({
   },
 });
 
-/** Ends at once: what it says about itself and its relatives goes with its completion. */
+/** Ends at once: its metadata and those for its relatives go with its completion. */
 export const leaf = task({
   id: "leaf",
   run: async ({ name }: { name: string }) => {
@@ -92,8 +92,8 @@ export const rich = task({
   }),
 });
 
-/** Effects of an answer of another server: an error that quotes a page of 1.3 MB, a string of 17 MB that is
- *  thrown, an output of 17 MB. */
+/** Consequences of another server's response: an error that quotes a page of 1.3 MB, a string of 17 MB that is thrown, an
+ *  output of 17 MB. */
 export const quotes = task({
   id: "quotes",
   retry: { maxAttempts: 1 },
@@ -105,14 +105,14 @@ export const quotes = task({
   },
 });
 
-/** Its process dies in each attempt; the settings of the task say whether there is another. */
+/** Its process dies in each attempt; the settings of the task decide whether there is another. */
 export const dies = task({
   id: "dies",
   retry: { maxAttempts: 2, minTimeoutInMs: 300, maxTimeoutInMs: 300, factor: 1, randomize: false },
   run: async () => process.exit(3),
 });
 
-/** Asks the gateway for everything that a task can wait for. */
+/** Requests everything from the gateway that a task can wait for. */
 export const asks = task({
   id: "asks",
   run: async () => {

@@ -1,5 +1,4 @@
-// What the MCP server of the CLI is asked about: a task that says what it takes, one that waits,
-// and one that fails.
+// Tasks for the tests of the CLI's MCP server: one that declares its payload, one that waits, and one that fails.
 import { logger, task, wait } from "@trigger.dev/sdk";
 
 export const greet = task({

@@ -1,9 +1,9 @@
-// What pace.test.mjs and bench/children.mjs look at: many runs at once, and who waits for whom.
+// Tasks for pace.test.mjs and bench/children.mjs: many runs at once, and parents that wait for children.
 import { queue, task } from "@trigger.dev/sdk";
 
 const narrow = queue({ name: "narrow", concurrencyLimit: 1 });
 
-/** Waits for another of its kind, in the same queue of one, until nobody is left to wait for. */
+/** Waits for another run of this task, in the same queue of one, down to the given depth. */
 export const nested = task({
   id: "nested",
   queue: narrow,
@@ -18,7 +18,7 @@ export const parent = task({
     depth ? 1 + (await parent.triggerAndWait({ depth: depth - 1 }).unwrap()) : 0,
 });
 
-/** Computes for so many milliseconds of CPU. */
+/** Computes for that many milliseconds of CPU. */
 export const child = task({
   id: "child",
   run: async ({ ms }: { ms: number }) => {

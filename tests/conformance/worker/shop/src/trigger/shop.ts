@@ -1,5 +1,5 @@
-// A shop, as the dashboard's tests show it: an order has children, logs, a token that somebody
-// completes, metadata and a stream; some payments are refused.
+// A shop for the dashboard's tests: an order has children, logs, a token that is completed by hand, metadata and a stream;
+// some payments are refused.
 import { logger, metadata, queue, schedules, schemaTask, streams, tags, task, wait } from "@trigger.dev/sdk";
 import { z } from "zod";
 

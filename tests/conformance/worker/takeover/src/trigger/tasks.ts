@@ -1,5 +1,5 @@
-// What takeover.test.mjs has executed while one gateway takes over from another. Each attempt writes
-// down when it begins and ends, so that the test sees how often a run was executed, and whether twice at once.
+// Tasks that takeover.test.mjs executes while one gateway takes over from another. Each attempt writes down when it begins
+// and ends, so that the test sees how often a run was executed, and whether twice at once.
 import { appendFileSync, existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -15,7 +15,7 @@ async function noted<T>({ notes }: Payload, { run, attempt }: Context, work: () 
   try { return await work(); } finally { note("completed"); }
 }
 
-/** Is busy until there is a file. */
+/** Is busy until a file exists. */
 export const computes = task({
   id: "computes",
   run: async (payload: Payload, { ctx }) => noted(payload, ctx, async () => {
@@ -28,7 +28,7 @@ export const waits = task({
   run: async (payload: Payload, { ctx }) => noted(payload, ctx, () => wait.for({ seconds: 8 })),
 });
 
-/** Fails the first time, and pauses for less than 30 s: so the pause is the worker's own. */
+/** Fails the first time, and pauses for less than 30 s, so the worker itself pauses. */
 export const retries = task({
   id: "retries",
   retry: { maxAttempts: 2, minTimeoutInMs: 8000, maxTimeoutInMs: 8000, factor: 1, randomize: false },
