@@ -1,5 +1,5 @@
-// What runcast does not have of Trigger.dev's API: the README's list is whole against what SDK
-// 4.8.3 calls and against the platform's published OpenAPI document, and each path says so.
+// Parts of Trigger.dev's API that runcast lacks: the README's list is complete for SDK 4.8.3 and for the platform's
+// published OpenAPI document, and each path says so.
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -28,16 +28,16 @@ GET /api/v1/errors GET /api/v1/errors/{} POST /api/v1/errors/{}/resolve POST /ap
 
 const client = fileURLToPath(new URL("../conformance/sdk-v4/node_modules/@trigger.dev/core/dist/esm/v3/apiClient/index.js", import.meta.url));
 
-test("what the SDK calls is there, or in the README as what is not", () => {
+test("each route that the SDK calls exists, or is in the README's list", () => {
   const routes = routesOf(client, "baseUrl");
   assert.ok(routes.length > 100, `${routes.length} routes`);
   assert.deepEqual(unknownRoutes(routes, document), []);
 });
 
-test("what the platform's document has is there, or in the README as what is not", () => {
+test("each route of the platform's document exists, or is in the README's list", () => {
   const words = published.trim().split(/\s+/), routes = [];
   for (let i = 0; i < words.length; i += 2) routes.push({ method: words[i], path: words[i + 1] });
-  // A token's own address has the environment in it here; clients use the url that they get.
+  // A token's own address contains the environment here; clients use the url that they get.
   assert.deepEqual(unknownRoutes(routes, document), ["POST /api/v1/waitpoints/tokens/{}/callback/{}"]);
 });
 
@@ -54,7 +54,7 @@ test("each path of the README's list is 404 and says that runcast does not have 
     }
 });
 
-test("a stranger learns nothing of it, and other paths are nothing at all", async () => {
+test("without a credential these paths answer like any unknown path", async () => {
   assert.equal((await gateway.get("/api/v1/sessions", { key: null })).status, 401);
   assert.match((await gateway.get("/api/v1/sessionsx")).json.error, /nothing at this path/);
 });

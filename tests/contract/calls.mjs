@@ -1,7 +1,7 @@
-// One call or more of every documented operation, by its id. Each must succeed at least once.
+// At least one call of every documented operation, by its id. Each must succeed at least once.
 //
-// w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref,
-// worker, makeRun(options), pat. A new operation needs a line here.
+// w: get, post, put, delete (each a checked request, see contract.test.mjs), run, batch, ref, worker, makeRun(options),
+// pat. A new operation needs a line here.
 import { createHash } from "node:crypto";
 
 import { Builder, bundle, Deployer, form } from "../support/js/deployments.mjs";
@@ -32,7 +32,7 @@ const actions = "/engine/v1/worker-actions", as = (w) => ({ key: w.workerToken }
 const taken = async (w) => { await w.makeRun({}, prod(w)); return (await w.post(`${actions}/dequeue`, {}, as(w))).json[0]; };
 const leased = ({ run, snapshot: { id } }) => `${actions}/runs/${run.id}/snapshots/${id}`;
 const bulk = async (w) => (await w.post("/api/v1/bulk-actions", { action: "cancel", filter: { tag: "nobody" } })).json.id;
-/** A deployment that a builder has taken: what it was given. */
+/** A deployment that a builder has taken: what the builder received. */
 const building = async (w) => {
   const cli = new Deployer(w.gateway), builder = new Builder(w.gateway, w.workerToken);
   void cli.deploy({}, { tries: 1 });
@@ -41,14 +41,14 @@ const building = async (w) => {
 };
 const made = ({ archive: { sha256, bytes } }) => ({ ok: true, index: "{}", sha256, bytes, architecture: "x64", libc: "glibc", runtimeVersion: "22.1.0", attempt: 1 });
 const metadata = { contentHash: "hash", tasks: [{ id: "hello", filePath: "a.ts" }] };
-/** One that is deployed and current: { id, version, one }. */
+/** A deployment that is deployed and current: { id, version, one }. */
 const deployed = async (w) => {
   const { build, one, its } = await building(w);
   await w.post(`${one}/background-workers`, { metadata }, { key: build.key });
   await w.post(`${its}/complete`, made(build), as(w));
   return { ...build.deployment, one };
 };
-/** One that ends in the middle. */
+/** A deployment that is canceled during the build; returns its path with more appended. */
 const undone = async (w, more) => { const { one } = await building(w); await w.post(`${one}/cancel`, { reason: "contract" }, prod(w)); return one + more; };
 const presigned = (reply) => reply.json.presignedUrl.replace(/^https?:\/\/[^/]+/, "");
 

@@ -1,5 +1,5 @@
-// What /openapi.json says is what the gateway does: the document passes a linter, and every
-// operation in it is called, with responses checked against the documented schemas.
+// The gateway does what /openapi.json says: the document passes a linter, and every operation in it is called, with
+// responses checked against the documented schemas.
 import assert from "node:assert/strict";
 import http from "node:http";
 import { after, before, test } from "node:test";
@@ -10,7 +10,7 @@ import { Worker } from "../support/js/worker_calls.mjs";
 import { calls, deploymentOptions, metricsToken } from "./calls.mjs";
 import { Document, lint } from "./document.mjs";
 
-/** Its calls hold more runs at once than a machine of two cores executes in dev. */
+/** The calls hold more runs at once than a machine of two cores executes in dev. */
 const options = ["--user-organizations", "50", "--dev-concurrency", "100", ...deploymentOptions];
 const gateway = await startGateway({ options, env: { RUNCAST_METRICS_TOKEN: metricsToken } });
 const text = (await gateway.get("/openapi.json", { key: null })).text;
@@ -20,7 +20,7 @@ after(() => gateway.stop());
 
 // ---- the document ----
 
-test("the linter has nothing to say", async () => {
+test("the linter finds nothing", async () => {
   const problems = await lint(text);
   // A WebSocket begins with 101: it has no 2xx.
   const isSocket = ({ rule, where }) => rule === "operation-2xx-response" && /~1realtime~1v1~1ws\/|~1socket\.io~1\//.test(where);
@@ -56,11 +56,11 @@ test("version, names and paths are those that Trigger.dev has published", () => 
     for (const method of methods.split(" ")) assert.ok(paths[path]?.[method], `${method} ${path}`);
 });
 
-test("every operation has a call in calls.mjs, and no other has one", () => {
+test("every operation has a call in calls.mjs, and nothing else has one", () => {
   assert.deepEqual(Object.keys(calls).sort(), document.operations.map(({ operationId }) => operationId).sort());
 });
 
-test("the credentials are those that the gateway asks for", async () => {
+test("the credentials are those that the gateway requires", async () => {
   for (const { path, method, security, operationId } of document.operations) {
     if (method !== "GET" || !security.length) continue;
     const target = path.replaceAll(/\{\w+\}/g, "x");
@@ -85,14 +85,14 @@ w.link = async () => (await runProgram(["dashboard", "--data", gateway.data])).s
 for (const method of ["get", "head", "delete"]) w[method] = (target, more) => call(method.toUpperCase(), target, undefined, more);
 for (const method of ["post", "put", "patch"]) w[method] = (target, body, more) => call(method.toUpperCase(), target, body, more);
 
-/** Bytes, as they are. */
+/** Bytes, unchanged. */
 w.send = async (method, target, body, more) => {
   const reply = await gateway.http.request(method, target, { body, ...more });
   const { operationId } = document.check(method, target, reply);
   if (reply.status < 300) succeeded.add(operationId);
 };
 
-/** The head of a response that goes on. */
+/** The head of a response that does not end. */
 function begun(target, headers = {}) {
   return new Promise((resolve, reject) => {
     const request = http.get(gateway.url + target, { headers: { authorization: `Bearer ${keys.dev}`, ...headers } });

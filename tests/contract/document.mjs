@@ -1,4 +1,4 @@
-// The document of a gateway: its operations by request, and what a response must look like.
+// The OpenAPI document of a gateway: finds the operation of a request, and checks responses against it.
 import assert from "node:assert/strict";
 
 import { createConfig, lintFromString } from "@redocly/openapi-core";
@@ -7,7 +7,7 @@ import addFormats from "ajv-formats";
 
 const methods = ["get", "head", "post", "put", "patch", "delete"];
 
-/** What the linter minds: [{ rule, message, where }]. */
+/** Findings of the linter: [{ rule, message, where }]. */
 export async function lint(text) {
   const config = await createConfig({ extends: ["recommended"], rules: { "no-ambiguous-paths": "off", "operation-4xx-response": "off" } });
   const problems = await lintFromString({ source: text, absoluteRef: "/openapi.json", config });
@@ -24,7 +24,7 @@ export class Document {
       ...item[method], path, method: method.toUpperCase(), pointer: `/paths/${path.replaceAll("~", "~0").replaceAll("/", "~1")}/${method}`,
       pattern: new RegExp(`^${path.split("/").map((part) => part.startsWith("{") ? part === "{name}" && path.includes("packets") ? ".+" : "[^/]+" : part.replace(".", "\\.")).join("/")}$`),
     })));
-    // The most literal path wins, as a router has it.
+    // The most literal path wins, as in a router.
     this.operations.sort((a, b) => (a.path.match(/\{/g) ?? []).length - (b.path.match(/\{/g) ?? []).length);
   }
 
@@ -33,7 +33,7 @@ export class Document {
     return this.operations.find((operation) => operation.method === method && operation.pattern.test(path));
   }
 
-  /** The response is one that the document knows, member by member. Gives the operation. */
+  /** Asserts that the document allows the response, member by member. Returns the operation. */
   check(method, target, { status, headers, text, json }) {
     const operation = this.find(method, target);
     assert.ok(operation, `${method} ${target} is not documented`);
@@ -56,7 +56,7 @@ export class Document {
     return operation;
   }
 
-  /** The request's body is one that the document describes. */
+  /** Asserts that the document allows the request's body. */
   checkBody(method, target, body) {
     const operation = this.find(method, target), content = operation?.requestBody?.content;
     if (body === undefined || !content?.["application/json"]) return;

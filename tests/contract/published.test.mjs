@@ -1,7 +1,6 @@
-// The published request schemas of SDK 4.8.3 and what the gateway does with them: each member
-// is used, refused, or without effect, as the tables here and the README say; what a schema
-// takes as a type the gateway takes, what it refuses is 400; what it does not name is told to
-// the caller. A member that a newer schema adds fails here by its name.
+// The published request schemas of SDK 4.8.3 and what the gateway does with them: each member is used, refused, or
+// without effect, as the tables here and the README say; types that a schema accepts the gateway accepts, others are
+// 400; unknown members are reported to the caller. A member that a newer schema adds fails here by its name.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { after, before, test } from "node:test";
@@ -19,16 +18,16 @@ const readme = fs.readFileSync(fileURLToPath(new URL("../../src/api/router/READM
 const gateway = await startGateway();
 after(() => gateway.stop());
 
-// ---- what a schema names ----
+// ---- members of a schema ----
 
-/** Without what only says how it is read or that it may be missing. */
+/** The schema without wrappers that only say how a value is read or that it is optional. */
 function bare(schema) {
   const def = schema._zod.def;
   if (def.type === "pipe") return bare(def.in._zod.def.type === "transform" ? def.out : def.in);
   return def.innerType ? bare(def.innerType) : schema;
 }
 
-/** The objects that a value of the schema may be. */
+/** The objects that a value of the schema can be. */
 function objectsIn(schema) {
   const one = bare(schema), def = one._zod.def;
   if (def.type === "object") return [one];
@@ -69,7 +68,7 @@ const day = { delay: "1h" };
 const trigger = "/api/v1/tasks/hello/trigger";
 const variables = `/api/v1/projects/${keys.ref}/envvars/prod`;
 
-/** What the gateway does with the members of a schema; good() gives the path and a body. */
+/** Treatment of the members of a schema by the gateway; good() returns the path and a valid body. */
 const schemas = {
   TriggerTaskRequestBody: {
     used: `payload options ${within("options.", options.used)} options.parentRunId options.resumeParentOnCompletion`,
@@ -99,7 +98,7 @@ const schemas = {
   },
   BatchItemNDJSON: {
     used: `index ${item("").used}`, refused: item("").refused, idle: words(item("").idle).filter((name) => name !== "context").join(" "), shown: item("").shown,
-    named: "items[].", // as the header names what is in a line
+    named: "items[].", // as the header names members of a line
     lines: true,
     good: async () => {
       const { id } = (await gateway.post("/api/v3/batches", { runCount: 1 })).json;
@@ -140,7 +139,7 @@ const schemas = {
   },
 };
 
-/** Request schemas of workers, of the CLI, of an older call, and of what runcast does not have. */
+/** Request schemas of workers, of the CLI, of an older call, and of features that runcast lacks. */
 const elsewhere = words(`
   CreateBackgroundWorkerRequestBody DevDequeueRequestBody DevDisconnectRequestBody WaitForDurationRequestBody UpdateMetadataRequestBody GetJWTRequestBody
   UpsertBranchRequestBody WorkersCreateRequestBody CompleteProfileRequestBody CreateOrgRequestBody CreateProjectRequestBody
@@ -171,7 +170,7 @@ async function call({ good, method = "POST", lines }, alter, key) {
   return { sent, status: reply.status, text: reply.text, error: reply.json?.error ?? "", ignored: (reply.headers["x-ignored-members"] ?? "").split(", ").filter(Boolean) };
 }
 
-/** Sets the member at a path; what is on the way is made. */
+/** Sets the member at a path; creates the objects above it. */
 function put(body, path, value) {
   let at = body;
   const steps = path.split(".");
@@ -187,7 +186,7 @@ function put(body, path, value) {
 const candidates = ["x", "", 5, 1.5, -1, true, null, [], ["x"], [5], {}, { a: 1 }];
 const isEmpty = (value) => value === null || value === "" || (typeof value === "object" && !Object.keys(value).length);
 
-/** Where the gateway is of another opinion than the schema, and why. */
+/** Where the gateway deliberately differs from the schema, and why. */
 const others = [
   [/\bdelay = ("x"|"")/, "a delay that is neither a date nor a duration is not silently none"],
   [/\b(ttl|idempotencyKeyTTL) = "x"/, "a duration that is none is not silently the default"],
@@ -217,13 +216,13 @@ for (const [name, row] of Object.entries(schemas)) {
   const inside = known.refused.map((path) => `${path}.`);
   const paths = [...members(schema).keys()].filter((path) => !known.refused.some((one) => path.startsWith(`${one}.`) || path.startsWith(`${one}[]`)));
 
-  test(`${name}: every member is in the table, and nothing else is`, () => {
+  test(`${name}: the table has every member, and nothing else`, () => {
     assert.deepEqual(paths.filter((path) => !all.includes(path)), [], "members that are new");
     assert.deepEqual(all.filter((path) => !paths.includes(path)), [], "members that are gone");
     assert.equal(new Set(all).size, all.length, inside.join());
   });
 
-  test(`${name}: types are judged as published`, async () => {
+  test(`${name}: types are accepted and refused as published`, async () => {
     const wrong = [];
     for (const path of paths)
       for (const value of candidates) {
@@ -238,7 +237,7 @@ for (const [name, row] of Object.entries(schemas)) {
     assert.deepEqual(wrong, []);
   });
 
-  test(`${name}: what it does not name is ${isStrict(schema) ? "refused" : "told to the caller"}`, async () => {
+  test(`${name}: unknown members are ${isStrict(schema) ? "refused" : "reported to the caller"}`, async () => {
     const objects = ["", ...paths.filter((path) => members(schema).get(path).some((one) => objectsIn(one).length)).map((path) => `${path}.`)];
     for (const at of objects) {
       if (known.refused.some((one) => at.startsWith(one))) continue;
@@ -249,9 +248,9 @@ for (const [name, row] of Object.entries(schemas)) {
   });
 }
 
-// ---- what a version declares ----
+// ---- declarations of a version ----
 
-/** How the gateway treats the members of a registration; a member stands for those inside of it. */
+/** How the gateway treats the members of a registration; a member includes those inside of it. */
 const registration = {
   honoured: words(`packageVersion contentHash cliPackageVersion tasks tasks[].id tasks[].filePath tasks[].exportName tasks[].queue tasks[].queue.name tasks[].queue.concurrencyLimit
     tasks[].retry tasks[].machine tasks[].machine.preset tasks[].triggerSource tasks[].schedule tasks[].maxDuration tasks[].ttl tasks[].payloadSchema queues queues[].name queues[].concurrencyLimit`),
@@ -270,8 +269,8 @@ const registration = {
     webhookEndpoints: [[{ id: "w", filePath: "a.ts", source: "s" }], "endpoints for webhooks"],
     webhookSubscribers: [[{ endpointId: "w", target: { type: "task", taskId: "a" } }], "endpoints for webhooks"],
   },
-  /** For people (description), or what the worker knows by itself: the CLI executes with its own sources and its own
-   *  runtime, and a machine has the cores and the memory of its preset. */
+  /** For readers (description), or known to the worker itself: the CLI executes with its own sources and its own runtime,
+   *  and a machine has the cores and the memory of its preset. */
   harmless: words("tasks[].description tasks[].machine.cpu tasks[].machine.memory sourceFiles runtime runtimeVersion"),
 };
 
@@ -285,14 +284,14 @@ async function declare(path, value) {
   return { reply, warnings: shown.json.worker?.warnings ?? [] };
 }
 
-test("each member of a registration is honoured, refused, warned of, or harmless", () => {
+test("each member of a registration is used, refused, warned of, or harmless", () => {
   const known = [...registration.honoured, ...Object.keys(registration.refused), ...Object.keys(registration.warned), ...registration.harmless];
   const paths = [...members(BackgroundWorkerMetadata).keys()].filter((path) => !whole.some((one) => path.startsWith(`${one}.`) || path.startsWith(`${one}[]`)));
   assert.deepEqual(paths.filter((path) => !known.includes(path)), [], "members that are new");
   assert.deepEqual(known.filter((path) => !paths.includes(path)), [], "members that are gone");
 });
 
-test("a registration is refused, or its version warned of, as the table says", async () => {
+test("a registration is refused, or its version gets a warning, as the table says", async () => {
   for (const [path, [value, offender]] of Object.entries(registration.refused)) {
     for (const empty of [null, Array.isArray(value) ? [] : typeof value === "object" ? {} : null]) assert.equal((await declare(path, empty)).reply.status, 200, path);
     const { reply } = await declare(path, value);
@@ -316,10 +315,10 @@ function rowOf(title) {
   return [...cell.matchAll(/`([\w.]+)`/g)].map(([, name]) => name);
 }
 
-/** As the README names them: without the place that an item has, a replay's options as a trigger's. */
+/** Names as in the README: without the index of an item, and a replay's options like a trigger's. */
 const plain = (path) => path.replace(/^items\[\]\./, "");
 
-test("the README lists what is refused and what is without effect", () => {
+test("the README lists members that are refused and those without effect", () => {
   const all = (kind) => [...new Set(Object.entries(schemas).flatMap(([name, row]) => words(row[kind] ?? "").map((path) => (name === "ReplayRunRequestBody" ? `options.${path}` : plain(path)))))];
   const missing = (kind, title) => all(kind).filter((path) => !rowOf(title).some((name) => path === name || path.endsWith(`.${name}`) || path.startsWith(`${name}.`)));
   assert.deepEqual(missing("refused", "400 with its name"), []);
@@ -329,7 +328,7 @@ test("the README lists what is refused and what is without effect", () => {
   assert.deepEqual(listed.filter((name) => !known.includes(name)), [], "listed, and not so");
 });
 
-test("every request schema of the package has a table, or is somebody else's", () => {
+test("every request schema of the package has a table, or belongs to something else", () => {
   const requests = Object.keys({ ...api, ...queues }).filter((name) => /RequestBody$|^(Create|Update)\w*Options$|NDJSON$/.test(name));
   assert.deepEqual(requests.filter((name) => !schemas[name] && !elsewhere.includes(name)), []);
   assert.deepEqual(elsewhere.filter((name) => !requests.includes(name)), []);

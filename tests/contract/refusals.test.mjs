@@ -1,9 +1,8 @@
-// Every operation of the management API refuses what /openapi.json does not allow: with a
-// status, a text, and no effect. The requests are the good ones of calls.mjs, each with one
-// mistake made out of the document: a member that is missing or of another type, a body that
-// is no JSON, or too large, an id that nobody has, or somebody else.
+// Every operation of the management API refuses what /openapi.json does not allow: with a status, a text, and no effect.
+// The requests are the valid ones of calls.mjs, each with one mistake derived from the document: a member that is missing
+// or of another type, a body that is not JSON or too large, an id that is unknown or of another project.
 //
-// What each operation means by a value is in the tables of tests/integration.
+// tests/integration has the tables of values for each operation.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -18,10 +17,10 @@ const document = new Document((await gateway.get("/openapi.json", { key: null })
 after(() => gateway.stop());
 
 const areas = new Set(["runs", "batches", "tokens", "packets", "schedules", "queues", "envvars", "projects", "waitpoints"]);
-// The body of a token's own address is what completes it: any JSON.
+// The body of a token's own address completes it: any JSON.
 const operations = document.operations.filter(({ path, tags }) => path.startsWith("/api/") && areas.has(tags[0]) && !path.includes("/callback/"));
 
-/** Makes the good requests of calls.mjs in a project: { w, good: by operation }. */
+/** Makes the valid requests of calls.mjs in a project: { w, good: by operation }. */
 async function record({ ref, dev: key, prod, pat }) {
   const good = new Map(), w = { ref, pat, prod };
   const call = async (method, target, body, { wrong, ...more } = {}) => {
@@ -45,7 +44,7 @@ async function record({ ref, dev: key, prod, pat }) {
   return { w, good };
 }
 
-/** A project of somebody else: { ref, dev, prod, pat }. */
+/** Another user's project: { ref, dev, prod, pat }. */
 async function foreignProject() {
   const tell = async (...words) => {
     const { code, stdout, all } = await runProgram([...words, "--data", gateway.data]);
@@ -66,7 +65,7 @@ before(async () => {
   [theirs, ours] = [await record(others), await record(keys)];
 });
 
-/** Everything that a refused call might have changed, here and there. */
+/** Everything that a refused call might have changed, in both projects. */
 async function everything() {
   const texts = [];
   for (const [{ ref, dev, prod, pat }, { w }] of [[keys, ours], [others, theirs]]) {
@@ -91,7 +90,7 @@ const bodies = [["an empty body", ""], ["malformed JSON", "{"], ["half an object
   ["an array", "[]"], ["a string", '"x"'], ["null", "null"], ["a member twice", '{"a":1,"a":1}'], ["too deep", "[".repeat(2_000)]];
 const wrongValues = [5, -1.5, true, "x\u0000", {}, [], [[]], null];
 
-/** Each member of the body, also inside of others, without it and as something else: [what, body]. */
+/** Each member of the body, also of nested objects, left out and as another type: [what, body]. */
 function* changed(body, path = []) {
   const at = path.reduce((value, name) => value[name], body);
   if (typeof at !== "object" || at === null) return;
@@ -105,7 +104,7 @@ function* changed(body, path = []) {
   }
 }
 
-/** The validator of the operation's body; none: it has none, or one that is not JSON. */
+/** The validator of the operation's body; undefined: it has no body, or one that is not JSON. */
 function validator(operation) {
   const schema = operation.requestBody?.content?.["application/json"]?.schema;
   return schema && document.ajv.getSchema(`doc#${encodeURI(`${operation.pointer}/requestBody/content/application~1json/schema`)}`);
@@ -116,7 +115,7 @@ function* mistakesOfBody(operation, { body }) {
   if (!validate) return;
   for (const [what, text] of bodies) {
     if (text === "" && validate({})) continue;
-    if (what === "a member twice" && operation.operationId === "update_run_metadata_v1") continue; // too large to look for one
+    if (what === "a member twice" && operation.operationId === "update_run_metadata_v1") continue; // the body is too large to look for one
     yield [what, text, [400]];
   }
   const most = Number(/At most (\d+) bytes/.exec(operation.requestBody.description)[1]);
@@ -124,11 +123,11 @@ function* mistakesOfBody(operation, { body }) {
   if (typeof body === "object") for (const [what, wrong] of changed(body)) if (!validate(wrong)) yield [what, wrong, [400, 413, 422]];
 }
 
-/** Each part of the path that is a parameter as something that nobody has: [what, target]. */
+/** Each parameter of the path replaced by an unknown value: [what, target]. */
 function* mistakesOfPath(operation, { target }) {
   const [path, query] = target.split("?"), names = operation.path.split("/"), parts = path.split("/");
   for (const [i, name] of names.entries()) {
-    if (!name.startsWith("{") || ["{taskId}", "{name}"].includes(name)) continue; // any will do, or its own tests
+    if (!name.startsWith("{") || ["{taskId}", "{name}"].includes(name)) continue; // any value is valid, or it has tests of its own
     for (const [what, wrong] of [["unknown", parts[i].replace(/[^_]{3,}$/, "1".repeat(21))], ["of another kind", "nothing"], ["with a zero byte", `${parts[i]}%00`],
       ["not UTF-8", "%ff"], ["empty", ""], ["too long", "1".repeat(3000)]]) {
       const changed = [...parts];
@@ -148,7 +147,7 @@ function* mistakesOfQuery(operation, { target }) {
   }
 }
 
-/** What is said of the ids of somebody else, and of those that nobody has. */
+/** The responses for ids of another project, and for unknown ones. */
 async function foreignAndUnknown(operation, { method, target, body, more }) {
   const names = operation.path.split("/"), parts = target.split("?")[0].split("/");
   const other = theirs.good.get(operation.operationId).at(-1).target.split("?")[0].split("/");
@@ -169,7 +168,7 @@ async function refused(operation, { method, more }, what, target, body, statuses
 }
 
 for (const operation of operations)
-  test(`${operation.operationId} refuses what it does not understand, and nothing happens`, async () => {
+  test(`${operation.operationId} refuses invalid requests, and they have no effect`, async () => {
     const requests = (ours.good.get(operation.operationId) ?? []).filter(({ body }) => (JSON.stringify(body) ?? "").length < 2000);
     assert.ok(requests.length, "no good call in calls.mjs");
     const before = await everything(), found = [], one = requests.at(-1);
