@@ -1,4 +1,5 @@
-/* Answers for cron.test.mjs: reads lines on stdin, writes one line for each.
+/* answer_cron.c - answers for cron.test.mjs: reads lines on stdin, writes one line for
+ * each.
  *
  *     next|ZONE|EXPRESSION|FROM_MS|TO_MS     the times in between, in s; or "refused"
  *     offset|ZONE|UNIX_S                     seconds to add to UTC; or "unknown" */

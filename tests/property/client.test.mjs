@@ -1,6 +1,6 @@
-// The client for pages (src/web/client) against the gateway itself, whatever happens between them:
-// connections that break and stall at drawn moments, subscriptions that come and go, a gateway that
-// is killed and started. When all rests, each mirror is what REST says.
+// The client for pages (src/web/client) against the gateway itself, through faults between them: connections that break
+// and stall at random moments, subscriptions that come and go, a gateway that is killed and restarted. When nothing
+// happens any more, each mirror equals what REST returns.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -15,12 +15,12 @@ import { publicToken } from "../support/js/tokens.mjs";
 const WebSocket = globalThis.WebSocket ?? Socket; // Node 18 and 20 have none
 const lives = 3;
 
-/** What a browser has: the news that the network is there again. */
+/** The part of a browser's window that says that the network is back. */
 const network = new EventTarget();
 globalThis.addEventListener = network.addEventListener.bind(network);
 globalThis.removeEventListener = network.removeEventListener.bind(network);
 
-/** A client with a path of its own, as a world tries it. */
+/** A client with a network path of its own, for a ClientWorld. */
 async function localClient(t, gateway, name, options) {
   const path = await Path.start(t, gateway.port), mirrors = new Map(), wrong = [];
   const client = connect(path.url, { token: keys.dev, WebSocket, silence: 500, ...options });
@@ -39,7 +39,7 @@ async function localClient(t, gateway, name, options) {
   return { name, path, client, wrong, subscribe, close, look, online };
 }
 
-test("each mirror is what REST says, through cuts, stalls, kills and restarts", { timeout: 120_000 }, async (t) => {
+test("each mirror equals what REST returns, through cuts, stalls, kills and restarts", { timeout: 120_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), gateway = await startGateway({ t, options: ["--drain-timeout", "3s"] });
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }], ["restless", {}]]) {
@@ -76,7 +76,7 @@ test("a token that lives for seconds is renewed, and the connection stays", { ti
   await gateway.stop();
 });
 
-test("what is skipped is counted by the client as by the gateway", { timeout: 60_000 }, async (t) => {
+test("the client counts as many skipped states as the gateway", { timeout: 60_000 }, async (t) => {
   const gateway = await startGateway({ t });
   const client = connect(gateway.url, { token: keys.dev, WebSocket, every: 100 });
   t.after(() => client.close());

@@ -1,6 +1,6 @@
-// The client for pages (src/web/client) in random histories with a model of the gateway, of which every
-// frame is drawn: connections are cut with frames under way, gateways restart or drain, filters come
-// and go. At each moment of being in sync a mirror is what the gateway had then. HISTORIES=5000 for more.
+// The client for pages (src/web/client) in random histories with a model of the gateway that draws every frame:
+// connections are cut with frames in flight, gateways restart or drain, filters come and go. Whenever a mirror is in
+// sync it is what the gateway had then. HISTORIES=5000 for more.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -28,7 +28,7 @@ class History {
     };
     for (let i = 0; i < 6; i++) gateway.create([tags[i % 3]]);
     this.client = connect("http://runs.test", { token: "secret", WebSocket });
-    this.client.on("state", () => { if (this.client.error?.code === 1011) this.wrong ??= this.client.error; }); // not understood
+    this.client.on("state", () => { if (this.client.error?.code === 1011) this.wrong ??= this.client.error; }); // the client did not understand a message
   }
 
   watch() {
@@ -83,7 +83,7 @@ class History {
     if (links.length === 2 && gateway.links.size === 1 && links[0].socket.isClosed && !links[0].wire.length) this.counts.takenOver++;
   }
 
-  /** Everything arrives: each mirror is exactly what the gateway has. */
+  /** Delivers everything: each mirror is exactly what the gateway has. */
   settle() {
     const { gateway, script } = this;
     for (let i = 0; i < 400; i++) {
@@ -107,7 +107,7 @@ class History {
   }
 }
 
-test(`${histories} histories end in sync, and are in sync whenever they say so`, (t) => {
+test(`${histories} histories end in sync, and each mirror is right whenever it says that it is in sync`, (t) => {
   const first = chooseSeed(t), script = new Script(t), total = { synced: 0, listed: 0, gaps: 0, drains: 0, takenOver: 0 };
   for (let i = 0; i < histories; i++) {
     const history = new History(script, first + i);

@@ -1,11 +1,10 @@
-// Cron expressions against independent libraries, and zones against zdump: the gateway's own
-// code answers through a small program (answer_cron.c).
+// Cron expressions against independent libraries, and zones against zdump: the gateway's own code answers through a small
+// program (answer_cron.c).
 //
-// croner says what runs in five years. It has rules of its own for the hours in which a clock
-// is set, and cron-parser the ones that the README states, at a millisecond for a time: so
-// cron-parser speaks for the days around a clock that is set back, croner for the rest. Of a
-// clock that is set forward cron-parser's answer depends on where it began: there, and around
-// every other change, the README's rules are gone through minute by minute.
+// croner says what runs in five years. It has rules of its own for the hours in which a clock is set; cron-parser has the
+// rules of the README, but takes a millisecond per time. So cron-parser judges the days around a clock that is set back,
+// croner the rest. When a clock is set forward, cron-parser's answer depends on where it began: there, and around every
+// other change, the README's rules are checked minute by minute.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -32,10 +31,10 @@ function run(command, args, input = '') {
 const ask = async (questions) =>
   (await run(program, [], questions.map((q) => q + '\n').join(''))).split('\n').slice(0, questions.length)
 
-// Nine tenths of the CPU time would go to formatters: croner reads a time in a zone from
-// toLocaleString, which creates a formatter per call, and cron-parser's luxon formats a date for
-// each offset that it needs. One formatter for each zone gives the same texts. From 2026 to 2030 no
-// clock is set within a quarter of an hour of UTC, so that one offset holds throughout it.
+// Nine tenths of the CPU time would go to formatters: croner reads a time in a zone from toLocaleString, which creates a
+// formatter per call, and cron-parser's luxon formats a date for each offset that it needs. One formatter per zone gives
+// the same texts. From 2026 to 2030 no clock is set within a quarter of an hour of UTC, so one offset holds throughout
+// it.
 const formatters = new Map()
 const everything = { year: 'numeric', month: 'numeric', day: 'numeric', hour: 'numeric', minute: 'numeric', second: 'numeric' }
 Date.prototype.toLocaleString = function (locale, options) {
@@ -56,8 +55,8 @@ IANAZone.prototype.offset = function (instant) {
 const hour = 3600000, day = 24 * hour
 const from = Date.parse('2026-01-01T00:00:00Z'), to = Date.parse('2031-01-01T00:00:00Z')
 
-// The libraries know what Node's own data says, which may be older or newer than the system's,
-// where governments change their minds: of a zone in which the two differ they cannot judge.
+// The libraries use Node's own data, which may be older or newer than the system's where governments change their minds:
+// they cannot judge a zone in which the two differ.
 const zones = ['UTC', 'America/New_York', 'Europe/Berlin', 'Europe/London', 'Europe/Dublin',
   'America/Santiago', 'Australia/Sydney', 'America/Havana', 'Asia/Kolkata', 'Asia/Beirut',
   'America/Sao_Paulo', 'Pacific/Auckland']
@@ -67,7 +66,7 @@ const expressions = ['* * * * *', '*/15 * * * *', '30 * * * *', '0 */2 * * *',
   '0 9 * * 1-5', '0 9,17 * * *', '0 0 1 * *', '0 0 L * *', '0 12 * * 5L', '0 12 * * 1#2',
   '0 12 13 * 5', '15 3 29 2 *', '0 0 * JAN,JUL SUN', '59 23 31 12 *']
 
-// When the clock is set, to the hour, and whether back.
+// The hours at which the clock is set, and whether back.
 async function changesOf(zone) {
   const hours = []
   for (let t = from; t < to; t += hour)
@@ -86,7 +85,7 @@ function knowsOffsets(zone, instants, offsets) {
   })
 }
 
-// After start, before end; at most so many.
+// Times after start and before end; at most that many.
 function byCronParser(zone, expression, start, end) {
   const times = []
   const iterator = CronExpressionParser.parse(expression, { tz: zone, currentDate: new Date(start) })
@@ -94,7 +93,7 @@ function byCronParser(zone, expression, start, end) {
     const time = iterator.next().toDate().getTime()
     if (time >= end)
       return times
-    if (time / 1000 !== times[times.length - 1]) // the library tells twice of what it moved
+    if (time / 1000 !== times[times.length - 1]) // the library returns twice the times that it moved
       times.push(time / 1000)
   }
 }
@@ -109,7 +108,7 @@ function byCroner(zone, expression, start, end) {
   }
 }
 
-// A part of each four months, the smaller the more often it runs; what runs some days only is
+// A part of every four months, the smaller the more often the expression runs; expressions that run only on some days are
 // compared in all five years.
 function samples(expression) {
   const share = /^\* |^\*\/15/.test(expression) ? 0.25 : /^\S+ \*|^5-50/.test(expression) ? 2
@@ -185,8 +184,8 @@ function dayFits(expression, wall) {
     (days === '*' || week === '*' ? byDay && byWeek : byDay || byWeek)
 }
 
-// In seconds; offset(t) is what the wall is ahead. With every hour in the second field the
-// minutes that pass decide, else those that the wall shows, the first time that it does.
+// In seconds; offset(t) is how far the wall clock is ahead. With every hour in the second field elapsed minutes decide,
+// otherwise the minutes that the wall clock shows, the first time that it does.
 function byTheRules(expression, start, end, offset) {
   const [minutes, hours] = expression.split(' '), times = new Set(), shown = new Set()
   const those = (field, most) => [...Array(most + 1).keys()].map((value) => fits(field, value, 0, most))
@@ -203,7 +202,7 @@ function byTheRules(expression, start, end, offset) {
       if (isDue(wall)) times.add(t)
       continue
     }
-    for (let skipped = wall - jump; skipped < wall; skipped += 60) // 02:30 at 03:30
+    for (let skipped = wall - jump; skipped < wall; skipped += 60) // 02:30 runs at 03:30
       if (isDue(skipped)) times.add(t + skipped - (wall - jump))
     if (!shown.has(wall) && isDue(wall)) times.add(t)
     shown.add(wall)
@@ -216,7 +215,7 @@ const moving = [...zones, 'Australia/Lord_Howe', 'Africa/Casablanca', 'Africa/Ca
 
 for (const zone of moving.slice(1))
   test(`around each change of the clock in ${zone}, 20 expressions run as the README says`, async () => {
-    const half = 1800, around = 32 * 2 // half hours before and behind a change
+    const half = 1800, around = 32 * 2 // half hours before and after a change
     const changes = (await changesOf(zone)).map(({ at }) => at / 1000).filter((t) => t - 40 * 3600 > from / 1000)
     const steps = changes.flatMap((t) => Array.from({ length: 2 * around }, (_, i) => t + (i - around) * half))
     const answered = await ask(steps.map((t) => `offset|${zone}|${t}`))

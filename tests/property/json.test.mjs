@@ -1,6 +1,5 @@
-// The JSON scanner against JSON.parse: the gateway's own code answers through a small program
-// (answer_json.c). It must accept what JSON.parse accepts of valid UTF-8, and find in it what
-// JSON.parse finds.
+// The JSON scanner against JSON.parse: the gateway's own code answers through a small program (answer_json.c). It must
+// accept valid UTF-8 exactly when JSON.parse does, and find the same values in it.
 import test from 'node:test'
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
@@ -25,7 +24,7 @@ function ask(lines) {
 
 const hex = (bytes) => Buffer.from(bytes).toString('hex')
 
-// What JSON.parse finds in the bytes, as { value }; undefined when they must be refused.
+// The value that JSON.parse finds in the bytes, as { value }; undefined when they must be refused.
 function parsed(bytes) {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
@@ -35,7 +34,7 @@ function parsed(bytes) {
   }
 }
 
-// Whether two values of JSON.parse are equal. Values may be nested deeper than a stack is.
+// Returns true if two values of JSON.parse are equal. Values may be nested deeper than a stack allows.
 function isSame(one, other) {
   for (const pairs = [[one, other]]; pairs.length;) {
     const [a, b] = pairs.pop()
@@ -107,7 +106,7 @@ function textOfValue(depth) {
 
 const randomText = () => Buffer.from(spaces() + textOfValue(below(6)) + spaces())
 
-// A few bytes of a text removed, doubled, or made another.
+// A text with a few bytes removed, doubled, or changed.
 function damaged(bytes) {
   let out = [...bytes]
   for (let i = 1 + below(3); i > 0; i--) {

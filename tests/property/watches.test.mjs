@@ -1,6 +1,6 @@
-// Live lists against a model: somebody who hears every change knows what runs there were at each
-// position; at each sync a watch must be the list, and its counts those of the list, at that
-// position. Readers that stall, both encodings, a gateway that is killed and forgets ended runs.
+// Live lists against a model: a client that receives every change knows which runs existed at each position; at each sync
+// a watch must be the list, and its counts those of the list, at that position. Readers that stall, both encodings, a
+// gateway that is killed and forgets ended runs.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
@@ -45,7 +45,7 @@ class Chronicle {
     }
   }
 
-  /** Calls look(runs) at each of the positions, which ascend, as far as it knows of them. */
+  /** Calls look(runs) at each of the ascending positions that it knows. */
   replay(moments) {
     const runs = new Map(this.first);
     let at = 0, told = 0;
@@ -62,7 +62,7 @@ class Chronicle {
   }
 }
 
-/** A client with watches, which notes what it has at each sync. */
+/** A client with watches, which notes their content at each sync. */
 class Watcher {
   static async open(gateway, random, protocol, hello) {
     const watcher = Object.assign(new Watcher(), { watches: [], moments: [], random });
@@ -98,7 +98,7 @@ class Watcher {
   }
 }
 
-/** What REST says of each watch, when nothing happens any more. */
+/** The response of REST for each watch, when nothing happens any more. */
 async function assertRest(gateway, watcher) {
   for (const { filter, limit, counts, mirror } of watcher.watches) {
     const query = [`page[size]=${limit}`];
@@ -115,7 +115,7 @@ async function assertRest(gateway, watcher) {
   }
 }
 
-test("at each sync a watch is what the list is, and at rest what REST says", { timeout: 180_000 }, async (t) => {
+test("at each sync a watch equals the list, and at rest what REST returns", { timeout: 180_000 }, async (t) => {
   const random = new Random(chooseSeed(t));
   const gateway = await startGateway({ t, options: ["--memory", "1m"] });
   const generator = new Generator(gateway, random);
