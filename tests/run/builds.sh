@@ -4,8 +4,8 @@
 
 last_build=""
 
-# A build is one test: it is complete and free of warnings. One build runs at a time. Those after
-# the first give way to the tests that run meanwhile.
+# A build is one test: it is complete and free of warnings. One build runs at a time. Builds after
+# the first yield to tests that run meanwhile.
 add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
     local folder=$1 polite=(nice -n 10)
     [ -z "${command_of[$folder]:-}" ] || return 0
@@ -38,7 +38,7 @@ build_tsan() {
     add_build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" -DCMAKE_BUILD_TYPE=Debug \
         -DSANITIZE=thread
 }
-# For its warnings: nothing of it runs, and without --all nothing of it is linked.
+# For its warnings: none of its programs run, and without --all none are linked.
 build_clang() {
     add_build build-clang clang "$([ -n "$all" ] && echo all || echo objects)" -DCMAKE_BUILD_TYPE=None
 }
@@ -55,7 +55,7 @@ threaded_tests() {
     done | sort -u
 }
 
-# npm ci, unless node_modules is what the lockfile says.
+# Runs npm ci, unless node_modules matches the lockfile.
 install_modules() { # FOLDER
     local hash
     hash=$(sha256sum <"$1/package-lock.json")
@@ -73,7 +73,7 @@ add_modules() { # FOLDER…, of tests
     done
 }
 
-# The program without libpq reports that it has none when it is given a PostgreSQL.
+# The program without libpq reports that it has none when a PostgreSQL is set.
 names_what_it_lacks() {
     RUNCAST_ENCRYPTION_KEY=$(printf '5e%.0s' {1..32}) build-plain/runcast --check-config \
         --database postgresql://nowhere/x 2>&1 | grep "built without PostgreSQL"

@@ -1,8 +1,8 @@
 # parts.sh - declares the programs of each part of the tests.
 #
 # Sourced by tests/run.sh after builds.sh. Scripts run against the Release build; those of
-# under_asan run under ASan instead, and with --all every script runs under ASan, too: there its
-# name begins with asan-.
+# under_asan run under ASan instead. With --all every script also runs under ASan, with a name
+# that begins with asan-.
 
 asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
 
@@ -90,7 +90,7 @@ add_fuzz() {
     done
 }
 
-# The name of a script; those of two folders may have the same file name.
+# The name of a script; scripts of two folders may have the same file name.
 name_of() { # SCRIPT
     local name
     name=$(basename "$1" .test.mjs)
@@ -108,7 +108,7 @@ add_integration() {
     done
 }
 
-# The integration tests once more, each gateway on a PostgreSQL.
+# Runs the integration tests once more, each gateway on a PostgreSQL.
 add_postgres() { # ADDRESS
     local script name sqlite_only
     add_modules property contract conformance/sdk-v4 conformance/sdk-v3
@@ -136,7 +136,7 @@ add_conformance() {
     add_script add sdk-4.8.3 sdk 600 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-calls.mjs"
     add_script add sdk-queues sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-queues.mjs"
     add_script add sdk-bulk sdk 120 "$modules" "${settings[@]}" "${beside[@]}" node "$calls/sdk-bulk.mjs"
-    # It calls crypto, which Node 18 has as a global only when asked for it.
+    # It calls crypto, which Node 18 has as a global only on request.
     add_script add sdk-3.3.17 sdk 600 "$modules" "${settings[@]}" \
         NODE_OPTIONS=--experimental-global-webcrypto "${beside[@]}" node "$calls/sdk-calls-v3.mjs"
     add_script add realtime-4.8.3 realtime 300 "$modules" env LONG=1 "${v4[@]}" "${beside[@]}" \
@@ -170,7 +170,7 @@ add_conformance() {
     add_script add browser-prefix browser 200 "$modules" "${tap[@]}" "$conformance/browser/prefix.test.mjs"
     add_script add browser-client client 200 "$modules" "${tap[@]}" "$conformance/browser/client.test.mjs"
 
-    # Two gateways, a database, a proxy and all kinds of clients: next to other programs they starve.
+    # Two gateways, a database, a proxy and all kinds of clients: they starve next to other programs.
     add_script add_alone cli-takeover takeover 400 "$modules" "${tap[@]}" "$worker/takeover.test.mjs"
     add_script add_alone browser-takeover takeover 400 "$modules" "${tap[@]}" \
         "$conformance/browser/takeover.test.mjs"

@@ -77,7 +77,7 @@ select_with_needs() { # NAME
     done
 }
 
-# Without a selection all of them run. --only selects those of these names. --asan selects those
+# Without a selection all programs run. --only selects those of these names. --asan selects those
 # of these names or groups that run under ASan.
 select_programs() {
     local name word
@@ -125,7 +125,7 @@ sort_programs() {
     done
 }
 
-# True if the programs that this one needs or comes after have ended, or are not part of this run.
+# Returns true if the programs that this one needs or follows have ended, or are not part of this run.
 may_start() { # NAME
     local other
     for other in ${needs_of[$1]} ${after_of[$1]:-}; do
@@ -141,7 +141,7 @@ most_at_once() {
     echo $((load < 5 ? 5 : load < 8 ? 3 : 2))
 }
 
-# Starts the programs that may start, as long as there is room.
+# Starts the programs that may start, as many as the limits allow.
 start_programs() {
     local i name most
     most=$(most_at_once)

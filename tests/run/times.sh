@@ -3,7 +3,7 @@
 #
 #   tests/run.sh --all && tests/run/times.sh
 #
-# Programs that did not run keep their lines. Those that take less than three seconds have none.
+# Programs that did not run keep their lines. Programs that take less than three seconds have none.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
