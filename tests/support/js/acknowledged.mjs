@@ -1,11 +1,11 @@
-// Clients that write and remember what was acknowledged, and the judgement of it: each acknowledged
-// run is there, and once, whatever happened to gateways and databases meanwhile.
+// Clients that write and note what was acknowledged, and the check afterwards: each acknowledged run exists, exactly
+// once, whatever happened to gateways and databases meanwhile.
 //
 //   const writers = new Writers(url, { clients: 4 });
 //   … kill, cut, restart …
 //   await writers.stop(); writers.judge(postgres);
 //
-// A call is repeated under its own key until it is answered, as SDKs do, but for longer. Several may write to one
+// A call is repeated under its own key until it is answered, as SDKs do, but for longer. Several Writers can use one
 // database, one after the other or at once: each has names of its own.
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
@@ -15,11 +15,12 @@ import { HttpClient } from "./http.mjs";
 
 let writers = 0;
 
-/** The runs of a database whose payloads have names with that beginning, each of which is there once; name -> id. */
+/** The runs of a database whose payloads have names with that beginning, asserting that each exists once; name ->
+ *  id. */
 export function storedRuns(postgres, prefix = "") {
   const stored = new Map();
   for (const line of postgres.ask("SELECT encode(r.id, 'escape'), convert_from(p.body, 'UTF8') FROM runcast.run r JOIN runcast.run_payload p USING (env, id)").split("\n").filter(Boolean)) {
-    const [id, body] = line.split("|"), payload = JSON.parse(body), { name } = payload.json ?? payload; // by an SDK: superjson
+    const [id, body] = line.split("|"), payload = JSON.parse(body), { name } = payload.json ?? payload; // an SDK writes SuperJSON
     if (!name?.startsWith(prefix)) continue;
     assert.ok(!stored.has(name), `${name} is stored once, not as ${stored.get(name)} and ${id}`);
     stored.set(name, id);
@@ -33,7 +34,7 @@ export class Writers {
     Object.assign(this, { key, pauseMs, prefix: `${++writers}:`, stopped: false, given: false, acknowledged: new Map(), longestMs: 0, refusals: new Map(), lastMs: Date.now() });
     this.http = new HttpClient(url, key);
     this.work = Promise.all(Array.from({ length: clients }, (_, client) => this.#write(client)));
-    this.work.catch(() => {}); // said by stop()
+    this.work.catch(() => {}); // stop() reports it
   }
 
   async #write(client) {
@@ -47,7 +48,7 @@ export class Writers {
     }
   }
 
-  /** Asked until it is answered with something else than 5xx, or given up. */
+  /** Repeats a call until it is answered with anything but 5xx, or given up. */
   async ask(method, target, body) {
     const headers = { "x-trigger-request-idempotency-key": randomUUID() };
     for (;; await sleep(50)) {
@@ -62,17 +63,17 @@ export class Writers {
 
   get count() { return this.acknowledged.size; }
 
-  /** Resolves when something that was begun from now on is acknowledged: how long that took. */
+  /** Resolves when a write that was begun from now on is acknowledged; returns how long that took. */
   async served(timeoutMs = 30_000) {
     const began = Date.now(), count = this.count;
-    while (this.count < count + 8) { // those that were on their way are at most as many as there are clients
+    while (this.count < count + 8) { // at most as many writes were in flight as there are clients
       if (Date.now() - began > timeoutMs) throw new Error(`nothing is acknowledged for ${timeoutMs} ms: ${JSON.stringify([...this.refusals])}`);
       await sleep(10);
     }
     return Date.now() - began;
   }
 
-  /** What is not answered by now is not waited for: of a test that has failed. */
+  /** Stops without waiting for responses, after a test has failed. */
   giveUp() {
     this.stopped = this.given = true;
   }
@@ -83,7 +84,7 @@ export class Writers {
     this.http.close();
   }
 
-  /** Looks into the database itself. */
+  /** Checks the database itself. */
   judge(postgres) {
     const stored = storedRuns(postgres, this.prefix);
     for (const [name, id] of this.acknowledged) assert.equal(stored.get(name), id, `${name}, which was acknowledged, is stored`);

@@ -10,7 +10,7 @@ import { temporaryFolder } from "./gateway.mjs";
 
 const entry = (name) => `/app/node_modules/trigger.dev/entry/${name}.mjs`;
 
-/** What a bundle's own index controller does, by the same calls. */
+/** The calls of a bundle's own index controller. */
 const indexHead = `
 import fs from "node:fs";
 const { TRIGGER_API_URL: api, TRIGGER_SECRET_KEY: key, TRIGGER_DEPLOYMENT_ID: id, TRIGGER_PROJECT_REF: ref, TRIGGER_CONTENT_HASH: contentHash } = process.env;
@@ -31,7 +31,8 @@ const containerfile = (commands) => ["FROM triggerdotdev/node AS base", "", "FRO
   "COPY --chown=node:node package.json ./", "RUN npm i --no-audit --no-fund --no-save --no-package-lock", "", "# Now copy all the files", "COPY --chown=node:node . .", "",
   ...commands.map((command) => `RUN ${command}`), "", "COPY --chown=node:node . .", "", "RUN mkdir -p node_modules", "", "FROM scratch AS code", ""].join("\n");
 
-/** A bundle's bytes, and the folder that they were packed from. index: JavaScript behind indexHead; files: more of them, by name. */
+/** A bundle's bytes, and the folder that they were packed from. index: JavaScript after indexHead; files: more files,
+ *  by name. */
 export function makeBundle({ index = 'await variables(); await register(["hello"]);', commands = [], dependencies = {}, image, runtime = "node-22", cli = "4.8.3", files = {}, without = [] } = {}) {
   const folder = temporaryFolder();
   const manifest = { build: {}, deploy: {}, cliPackageVersion: cli, packageVersion: "4.8.3", contentHash: "hash", runtime, image, environment: "prod", target: "deploy", config: { project: "proj", dirs: [] },
@@ -50,8 +51,8 @@ export function makeBundle({ index = 'await variables(); await register(["hello"
   return { bytes, hash: createHash("sha256").update(bytes).digest("hex"), folder };
 }
 
-/** A bundle whose run controller is fake_controller.mjs; tasks: names, or objects as a registration has them;
- *  events: a folder, with a slash at its end, that the tasks may write to; index: JavaScript that comes first. */
+/** A bundle whose run controller is fake_controller.mjs. tasks: names, or objects as in a registration; events: a
+ *  folder, with a slash at its end, that the tasks can write to; index: JavaScript that comes first. */
 export function makeFakeBundle(tasks, { events, index = "" } = {}) {
   const read = (name) => fs.readFileSync(new URL(name, import.meta.url), "utf8");
   return makeBundle({ index: `${index}; await variables(); await register(${JSON.stringify(tasks)});`, files: {

@@ -3,8 +3,8 @@
 //   const cli = await startCli({ t, gateway, folder });     // ready: its build is registered
 //   await cli.stop(); cli.kill(); cli.said
 //
-// It has HOME and TMPDIR of its own, and no other network than the gateway: stub-net.mjs
-// answers for the host that it would wait for.
+// It has its own HOME and TMPDIR, and no network except the gateway: stub-net.mjs answers for the host that it would
+// otherwise wait for.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -28,7 +28,7 @@ class Cli {
     this.child = spawn(process.execPath, ["--import", stub, program, "dev", ...flags], {
       cwd: folder,
       stdio: ["ignore", "pipe", "pipe"],
-      detached: true, // what it leaves behind ends with its group
+      detached: true, // its group, with every process that it leaves, is ended with it
       env: {
         ...process.env, HOME: scratch, TMPDIR: scratch, STUB_ANSWER: "1", NO_COLOR: "1", FORCE_COLOR: "0",
         TRIGGER_API_URL: url, TRIGGER_ACCESS_TOKEN: keys.pat, TRIGGER_PROJECT_REF: keys.ref,
@@ -47,17 +47,17 @@ class Cli {
 
   endGroup() {
     running.delete(this);
-    try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* it is empty */ }
+    try { process.kill(-this.child.pid, "SIGKILL"); } catch { /* the group is empty */ }
   }
 
-  /** Until it says this; by default, that its build is registered. */
+  /** Waits for this output; by default, for the registration of its build. */
   async ready(words = "Local worker ready") {
     await until(() => this.end || this.said.includes(words), { timeoutMs: 100_000, everyMs: 50, what: "the CLI is ready" });
     if (this.end) throw new Error(`the CLI ended with ${JSON.stringify(this.end)}: ${this.said.slice(-3000)}`);
     return this;
   }
 
-  /** Ends it as Ctrl-C does, or as the machine might. */
+  /** Ends it as Ctrl-C does, or kills it. */
   async stop(signal = "SIGTERM") {
     if (!this.end) this.child.kill(signal);
     const late = setTimeout(() => this.child.kill("SIGKILL"), 20_000);
@@ -66,7 +66,7 @@ class Cli {
     return this.end;
   }
 
-  /** Ends the process that would tell the gateway of the CLI's death. */
+  /** Ends the process that would report the CLI's death to the gateway. */
   killWatchdog() {
     const [, pid] = fs.readFileSync(path.join(this.folder, ".trigger/watchdog.pid"), "utf8").split(":");
     process.kill(Number(pid), "SIGKILL");
@@ -75,7 +75,7 @@ class Cli {
   kill() { return this.stop("SIGKILL"); }
 }
 
-/** { t, gateway or url, folder, env, logLevel, words that say that it is ready } */
+/** { t, gateway or url, folder, env, logLevel, words: the output that means ready } */
 export async function startCli({ t, gateway, url = gateway.url, folder = path.join(workerFolder, "cases"), env = {}, logLevel = "debug", words }) {
   fs.rmSync(path.join(folder, ".trigger"), { recursive: true, force: true });
   const cli = new Cli({ url, folder, env, logLevel });

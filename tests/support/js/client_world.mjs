@@ -1,6 +1,6 @@
-// What the client for pages (src/web/client) is tried with, in Node and in a browser: a gateway that is
-// killed and started, paths to it that break and stall, runs that change all the time; and what
-// must be so when nothing happens any more: each mirror is what REST says.
+// A world for the client for pages (src/web/client), in Node and in a browser: a gateway that is killed and restarted,
+// network paths that break and stall, runs that change all the time; and the final check: when nothing happens any more,
+// each mirror equals what REST returns.
 //
 //   const world = new ClientWorld(gateway, random);
 //   world.add({ name, path, subscribe(key, filter), close(key), online(), look() → { key: shown },
@@ -14,7 +14,7 @@ import { Generator } from "./generator.mjs";
 import { sleep, until } from "./gateway.mjs";
 import { matches } from "./runs.mjs";
 
-/** A way to the gateway that can break, or carry nothing while it seems open. */
+/** A network path to the gateway that can break, or carry nothing while it seems open. */
 export class Path {
   #open = new Map(); // socket -> the other end
   #stalled = false;
@@ -59,13 +59,13 @@ export class Path {
 
 const filters = [{ all: true }, { tags: ["t0"] }, { tags: ["t1", "t2"] }, { all: true, task: ["worked", "waiting"] }, { tags: ["t3"], since: "1h" }, { all: true, limit: 7 }];
 
-/** Live lists: { watch, limit }, which a client has by watch(). */
+/** Live lists: { watch, limit }, which a client opens with watch(). */
 const watches = [{ watch: {} }, { watch: { status: ["QUEUED", "DELAYED"] }, limit: 20 }, { watch: { tag: ["t1", "t2"], status: "CANCELED" }, limit: 5 }, { watch: { taskIdentifier: "waiting" }, limit: 3 }];
 const among = (value, wanted) => wanted === undefined || [wanted].flat().includes(value);
 const isListed = (run, { status, tag, taskIdentifier }) =>
   among(run.status, status) && among(run.taskIdentifier, taskIdentifier) && (!tag || run.tags.some((one) => tag.includes(one)));
 
-/** Fields that a run has in both, as they are compared. */
+/** The fields that are compared, since a run has them in both. */
 const same = ["id", "status", "taskIdentifier", "createdAt", "updatedAt", "payload", "output", "metadata", "startedAt", "delayedUntil", "ttl",
   "isTest", "durationMs", "idempotencyKey", "batchId", "version", "error"];
 const compared = (one) => Object.fromEntries([...same.map((name) => [name, one[name] ?? null]), ["tags", [...one.tags].sort()]]);
@@ -88,7 +88,7 @@ export class ClientWorld {
     await client.subscribe(key, filter);
   }
 
-  /** Runs change, and meanwhile paths break and stall, filters come and go, the gateway dies. */
+  /** Changes runs; meanwhile paths break and stall, filters come and go, and the gateway is killed. */
   async trouble(count, { kills = 1 } = {}) {
     const { random, generator, gateway } = this, stalls = [];
     generator.startWorker();
@@ -141,7 +141,7 @@ export class ClientWorld {
     return random.pick(filters);
   }
 
-  /** All runs as REST has them, also those whose trigger was never answered. */
+  /** All runs as REST has them, also those whose trigger got no response. */
   async #rest() {
     const runs = [];
     for (let after = ""; after !== undefined;) {
@@ -152,7 +152,7 @@ export class ClientWorld {
     return runs;
   }
 
-  /** Waits until every mirror is what REST says, and says what is not. */
+  /** Waits until every mirror equals what REST returns; otherwise reports the differences. */
   async rest() {
     let wrong;
     for (const client of this.clients) if (client.hidden) await client.hide(client.hidden = false);
@@ -161,7 +161,7 @@ export class ClientWorld {
       wrong = undefined;
       for (const client of this.clients) {
         const looked = await client.look();
-        if (Object.values(looked).some(({ state }) => state !== "live")) await client.online(); // it tries now
+        if (Object.values(looked).some(({ state }) => state !== "live")) await client.online(); // it retries now
         for (const [key, filter] of client.asked) wrong ??= differs(looked[key], filter, all) && `${key} ${JSON.stringify(filter)}: ${differs(looked[key], filter, all)}`;
       }
       return !wrong;
@@ -169,7 +169,7 @@ export class ClientWorld {
   }
 }
 
-/** What is wrong with a mirror, in words; undefined: nothing. */
+/** Describes the fault of a mirror; undefined: it has none. */
 function differs(shown, filter, all) {
   if (shown?.state !== "live") return `it is ${JSON.stringify(shown)}`;
   if (filter.watch) return differsFromList(shown, filter, all);
@@ -184,7 +184,7 @@ function differs(shown, filter, all) {
   return missing && `${missing} is missing`;
 }
 
-/** A live list has no more than the list, and counts all that the list could have. */
+/** A live list has at most what the REST list has, and counts all runs that match. */
 function differsFromList(shown, { watch, limit = 100 }, all) {
   const listed = all.filter((run) => isListed(run, watch)), counted = {};
   for (const { status } of listed) counted[status] = (counted[status] ?? 0) + 1;
@@ -195,7 +195,7 @@ function differsFromList(shown, { watch, limit = 100 }, all) {
   if (!isDeepStrictEqual(shown.counts?.byStatus, counted)) return `counts ${JSON.stringify(shown.counts)} instead of ${JSON.stringify(counted)}`;
 }
 
-/** Notes a state that is older than one that was shown before: this must never be. */
+/** Notes a state that is older than one shown before, which must never happen. */
 export function watchOrder(mirror, wrong) {
   const newest = new Map();
   mirror.on("change", ({ runs }) => {

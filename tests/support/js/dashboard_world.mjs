@@ -1,5 +1,5 @@
-// What the dashboard is shown against: a gateway that executes, the official CLI as a worker of dev, and the
-// same project deployed to prod by that CLI.
+// A world for the dashboard: a gateway that executes, the official CLI as a worker of dev, and the same project
+// deployed to prod by that CLI.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { isRoot, runnerUid } from "./supervisor.mjs";
 export const shop = path.join(workerFolder, "shop");
 const program = path.join(workerFolder, "node_modules/trigger.dev/dist/esm/index.js"), stub = path.join(workerFolder, "stub-net.mjs");
 
-/** The CLI to its end: { code, out }. It has a HOME of its own, or that which is given. */
+/** Runs the CLI to its end: { code, out }. It has its own HOME, or the given one. */
 export function runCli(args, { home = temporaryFolder(), env = {}, heard } = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, ["--import", stub, program, ...args, "--skip-telemetry"], {
@@ -30,7 +30,7 @@ export const deploy = (gateway) => runCli(["deploy", "--skip-update-check"], { e
 
 export async function startWorld() {
   const top = temporaryFolder();
-  fs.chmodSync(top, 0o711); // versions lie in here, beside the data
+  fs.chmodSync(top, 0o711); // versions are kept in here, next to the data
   const gateway = await startGateway({ data: path.join(top, "data"), options: ["--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"], "--drain-timeout", "3s"] });
   await until(async () => (await gateway.get(`/api/v1/projects/${keys.ref}/prod/deploy-settings`, { key: keys.prod })).status === 200, { everyMs: 100, what: "a builder asks for work" });
   const cli = await startCli({ gateway, folder: shop });

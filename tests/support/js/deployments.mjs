@@ -1,5 +1,5 @@
-// The two sides of a deployment, call by call: what the CLI sends, and a fake builder, which
-// registers the tasks it is told to and builds nothing.
+// The two sides of a deployment, call by call: the calls of the CLI, and a fake builder, which registers the given tasks
+// and builds nothing.
 //
 //   const cli = new Deployer(gateway), builder = await Builder.start(gateway);
 //   const answer = cli.deploy();                       // held
@@ -47,7 +47,7 @@ export class Deployer {
     return this.gateway.http.request("POST", new URL(uploadUrl).pathname + new URL(uploadUrl).search, { body, headers, key: null });
   }
 
-  /** The key of a bundle that was uploaded. */
+  /** Uploads a bundle; returns its key. */
   async artifact(bytes = bundle()) {
     const offer = await this.offer(bytes.length);
     assert.equal(offer.status, 201, offer.text);
@@ -62,7 +62,7 @@ export class Deployer {
 
   initialize(body, { id = randomUUID() } = {}) { return this.post("/api/v1/deployments", body, { headers: { "x-trigger-request-idempotency-key": id } }); }
 
-  /** As the CLI asks: again with the same id after 503, five times at most. */
+  /** Repeats the request like the CLI: with the same id after 503, five times at most. */
   async deploy(more, { bytes, id = randomUUID(), tries = 5 } = {}) {
     const body = this.body(await this.artifact(bytes), more);
     for (let i = 1; ; i++) {
@@ -75,7 +75,7 @@ export class Deployer {
 }
 
 export class Builder {
-  /** Of all environments but dev; more: arguments of worker-token create. */
+  /** Serves all environments except dev; more: arguments of worker-token create. */
   static async start(gateway, ...more) {
     const { stdout } = await runProgram(["worker-token", "create", "--data", gateway.data, ...more]);
     return new Builder(gateway, stdout.trim());
@@ -88,14 +88,14 @@ export class Builder {
   post(rest, body) { return this.gateway.post(this.base + rest, body, { key: this.token }); }
   get(rest) { return this.gateway.get(this.base + rest, { key: this.token }); }
 
-  /** What there is to build; undefined: nothing within the time of a held call. */
+  /** The next build; undefined: there was none while the call was held. */
   async dequeue() {
     const reply = await this.post("/builds/dequeue", { instance: "fake", architecture: "x64", libc: "glibc" });
     assert.equal(reply.status, 200, reply.text);
     return reply.json[0];
   }
 
-  /** The same, until there is something. */
+  /** Waits for the next build. */
   async take() {
     for (;;) {
       const build = await this.dequeue();
@@ -117,7 +117,7 @@ export class Builder {
 
   fail(build, error = { name: "BuildError", message: "npm failed" }) { return this.post(`/builds/${build.deployment.id}/complete`, { ok: false, attempt: build.attempt, error }); }
 
-  /** The next deployment is built, with these tasks. */
+  /** Builds the next deployment, with these tasks. */
   async build(tasks) {
     const build = await this.take();
     for (const step of ["INSTALLING", "BUILDING"]) assert.equal((await this.heartbeat(build, { step })).status, 200);
@@ -129,8 +129,8 @@ export class Builder {
   }
 }
 
-/** The files of deployments, wherever a gateway keeps them: in its data directory, or in the PostgreSQL that it is on (database:
- *  its address without a relay). Of a file of the latter that is not whole the name is there, too. */
+/** The files of deployments, wherever a gateway keeps them: in its data directory, or in its PostgreSQL (database: the
+ *  address without a relay). In PostgreSQL the name of an incomplete file is listed, too. */
 export class KeptFiles {
   constructor(gateway, database = gateway.database) { Object.assign(this, { database, folder: path.join(gateway.data, "deployments") }); }
 
@@ -149,7 +149,7 @@ export class KeptFiles {
     else fs.rmSync(path.join(this.folder, name));
   }
 
-  /** A short one. */
+  /** A short archive. */
   put(name, text) {
     if (!this.database) fs.writeFileSync(path.join(this.folder, name), text);
     else this.ask(`INSERT INTO deployed_file (env, piece, size, name, body) SELECT coalesce((SELECT min(env) FROM deployed_file), 1), 0, ${text.length}, convert_to('${name}', 'UTF8'), convert_to('${text}', 'UTF8')`);

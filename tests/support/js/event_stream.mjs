@@ -2,7 +2,7 @@
 import { until } from "./gateway.mjs";
 
 export class EventStream {
-  /** Opens; refused: { status, text, json } of the answer are there and no events. */
+  /** Opens the stream. If it is refused, it has { status, text, json } of the response and no events. */
   static async open(url, { headers = {} } = {}) {
     const stream = new EventStream();
     const answer = await fetch(url, { headers, signal: stream.leaving.signal });
@@ -49,7 +49,7 @@ export class EventStream {
     else this.bare++;
   }
 
-  /** The next event that was not taken yet, of that type when one is given. */
+  /** The next event that was not returned yet, of the given type if there is one. */
   async next(type, timeoutMs = 10_000) {
     const find = () => this.events.findIndex((event, i) => i >= this.taken && (!type || event.type === type));
     await until(() => find() >= 0 || this.ended, { timeoutMs, what: `an event ${type ?? ""}` });

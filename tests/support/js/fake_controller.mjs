@@ -1,10 +1,10 @@
-// A run controller as a supervise role knows it: no packages, and the task is in the payload.
+// A run controller for a supervise role: without packages, and its payload says what the task does.
 //
 //   { "do": "finish" | "say" | "scream" | "sleep" | "until" | "retry" | "wait" | "hang" | "die" | "parent" | "audit" | "reach" | "peek" | "leave", … }
 //
-// It lies in a version's folder, with websocket.mjs beside it, and tells what happens as lines of
-// the file events/<runner id>, which tests read; a file events.path names another folder for them. A
-// file exit there makes the next one end at once, a file deaf one that is kept not start what it is given.
+// It is in a version's folder, with websocket.mjs, and logs events as lines of the file events/<runner id>, which tests
+// read; a file events.path names a different folder for them. If the file "exit" exists there, the next controller ends
+// at once; if the file "deaf" exists, a kept controller does not start the run that it gets.
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import fs from "node:fs";
@@ -24,7 +24,7 @@ process.on("SIGTERM", () => { tell("SIGTERM", { busy }); if (!busy) process.exit
 tell("spawned", { run });
 if (fs.existsSync(`${events}exit`)) { fs.renameSync(`${events}exit`, `${events}exited`); process.exit(3); }
 
-/** Asked again under the same key until the gateway is there. */
+/** Repeats a call under the same key until the gateway answers. */
 async function call(method, rest, body, { headers = mine, path = `/api/v1/workload-actions/runs/${run}/snapshots/${rest}`, once = false } = {}) {
   const key = randomUUID();
   for (;; await sleep(100)) {
@@ -48,7 +48,7 @@ async function listen() {
   });
 }
 
-/** The newest snapshot that wanted() accepts. */
+/** Returns the newest snapshot that wanted() accepts. */
 async function newest(wanted) {
   for (;;) {
     const { json } = await call("GET", `since/${snapshot}`);
@@ -105,7 +105,7 @@ const tasks = {
   },
   async die() { if (number > 1) return succeed({ attempt: number }); process.stderr.write("last words\n"); await sleep(50); process.kill(process.pid, "SIGKILL"); return sleep(1000); },
   audit: () => succeed(look()),
-  /** What the operating system lets it do: the code of the error, else what came of it. */
+  /** Tries what the operating system allows: returns the code of the error, otherwise the result. */
   async reach({ read = [], list = [], write = [], signal = [] }) {
     const attempt = (all, act) => Object.fromEntries(all.map((one) => { try { return [one, act(one) ?? "done"]; } catch (error) { return [one, error.code]; } }));
     return succeed({ ...look(), read: attempt(read, (file) => fs.readFileSync(file, "latin1")), list: attempt(list, (folder) => fs.readdirSync(folder)),
@@ -149,7 +149,7 @@ async function execute() {
   }
 }
 
-/** Another run, for one that is kept. */
+/** Waits for another run, in a kept controller. */
 async function next() {
   if (!env.TRIGGER_WARM_START_URL) return false;
   const { connectionTimeoutMs, keepaliveMs } = await (await fetch(`${env.TRIGGER_WARM_START_URL}/connect`)).json();

@@ -8,10 +8,10 @@ import { temporaryFolder } from "./gateway.mjs";
 
 const fixtures = fileURLToPath(new URL("../../fixtures", import.meta.url));
 
-/** Nothing comes to its end by itself while somebody looks. */
+/** Options with which nothing expires during the test. */
 export const fixtureOptions = ["--dev-ttl", "0", "--retain", "0", "--lease", "1h", "--heartbeat-timeout", "1h", "--cancel-timeout", "1h"];
 
-/** Unpacks one and gives { data, seen }: a directory to open, and what was told about it. */
+/** Unpacks a fixture; returns { data, seen }: a directory to open, and the responses about it. */
 export function openFixture(name) {
   const data = path.join(temporaryFolder(), "data");
   fs.mkdirSync(data, { mode: 0o700 });
@@ -25,10 +25,10 @@ export function openFixture(name) {
 /** The headers of the official clients that poll. */
 export const polls = { "x-trigger-electric-version": "1.0.0-beta.1", "x-trigger-api-version": "2025-07-16" };
 
-/** What a run waits for tells of the workers that are there, when somebody asks. */
+/** A response without waitingFor, which depends on the workers of the moment. */
 export const withoutReasons = (text) => text.replace(/"waitingFor":\{[^{}]*\},/g, "");
 
-/** What a gateway answers, without its address. */
+/** A response of a gateway, without its address. */
 export async function asOfFixture(gateway, { key, call, branch }) {
   const headers = { ...(call.startsWith("/realtime/") && polls), ...(branch && { "x-trigger-branch": branch }) };
   const { status, text } = await (call.endsWith("/connect") ? gateway.post(call, { metadata: {} }, { key, headers }) : gateway.get(call, { key, headers }));

@@ -1,13 +1,13 @@
-// A gateway of its own for each test: fixed keys, a free port, a data directory that goes away.
+// Starts a gateway for each test: fixed keys, a free port, a data directory that is removed.
 //
 //   const gateway = await startGateway({ t, options: ["--retain", "1h"] });
 //   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { payload: "1" })).json;
 //   await gateway.kill(); await gateway.restart(); await gateway.stop();
 //
 // t is the test's context: whatever the test does, the gateway ends with it.
-// Node 18 or later, no packages. Which program: GATEWAY_BIN (with sanitizers), or for
-// { release: true } and for a preloaded shim GATEWAY_RELEASE_BIN; shims lie in SHIM_DIR.
-// GATEWAY_DATABASE (with_postgres.mjs): who names no database gets one in that server instead of SQLite.
+// Node 18 or later, no packages. The program is GATEWAY_BIN (with sanitizers), or GATEWAY_RELEASE_BIN for
+// { release: true } and for a preloaded shim; shims are in SHIM_DIR. With GATEWAY_DATABASE (with_postgres.mjs) a gateway
+// for which no database is named gets one in that server instead of SQLite.
 import { execFileSync, spawn } from "node:child_process";
 import { randomBytes, randomInt } from "node:crypto";
 import fs from "node:fs";
@@ -41,7 +41,7 @@ const keySettings = {
 
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Waits until check() gives something true and returns that. */
+/** Waits until check() returns a true value, and returns it. */
 export async function until(check, { timeoutMs = 20_000, everyMs = 10, what = "condition" } = {}) {
   for (const end = Date.now() + timeoutMs; ; await sleep(everyMs)) {
     const result = await check();
@@ -50,8 +50,8 @@ export async function until(check, { timeoutMs = 20_000, everyMs = 10, what = "c
   }
 }
 
-/** A port that nobody listens on, below those that the kernel gives to connections: a gateway may
- *  leave it and come back. Drawn, so that tests beside each other have different ones. */
+/** A port that no process listens on, below those that the kernel gives to connections: a gateway can leave it and come
+ *  back. It is random, so that tests that run at the same time have different ones. */
 export async function freePort() {
   for (;;) {
     const port = randomInt(12_000, 32_768), server = net.createServer();
@@ -62,7 +62,7 @@ export async function freePort() {
   }
 }
 
-// Whatever ends this process, no gateway and no data directory is left behind.
+// However this process ends, no gateway and no data directory is left.
 const children = new Map(), folders = new Set();
 process.on("exit", () => {
   for (const [child, signal] of children) child.kill(signal);
@@ -70,17 +70,17 @@ process.on("exit", () => {
 });
 for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, () => process.exit(1));
 
-/** A child ends with this process, by the signal. */
+/** Ends a child with this process, by the signal. */
 export function endWithUs(child, signal) {
   children.set(child, signal);
   child.on("exit", () => children.delete(child));
 }
 
-/** Removes a folder in which what was ended a moment ago may still write. */
+/** Removes a folder in which a process that was just ended may still write. */
 function remove(folder) {
   for (let left = 100; ; left--) {
     try { return fs.rmSync(folder, { recursive: true, force: true }); } catch (error) { if (!left) throw error; }
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // sleeps: no other turn comes
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 100); // sleeps without a turn of the event loop
   }
 }
 
@@ -90,11 +90,11 @@ export function temporaryFolder() {
   return folder;
 }
 
-/** Whether a gateway is one of those that GATEWAY_DATABASE means. With a shim it is not: shims stand between SQLite and
- *  the disk, or give the process a clock of its own, and whose clock is not the database's does not lead. */
+/** Returns true if GATEWAY_DATABASE applies to the gateway. With a shim it does not: shims stand between SQLite and the
+ *  disk, or change the process's clock, and a gateway whose clock is not the database's does not lead. */
 const goesElsewhere = ({ options, preload }) => process.env.GATEWAY_DATABASE && !preload && !options.includes("--database");
 
-/** Whether the database is SQLite's file: what some tests are about. */
+/** True if the database is SQLite's file, which some tests are about. */
 export const isFile = !process.env.GATEWAY_DATABASE;
 
 /** The database that belongs to a data directory: { options, env } of a gateway there. */
@@ -110,8 +110,9 @@ function databaseOf(data) {
     env: { RUNCAST_ENCRYPTION_KEY: "5e".repeat(32) } };
 }
 
-/** A statement for the database of a data directory, whichever it is: in it $text(c) is a column of bytes as text, $bytes(c)
- *  how many there are, $name(hex) and $blob(hex) a text and bytes that are written. What it prints. */
+/** Executes a statement in the database of a data directory, SQLite or PostgreSQL; returns its output. In the
+ *  statement, $text(c) is a column of bytes as text, $bytes(c) its length, $name(hex) and $blob(hex) a text and
+ *  bytes to be written. */
 function onStore(data, sql, { rows }) {
   const elsewhere = databases.get(data);
   const say = (words) => Object.entries(words).reduce((text, [word, as]) => text.replaceAll(new RegExp(`\\$${word}\\(([^)]*)\\)`, "g"), as), sql);
@@ -124,17 +125,17 @@ function onStore(data, sql, { rows }) {
     { input: `SET search_path = runcast; ${rows ? `SELECT coalesce(json_agg(x), '[]') FROM (${text}) x` : text};`, encoding: "utf8", maxBuffer: 1 << 28 });
 }
 
-/** Rows of the database, by names. */
+/** Rows of the database, by names of columns. */
 export const askStore = (data, sql) => JSON.parse(onStore(data, sql, { rows: true }) || "[]");
-/** Writes into it beside the gateway, or while there is none. */
+/** Writes into the database while the gateway runs, or while there is none. */
 export const changeStore = (data, sql) => { onStore(data, sql, { rows: false }); };
 
-/** The names of a table's columns that are texts of clients. */
+/** The names of a table's columns that hold texts of clients. */
 export const textColumns = (data, table) => askStore(data, databases.has(data)
   ? `SELECT column_name AS name FROM information_schema.columns WHERE table_schema = 'runcast' AND table_name = '${table}' AND data_type = 'bytea'`
   : `SELECT name FROM pragma_table_info('${table}') WHERE type = 'TEXT'`).map(({ name }) => name);
 
-/** The key that seals what the data directory's database has. */
+/** The key that seals secrets in the data directory's database. */
 export const encryptionKey = (data) => databases.has(data) ? databaseOf(data).env.RUNCAST_ENCRYPTION_KEY
   : fs.readFileSync(path.join(data, "encryption.key"), "utf8").trim();
 
@@ -150,14 +151,14 @@ class Gateway {
     this.stderr = "";
   }
 
-  /** The address of the PostgreSQL that it is on; undefined: it is on SQLite. */
+  /** The address of its PostgreSQL; undefined: it uses SQLite. */
   get database() {
     const { options } = goesElsewhere(this) ? databaseOf(this.data) : this;
     const at = options.indexOf("--database");
     return at < 0 ? undefined : options[at + 1];
   }
 
-  /** Starts the process and, unless told otherwise, waits for GET /readyz 200. */
+  /** Starts the process and, unless ready is false, waits for GET /readyz 200. */
   async start({ ready = true } = {}) {
     const env = { ASAN_OPTIONS: "detect_leaks=1", UBSAN_OPTIONS: "print_stacktrace=1" };
     for (const [name, value] of Object.entries(process.env))
@@ -195,7 +196,7 @@ class Gateway {
     return (await this.http.request("GET", "/readyz").catch(() => ({}))).status === 200;
   }
 
-  /** SIGTERM, and the process must end well: status 0, nothing reported by a sanitizer. */
+  /** Sends SIGTERM; the process must end cleanly: status 0, nothing reported by a sanitizer. */
   async stop({ timeoutMs = 45_000 } = {}) {
     this.http.close();
     this.child.kill("SIGTERM");
@@ -205,20 +206,20 @@ class Gateway {
     return end;
   }
 
-  /** SIGKILL, as the machine might. */
+  /** Sends SIGKILL. */
   async kill() {
     this.http.close();
     this.child.kill("SIGKILL");
     return this.ended(10_000);
   }
 
-  /** Starts again on the same data and port, with other options if some are given. */
+  /** Restarts on the same data and port, with other options if some are given. */
   async restart({ options = this.options, env = this.env, ready = true } = {}) {
     Object.assign(this, { options, env });
     return this.start({ ready });
   }
 
-  /** How the process ended: { code, signal }. Kills it when it does not end in time. */
+  /** How the process ended: { code, signal }. Kills it if it does not end in time. */
   async ended(timeoutMs = 45_000) {
     let timer;
     const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });
@@ -246,7 +247,7 @@ class Gateway {
   /** GET /metrics as a Map from `name` or `name{labels}` to a number. */
   async metrics() { return samplesOf(await this.getAsAdmin("/metrics")); }
 
-  /** One sample; of a name with several label sets the sum. */
+  /** One sample; for a name with several label sets, their sum. */
   async metric(name) {
     const all = await this.metrics();
     if (all.has(name)) return all.get(name);
@@ -256,7 +257,7 @@ class Gateway {
   }
 }
 
-/** By a UNIX socket: { status, headers, text }. */
+/** GET through a UNIX socket: { status, headers, text }. */
 export function getBySocket(socketPath, target, headers = {}, method = "GET") {
   return new Promise((resolve, reject) => {
     const request = http.request({ socketPath, path: target, method, headers, agent: false }, (answer) => {
@@ -268,7 +269,7 @@ export function getBySocket(socketPath, target, headers = {}, method = "GET") {
   });
 }
 
-/** An answer to GET /metrics as a Map from `name` or `name{labels}` to a number. */
+/** A response of GET /metrics as a Map from `name` or `name{labels}` to a number. */
 export function samplesOf({ status, text }) {
   if (status !== 200) throw new Error(`GET /metrics: ${status} ${text}`);
   const samples = text.split("\n").filter((line) => line && !line.startsWith("#"));

@@ -1,5 +1,5 @@
-// Makes runs and changes them over HTTP, as a seed says; remembers what each answered write
-// promised, so that it can be looked for later.
+// Creates and changes runs over HTTP, from a seed, and remembers what each acknowledged write promised, so that it can be
+// checked later.
 //
 //   const generator = new Generator(gateway, new Random(seed));
 //   await generator.work(500, { parallel: 8 });       // writers
@@ -25,7 +25,7 @@ export class Generator {
     this.padding = 0; // bytes that metadata writes add
   }
 
-  /** So many operations by parallel writers. */
+  /** Makes that many operations by parallel writers. */
   async work(count, { parallel = 8 } = {}) {
     let left = count;
     await Promise.all(Array.from({ length: parallel }, async () => { while (left-- > 0) await this.one(); }));
@@ -49,7 +49,7 @@ export class Generator {
     }
   }
 
-  /** Sends; what was answered with 2xx is a promise from its position on. */
+  /** Sends a request; a 2xx response is a promise from its position on. */
   async #write(method, target, body, promise) {
     const { status, headers, json, text } = await this.gateway.http.request(method, target, { body });
     if (status === 503) return null; // draining, starting
@@ -116,7 +116,7 @@ export class Generator {
     return this.#write("POST", `/api/v1/runs/${id}/replay`, undefined, ({ id: copy }) => [this.#born(copy)]);
   }
 
-  // ---- the worker's side, beside the writers ----
+  // ---- the worker's side, along with the writers ----
 
   startWorker() {
     this.working = true;
@@ -134,13 +134,13 @@ export class Generator {
     while (this.working) {
       try {
         worker ??= await Worker.register(this.gateway, { tasks: described, hash: "model" });
-        // Who waits no longer leaves: what was meant for it goes to another.
+        // A dequeue that no longer waits must be closed, so that its run goes to another.
         const { json } = await worker.post("/engine/v1/dev/dequeue", { oldWorkers: [] }, { timeoutMs: 400 });
         for (const message of json?.dequeuedMessages ?? []) await this.#execute(new Attempt(worker, message));
       } catch (error) {
         if (/no answer within/.test(error.message)) continue;
         if (!error.code?.startsWith("E")) throw error;
-        await sleep(10); // killed, or canceled meanwhile: the run is somebody else's matter
+        await sleep(10); // killed, or canceled meanwhile: the run no longer belongs to this worker
       }
     }
   }

@@ -1,13 +1,13 @@
-// What the whole environment was at every position, from a subscriber that sees every
-// change; and the judgement of other subscribers by it.
+// The state of the whole environment at every position, from a subscriber that receives every change; and the check of
+// other subscribers by it.
 //
 //   recorder ──► History: run ► [rev, version, facts, state]
 //   subscriber ──► log: it knows version v of a run; it was in sync with S, live on filters
-//   judge: at each S all rows of live filters are those of the history at S; the same
-//          version is the same state for everybody
+//   judge: at each S all rows of live filters are those of the history at S; a version is the same
+//          state for every subscriber
 //
-// While the recorder is not connected (a restart) the history has an interval in which only
-// its end is known: what others were told inside of it is judged at the next sync.
+// While the recorder is not connected (a restart) the history has an interval of which only the end is known: states that
+// others received inside of it are judged at the next sync.
 import assert from "node:assert/strict";
 import crypto from "node:crypto";
 
@@ -15,7 +15,7 @@ import { matches, RunsMirror } from "./runs.mjs";
 
 const alwaysSent = new Set(["id", "status", "tags", "batchId", "taskIdentifier", "createdAt", "updatedAt"]);
 
-/** A state as one short text, of the fields that a view has. */
+/** A state as one short text, with the fields of a view. */
 export function digest(fields, wanted = () => true) {
   const text = JSON.stringify(Object.entries(fields).filter(([name]) => wanted(name)).sort(([a], [b]) => (a < b ? -1 : 1)));
   return text.length < 300 ? text : crypto.createHash("sha1").update(text).digest("hex");
@@ -57,7 +57,7 @@ export class History {
   }
 }
 
-/** Subscribed to all, never slow: fills the history. */
+/** Subscribed to everything and never slow: fills the history. */
 export class Recorder extends RunsMirror {
   constructor(options) {
     super(options);
@@ -74,7 +74,7 @@ export class Recorder extends RunsMirror {
   onRun(id, version, fields) { this.history.note(id, version, fields, this.frameSeq); }
 }
 
-/** A mirror that writes down what it was told, to be judged when the history is there. */
+/** A mirror that logs what it received, to be judged when the history exists. */
 export class Subscriber extends RunsMirror {
   constructor(name, options) {
     super(options);
@@ -99,7 +99,7 @@ export class Subscriber extends RunsMirror {
     if (live.length) this.log.push({ seq, live, key: JSON.stringify(live) });
   }
 
-  /** Throws at the first thing that was told and was not so. */
+  /** Throws at the first logged state that is wrong. */
   judge(history) {
     let touched = new Set();
     const log = this.log;
@@ -114,7 +114,7 @@ export class Subscriber extends RunsMirror {
         touched.add(entry.id);
         continue;
       }
-      if (!history.isKnownAt(entry.seq)) continue; // the next sync says the same and more
+      if (!history.isKnownAt(entry.seq)) continue; // the next sync repeats this and more
       const everything = entry.key !== this.liveKey || entry.seq < this.judgedTo;
       const ids = everything ? history.runs.keys() : new Set([...history.changedBetween(this.judgedTo, entry.seq), ...touched]);
       for (const id of ids) this.#judgeRun(history, id, entry);
@@ -130,7 +130,7 @@ export class Subscriber extends RunsMirror {
     assert.ok(version > before, `${this.name}: ${id} went from version ${before} to ${version}`);
     this.view.set(id, version);
     const known = history.state(id, version);
-    if (!known) return; // of an unknown interval
+    if (!known) return; // received in an interval that is not known
     assert.equal(state, digest(known.fields, this.shows), `${this.name}: ${id} at version ${version}`);
     this.states++;
   }
@@ -141,7 +141,7 @@ export class Subscriber extends RunsMirror {
     assert.equal(this.view.get(id), then.version, `${this.name}: the version of ${id} when in sync with ${seq}`);
   }
 
-  /** Now, when all is at rest: exactly the runs that its filters match. */
+  /** At rest: the mirror has exactly the runs that its filters match. */
   judgeTable(history) {
     const live = this.liveFilters(), wanted = [], told = [...this.runs].map(([id, run]) => `${id} ${run.version}`);
     for (const [id, entries] of history.runs) {

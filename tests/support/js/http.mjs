@@ -1,4 +1,4 @@
-// The two ways tests speak HTTP: a small keep-alive client, and plain bytes on a connection.
+// Two ways to use HTTP in tests: a small keep-alive client, and plain bytes on a connection.
 import http from "node:http";
 import net from "node:net";
 
@@ -9,7 +9,7 @@ export class HttpClient {
     this.agent = new http.Agent({ keepAlive: true, maxSockets: 64 });
   }
 
-  /** Gives { status, headers, text, json }. key: null sends none; a string body goes as it is. */
+  /** Returns { status, headers, text, json }. key: null sends none; a string body is sent unchanged. */
   request(method, target, { body, key = this.key, headers = {}, timeoutMs = 60_000 } = {}) {
     const all = { ...headers };
     if (key) all.authorization ??= `Bearer ${key}`;
@@ -34,8 +34,8 @@ export class HttpClient {
     });
   }
 
-  /** Lets go of idle connections, which a gateway closes when its clock is set ahead: a call on one of
-   * them may come just then. */
+  /** Closes idle connections, which a gateway closes when its clock is set ahead: a call on one of them could be
+   *  sent just then. */
   closeIdle() {
     for (const idle of Object.values(this.agent.freeSockets).flat()) idle.destroy();
   }
@@ -49,7 +49,7 @@ export class HttpClient {
 
 function reply({ statusCode, headers }, text) {
   let json;
-  try { json = JSON.parse(text); } catch { /* then there is only text */ }
+  try { json = JSON.parse(text); } catch { /* text alone is returned */ }
   return { status: statusCode, headers, text, json };
 }
 
@@ -107,7 +107,7 @@ export class RawConnection {
   /** Everything until the peer closes. */
   readToEnd(more) { return this.read((_text, ended) => ended, { what: "the end", ...more }); }
 
-  /** Forgets what has been received and returns it. */
+  /** Clears what was received and returns it. */
   take() {
     const bytes = this.received;
     this.received = Buffer.alloc(0);

@@ -1,7 +1,6 @@
-// Subscribers by plain HTTP for the model test, judged like those of history.mjs:
-// EventSubscriber reads text/event-stream and comes back with the last id, as EventSource
-// does; PollSubscriber is the ShapeStream of the SDKs, which knows no versions, so its rows
-// are recognised by what is in them.
+// Subscribers by plain HTTP for the model test, judged like those of history.mjs. EventSubscriber reads text/event-stream
+// and reconnects with the last id, as EventSource does. PollSubscriber is the ShapeStream of the SDKs, which does not
+// know versions, so its rows are recognized by their content.
 import assert from "node:assert/strict";
 import http from "node:http";
 import zlib from "node:zlib";
@@ -61,15 +60,15 @@ export class EventSubscriber extends Subscriber {
     }
     try {
       if (message && message.op !== "drain") this.receive(message);
-      if (id) this.#tell(sub); // what the id covers does not come again
+      if (id) this.#tell(sub); // what the id covers is not sent again
       const [, seq, base] = (id ?? "").split(".").map(Number);
       if (!id || !sub.live) return;
       assert.ok(seq >= this.position.seq, `${this.name}: ${id} behind ${this.position.seq}`);
-      if (seq === base) this.receive({ op: "ping", seq }); // what it brings back is what it was promised
+      if (seq === base) this.receive({ op: "ping", seq }); // what a reconnect brings is what it was promised
     } catch (error) { this.errors.push(error); }
   }
 
-  /** The position of a WebSocket stands still while it catches up; an id goes along. */
+  /** The position of a WebSocket does not advance while it catches up; an event id does. */
   #tell({ caught }) {
     for (const run of caught) this.told.set(run, this.runs.get(run).version);
   }
@@ -89,7 +88,7 @@ const same = ["id", "taskIdentifier", "ttl", "idempotencyKey"];
 const json = ["payload", "metadata", "output"];
 const final = ["COMPLETED", "CANCELED", "FAILED", "CRASHED", "INTERRUPTED", "SYSTEM_FAILURE", "EXPIRED", "TIMED_OUT"];
 
-/** A row as the run object has it, as far as both say the same. */
+/** A row in the form of the run object, as far as both have the same fields. */
 function fieldsOf(row) {
   const fields = { status: words[row.status] ?? row.status, tags: JSON.parse(row.runTags ?? "[]"), number: Number(row.number), isTest: row.isTest === "t" };
   for (const name of same) fields[name] = row[name];
@@ -100,7 +99,7 @@ function fieldsOf(row) {
 const compared = new Set(["status", "tags", "number", "isTest", ...same, ...Object.values(times), ...json]);
 const digestOf = (fields) => digest(Object.fromEntries(Object.entries(fields).filter(([name, value]) => compared.has(name) && (value ?? null) !== null)));
 
-/** One without rows comes when a poll was held to its end: losing it would cost 20 s, and hide nothing. */
+/** A response without rows ends a held poll: losing it would cost 20 s, and prove nothing. */
 const hasRows = ({ body }) => body.length > '[{"headers":{"control":"up-to-date"}}]'.length;
 
 export class PollSubscriber {
@@ -140,7 +139,7 @@ export class PollSubscriber {
       try {
         const answer = await this.#ask();
         if (this.socket !== socket) return;
-        if (hasRows(answer) && this.random.chance(this.losing)) this.lost++; // on the way
+        if (hasRows(answer) && this.random.chance(this.losing)) this.lost++; // lost in flight
         else await this.#take(answer);
         if (this.slowMs) await sleep(this.random.below(this.slowMs));
       } catch (error) {
@@ -202,7 +201,7 @@ export class PollSubscriber {
     if (this.errors.length) throw this.errors[0];
   }
 
-  /** Throws at the first thing that was told and was not so. */
+  /** Throws at the first logged state that is wrong. */
   judge(history) {
     if (this.errors.length) throw this.errors[0];
     let touched = new Set();
@@ -212,7 +211,7 @@ export class PollSubscriber {
       if (entry.id) {
         this.#judgeState(history, entry);
         touched.add(entry.id);
-      } else if (history.isKnownAt(entry.seq)) { // else the next one says the same and more
+      } else if (history.isKnownAt(entry.seq)) { // otherwise the next one repeats this and more
         const ids = this.judgedTo ? new Set([...history.changedBetween(this.judgedTo, entry.seq), ...touched]) : history.runs.keys();
         for (const id of ids) this.#judgeRun(history, id, entry.seq);
         this.judgedTo = entry.seq;
@@ -222,7 +221,7 @@ export class PollSubscriber {
     }
   }
 
-  /** States come in order: none from before the one that was told last. */
+  /** States arrive in order: none from before the one received last. */
   #judgeState(history, { id, state }) {
     const entries = history.runs.get(id) ?? [], before = this.view.get(id)?.version ?? 0;
     const entry = entries.find(({ version, fields }, i) => version >= before && (entries[i].shape ??= digestOf(fields)) === state);
@@ -239,7 +238,7 @@ export class PollSubscriber {
     assert.equal(this.view.get(id)?.state, then.shape ??= digestOf(then.fields), `${this.name}: ${id} when in sync with ${seq}`);
   }
 
-  /** Now, when all is at rest: exactly the runs that its filter matches. */
+  /** At rest: it has exactly the runs that its filter matches. */
   judgeTable(history) {
     const wanted = [], told = [...this.runs].map(([id, row]) => `${id} ${digestOf(fieldsOf(row))}`);
     for (const [id, entries] of history.runs) {

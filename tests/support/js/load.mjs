@@ -1,5 +1,5 @@
-// Writers that are interrupted, by a kill or worse, and the judgment afterwards: what was
-// acknowledged is there, batches are whole or absent, keys and positions go on.
+// Writers that are interrupted, by a kill or worse, and the check afterwards: acknowledged writes exist, batches are
+// complete or absent, keys and positions continue.
 import assert from "node:assert/strict";
 
 import { keys, sleep } from "./gateway.mjs";
@@ -24,7 +24,7 @@ export async function everyRun(gateway) {
 
 /** Writers that note what they sent and what was answered. */
 export class Load {
-  /** disk: "sound", or what was last said of it: "going" (answers may be wrong), "gone" (nothing is written). */
+  /** disk: "sound"; "going": responses may be wrong; "gone": nothing is written. */
   constructor(gateway, random) {
     Object.assign(this, { gateway, random, disk: "sound" });
     this.sent = new Map(); // tag -> how many runs it may have
@@ -33,7 +33,7 @@ export class Load {
     this.seq = 0;
   }
 
-  /** One run that is there from the beginning. */
+  /** Makes one run that exists from the beginning. */
   async begin() {
     const first = await trigger(this.gateway, { tags: ["sent-0"] });
     this.sent.set("sent-0", 1);
@@ -58,7 +58,7 @@ export class Load {
     }
   }
 
-  /** Whether the answer says what is on the disk; began: how the disk was when it was asked for. */
+  /** Returns true if the response reflects the disk; began: the state of the disk when the request was sent. */
   async #counts({ status, text }, success, began) {
     if (this.disk === "sound") assert.equal(status, success, text);
     else if (began === "gone") assert.equal(status, 503, `without a disk: ${text}`);
@@ -72,7 +72,7 @@ export class Load {
     this.epoch ??= reply.headers["x-runs-seq"].split(".")[0];
   }
 
-  // A run that has expired gives its key back: none does, however long the test takes.
+  // An expired run would free its key: these do not expire, however long the test takes.
   async #trigger(tag) {
     const key = this.random.chance(0.3) ? tag : undefined;
     this.sent.set(tag, 1);

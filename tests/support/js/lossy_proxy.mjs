@@ -1,5 +1,5 @@
-// Stands between a client and the gateway and loses answers: what was asked has happened,
-// but who asked does not hear of it.
+// A proxy between a client and the gateway that loses responses: the request was carried out, but its sender does not get
+// the response.
 //
 //   const proxy = await LossyProxy.start(gateway.port);
 //   await proxy.lose(/\/attempts\/start$/, { holding: run, meanwhile: () => gateway.kill() });
@@ -22,10 +22,7 @@ export class LossyProxy {
     this.server.keepAliveTimeout = 0;
   }
 
-  /**
-   * Loses the next answer of this path that holds a text; resolves when it is lost and
-   * meanwhile() is over.
-   */
+  /** Loses the next response of this path that contains a text; resolves when it is lost and meanwhile() has ended. */
   lose(path, { holding = "", meanwhile = async () => {} } = {}) {
     return new Promise((resolve, reject) => this.losing.push({ path, holding, meanwhile, resolve, reject }));
   }

@@ -1,10 +1,10 @@
-// Makes a fixture: a data directory with something of everything in it, and what the gateway that
-// wrote it answered about that. tests/integration/upgrade.test.mjs opens it with the gateway of today.
+// Makes a fixture: a data directory with something of every kind, and the responses of the gateway that wrote it.
+// tests/integration/upgrade.test.mjs opens it with today's gateway.
 //
 //   GATEWAY_BIN=/a/released/runcast node tests/support/js/make_fixture.mjs tests/fixtures/data_100.tar.gz
 //
-// The number is the version of the database (PRAGMA user_version). What is in there was released:
-// a fixture is made once and stays as it is.
+// The number is the version of the database (PRAGMA user_version). Fixtures come from releases: each is made once and
+// never changed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
@@ -124,7 +124,7 @@ const polled = await gateway.get("/realtime/v1/runs?tags=fixture&offset=-1", { h
 const poll = { offset: polled.headers["electric-offset"], handle: polled.headers["electric-handle"] };
 await made(gateway.put(`/api/v1/runs/${states.DELAYED}/metadata`, { metadata: { changed: "after the position" } }));
 
-// ---- closed, opened again, asked, packed ----
+// ---- closed, opened again, requested, packed ----
 
 await gateway.stop();
 await gateway.restart();

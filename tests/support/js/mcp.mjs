@@ -1,10 +1,10 @@
-// The official CLI's MCP server, unmodified: `trigger.dev mcp`, asked by the client that the
-// protocol's own SDK has, as an editor would.
+// The official CLI's MCP server, unmodified: `trigger.dev mcp`, called by the client of the protocol's own SDK, as an
+// editor would do it.
 //
 //   const mcp = await startMcp({ t, gateway, folder });
 //   const { text, isError } = await mcp.call("list_runs", { environment: "dev" });
 //
-// It has HOME and TMPDIR of its own, and no other network than the gateway.
+// It has its own HOME and TMPDIR, and no network except the gateway.
 import { createRequire } from "node:module";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -34,7 +34,7 @@ export async function startMcp({ t, gateway, folder = workerFolder, env = {}, fl
     },
   }));
   t.after(async () => {
-    await call("stop_dev_server"); // else what it has started stays
+    await call("stop_dev_server"); // otherwise the CLI that it started stays
     await client.close();
   });
   return { call, tools: async () => (await client.listTools()).tools.map(({ name }) => name) };

@@ -1,6 +1,6 @@
-// The delivery rules of runs.v1 as a model, after tests/conformance/realtime/ws-model.mjs, which
-// speaks to clients by sockets of scripted_gateway.mjs: what is sent, when, and what of it arrives
-// is drawn. A gateway that drains has connections beside new ones, as several gateways would.
+// The delivery rules of runs.v1 as a model, after tests/conformance/realtime/ws-model.mjs, which serves clients through
+// sockets of scripted_gateway.mjs: which frames are sent, when, and which of them arrive is drawn. A gateway that drains
+// keeps its connections while new ones exist, as if there were several gateways.
 import assert from "node:assert/strict";
 
 const columns = ["status", "durationMs", "metadata", "output"];
@@ -9,7 +9,7 @@ const ringMost = 6, wireMost = 3;
 export class ModelGateway {
   constructor(random) {
     Object.assign(this, { random, epoch: "e1", seq: 0, runs: new Map(), recent: [], dropped: 0, links: new Set() });
-    this.lists = new Map(); // seq and request of a watch -> what it was at that seq
+    this.lists = new Map(); // seq and request of a watch -> its content at that seq
   }
 
   create(tags) {
@@ -41,7 +41,7 @@ export class ModelGateway {
     return [run.id, run.version, { id: run.id, taskIdentifier: "task", createdAt: time, updatedAt: time, tags: Object.keys(run.tags), ...run.fields }, 1];
   }
 
-  /** The newest runs of a watch: here a status is a number, and a filter wants even or odd ones. */
+  /** The newest runs of a watch: here a status is a number, and a filter selects even or odd ones. */
   listed({ filter, limit }) {
     return [...this.runs.values()].reverse().filter(({ fields }) => fields.status % 2 === filter.odd).slice(0, limit);
   }
@@ -56,13 +56,13 @@ export class ModelGateway {
 
   accept(socket) { this.links.add(new Link(this, socket)); }
 
-  /** Killed and started on the same data; or on older data, in a new epoch. */
+  /** Killed and restarted on the same data; or on older data, in a new epoch. */
   restart(epoch = this.epoch) {
     for (const link of [...this.links]) link.end(1006);
     Object.assign(this, { recent: [], dropped: this.seq, epoch });
   }
 
-  /** Whether the mirror of a filter, in sync up to seq, is what it must be. */
+  /** Returns true if the mirror of a filter, in sync up to seq, is what it must be. */
   check(filter, mirror, seq) {
     for (const run of this.runs.values()) {
       if (!fits(filter, run.id, run.tags) || joined(filter, run) > seq) continue;
@@ -119,7 +119,7 @@ class Link {
     if (message) this.socket.says(message);
   }
 
-  /** What is under way is lost. */
+  /** Frames in flight are lost. */
   end(code) {
     this.gateway.links.delete(this);
     this.socket.ends(code);
@@ -149,7 +149,7 @@ class Link {
     if (clean && this.live.size && gateway.random.chance(0.1)) this.#say({ op: "ping", seq: gateway.seq });
   }
 
-  /** What changed of a list; the whole of it at first, and for who fell behind. */
+  /** The changes of a list; the whole list at first, and for a client that fell behind. */
   #visitWatch(id, watch, most) {
     const { gateway } = this, { request, has, seq } = watch, list = gateway.listed(request);
     const begin = !has || gateway.random.chance(0.05), rows = [];

@@ -1,4 +1,4 @@
-// A worker's notification socket, packet by packet.
+// A worker's notice socket, packet by packet.
 //
 //   const socket = await NoticeSocket.connect(gateway, { t, runs: [id] });
 //   await socket.notice(id);
@@ -47,7 +47,7 @@ export class NoticeSocket {
   subscribe(...runs) { this.emit("run:subscribe", { version: "1", runFriendlyIds: runs }); }
   unsubscribe(...runs) { this.emit("run:unsubscribe", { version: "1", runFriendlyIds: runs }); }
 
-  /** The next packet that wanted() accepts; it leaves the list. */
+  /** The next packet that wanted() accepts; removes it from the list. */
   next(wanted = () => true, { timeoutMs = 10_000 } = {}) {
     return new Promise((resolve, reject) => {
       const end = (settle, value) => {
@@ -70,7 +70,7 @@ export class NoticeSocket {
   notice(id) { return this.next((packet) => packet === this.noticeOf(id)); }
   notices() { return this.packets.filter((packet) => packet.includes("run:notify")); }
 
-  /** What was said before has been heard, and what followed from it is here. */
+  /** Waits until earlier messages were handled, and everything that follows from them has arrived. */
   async caughtUp() {
     const mark = `${Math.random()}`;
     this.say(`2${mark}`);

@@ -1,19 +1,19 @@
-// Stands between a gateway and PostgreSQL, knows the messages of their protocol, and loses, holds
-// back or doubles what a test says.
+// A relay between a gateway and PostgreSQL that understands the messages of their protocol, and loses, holds back or
+// doubles the ones that a test names.
 //
 //   const relay = await PgRelay.start(postgres, t);           relay.url for the gateway
 //   const rule = relay.order("cut", { from: "server", at: 3, of: "commit_v100" });
 //   await rule.struck;
 //   relay.hold("server"); relay.pass(); relay.refuse(); relay.accept();
-//   relay.delayMs = 50;    that each message of the server waits, one after the other; 0: none
+//   relay.delayMs = 50;    delays each message of the server, one after the other; 0: no delay
 //
-// An order counts the messages of one direction from the moment that it is given, of all connections
-// or of those that have sent a text, and strikes once, at the n-th of them:
+// An order counts the messages of one direction from the moment that it is given, on all connections or on those that
+// have sent a text, and strikes once, at the n-th of them:
 //
 //   cut      the message is lost, and the connection with it
-//   tear     half of the message comes, then the connection ends
-//   drop     the message is lost, and nobody is told
-//   stall    this message and what follows in its direction wait for pass()
+//   tear     half of the message arrives, then the connection ends
+//   drop     the message is lost without a sign
+//   stall    this message and those after it in its direction wait for pass()
 //   double   the statement that the message belongs to is also sent on a connection of the relay's own
 //   ghost    the connection ends, the statement is not sent; it reaches the server at pass()
 import net from "node:net";
@@ -54,7 +54,7 @@ class Lane {
     else this.#sendLate(bytes, delayMs);
   }
 
-  /** Behind what is late already, so that all of it stays in its order. */
+  /** Sends after what is late already, so that everything stays in order. */
   async #sendLate(bytes, delayMs) {
     const before = this.late, sent = (async () => { await before; if (delayMs) await sleep(delayMs); this.target.write(bytes); })();
     this.late = sent;
@@ -91,7 +91,7 @@ class Connection {
     socket.on("error", () => {}).on("close", () => this.#ended(from));
   }
 
-  /** One side has gone; the other hears of it behind what was sent, or not at all while that is held. */
+  /** One side has closed; the other gets its end after what was sent, or not at all while that is held. */
   #ended(from) {
     if (!this.lanes[from].held) this.end();
   }
@@ -117,7 +117,7 @@ class Connection {
     this.statement.push(bytes);
   }
 
-  /** The statement is complete: what is to be done with it a second time. */
+  /** The statement is complete: does with it what a "double" or a "ghost" requires. */
   #ownStatement() {
     this.statements++;
     const statement = Buffer.concat(this.statement.splice(0)), { twice } = this;
@@ -153,7 +153,7 @@ export class PgRelay {
       connections: new Set(), rules: [], ghosts: [], held: new Set(), twins: 0, messages: { client: 0, server: 0 } });
   }
 
-  /** { from: "client" or "server", at: n, of: a text of the connection's } */
+  /** { from: "client" or "server", at: n, of: a text that the connection has sent } */
   order(what, { from = "client", at = 1, of = "" } = {}) {
     const rule = { what, from, left: at, of, seen: 0 };
     rule.struck = new Promise((resolve) => { rule.strike = resolve; });
@@ -161,10 +161,10 @@ export class PgRelay {
     return rule;
   }
 
-  /** Nothing is ordered any more. */
+  /** Removes all orders. */
   forget() { this.rules = []; }
 
-  /** Connection's: what is to be done with the next message of a direction. */
+  /** For connections: returns what to do with the next message of a direction. */
   rule(connection, from) {
     this.messages[from]++;
     for (const rule of this.rules) {
@@ -176,7 +176,7 @@ export class PgRelay {
     return undefined;
   }
 
-  /** Says a statement on a connection of our own, and waits for its end. */
+  /** Executes a statement on a connection of our own, and waits for its end. */
   async say(startup, statement) {
     const socket = net.connect(this.target).on("error", () => {}), messages = new Messages({ startup: false });
     let ready = 0;
@@ -190,7 +190,7 @@ export class PgRelay {
     }
   }
 
-  /** Nothing comes through in a direction, or in both, on whatever connection. */
+  /** Holds a direction, or both, on every connection. */
   hold(from) {
     for (const one of from ? [from] : ["client", "server"]) {
       this.held.add(one);
@@ -198,7 +198,7 @@ export class PgRelay {
     }
   }
 
-  /** What was held or kept back goes on. */
+  /** Releases what was held or kept back. */
   pass() {
     this.held.clear();
     for (const { lanes } of this.connections) for (const lane of Object.values(lanes)) lane.pass();
@@ -207,14 +207,14 @@ export class PgRelay {
     return Promise.all(this.ghosts.splice(0).map((ghost) => ghost()));
   }
 
-  /** Connections end, and no other is taken. */
+  /** Ends connections, and accepts no others. */
   async refuse() {
     const closed = new Promise((resolve) => this.server.close(resolve));
     for (const connection of [...this.connections]) connection.end();
     await closed;
   }
 
-  /** The contrary. */
+  /** Accepts connections again. */
   async accept() {
     this.server = net.createServer((client) => this.connections.add(new Connection(this, client)));
     await new Promise((resolve, reject) => this.server.on("error", reject).listen(this.port, "127.0.0.1", resolve));

@@ -1,5 +1,5 @@
-// A PostgreSQL and a relay before it for a test in C (tests/support/world/pg_world.h): a line in is
-// an order, a line out its answer, `ok …` or `error …`. Ends with its standard input.
+// A PostgreSQL and a relay before it for a test in C (tests/support/world/pg_world.h): a line in is an order, a line
+// out its result, `ok …` or `error …`. Ends with its standard input.
 import readline from "node:readline";
 
 import { PgRelay } from "./pg_relay.mjs";

@@ -1,8 +1,8 @@
-// PgBouncer before a PostgreSQL of a test's own, in transaction mode: a statement goes by whatever connection
-// is free, so nothing of a session may be relied on.
+// PgBouncer before a PostgreSQL of a test's own, in transaction mode: a statement uses any free connection, so nothing
+// that belongs to a session can be relied on.
 //
 //   const pooler = await startPgBouncer(postgres, { t, connections: 3 });
-//   pooler.url                       what a gateway is given
+//   pooler.url                       for the gateway
 //   await pooler.restart();
 import { spawn } from "node:child_process";
 import fs from "node:fs";
@@ -17,7 +17,7 @@ class PgBouncer {
     this.folder = ownFolder();
     this.port = port;
     this.url = `postgresql://runcast@127.0.0.1:${port}/runcast`;
-    // server_login_retry: how long it waits before it asks a server again that was away.
+    // server_login_retry: how long it waits before it retries a server that was unreachable.
     fs.writeFileSync(path.join(this.folder, "pgbouncer.ini"), `[databases]
 runcast = host=${postgres.host} port=${postgres.port} dbname=runcast user=runcast
 [pgbouncer]
@@ -58,7 +58,7 @@ server_login_retry = 1
   }
 }
 
-/** { t, connections: how many it has to the server } */
+/** { t, connections: how many it opens to the server } */
 export async function startPgBouncer(postgres, { t, connections = 3 } = {}) {
   const pooler = new PgBouncer(postgres, await freePort(), connections);
   t?.after(() => pooler.stop());

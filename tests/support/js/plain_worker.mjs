@@ -1,6 +1,5 @@
-// The smallest deployed worker: one process, no packages, one run at a time, of all environments of
-// its token. What it does with a run is written at the top; it tells what
-// happened on stdout, one line of JSON each.
+// The smallest deployed worker: one process, no packages, one run at a time, of all environments of its token. The table
+// at the top says what it does with a run. It prints events on stdout, one line of JSON each.
 //
 //   URL=http://127.0.0.1:3030 WORKER_TOKEN=tr_wgt_… HEARTBEAT_MS=200 node plain_worker.mjs
 import { randomUUID } from "node:crypto";
@@ -19,7 +18,7 @@ const tasks = {
   },
 };
 
-/** Tried until it is answered: the same id says that it is the same call. */
+/** Repeats a request until it is answered; the same id marks it as the same call. */
 async function call(method, path, body) {
   const headers = { authorization: `Bearer ${token}`, "x-trigger-worker-instance-name": "plain", "x-trigger-request-idempotency-key": randomUUID() };
   for (;; await sleep(50)) {
@@ -28,7 +27,7 @@ async function call(method, path, body) {
       const text = await response.text();
       if (response.status >= 500) continue;
       return { status: response.status, json: text ? JSON.parse(text) : undefined };
-    } catch { /* the gateway is away */ }
+    } catch { /* the gateway is unreachable */ }
   }
 }
 

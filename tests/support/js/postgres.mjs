@@ -1,12 +1,12 @@
-// A PostgreSQL of a test's own: Debian's package, a folder that goes away, fsync on.
+// A PostgreSQL of a test's own: Debian's package, a temporary folder, fsync on.
 //
 //   const postgres = await startPostgres({ t });
 //   postgres.url                       postgresql://runcast@127.0.0.1:PORT/runcast
 //   await postgres.stop("immediate"); await postgres.start();
 //
-// The database is made once a process, by initdb, and copied for each server. The role `runcast`
-// owns the database `runcast` and may do nothing else; postgres.ask() asks as the superuser.
-// As root it runs as another user, for PostgreSQL refuses root. Ends with the process.
+// initdb makes the database once per process, and each server gets a copy. The role `runcast` owns the database `runcast`
+// and has no other rights; postgres.ask() executes statements as the superuser. If we are root it runs as another user,
+// since PostgreSQL refuses root. Ends with the process.
 import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -24,7 +24,7 @@ function programs() {
   return found;
 }
 
-/** Who the server runs as: { name, uid, gid }, undefined for ourselves. */
+/** The user that the server runs as: { name, uid, gid }; undefined: our own. */
 function otherUser() {
   if (process.getuid() !== 0) return undefined;
   const users = fs.readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"));
@@ -34,7 +34,7 @@ function otherUser() {
 
 const user = otherUser();
 
-/** [command, arguments] of a program, as the other user, ending with us whatever ends us. */
+/** [command, arguments] of a program, as that user, which ends with us however we end. */
 export const asUser = (program, args) => ["setpriv", [
   ...user ? [`--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups"] : [],
   "--pdeathsig=QUIT", program, ...args]];
@@ -52,7 +52,7 @@ export function ownFolder() {
 
 let template;
 
-/** What each server's data begin as. */
+/** The folder that each server's data are copied from. */
 function templateData() {
   if (template) return template;
   const data = path.join(ownFolder(), "template");
@@ -62,7 +62,7 @@ function templateData() {
   return template = data;
 }
 
-/** Whether we may mount something that only one program sees. */
+/** Returns true if we may mount a file system that only one program sees. */
 export function mayMount() {
   try { return !execFileSync("unshare", ["-m", "mount", "-t", "tmpfs", "none", "/mnt"], { stdio: "ignore" }); } catch { return false; }
 }
@@ -88,7 +88,7 @@ class Postgres {
       this.#spawn(args);
       while (!this.end && !this.#answers()) await sleep(20);
       if (!this.end) return this;
-      // One that was killed may still have processes, which end by themselves.
+      // A killed server may still have processes, which end by themselves.
       if (Date.now() > end) throw new Error(`PostgreSQL does not start:\n${this.said.slice(-3000)}`);
     }
   }
@@ -121,21 +121,21 @@ class Postgres {
     try { return run("pg_isready", ["-q", "-h", this.host, "-p", `${this.port}`]) === ""; } catch { return false; }
   }
 
-  /** fast: sessions are ended; immediate: as if the machine had lost power; smart: when all have left. */
+  /** fast: ends sessions; immediate: like a loss of power; smart: waits for all sessions. */
   async stop(mode = "fast") {
     if (this.end) return;
-    if (this.frozen) this.goOn(); // who stands still does not end
+    if (this.frozen) this.goOn(); // a stopped process does not end
     this.child.kill({ smart: "SIGTERM", fast: "SIGINT", immediate: "SIGQUIT" }[mode]);
     await this.#ended();
   }
 
-  /** SIGKILL; the server's other processes notice and end. */
+  /** Sends SIGKILL; the server's other processes notice it and end. */
   async kill() {
     this.child.kill("SIGKILL");
     await this.#ended();
   }
 
-  /** By itself the child does not keep us from ending. */
+  /** The child alone does not keep us from ending. */
   async #ended() {
     this.child.ref();
     await this.exited;
@@ -147,7 +147,7 @@ class Postgres {
     return this.start();
   }
 
-  /** Stands still, without an end of any connection, until goOn(). */
+  /** Stops all processes, without closing any connection, until goOn(). */
   freeze() {
     this.frozen = true;
     this.#signal("SIGSTOP");
@@ -167,34 +167,34 @@ class Postgres {
     return [this.child.pid, ...children.split(/\s+/).filter(Boolean).map(Number)];
   }
 
-  /** What a statement of the superuser says: rows by lines, columns by `|`. */
+  /** The result of a statement of the superuser: rows by lines, columns by `|`. */
   ask(sql, { database = "runcast" } = {}) {
     return run("psql", ["-XAtq", "-v", "ON_ERROR_STOP=1", "-h", this.host, "-p", `${this.port}`, "-U", "postgres",
       "-d", database, "-c", sql], { maxBuffer: 1 << 28 }).trimEnd();
   }
 
-  /** Ends the backends whose newest statement holds a text: by pg_terminate_backend, or SIGKILL, by which the
-   *  server makes all others end, too, and recovers. Returns how many. */
+  /** Ends the backends whose newest statement contains a text: by pg_terminate_backend, or SIGKILL, after which the
+   *  server ends all others, too, and recovers. Returns how many. */
   endBackends({ holding = "", kill = false } = {}) {
     const rows = this.ask(`SELECT pid FROM pg_stat_activity WHERE usename = 'runcast' AND position('${holding}' IN query) > 0`);
     const pids = rows.split("\n").filter(Boolean).map(Number);
     for (const pid of pids) {
       if (!kill) this.ask(`SELECT pg_terminate_backend(${pid})`);
-      else try { process.kill(pid, "SIGKILL"); } catch { /* it went with another */ }
+      else try { process.kill(pid, "SIGKILL"); } catch { /* it ended with another */ }
     }
     return pids.length;
   }
 
-  /** Sessions, also those that are open, may no more write (or may again). */
+  /** Makes all sessions read-only, also open ones, or writable again. */
   readOnly(on = true) { this.set("default_transaction_read_only", on ? "on" : "off"); }
 
-  /** { certificate, key }: of connections from now on. */
+  /** { certificate, key }: for connections from now on. */
   useCertificate({ certificate, key }) {
     this.#placeCertificate({ certificate, key });
     this.ask("SELECT pg_reload_conf()");
   }
 
-  /** The server takes no key that others could read. */
+  /** The server refuses a key that others could read. */
   #placeCertificate(files) {
     for (const [name, from] of Object.entries(files)) {
       const file = path.join(this.folder, name);
@@ -208,7 +208,7 @@ class Postgres {
     this.ask("SELECT pg_reload_conf()");
   }
 
-  /** Another server that gets every commit before it is acknowledged here. */
+  /** Starts a second server that gets every commit before it is acknowledged here. */
   async standby({ t } = {}) {
     const standby = new Postgres({ port: await freePort(), settings: this.settings, host: this.host });
     t?.after(() => standby.stop("immediate"));
@@ -220,16 +220,16 @@ class Postgres {
     return standby;
   }
 
-  /** A standby becomes the server. What it was given of its first one's settings goes. */
+  /** Promotes a standby to the server, and removes the settings that point to its first one. */
   promote() {
     this.ask("ALTER SYSTEM RESET synchronous_standby_names");
     this.ask("SELECT pg_promote()");
   }
 }
 
-/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf, room: "24m": what
- *  the database has of a disk of its own, as long as the server runs; its log has more. Takes mayMount().
- *  certificate: { certificate, key }, which it proves itself by } */
+/** { t, settings: { name: value } of postgresql.conf, hba: lines that come first in pg_hba.conf, room: "24m": the
+ *  size of a disk for the database alone, as long as the server runs; its log has more. Requires mayMount().
+ *  certificate: { certificate, key } of the server } */
 export async function startPostgres({ t, settings, hba = "", host, room, certificate } = {}) {
   const postgres = new Postgres({ port: await freePort(), settings, host, room, certificate });
   t?.after(() => postgres.stop("immediate"));
@@ -244,7 +244,7 @@ export async function startPostgres({ t, settings, hba = "", host, room, certifi
   return postgres;
 }
 
-/** What startGateway is given beside for a gateway on this database; url: by a relay. */
+/** More arguments of startGateway for a gateway on this database; url: through a relay. */
 export const onDatabase = (postgres, name, { url = postgres.url, options = [], env = {}, ...more } = {}) => ({
   ...more,
   options: ["--database", url, "--gateway-name", name, ...options],

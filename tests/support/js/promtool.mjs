@@ -1,7 +1,7 @@
-// promtool, Debian's package prometheus: what Prometheus itself says of metrics and rules.
+// promtool, from Debian's package prometheus: checks metrics and rules as Prometheus itself does.
 import { spawnSync } from "node:child_process";
 
-/** { status, said }: said is what it writes, findings and errors alike. */
+/** { status, said }: said is its output, findings and errors alike. */
 export function promtool(args, input) {
   const { status, error, stdout, stderr } = spawnSync("promtool", args, { input, encoding: "utf8" });
   if (error) throw error;

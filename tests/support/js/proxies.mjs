@@ -3,7 +3,7 @@
 //
 //   const proxy = await startProxy("nginx", { port, gateway: gateway.port });
 //   proxy.url          https://127.0.0.1:PORT, with proxy.certificate
-//   proxy.plainPort    the same without TLS, for clients that speak none
+//   proxy.plainPort    the same without TLS, for clients that do not support it
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -34,21 +34,21 @@ const kinds = {
     text: `global\n  maxconn 1000\n${own(chapterSettings("proxies-and-tls.md", "frontend runs"))}\n`,
     command: ["haproxy", "-db", "-f"],
   }),
-  // It asks authorities for certificates unless it is given one, which is all that is said beside its own few lines.
+  // It requests certificates from authorities unless it has one; that setting is the only addition to its own few lines.
   caddy: (folder, own, port) => ({
     text: `{\n  admin off\n  auto_https off\n}\nhttps://:${port} {\n  tls ${folder}/runs.pem ${folder}/runs.key\n  ${own("reverse_proxy 127.0.0.1:3030")}\n}\n`,
     command: ["caddy", "run", "--adapter", "caddyfile", "--config"],
   }),
 };
 
-/** In the folder as the settings of the chapter name it; HAProxy reads both from one file. */
+/** File names in the folder as the settings of the chapter have them; HAProxy reads both from one file. */
 function makeOwnCertificate(folder) {
   const { certificate, key } = makeCertificate(folder, "runs");
   fs.writeFileSync(path.join(folder, "runs.both.pem"), fs.readFileSync(certificate, "utf8") + fs.readFileSync(key, "utf8"));
   return certificate;
 }
 
-/** change: what a test changes in the settings of the chapter. */
+/** change: edits of a test to the settings of the chapter. */
 export async function startProxy(kind, { port, gateway, change = (text) => text }) {
   const folder = temporaryFolder(), certificate = makeOwnCertificate(folder);
   const own = (text) => change(text).replace("listen 443", `listen 127.0.0.1:${port}`).replace("bind :443", `bind 127.0.0.1:${port}`)

@@ -1,12 +1,12 @@
-// What Trigger.dev publishes and runcast has not, as src/api/router/README.md lists it; and the routes that
-// an official package calls.
+// The parts of Trigger.dev's API that runcast lacks, as src/api/router/README.md lists them; and the routes that an
+// official package calls.
 import fs from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const readme = fs.readFileSync(fileURLToPath(new URL("../../../src/api/router/README.md", import.meta.url)), "utf8");
 const chapter = readme.slice(readme.indexOf("## What is not there"), readme.indexOf("## What a status is called"));
 
-/** With {} for each parameter, without a query. */
+/** A path with {} for each parameter, without a query. */
 export const plain = (path) => path.replace(/[?].*$/, "").replace(/\$\{(queryParams|searchParams|qs|suffix|search)\b.*$/, "").replace(/\$?\{[^}]*\}/g, "{}");
 
 /** [{ method, path }] of the README's table; method is absent when it does not matter. */
@@ -33,7 +33,7 @@ export function routesOf(program, base) {
   }));
 }
 
-/** What of the routes is neither an operation of the document nor in the README. */
+/** Routes that are neither operations of the document nor in the README. */
 export function unknownRoutes(routes, document) {
   const there = new Set(Object.entries(document.paths).flatMap(([path, item]) => Object.keys(item).map((method) => `${method.toUpperCase()} ${plain(path)}`)));
   const absent = absentRoutes();

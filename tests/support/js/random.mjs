@@ -1,4 +1,4 @@
-// Numbers that follow from a seed, so that a failure can be had again.
+// Numbers that follow from a seed, so that a failure can be reproduced.
 
 export class Random {
   constructor(seed) { this.state = seed >>> 0; }
@@ -17,7 +17,7 @@ export class Random {
   chance(probability) { return this.next() < probability; }
   pick(array) { return array[this.below(array.length)]; }
 
-  /** So many different ones, at most. */
+  /** At most that many different ones. */
   some(array, count) { return [...new Set(Array.from({ length: count }, () => this.pick(array)))]; }
 
   /** { name: weight, … }: one of the names. */
@@ -27,7 +27,7 @@ export class Random {
   }
 }
 
-/** SEED of the environment, or a new one; said aloud. */
+/** SEED of the environment, or a new one; it is logged. */
 export function chooseSeed(t) {
   const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
   t.diagnostic(`SEED=${seed}`);

@@ -1,4 +1,4 @@
-// What the tests of runs.v1 share: a gateway, and the words they are written in.
+// Shared by the tests of runs.v1: a gateway, and helpers for its messages.
 import assert from "node:assert/strict";
 
 import { keys, startGateway } from "./gateway.mjs";
@@ -17,7 +17,7 @@ export const fresh = (what) => `${what}-${number()}`;
 export async function begin() { gateway = await startGateway(); }
 export const end = () => gateway.stop();
 
-/** An open socket that was welcomed; closed when the test ends. */
+/** An open socket that got its welcome; closed when the test ends. */
 export async function connect(t, { to = gateway, token = keys.dev, hello = {}, ...more } = {}) {
   const socket = await RunsSocket.open({ port: to.port, token, hello, ...more });
   t.after(() => socket.cut());
@@ -25,7 +25,7 @@ export async function connect(t, { to = gateway, token = keys.dev, hello = {}, .
   return socket;
 }
 
-/** Subscribes and takes everything up to the frame that completes it. */
+/** Subscribes and receives everything up to the frame that completes it. */
 export async function subscribe(socket, id, filter) {
   socket.send({ op: "sub", id, ...filter });
   const ok = await socket.next((message) => message.op === "ok" && message.id === id);
@@ -37,14 +37,14 @@ export async function subscribe(socket, id, filter) {
   }
 }
 
-/** Triggers and gives { id, seq }. */
+/** Triggers a run; returns { id, seq }. */
 export async function trigger(options = {}, { task = "task", payload, to = gateway, ...more } = {}) {
   const { status, json, headers, text } = await to.post(`/api/v1/tasks/${task}/trigger`, { payload, options }, more);
   assert.equal(status, 200, text);
   return { id: json.id, seq: Number(headers["x-runs-seq"].split(".")[1]) };
 }
 
-/** Sends and gives the position from which the write can be seen. */
+/** Sends a write; returns the position from which it can be seen. */
 export async function write(method, target, body, more) {
   const { status, headers, text } = await gateway.http.request(method, target, { body, ...more });
   assert.ok(status < 300, `${method} ${target}: ${status} ${text}`);
@@ -53,7 +53,7 @@ export async function write(method, target, body, more) {
 export const putMetadata = (id, metadata) => write("PUT", `/api/v1/runs/${id}/metadata`, { metadata });
 export const addTag = (id, tag) => write("POST", `/api/v1/runs/${id}/tags`, { tags: [tag] });
 
-/** How the server ends the connection: { code, reason }. */
+/** How the server closes the connection: { code, reason }. */
 export async function closing(socket, timeoutMs = 10_000) {
   let timer;
   const late = new Promise((_resolve, reject) => { timer = setTimeout(() => reject(new Error(`still open after ${timeoutMs} ms`)), timeoutMs); });

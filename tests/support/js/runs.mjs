@@ -1,11 +1,11 @@
-// A client of the runs.v1 protocol: RunsSocket is one connection, RunsMirror the table of
-// runs that a client keeps over many connections, with the checks the guarantees allow.
+// A client of the runs.v1 protocol: RunsSocket is one connection, RunsMirror the table of runs that a client keeps over
+// many connections, with checks of the guarantees.
 import { decode } from "./msgpack.mjs";
 import { opcodes, WebSocket } from "./websocket.mjs";
 
 const JSON_TEXTS = ["payload", "output", "metadata", "error"]; // str in msgpack, values in JSON
 
-/** A message as JSON would have it, whatever the encoding was. */
+/** A message in the form of JSON, whatever the encoding was. */
 function parse(bytes, opcode) {
   if (opcode === opcodes.text) return JSON.parse(bytes.toString());
   const message = decode(bytes);
@@ -45,15 +45,13 @@ export class RunsSocket {
     });
   }
 
-  /** An object goes as JSON text, a string as it is. */
+  /** An object is sent as JSON text, a string unchanged. */
   send(message) {
     this.ws.send(opcodes.text, typeof message === "string" ? message : JSON.stringify(message));
   }
 
-  /**
-   * The next message, or the next one of a kind: `next("ok")`, `next((m) => m.id === 2)`.
-   * What came before it stays for later calls.
-   */
+  /** The next message, or the next one of a kind: `next("ok")`, `next((m) => m.id === 2)`. Earlier messages stay for
+   *  later calls. */
   async next(wanted = () => true, timeoutMs = 10_000) {
     const matches = typeof wanted === "string" ? (message) => message.op === wanted : wanted;
     let late = false;
@@ -82,7 +80,7 @@ export class RunsSocket {
 }
 
 /**
- * Mirrors a table of runs as runcast/protocol.h tells clients to. Keeps the rows, the position to
+ * Mirrors a table of runs as runcast/protocol.h requires of clients. Keeps the rows, the position to
  * resume from, and counts versions that were skipped; throws when a promise is broken.
  *
  *   const mirror = new RunsMirror({ port, token });
@@ -120,7 +118,7 @@ export class RunsMirror {
     const lost = socket.closed.then(({ code, reason }) => { throw new Error(`closed before welcome: ${code} ${reason}`); });
     lost.catch(() => {});
     this.welcome = await Promise.race([welcome, lost]);
-    if (this.position && this.position.epoch !== this.welcome.epoch) { // another life of the database: its versions are others
+    if (this.position && this.position.epoch !== this.welcome.epoch) { // another epoch, whose versions are different
       this.position = null;
       this.told.clear();
       for (const run of this.runs.values()) run.version = 0;
@@ -158,7 +156,7 @@ export class RunsMirror {
   #sendSub(id, sub) {
     const { epoch, seq, base } = this.position ?? {};
     const from = sub.complete && this.position ? { from: [epoch, seq, base] } : {};
-    const floor = sub.complete ? { since: sub.since ?? sub.filter.since, limit: undefined } : {}; // what the limit became
+    const floor = sub.complete ? { since: sub.since ?? sub.filter.since, limit: undefined } : {}; // the floor that the limit became
     this.socket.send({ op: "sub", id, ...sub.filter, ...floor, ...from });
   }
 
@@ -200,19 +198,19 @@ export class RunsMirror {
     this.onRun(id, version, merged);
   }
 
-  /** For who wants to look closer: each state of a run, its end here, each moment of being in sync. */
+  /** Hooks for subclasses: each state of a run, its removal, each moment of being in sync. */
   onRun(_id, _version, _fields) {}
   onForget(_id) {}
   onSync(_seq) {}
 
-  /** A run joins by a whole row, which leaves nothing out. */
+  /** A run joins by a whole row, which skips no version. */
   #countSkipped([id, version, , whole]) {
     const told = this.told.get(id);
     if (told !== undefined && !whole && version > told) this.skipped += version - told - 1;
     if (!(told > version)) this.told.set(id, version);
   }
 
-  /** Filters of what is live, with the floors that limits became. */
+  /** Filters of live subscriptions, with the floors that limits became. */
   liveFilters() {
     return [...this.subscriptions.values()].filter((sub) => sub.live && !sub.ending).map(({ filter, since }) => (since ? { ...filter, since } : filter));
   }
@@ -228,7 +226,7 @@ export class RunsMirror {
     this.#advance(seq, true);
   }
 
-  /** The position moves only while everything that was complete before is live again. */
+  /** The position advances only while everything that was complete before is live again. */
   #advance(seq, sync) {
     if (sync) this.onSync(seq);
     if (this.owed.size) return;
@@ -250,7 +248,7 @@ export class RunsMirror {
     this.subscriptions.delete(id);
     this.owed?.delete(id);
     if (!sub) return;
-    const others = [...this.subscriptions.values()]; // also those that are catching up
+    const others = [...this.subscriptions.values()]; // also subscriptions that are catching up
     for (const [runId, run] of this.runs)
       if (!others.some(({ filter }) => matches(filter, runId, run.fields))) this.#forget(runId);
   }

@@ -1,10 +1,10 @@
-// What src/web/client is tested with when every frame, and each moment, is the test's choice: sockets
-// that a test speaks through, a clock that it moves, and a page that it hides.
+// A gateway for tests of src/web/client in which the test chooses every frame and every moment: sockets that the test
+// speaks through, a clock that it moves, and a page that it hides.
 //
-//   const script = new Script(t);                 // takes the place of timers, until the test ends
+//   const script = new Script(t);                 // replaces timers until the test ends
 //   const client = connect("http://x", { token: "t", WebSocket: script.WebSocket });
 //   const socket = script.socket(); socket.open(); socket.says(welcome()); script.pass(1000);
-// or, where it is welcomed, const { script, client, socket } = begin(t).
+// or, with a welcomed connection, const { script, client, socket } = begin(t).
 
 import assert from "node:assert/strict";
 
@@ -60,7 +60,7 @@ export class Script {
     return socket;
   }
 
-  /** Time passes, and what is due happens. */
+  /** Lets time pass; what is due happens. */
   pass(ms) {
     for (const end = this.#now + ms; ;) {
       const [id, timer] = [...this.#timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? [];
@@ -71,7 +71,7 @@ export class Script {
     }
   }
 
-  /** How long until the next connection is tried. */
+  /** How long until the client tries the next connection. */
   waits() {
     const before = this.sockets.length, begin = this.#now;
     for (let ms = 0; ms < 120_000; ms += 1) {
@@ -112,14 +112,14 @@ class Socket {
     this.onclose({ code, reason });
   }
 
-  /** What was sent and nobody has asked for yet. */
+  /** Messages that the client sent and that were not taken yet. */
   take() { return this.sent.splice(0); }
 }
 
-/** Lets what was awaited go on. */
+/** Lets awaited promises continue. */
 export async function settle() { for (let i = 0; i < 10; i++) await null; }
 
-/** A client that is welcomed, and its socket; what it said so far is taken. */
+/** A client that got its welcome, and its socket; earlier messages are taken. */
 export function begin(t, options = {}) {
   const script = new Script(t);
   const client = connect("http://runs.test", { token: "secret", WebSocket: script.WebSocket, ...options });
@@ -128,7 +128,7 @@ export function begin(t, options = {}) {
   return { script, client, socket };
 }
 
-/** What a mirror tells from now on: [event, value]. */
+/** The events of a mirror from now on: [event, value]. */
 export function hear(mirror, events = ["change", "gap", "synced", "state"]) {
   const heard = [];
   for (const event of events) mirror.on(event, (value) => heard.push([event, value]));
@@ -140,7 +140,7 @@ export const rows = (id, seq, list, more) => ({ op: "rows", id, seq, rows: list,
 export const patch = (seq, list, more) => ({ op: "patch", seq, rows: list, ...more });
 export const ids = (mirror) => [...mirror.runs.keys()];
 
-/** The connection breaks; gives the next one, welcomed, and what was asked of it. */
+/** Breaks the connection; returns the next one, welcomed, and the requests that the client sent on it. */
 export function again(script, code = 1006, more) {
   script.socket().ends(code);
   assert.notEqual(script.waits(), undefined);

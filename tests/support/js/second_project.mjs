@@ -1,5 +1,5 @@
-// A second organization with a project, its keys and its user, in the data of a gateway that does
-// not run: the program makes only the first one.
+// A second organization with a project, its keys and its user, written into the data of a stopped gateway: the program
+// itself creates only the first one.
 import crypto from "node:crypto";
 
 import { askStore, changeStore, encryptionKey, isFile } from "./gateway.mjs";
@@ -11,7 +11,7 @@ export const otherKeys = {
   pat: "tr_pat_hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh",
 };
 
-/** The text as src/base/vault/vault.c seals it: version, nonce, ciphertext, tag. */
+/** Seals the text as src/base/vault/vault.c does: version, nonce, ciphertext, tag. */
 function seal(key, context, text) {
   const nonce = crypto.randomBytes(12);
   const cipher = crypto.createCipheriv("aes-256-gcm", key, nonce).setAAD(Buffer.from(context));

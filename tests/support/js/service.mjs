@@ -1,4 +1,4 @@
-// The gateway as a service manager runs it, on sockets that stay: service_manager.py does what systemd does.
+// The gateway as a service manager runs it, on sockets that stay open: service_manager.py plays systemd.
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
 
@@ -7,7 +7,7 @@ import { keys, until } from "./gateway.mjs";
 const program = process.env.GATEWAY_BIN, manager = fileURLToPath(new URL("../python/service_manager.py", import.meta.url));
 const clean = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("RUNCAST_")));
 
-/** sockets: { NAME: PORT or path }. What the service says is in events, its log in stderr. */
+/** sockets: { NAME: PORT or path }. Notifications of the service are in events, its log in stderr. */
 export class Service {
   events = [];
   stderr = "";

@@ -15,8 +15,8 @@ const binary = (release) => release ? process.env.GATEWAY_RELEASE_BIN ?? built("
 export const isRoot = process.getuid() === 0;
 export const runnerUid = isRoot ? 54321 : process.getuid();
 
-/** A program that executes fakes: this Node, or where that is older than versions may have, one that says
- *  that it is newer; the fakes need no more than Node 18. */
+/** A program that executes fakes: this Node, or, if it is older than versions may have, a script that reports a
+ *  newer one; the fakes need only Node 18. */
 export function fakeNode() {
   if (Number(process.versions.node.split(".")[0]) >= 20) return process.execPath;
   const folder = temporaryFolder(), program = path.join(folder, "node");
@@ -24,17 +24,17 @@ export function fakeNode() {
   fs.writeFileSync(program, `#!/bin/sh\nif [ "$1" = --version ]; then echo v20.0.0; else unset PWD OLDPWD; exec ${process.execPath} "$@"; fi\n`, { mode: 0o755 });
   return program;
 }
-/** What a supervise role is told for it. */
+/** The options for it. */
 export const nodeOptions = () => Number(process.versions.node.split(".")[0]) < 20 ? ["--node", `22=${fakeNode()}`] : [];
 
-/** A folder for versions, which other users may enter. */
+/** A folder for versions, which other users can enter. */
 export function versionsFolder() {
   const folder = temporaryFolder();
   fs.chmodSync(folder, 0o711);
   return path.join(folder, "versions");
 }
 
-/** Puts a version there, as a builder would; gives its folder. */
+/** Puts a version there, as a builder would; returns its folder. */
 export function prepareVersion(folder, id, { about = {} } = {}) {
   const target = path.join(folder, "versions", id);
   fs.mkdirSync(path.join(target, "events"), { recursive: true });
@@ -76,7 +76,7 @@ export class Supervisor {
   async kill() { this.child.kill("SIGKILL"); return this.exited; }
   async stop() { this.child.kill("SIGTERM"); return this.exited; }
 
-  /** What controllers of that version have told, in the order of time. */
+  /** The events of all controllers of that version, in the order of time. */
   events(id, wanted) {
     const folder = path.join(this.folder, "versions", id, "events");
     return fs.readdirSync(folder).filter((name) => name.startsWith("runner-"))
@@ -85,7 +85,7 @@ export class Supervisor {
   }
 }
 
-/** Processes of the machine that were started with that folder in their arguments or as their directory. */
+/** Processes of the machine with that folder in their arguments or as their working directory. */
 export function processesOf(folder) {
   return fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)).filter((pid) => {
     try { return fs.readlinkSync(`/proc/${pid}/cwd`).startsWith(folder); } catch { return false; }

@@ -1,4 +1,4 @@
-// A client of every transport on one gateway, which notes whatever says "in sync": the judge of a gateway that may
+// A client of every transport on one gateway, which notes each message that says "in sync": it judges a gateway that may
 // have been deposed.
 //
 //   const watch = await SyncWatch.open(gateway, t);
@@ -16,10 +16,10 @@ import { UpgradeRefused, WebSocket } from "./websocket.mjs";
 const key = keys.prod;
 const authorization = { authorization: `Bearer ${key}` };
 
-/** Whether a message of runs.v1 makes its client complete, or answers what it asked for. */
+/** Returns true if a message of runs.v1 makes its client complete, or answers a request. */
 export const saysInSync = ({ op, more }) => ["welcome", "ok", "ping", "counts"].includes(op) || (["rows", "patch", "list"].includes(op) && !more);
 
-/** The status that a WebSocket's upgrade is refused with; 101: it is not. */
+/** The status with which a WebSocket's upgrade is refused; 101: it is not. */
 async function upgrade({ port }, target) {
   try {
     const ws = await WebSocket.open({ port, target, headers: authorization });
@@ -71,7 +71,7 @@ export class SyncWatch {
     this.sockets.push({ socket, messages, name: protocol });
   }
 
-  /** One that has said nothing yet. */
+  /** A socket that has sent nothing yet. */
   async #openUnsaid(t) {
     const messages = [];
     this.unsaid = await RunsSocket.open({ port: this.gateway.port, onMessage: (message) => messages.push(message) });
@@ -98,7 +98,7 @@ export class SyncWatch {
     return this.streams.find((one) => one.name === name).stream.events.slice(this.marks.get(name)).map(({ data }) => data);
   }
 
-  /** Sends a sub, a watch and a first hello, which nothing may answer. */
+  /** Sends a sub, a watch and a first hello, which must get no answer. */
   ask() {
     for (const { socket } of this.sockets) {
       socket.send({ op: "sub", id: 3, all: true, counts: true });
@@ -113,7 +113,7 @@ export class SyncWatch {
     assert.deepEqual(this.unsaid.messages, []);
   }
 
-  /** Held calls ended with 503, and nothing is let in. */
+  /** Asserts that held calls ended with 503, and that new clients are refused. */
   async assertRefusing() {
     const { gateway } = this;
     await until(() => this.answers.length === 2, { what: "held calls end" });
@@ -127,7 +127,7 @@ export class SyncWatch {
     assert.equal(await upgrade(gateway, noticesAt), 503);
     assert.equal((await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: authorization })).status, 503);
     const source = await EventStream.open(`${gateway.url}/realtime/v1/events?all=1`, { headers: { ...authorization, accept: "text/event-stream" } });
-    await source.over(); // an EventSource that is refused never comes again
+    await source.over(); // an EventSource that is refused never reconnects
     assert.deepEqual(source.events.map(({ type }) => type), ["drain"]);
   }
 

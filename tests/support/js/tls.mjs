@@ -1,11 +1,11 @@
-// Certificates of a test, and TLS for clients that speak none.
+// Certificates of a test, and TLS for clients that do not support it.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import tls from "node:tls";
 
-/** Makes NAME.pem and NAME.key in the folder, signed by itself: { certificate, key }, their paths. names:
+/** Makes NAME.pem and NAME.key in the folder, self-signed; returns their paths, { certificate, key }. names:
  *  "DNS:localhost,IP:127.0.0.1". */
 export function makeCertificate(folder, name, names = "DNS:localhost,IP:127.0.0.1") {
   const key = path.join(folder, `${name}.key`), certificate = path.join(folder, `${name}.pem`);
@@ -14,7 +14,7 @@ export function makeCertificate(folder, name, names = "DNS:localhost,IP:127.0.0.
   return { certificate, key };
 }
 
-/** An authority of a test's own: { certificate, sign(name, names) }; sign() makes what makeCertificate() does. */
+/** An authority of a test's own: { certificate, sign(name, names) }; sign() returns what makeCertificate() does. */
 export function makeAuthority(folder, name) {
   const authority = makeCertificate(folder, name);
   return { ...authority, sign(server, names) {

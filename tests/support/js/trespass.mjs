@@ -1,5 +1,5 @@
-// What the sides of tests/integration/isolation.test.mjs are, how a leak is seen, and which routes
-// somebody must have guessed at.
+// The sides of tests/integration/isolation.test.mjs, how a leak is detected, and which routes must have been tried with
+// guessed ids.
 
 // ---- the sides ----
 
@@ -21,22 +21,22 @@ export function remember(list, one) {
   else list[Math.floor(Math.random() * list.length)] = one;
 }
 
-/** All of them. */
+/** Every side. */
 export const sides = [];
-/** Of ids. */
+/** Owners of ids: id -> letters of the sides. */
 export const owners = new Map();
 const idPattern = /\b(?:run|batch|env|snapshot|worker|queue|attempt|user|org|project|sched|bulk|waitpoint|deployment)_[0-9a-z]{20,24}\b/g;
 const canaryPattern = /kanari-([A-Z])-\w+/g;
 
-/** Every id in what was answered to a side is its own from now on, if it is nobody's yet; those of
- *  a project and its people are of everybody in it. */
+/** Returns true if the side may see the id. An id without an owner in a response to a side belongs to that side from
+ *  now on; ids of a project and its users belong to everyone in it. */
 function ownedBy(side, id, sees) {
   const shared = /^(org|project|user)_/.test(id), owner = owners.get(id);
   if (!owner || (owner.length > 1 && sees.length === 1 && owner.includes(sees))) owners.set(id, shared ? side.pat : sees);
   return !owner || (shared ? owner === side.pat : [...owner].some((letter) => sees.includes(letter)));
 }
 
-/** What there is of others in an answer, except what the request itself said. */
+/** Parts of a response that belong to other sides, except what the request itself contained. */
 export function leaks(side, sent, text, sees = side.letter) {
   const found = [];
   for (const [word, letter] of text.matchAll(canaryPattern))
@@ -52,7 +52,7 @@ export function leaks(side, sent, text, sees = side.letter) {
   return found;
 }
 
-/** An answer without what differs from one moment to the next, and without what was asked for. */
+/** A response without parts that differ from one moment to the next, and without the requested id. */
 export function plain(text, asked) {
   return text.replaceAll(asked, "<asked>").replace(/\r\ndate: [^\r]*/gi, "").replace(/\r\nx-runs-seq: [^\r]*/gi, "")
     .replace(/\r\nelectric-(offset|cursor|chunk-last-offset): [^\r]*/gi, "").replace(/(electric-(?:handle|shape-id): \w+-\w-)\d+/gi, "$1<floor>").replace(/"seq":\d+/g, "");
@@ -60,10 +60,10 @@ export function plain(text, asked) {
 
 // ---- the routes that take an id ----
 
-/** A login of the CLI is nobody's before it is approved: who has its code may approve it (sign_in.test.mjs). */
+/** A CLI login has no owner before it is approved: any client that has its code may approve it (sign_in.test.mjs). */
 const isOfNobody = (path) => path.includes("/authorization-code/");
 
-/** Those of the document whose path names something: { name, method, pattern, guesses }. */
+/** Operations of the document whose path contains an id: { name, method, pattern, guesses }. */
 export const routesWithIds = ({ paths }) => Object.entries(paths).flatMap(([path, methods]) => path.includes("{") && !isOfNobody(path) ? Object.keys(methods).map((method) => ({
   name: `${method.toUpperCase()} ${path}`, guesses: 0, method: method.toUpperCase(),
   pattern: new RegExp(`^${path.replace(/^\/(api\/v[12]\/packets|packets\/v1\/\{\w+\})\/\{\w+\}$/, "/$1/.+").replace("{path}", ".+").replace(/\{\w+\}/g, "[^/]+")}$`),
@@ -74,7 +74,7 @@ export function noteGuess(routes, { method, path }) {
   for (const route of routes) if (route.method === method && route.pattern.test(name)) route.guesses++;
 }
 
-/** What one side may ask about what another has deployed, or about what nobody has: [name, request of a name]. */
+/** Requests of one side for another's deployment, or for an unknown one: [name, request of a name]. */
 export function deploymentsOf(other, side, nobodys) {
   const deployments = "/api/v1/deployments", actions = "/engine/v1/worker-actions";
   const id = other.deployment?.id ?? nobodys.id, version = other.deployment?.version ?? "20260101.7";

@@ -1,5 +1,5 @@
-// What a client of runs.v1 has of one watch: rows by id, as runcast/protocol.h tells clients to keep
-// them. Throws when a promise is broken.
+// The client side of one watch of runs.v1: rows by id, kept as runcast/protocol.h requires of clients. Throws when a
+// guarantee is broken.
 import assert from "node:assert/strict";
 
 export class WatchMirror {
@@ -7,7 +7,7 @@ export class WatchMirror {
     Object.assign(this, { limit, runs: undefined, counts: undefined, begins: 0, frames: 0, skipped: 0, seq: 0 });
   }
 
-  /** Takes a list or counts message. True: the mirror is what the list is at seq. */
+  /** Applies a list or counts message. Returns true if the mirror then equals the list at seq. */
   take(message) {
     if (message.op === "counts") {
       assert.ok(message.seq >= (this.counts?.seq ?? 0), "counts never go back");

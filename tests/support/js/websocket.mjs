@@ -1,5 +1,5 @@
-// A WebSocket client on a plain socket, so that tests can also do what a library forbids:
-// send any frame, stall, cut the connection, leave a ping unanswered.
+// A WebSocket client on a plain socket, so that tests can also do what a library forbids: send any frame, stall, cut the
+// connection, leave a ping unanswered.
 import crypto from "node:crypto";
 import net from "node:net";
 
@@ -47,7 +47,7 @@ export function upgradeRequest(target, headers = {}) {
   return `GET ${target} HTTP/1.1\r\n${lines.join("")}\r\n`;
 }
 
-/** The upgrade was answered with something else than 101. */
+/** The upgrade was answered with another status than 101. */
 export class UpgradeRefused extends Error {
   constructor(status, headers, body) {
     super(`upgrade refused: ${status} ${body}`);
@@ -75,7 +75,7 @@ export class WebSocket {
     this.parts = []; // of a fragmented message
     this.closeCode = undefined;
     this.closeReason = "";
-    this.early = []; // messages that came before anybody listened
+    this.early = []; // messages that arrived before there was a listener
     this.onMessage = (...message) => this.early.push(message);
     this.onPing = () => {};
     this.onPong = () => {};
@@ -147,7 +147,7 @@ export class WebSocket {
     }
   }
 
-  /** onMessage(payload, opcode) gets every message, also those that came with the upgrade. */
+  /** onMessage(payload, opcode) gets every message, also those that arrived with the upgrade. */
   listen(onMessage) {
     this.onMessage = onMessage;
     for (const message of this.early.splice(0)) onMessage(...message);
@@ -165,7 +165,7 @@ export class WebSocket {
     return this.closed;
   }
 
-  /** Cuts the connection without a word. */
+  /** Cuts the connection without a close frame. */
   cut() { this.socket.destroy(); return this.closed; }
 
   /** A slow reader: nothing is taken from the kernel until resume(). */

@@ -1,11 +1,10 @@
-// Runs a command beside a gateway of its own and passes on its exit status:
+// Runs a command with a gateway of its own and passes on its exit status:
 //
 //   node with_gateway.mjs [--worker | --execute] command args…
 //
-// The command finds the gateway under the names the conformance scripts use. --worker also
-// starts the mini-worker and waits until it is registered. --execute lets the gateway build and
-// execute what is deployed: as root by a user that nothing else belongs to, otherwise as whoever
-// runs this. The gateway must then end well.
+// The command finds the gateway in the variables that the conformance scripts use. --worker also starts the mini-worker
+// and waits until it is registered. --execute lets the gateway build and execute deployed versions: as root with a user
+// that owns nothing else, otherwise as our own user. The gateway must then end cleanly.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import path from "node:path";
@@ -23,7 +22,7 @@ const executes = args[0] === "--execute" && args.shift();
 const options = ["--dev-concurrency", "100"], top = temporaryFolder();
 if (executes) {
   options.push("--execute", ...isRoot ? ["--runner-user", String(runnerUid)] : ["--execute-unsafe"]);
-  fs.chmodSync(top, 0o711); // versions lie in here, beside the data
+  fs.chmodSync(top, 0o711); // versions are kept in here, next to the data
 }
 const gateway = await startGateway({ data: path.join(top, "data"), options });
 if (executes)

@@ -1,8 +1,8 @@
-// Runs a command, whose gateways are each on a database of their own in one PostgreSQL:
+// Runs a command whose gateways each have a database of their own in one PostgreSQL:
 //
 //   node tests/support/js/with_postgres.mjs node --test tests/integration/queues.test.mjs
 //
-// Nothing is synced there: what that is for has tests of its own (database_faults, durability).
+// Nothing is synced there: other tests are about syncs (database_faults, durability).
 import { spawn } from "node:child_process";
 
 import { startPostgres } from "./postgres.mjs";

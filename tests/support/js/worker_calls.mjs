@@ -1,4 +1,4 @@
-// The worker API call by call, with the replies that refuse: for tests of that API itself.
+// The worker API call by call, with responses that refuse: for tests of that API itself.
 //
 //   const worker = await Worker.register(gateway, { tasks: ["hello"] });
 //   const attempt = await worker.take(id);          // dequeue and start
@@ -35,7 +35,7 @@ export class Worker {
     return this.post(`/api/v1/projects/${ref}/background-workers`, { localOnly: true, engine: "V2", metadata });
   }
 
-  /** Bodies go as text/plain, as the official client sends them; id repeats a call. */
+  /** Bodies are sent as text/plain, as by the official client; id repeats a call. */
   post(target, body, { id = randomUUID(), timeoutMs } = {}) {
     const headers = { "content-type": "text/plain;charset=UTF-8", "x-trigger-request-idempotency-key": id };
     return this.gateway.post(target, JSON.stringify(body), { key: this.key, headers, timeoutMs });
@@ -68,7 +68,7 @@ export class Worker {
     return message && new Attempt(this, message);
   }
 
-  /** Dequeues, which must give this run if one is named, and starts it. */
+  /** Dequeues, which must return this run if one is named, and starts it. */
   async take(id) {
     const attempt = await this.dequeue();
     assert.ok(attempt, "a run is ready");
@@ -102,7 +102,7 @@ export class Attempt {
     return this;
   }
 
-  /** Gives the result: { attemptStatus, snapshot, run }. */
+  /** Sends the result; returns { attemptStatus, snapshot, run }. */
   async complete(completion) {
     const reply = await this.completeReply(completion);
     assert.equal(reply.status, 200, reply.text);
@@ -124,7 +124,7 @@ export class Attempt {
 
   waitReply(date) { return this.worker.post(`/engine/v1/runs/${this.id}/wait/duration`, { date }); }
 
-  /** Takes over the newest snapshot and gives what snapshots/latest says. */
+  /** Adopts the newest snapshot; returns the response of snapshots/latest. */
   async look() {
     const reply = await this.worker.latest(this.id);
     assert.equal(reply.status, 200, reply.text);

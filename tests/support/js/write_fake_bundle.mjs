@@ -1,6 +1,7 @@
-// Writes a bundle whose run controller is fake_controller.mjs, for what has no Node of its own to make it with:
+// Writes a bundle whose run controller is fake_controller.mjs, for scripts that have no Node of their own to make it
+// with:
 //
-//   node write_fake_bundle.mjs FOLDER EVENTS       the folder is made; EVENTS is where tasks tell what happens
+//   node write_fake_bundle.mjs FOLDER EVENTS       creates the folder; tasks log their events in EVENTS
 import fs from "node:fs";
 
 import { makeFakeBundle } from "./bundles.mjs";
