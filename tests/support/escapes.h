@@ -1,8 +1,9 @@
-/* escapes.h - what somebody would try who has taken over a gateway, and what the gateway itself needs.
+/* escapes.h - what an attacker would try who controls a gateway, and what the gateway
+ * itself needs.
  *
- * Each attempt is one system call or a few, without memory or locks, so that a signal handler may make
- * it in any thread. What would do harm is asked for in a way that the kernel refuses otherwise, but
- * not with EPERM: the filter looks first. */
+ * Each attempt is one system call or a few, without memory or locks, so that a signal
+ * handler can make it in any thread. A harmful call is made in a way that the kernel
+ * refuses anyway, but not with EPERM: the filter must refuse it first. */
 #pragma once
 
 #include <arpa/inet.h>
@@ -27,15 +28,15 @@
 /* Both folders end without a slash. outside has a file called victim. */
 struct escape_place {
     const char *data, *outside;
-    char names[32]; /* in data, of this attempt alone */
+    char names[32]; /* in data, used by this attempt only */
 };
 
 struct escape {
     const char *name;
-    int (*attempt)(const struct escape_place *place); /* errno; 0: it has worked */
+    int (*attempt)(const struct escape_place *place); /* returns errno; 0: it succeeded */
     int expected;
-    int least_abi;  /* of Landlock; 0: it is not Landlock that refuses */
-    bool sanitizer; /* which needs that itself */
+    int least_abi;  /* of Landlock; 0: Landlock is not what refuses */
+    bool sanitizer; /* a sanitizer needs this call itself */
 };
 
 static int escape_error(long result)
@@ -98,7 +99,7 @@ static int escape_remove(const struct escape_place *place)
     return escape_error(unlink(escape_path(path, place->outside, "victim")));
 }
 
-/* EXDEV is what Landlock says for EACCES where it is about two folders. */
+/* Landlock reports EXDEV instead of EACCES for operations on two folders. */
 static int escape_link(const struct escape_place *place)
 {
     char from[512], to[512];
@@ -127,7 +128,7 @@ static int escape_parent(const struct escape_place *place)
     return escape_close(open(path, O_RDONLY));
 }
 
-/* A link in the data directory leads wherever somebody else opens it. */
+/* A link in the data directory leads to its target for any process that opens it. */
 static int escape_symlink(const struct escape_place *place)
 {
     char path[512];
@@ -167,7 +168,8 @@ static int escape_connect(const struct escape_place *place)
     return escape_socket(connect, 9);
 }
 
-/* Sends with MSG_FASTOPEN connect. EPIPE and alike: the socket was asked, not the filter. */
+/* Connects by a send with MSG_FASTOPEN. EPIPE and the like: the socket refused, not the
+ * filter. */
 static int escape_fast_open(const struct escape_place *place)
 {
     struct sockaddr_in address = { .sin_family = AF_INET,
@@ -274,7 +276,7 @@ static int escape_kill(const struct escape_place *place)
     return escape_error(kill(getppid(), 0));
 }
 
-/* Whom a file belongs to is sent a signal, any, when it can be read. */
+/* Sends any signal to the owner of a file, when the file becomes readable. */
 static int escape_own(const struct escape_place *place)
 {
     (void)place;

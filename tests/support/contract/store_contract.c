@@ -17,7 +17,7 @@ void make_run_id(int n, char id[ID_MAX])
 {
     memset(id, 0, ID_MAX);
     text_make_id("run", FIRST_RUN_MS + n, id);
-    memset(id + strlen(id) - 12, 'a', 12); /* what is drawn, so that tests can name it */
+    memset(id + strlen(id) - 12, 'a', 12); /* the random part, so that tests can name it */
 }
 
 struct change new_run(uint32_t env, int n, const char *task)
@@ -242,7 +242,7 @@ static void a_commit_is_all_or_nothing(void **state)
 
     struct change changes[] = { new_run(ENV_A, 1, "hello"),
                                 new_document(ENV_A, DOC_BATCH, "batch_1", "{}"),
-                                new_run(ENV_A, 2, "hello") /* is there */ };
+                                new_run(ENV_A, 2, "hello") /* exists */ };
     struct claim claim = claim_of("key", "run_1");
     assert_int_equal(commit(world, changes, 3, &claim, 1), STORE_LOST);
 
@@ -260,7 +260,7 @@ static void a_commit_is_all_or_nothing(void **state)
 
 /* ---- positions ---- */
 
-/* Whoever reads a run fetches what its payload names. */
+/* Readers of a run fetch the packet that its payload names. */
 static void a_payload_names_a_packet_that_is_there(void **state)
 {
     struct store_world *world = *state;
@@ -347,7 +347,7 @@ static void numbers_count_per_task_without_holes(void **state)
         const char *task;
         uint32_t env;
         int n;
-        uint32_t number; /* 0: the run is there already */
+        uint32_t number; /* 0: the run exists already */
     } steps[] = {
         { "a", ENV_A, 1, 1 }, { "b", ENV_A, 2, 1 }, { "a", ENV_A, 3, 2 },
         { "a", ENV_A, 3, 0 }, { "a", ENV_A, 4, 3 }, { "a", ENV_B, 1, 1 },
@@ -424,7 +424,7 @@ static void an_expired_claim_is_nobodys(void **state)
     assert_int_equal(commit_claim(world, &live), STORE_TAKEN);
 
     struct claim over = claim_of("over", "run_1");
-    over.expires_at = FIRST_RUN_MS; /* from then on */
+    over.expires_at = FIRST_RUN_MS; /* expired from then on */
     assert_int_equal(commit_claim(world, &over), STORE_OK);
     over = claim_of("over", "run_2");
     assert_int_equal(commit_claim(world, &over), STORE_OK);

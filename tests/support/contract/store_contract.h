@@ -4,10 +4,10 @@
 #include "runcast/store.h"
 #include "tests/support/world/unit.h"
 
-/* What a driver's setup puts into cmocka's state. */
+/* The state of cmocka that a driver's setup makes. */
 struct store_world {
     struct store *store;
-    void (*turn)(struct store_world *world);   /* lets answers come in */
+    void (*turn)(struct store_world *world);   /* lets responses arrive */
     void (*reopen)(struct store_world *world); /* the process dies and starts again */
 };
 
@@ -17,7 +17,7 @@ int store_contract_run(const char *driver, CMFixtureFunction setup,
 
 /* ---- verbs for the drivers' own tests ---- */
 
-/* Two environments, and when the first run was made. */
+/* Two environments, and the time when the first run was made. */
 enum { ENV_A = 7, ENV_B = 8 };
 #define FIRST_RUN_MS INT64_C(1700000000000)
 
@@ -27,20 +27,20 @@ void make_run_id(int n, char id[ID_MAX]);
 /* A change that makes the n-th run, QUEUED, with a payload. */
 struct change new_run(uint32_t env, int n, const char *task);
 
-/* A change of the run as it was committed last, which it takes over. */
+/* A change of the run as it was committed last, of which it takes ownership. */
 struct change next_version(struct change *before, unsigned marks);
 
 struct change new_document(uint32_t env, enum document_kind kind, const char *name,
                            const char *body);
 
-/* Commits and waits for the answer; the changes stay the caller's. */
+/* Commits and waits for the result; the changes stay the caller's. */
 enum store_status commit(struct store_world *world, struct change *changes, size_t count,
                          struct claim *claims, size_t claim_count);
 
 /* One change without claims, finished afterwards. */
 enum store_status commit_one(struct store_world *world, struct change change);
 
-/* STORE_MISSING leaves run alone. */
+/* On STORE_MISSING, run is unchanged. */
 enum store_status load_run(struct store_world *world, uint32_t env, const char *id,
                            struct run *run);
 

@@ -1,5 +1,6 @@
-/* store_contract_bytes.c - what every driver must do: take any bytes in every string, zero bytes
- * and what is no UTF-8 too, and tell strings apart that differ behind a zero byte. */
+/* store_contract_bytes.c - what every driver must do: accept any bytes in every string,
+ * also zero bytes and invalid UTF-8, and distinguish strings that differ after a zero
+ * byte. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -20,7 +21,7 @@ static void assert_bytes(const struct bytes *bytes, struct slice expected)
     assert_memory_equal(bytes->data, expected.ptr, expected.len);
 }
 
-/* Every string of a run but its id. */
+/* Every string of a run except its id. */
 enum { FIELDS = 24 };
 
 static void fields_of(struct run *run, struct bytes **fields[FIELDS])
@@ -203,7 +204,8 @@ static void names_and_bodies_of_documents_take_any_bytes(void **state)
     }
 }
 
-/* The second claim of a commit knows the first one; a second version is made of the first. */
+/* The second claim of a commit knows the first one; a second version is made of the
+ * first. */
 static void a_commit_sees_what_it_has_done_itself(void **state)
 {
     struct store_world *world = *state;

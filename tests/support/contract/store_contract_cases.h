@@ -1,5 +1,5 @@
-/* store_contract_cases.h - the parts of the contract in files of their own, and their verbs.
- */
+/* store_contract_cases.h - the parts of the contract in files of their own, and their
+ * verbs. */
 #pragma once
 
 #include "tests/support/contract/store_contract.h"
@@ -26,7 +26,7 @@ struct waiting_list {
     bool answered;
 };
 
-/* Everything in the environment, at most 100. */
+/* Lists everything in the environment, at most 100. */
 struct waiting_list list_of(uint32_t env);
 
 /* Lists, and compares with the numbers of the runs: "3 2 1". */
@@ -38,14 +38,14 @@ struct waiting_walk {
     bool answered;
 };
 
-/* A page of what a start walks, behind where the request says; limit 0: of 100. */
+/* A page of a start's walk, after the rev of the request; limit 0: 100. */
 void walk_unfinished(struct store_world *world, struct waiting_walk *waiting);
 
 void name_runs(const struct run *runs, size_t count, char out[256]);
 void drop_runs(struct run *runs, size_t count);
 struct tag_list *tags_of(const char *first, const char *second);
 
-/* What was purged of the first environment, and where it stands then. */
+/* Rows purged from the first environment, and how far the purge has come. */
 struct store_purge purge_of(struct store_world *world, struct store_purge wish);
 
 /* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished; and one

@@ -1,15 +1,17 @@
-/* The contract of a group: who fails leaves nothing, and changes nothing for the others. */
+/* The contract of a group: a commit that fails leaves nothing, and does not affect the
+ * others. */
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 
-/* Commits are begun at once, so that a driver can write them together. Each kind comes in turn. */
+/* Commits are begun at once, so that a driver can write them together. Each kind comes
+ * in turn. */
 enum { MEMBERS = 25, ROUNDS = 4, KINDS = 5 };
 enum kind {
-    IS_DONE,        /* a new run, with a claim that is free */
-    IS_TAKEN,       /* a claim that is another's */
-    FINDS_IT_TAKEN, /* a claim that is free, then one that is another's */
-    COMES_TOO_LATE, /* a new document, then a version of one that is not there */
-    FAILS_AT_ONCE,  /* a version of one that is not there */
+    IS_DONE,        /* a new run, with a free claim */
+    IS_TAKEN,       /* a claim that another run owns */
+    FINDS_IT_TAKEN, /* a free claim, then one that another run owns */
+    COMES_TOO_LATE, /* a new document, then a version of a missing one */
+    FAILS_AT_ONCE,  /* a version of a missing document */
 };
 
 struct member {
@@ -88,7 +90,7 @@ static enum store_status take(struct store_world *world, struct claim claim)
     return status;
 }
 
-/* True when nothing of the document is there: it can be made anew, and is dropped again. */
+/* Returns true if the document does not exist: creates it, and drops it again. */
 static bool is_free(struct store_world *world, int number)
 {
     struct change change = document_named(number);
@@ -163,7 +165,7 @@ static void who_fails_in_a_group_leaves_nothing_and_the_others_are_done(void **s
 
 /* ---- one run several times in a group ---- */
 
-/* Of a run that the group makes, or has made. */
+/* Changes of a run that the group makes, or has made. */
 static struct change later_version(int n, uint32_t expected)
 {
     struct change change = new_run(ENV_A, n, "task");

@@ -73,7 +73,7 @@ struct tag_list *tags_of(const char *first, const char *second)
 
 /* ---- lists ---- */
 
-/* Its payload is the stored packet "p/1", or its output. */
+/* A run whose payload, or output, is the stored packet "p/1". */
 static void name_packet(struct change *change, bool as_output)
 {
     struct run *run = &change->run;
@@ -302,7 +302,7 @@ static void on_counted(struct store_read *read, enum store_status status)
     container_of(read, struct waiting_count, req.read)->answered = true;
 }
 
-/* A count is that of a list without pages, for each filter that a list has. */
+/* A count equals the length of the list without pages, for each filter of a list. */
 static void a_filter_is_counted_by_status(void **state)
 {
     struct store_world *world = *state;

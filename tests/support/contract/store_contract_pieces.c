@@ -1,4 +1,5 @@
-/* store_contract_pieces.c - what every driver must do: bodies of documents, piece by piece. */
+/* store_contract_pieces.c - what every driver must do: bodies of documents, piece by
+ * piece. */
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 
@@ -15,7 +16,8 @@ static void on_piece(struct store_read *read, enum store_status status)
     waiting->answered = true;
 }
 
-/* Reads from the packet "p" in the first environment; returns the request with its results. */
+/* Reads from the packet "p" in the first environment; returns the request with its
+ * results. */
 static struct store_piece read_piece(struct store_world *world, struct store_piece req,
                                      enum store_status expected)
 {
@@ -98,7 +100,7 @@ static void expect_lost(struct store_world *world, uint64_t seq, enum store_stat
     assert_null(got.piece);
 }
 
-/* Its version would not tell: it is 1 again. */
+/* The version alone would not show the replacement: it is 1 again. */
 static void a_piece_is_of_the_body_that_was_meant(void **state)
 {
     struct store_world *world = *state;

@@ -1,4 +1,4 @@
-/* store_contract_reads.c - what every driver must do: reads, retention, a new start. */
+/* store_contract_reads.c - what every driver must do: reads, retention, a restart. */
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -311,7 +311,7 @@ static void retention_removes_final_runs_oldest_change_first(void **state)
     assert_int_equal(commit_one(world, new_run(ENV_A, 20, "a")), STORE_OK);
     assert_int_equal(world->store->ops->position(world->store, ENV_A).seq, 10);
 
-    make_run_id(9, id); /* its trace goes with it, that of another stays */
+    make_run_id(9, id); /* its trace is removed with it, that of another run stays */
     assert_int_equal(commit_one(world, new_document(ENV_A, DOC_TRACE, id, "t")), STORE_OK);
     assert_int_equal(commit_one(world, new_document(ENV_A, DOC_TRACE, "run_2", "t")),
                      STORE_OK);
@@ -381,7 +381,7 @@ static void retention_removes_batches_and_packets_that_no_run_needs(void **state
     assert_int_equal(commit_one(world, run_with_packets(1, RUN_COMPLETED)), STORE_OK);
     assert_int_equal(commit_one(world, run_with_packets(2, RUN_QUEUED)), STORE_OK);
 
-    purge(world, FIRST_RUN_MS, 10); /* what was written at that time stays */
+    purge(world, FIRST_RUN_MS, 10); /* packets written at that time stay */
     assert_scan(world, DOC_BATCH, ENV_A, "7:batch_1={} 7:batch_2={} 7:batch_3={}");
     assert_true(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
     assert_false(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
@@ -390,7 +390,7 @@ static void retention_removes_batches_and_packets_that_no_run_needs(void **state
     assert_scan(world, DOC_QUEUE, ENV_A, "7:batch_3={}");
 }
 
-/* The n-th run, which waits, or waited, for what is named. */
+/* The n-th run, which waits, or waited, for the named waitpoint. */
 static struct change run_with_waits(int n, enum run_status status, const char *id)
 {
     struct change change = new_run(ENV_A, n, "a");
@@ -431,7 +431,7 @@ static void retention_removes_what_is_stale_and_no_run_waits_for(void **state)
     bytes_set(&run_rare_edit(&other.run)->waits, NULL);
     assert_int_equal(commit_one(world, other), STORE_OK);
 
-    purge(world, FIRST_RUN_MS, 10); /* what was written at that time stays */
+    purge(world, FIRST_RUN_MS, 10); /* packets written at that time stay */
     assert_scan(world, DOC_WAITPOINT, ENV_B, "8:waitpoint_7={}");
     assert_true(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
     assert_false(purge(world, FIRST_RUN_MS + 100, 2).more_documents);
@@ -446,7 +446,7 @@ static void retention_removes_what_is_stale_and_no_run_waits_for(void **state)
     assert_scan(world, DOC_WAITPOINT, ENV_A, "7:waitpoint_2={} 7:waitpoint_5={}");
 }
 
-/* ---- environments, and a new start ---- */
+/* ---- environments, and a restart ---- */
 
 static void an_environment_sees_only_its_own(void **state)
 {

@@ -1,4 +1,4 @@
-/* The contract of reports: each commit once, in order, and in as many turns as it wants. */
+/* The contract of reports: each commit once, in order, and in as many turns as it needs. */
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 
@@ -47,7 +47,7 @@ static void commits_are_answered_once_in_the_order_of_their_positions(void **sta
     free(crowd);
 }
 
-/* Applied in parts; later ones of its environment are reported after the last. */
+/* Applied in parts; later commits of its environment are reported after the last part. */
 struct slow {
     struct store_commit req;
     struct change change;
@@ -114,7 +114,7 @@ static void on_slow_after_another(struct store_commit *req, enum store_status st
     slow.done = true;
 }
 
-/* The parts never end before the other environment has its answer. */
+/* The parts do not end before the other environment has its result. */
 static void a_commit_that_is_applied_in_turns_delays_no_other_environment(void **state)
 {
     struct store_world *world = *state;
@@ -143,7 +143,7 @@ static void on_lost(struct store_commit *req, enum store_status status)
     slow.done = true;
 }
 
-/* What failed has nothing to apply. */
+/* A failed commit has nothing to apply. */
 static void a_commit_that_lost_is_not_applied(void **state)
 {
     struct store_world *world = *state;

@@ -85,12 +85,12 @@ static void a_run_counts_with_its_tags_and_texts(void **state)
 
 enum { STEPS = 600, KEYS = 12 };
 
-/* What there is of each name: the version, 0: nothing; and whose the claim is. */
+/* The state of each name: its version (0: nothing), and the owner of the claim. */
 struct things {
     uint32_t runs[KEYS], documents[KEYS];
     bool claimed[KEYS];
     uint32_t random;
-    int64_t told; /* by on_stored */
+    int64_t told; /* reported by on_stored */
 };
 
 static void on_stored(void *owner, uint32_t env, int64_t bytes)
@@ -146,8 +146,8 @@ static struct change any_document(struct things *things, uint32_t which)
     return change;
 }
 
-/* A run, a document and a claim of the same commit; one in five loses because of a document
- * that has another version. */
+/* Commits a run, a document and a claim together; one in five fails because of a
+ * document that has a different version. */
 static void step(struct store_world *world, struct things *things)
 {
     uint32_t run = draw(things, KEYS), document = draw(things, KEYS);
@@ -221,7 +221,7 @@ static void remove_all(struct store_world *world, struct things *things)
     }
 }
 
-/* What is left is that of both tasks the runs were counted. */
+/* After everything was removed, only the counters of both tasks remain. */
 static void what_goes_takes_with_it_what_it_counted(void **state)
 {
     struct store_world *world = *state;
@@ -243,7 +243,7 @@ static void what_goes_takes_with_it_what_it_counted(void **state)
     assert_int_equal(things.told, 2 * stored_task_bytes(1));
 }
 
-/* Claims and counters too, and only then; of another environment nothing. */
+/* Claims and counters too, and only then; nothing of another environment. */
 static void of_an_environment_that_is_over_nothing_is_left(void **state)
 {
     struct store_world *world = *state;

@@ -1,4 +1,5 @@
-/* store_contract_walks.c - what every driver must do: runs in the order of their last change. */
+/* store_contract_walks.c - what every driver must do: runs in the order of their last
+ * change. */
 #include <stdio.h>
 
 #include "base/buf.h"
@@ -98,7 +99,7 @@ static void a_walk_follows_the_order_of_changes(void **state)
     bytes_unref(batch);
 }
 
-/* All that a start is given behind a rev, page by page, while others read as well. */
+/* Everything that a start gets after a rev, page by page, while others read as well. */
 static void assert_start(struct store_world *world, struct store_walk walk,
                          const char *expected)
 {
@@ -133,7 +134,7 @@ static void a_start_walks_page_by_page(void **state)
                      "4 6 8 2");
     assert_start(world, (struct store_walk){ .takes_its_time = true, .byte_limit = 1 },
                  "4 6 8 2");
-    walk_unfinished(world, &left); /* nobody asks for the rest */
+    walk_unfinished(world, &left); /* the rest is never requested */
     drop_runs(left.req.runs, left.req.count);
     assert_start(world, (struct store_walk){ .takes_its_time = true, .after = 5 }, "6 8 2");
     assert_start(world, (struct store_walk){ .takes_its_time = true, .after = 10 }, "");

@@ -1,4 +1,4 @@
-/* fake_data.c - what a store keeps, in memory.
+/* fake_data.c - the content of a store, in memory.
  *
  *   tables   env               ─► struct env: its position, its runs by their last change
  *            env + id          ─► struct stored_run
@@ -132,7 +132,7 @@ static bool same_claim(const struct claim *a, const struct claim *b)
            slice_equal(bytes_slice(a->key), bytes_slice(b->key));
 }
 
-/* Whose it will be when the claims before this one have been written; "" nobody's. */
+/* The owner after the earlier claims of the commit have been written; "": none. */
 static const char *owner_before(struct fake_data *data, const struct store_commit *req,
                                 const struct claim *claim)
 {
@@ -201,7 +201,7 @@ static bool check_versions(struct fake_data *data, const struct store_commit *re
     return true;
 }
 
-/* The packets that new runs name as their payloads are there. */
+/* Returns true if the packets exist that new runs name as their payloads. */
 static bool check_packets(struct fake_data *data, const struct store_commit *req)
 {
     for (size_t i = 0; i < req->change_count; i++) {
@@ -236,7 +236,7 @@ static void write_claim(struct fake_data *data, const struct claim *claim)
     stored->expires_at = claim->expires_at;
 }
 
-/* What is not marked is not written, whatever the change carries. */
+/* Fields that are not marked are not written, whatever the change carries. */
 static void keep_unmarked(struct run *run, const struct run *old, unsigned marks)
 {
     if (!(marks & MARK_PAYLOAD)) {
@@ -324,7 +324,7 @@ int64_t fake_data_document_size(const struct document *document)
                                  bytes_slice(document->body).len);
 }
 
-/* Of what the change writes, as it is now. */
+/* The current size of the item that the change writes. */
 static int64_t stored_size(struct fake_data *data, const struct change *change)
 {
     if (change->kind == CHANGE_RUN) {
@@ -429,7 +429,7 @@ static bool inside_page(const struct run *run, const struct store_list *req)
     return !*req->after || strcmp(run->id, req->after) < 0;
 }
 
-/* What is not asked for is not there. */
+/* Leaves out fields that were not requested. */
 static void drop_parts(struct run *run, enum store_parts parts)
 {
     if (parts == STORE_PACKETS)

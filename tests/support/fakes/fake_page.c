@@ -1,4 +1,4 @@
-/* fake_page.c - sort, leave out what is not behind `from`, end the page. */
+/* fake_page.c - sorts, skips what is not after `from`, ends the page. */
 #include "tests/support/fakes/fake_page.h"
 
 #include <stdlib.h>

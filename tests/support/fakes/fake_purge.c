@@ -77,7 +77,7 @@ static bool purge_documents(struct fake_data *data, struct env *env,
     return false;
 }
 
-/* The trace of the run, or a piece of it. */
+/* Returns true if the key is the run's trace, or a piece of it. */
 static bool is_trace_of(const struct document *document, struct slice run_id)
 {
     struct slice name = bytes_slice(document->name);
@@ -100,7 +100,8 @@ static void drop_trace(struct fake_data *data, uint32_t env, struct slice run_id
     }
 }
 
-/* Those of the environment, whose keys are "<number> <kind> <name>". Names count so often. */
+/* Drops the entries of env, whose keys are "<number> <kind> <name>". Each name counts
+ * `times` times as stored. */
 static void drop_entries(struct table *table, struct env *env, int64_t times)
 {
     size_t at = 0;

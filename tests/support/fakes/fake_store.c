@@ -1,10 +1,10 @@
-/* fake_store.c - the store of tests: fake_data behind a clock.
+/* fake_store.c - the store of tests: fake_data with delays.
  *
  *   begun ──half the delay──► done to the data ──the other half──► answered
  *
- * So a read can see a commit whose answer is still on its way, and an answer can be older
- * than what was committed meanwhile, as with a real database. Commits and purges keep their
- * order, reads keep theirs. */
+ * So a read can see a commit whose result is still in flight, and a result can be older
+ * than what was committed meanwhile, as with a real database. Commits and purges keep
+ * their order, reads keep theirs. */
 #include "tests/support/fakes/fake_store.h"
 
 #include <assert.h>
@@ -129,7 +129,7 @@ static void take_due(struct fake_store *fake, struct list *queue, int64_t now)
     }
 }
 
-/* Some of it is left for the next turn. */
+/* Leaves the rest for the next turn. */
 static bool is_applied_on(const struct pending *pending)
 {
     struct store_commit *commit = pending->req.commit;
@@ -137,7 +137,8 @@ static bool is_applied_on(const struct pending *pending)
            commit->apply(commit);
 }
 
-/* Whether one of the environments of the commit is that of another one, which is half applied. */
+/* Returns true if the commit has an environment of another commit, which is half
+ * applied. */
 static bool waits_for(const struct store_commit *req, const struct store_commit *other)
 {
     for (size_t i = 0; i < req->change_count; i++)
@@ -147,7 +148,7 @@ static bool waits_for(const struct store_commit *req, const struct store_commit 
     return false;
 }
 
-/* Commits of an environment wait for one that is half applied; others' are answered. */
+/* Commits of an environment wait for one that is half applied; others are answered. */
 static bool has_to_wait(const struct fake_store *fake, const struct pending *pending)
 {
     list_each (link, &fake->answering) {

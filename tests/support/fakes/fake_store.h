@@ -11,27 +11,28 @@
 
 struct fake_store;
 
-/* Answers arrive delay_ms later (0: next turn). */
+/* Results arrive delay_ms later (0: next turn). */
 struct fake_store *fake_store_create(struct loop *loop);
 void fake_store_destroy(struct fake_store *fake);
 
 /* Returns true if every request was answered. */
 bool fake_store_idle(const struct fake_store *fake);
 
-/* What the engine is given. */
+/* Returns the store for the engine. */
 struct store *fake_store_store(struct fake_store *fake);
 
-/* Commits trip it: STORE_FAILED (or what fake_store_fail_with said), nothing written. */
+/* Makes commits fail with STORE_FAILED (or the status of fake_store_fail_with) and write
+ * nothing. */
 struct fault *fake_store_fault(struct fake_store *fake);
 void fake_store_fail_with(struct fake_store *fake, enum store_status status);
-/* Loads trip it: STORE_FAILED. */
+/* Makes loads fail with STORE_FAILED. */
 struct fault *fake_store_load_fault(struct fake_store *fake);
 void fake_store_set_delay(struct fake_store *fake, int64_t commit_ms, int64_t read_ms);
 
-/* The process dies: requests in flight are forgotten without an answer (those already
- * "on the disk" by a coin toss of the seed stay written). The data stays. */
+/* The process dies: requests in flight are forgotten without a result. By a coin toss of
+ * the seed, some of them are written nevertheless. The data stay. */
 void fake_store_crash(struct fake_store *fake, uint64_t seed);
 
-/* Runs stored in the environment; NULL when the id is unknown. For assertions. */
+/* Returns a run stored in the environment; NULL if the id is unknown. For assertions. */
 const struct run *fake_store_run(struct fake_store *fake, uint32_t env, const char *id);
 size_t fake_store_count(struct fake_store *fake, uint32_t env);

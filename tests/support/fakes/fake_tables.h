@@ -1,11 +1,11 @@
-/* fake_tables.h - what fake_data.c keeps, for the files that share it. */
+/* fake_tables.h - the tables of fake_data.c, for the files that share them. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/table.h"
 #include "tests/support/fakes/fake_data.h"
 
-/* The first member of everything that is stored. */
+/* The first member of every stored item. */
 struct key {
     char *ptr;
     size_t len;
@@ -14,7 +14,7 @@ struct key {
 struct env {
     struct key key;
     struct store_position position;
-    int64_t told;     /* what store::on_stored knows of position.stored */
+    int64_t told;     /* position.stored as reported to store::on_stored */
     struct list runs; /* lowest rev first */
     size_t count;
 };
@@ -45,10 +45,10 @@ struct stored_number {
 
 struct fake_data {
     struct table envs, runs, documents, claims, numbers;
-    struct buf name; /* of what is looked up */
+    struct buf name; /* the key that is looked up */
 };
 
-/* Found, or made. */
+/* Finds the environment or creates it. */
 struct env *fake_data_env(struct fake_data *data, uint32_t number);
 
 void fake_data_remove_run(struct fake_data *data, struct env *env,

@@ -1,6 +1,6 @@
 /* fault.h - "fail the third one".
  *
- * A countdown that is asked once per operation. A loop over countdown = 1, 2, … until the
+ * A countdown that each operation decreases. A loop over countdown = 1, 2, … until the
  * scenario passes without a trip has made every operation fail once. */
 #pragma once
 
@@ -9,7 +9,7 @@
 /* The zero value never fails. */
 struct fault {
     int countdown; /* trips when it goes from 1 to 0 */
-    int repeat;    /* further failures after the first; -1: for ever */
+    int repeat;    /* further failures after the first; -1: forever */
     bool tripped;
 };
 

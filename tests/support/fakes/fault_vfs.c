@@ -1,4 +1,4 @@
-/* fault_vfs.c - passes every call on to the real file system, or fails it. */
+/* fault_vfs.c - passes every call on to the real file system, or makes it fail. */
 #include "tests/support/fakes/fault_vfs.h"
 
 #include <sqlite3.h>
@@ -10,7 +10,7 @@ struct fault_vfs fault_vfs;
 struct file {
     sqlite3_file base;
     bool is_log;
-    sqlite3_file real[]; /* as large as the real one says */
+    sqlite3_file real[]; /* as large as the real one requires */
 };
 
 static sqlite3_vfs *real_vfs;

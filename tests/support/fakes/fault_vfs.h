@@ -14,12 +14,12 @@ struct fault_vfs {
     atomic_bool sync_fails;   /* EIO */
     atomic_bool disk_is_full; /* ENOSPC for every write */
     atomic_int read_delay_ms;
-    atomic_bool copies_wait;    /* syncs of what is no log, for at most COPY_WAIT_MS */
-    atomic_bool syncs_nothing;  /* a sync succeeds at once: of tests that write much */
+    atomic_bool copies_wait;    /* syncs of files other than logs, up to COPY_WAIT_MS */
+    atomic_bool syncs_nothing;  /* a sync succeeds at once: for tests that write much */
     atomic_uint copies, copied; /* such syncs that began, and that ended */
-    atomic_uint closed;         /* files that are no log, by their connections */
-    atomic_uint waits;          /* for a lock that another connection has */
-    atomic_uint syncs;          /* counts those that succeeded */
+    atomic_uint closed;         /* files that are not logs, closed by their connections */
+    atomic_uint waits;          /* for a lock that another connection holds */
+    atomic_uint syncs;          /* successful syncs */
     atomic_llong read_bytes;    /* of all files */
     atomic_llong log_bytes;     /* the end of the last write to a -wal file */
     atomic_uint log_writes;     /* to -wal files */

@@ -1,7 +1,7 @@
 /* forgetful.h - a store in front of another: one commit is lost, as in a crash.
  *
- * Of the commit that the countdown says either the write does not happen, or it does and
- * the answer is a failure nonetheless. */
+ * For the commit at which the countdown ends, either the write does not happen, or it
+ * does and the result is a failure nonetheless. */
 #pragma once
 
 #include "base/loop.h"
@@ -15,14 +15,14 @@ struct forgetful {
     struct store *below;
     struct loop *loop;
     enum loss loss;
-    int countdown; /* to the commit that is lost; 0: none is */
+    int countdown; /* commits until the lost one; 0: none is lost */
     bool lost;
     struct store_commit *victim;
     store_done_fn *victim_done;
     struct deferred deferred;
 };
 
-/* Of the world made last; the test's to free. */
+/* The one in the latest world; the test must free it. */
 extern struct forgetful *forgetful;
 
 /* For world_options::wrap. */

@@ -1,4 +1,4 @@
-/* ledger.c - requests pass through, their outcome is written down. */
+/* ledger.c - passes requests on, and records their outcome. */
 #include "tests/support/fakes/ledger.h"
 
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "tests/support/world/sim.h"
 
-/* A request under way, and whom the outcome is for. */
+/* A request in flight, and the caller of its outcome. */
 struct pending {
     enum { COMMIT, READ } kind;
     union {
@@ -19,7 +19,7 @@ struct pending {
         void (*read)(struct store_read *req, enum store_status status);
     } done;
     store_apply_fn *apply; /* of a commit; may be NULL */
-    bool written;          /* of a commit: it is written down already */
+    bool written;          /* for a commit: it is recorded already */
     struct list link;      // ledger::pending
 };
 
@@ -114,7 +114,7 @@ static struct pending *take(const void *req)
     return pending;
 }
 
-/* Once: what is applied has no runs any more. */
+/* Once: after apply the changes have no runs any more. */
 static void write_down_once(struct pending *pending)
 {
     if (!pending->written)
@@ -148,7 +148,7 @@ static void on_read(struct store_read *req, enum store_status status)
     req->done(req, status);
 }
 
-/* True when the store below may have it: the process is alive. */
+/* Returns true if the request may reach the store below: the process is alive. */
 static bool note(struct pending pending)
 {
     struct pending *own = mem_new(struct pending);
@@ -191,7 +191,7 @@ static const struct store_ops ops = {
 
 /* ---- a crash ---- */
 
-/* A dead process is told that everything failed, so that it lets go of its memory. */
+/* Reports failure of everything to a dead process, so that it frees its memory. */
 static void fail_all(struct deferred *deferred)
 {
     struct ledger *ledger = container_of(deferred, struct ledger, deferred);

@@ -1,11 +1,11 @@
-/* ledger.h - a store before the store that writes down every version of every run.
+/* ledger.h - a store before the store that records every version of every run.
  *
  *   engine ──► ledger ──► fake store
  *                │ what was written, version by version
- *                └ a crash: what is under way is answered with "failed", to a process that
- *                  is dead; the store keeps what it had written, and some of the rest
+ *                └ a crash: requests in flight are answered with "failed", to a process
+ *                  that is dead; the store keeps what it had written, and some of the rest
  *
- * Checks on its way that seqs and versions have no gaps. */
+ * Also checks that seqs and versions have no gaps. */
 #pragma once
 
 #include "base/table.h"
@@ -38,17 +38,17 @@ struct ledger {
 struct store *ledger_wrap(struct world *world);
 struct ledger *ledger_of(struct world *world);
 
-/* Before world_destroy; nothing is under way. */
+/* Call it before world_destroy, with no request in flight. */
 void ledger_destroy(struct ledger *ledger);
 
 /* The process dies. Until ledger_revive every request fails. */
 void ledger_crash(struct ledger *ledger, uint64_t seed);
 void ledger_revive(struct ledger *ledger);
 
-/* NULL: no such run. */
+/* Returns NULL for an unknown run. */
 const struct story *ledger_find(const struct ledger *ledger, struct slice id);
 
-/* The run as it was at seq; NULL: it was not there yet. */
+/* The run as it was at seq; NULL: it did not exist yet. */
 const struct run *story_at(const struct story *story, uint64_t seq);
 const struct run *story_version(const struct story *story, uint32_t version);
 static inline const struct run *story_last(const struct story *story)

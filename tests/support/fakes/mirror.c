@@ -1,4 +1,4 @@
-/* mirror.c - apply, file, forget; and compare with the ledger at every step. */
+/* mirror.c - applies rows, forgets them, and compares with the ledger at every step. */
 #include "tests/support/fakes/mirror.h"
 
 #include <stdio.h>
@@ -60,8 +60,8 @@ static bool fits_any(const struct mirror *mirror, const struct mirror_row *row,
     return false;
 }
 
-/* Forgets the rows that the rule names: of no subscription any more, or (ended is given)
- * of its filter but not in its snapshot. */
+/* Forgets the rows that no subscription has any more, or (if ended is given) that match
+ * its filter but were not in its snapshot. */
 static void forget_rows(struct mirror *mirror, const struct mirror_sub *ended)
 {
     unsigned bit = ended ? 1u << (ended - mirror->subs) : 0;
@@ -255,7 +255,7 @@ static struct mirror_row *apply(struct mirror *mirror, struct slice element, boo
         table_insert(&mirror->rows, row);
     }
     if (text.version < row->version || (text.version == row->version && !text.whole))
-        return row; /* old news */
+        return row; /* older than what it has */
     set_fields(row, text.fields, text.whole);
     row->by_rows = by_rows && (row->by_rows || text.version > row->version);
     row->version = text.version;
@@ -266,7 +266,8 @@ static struct mirror_row *apply(struct mirror *mirror, struct slice element, boo
 
 /* ---- syncs ---- */
 
-/* What came with rows of a subscription that was catching up may be newer than seq. */
+/* A version that came with rows of a subscription that was catching up can be newer than
+ * seq. */
 static void check_story(const struct mirror *mirror, const struct mirror_sub *sub,
                         const struct story *story, uint64_t seq)
 {
@@ -295,7 +296,7 @@ static void check_live(struct mirror *mirror, uint64_t seq)
             check_sync(mirror, &mirror->subs[i], seq);
 }
 
-/* Only while all that were complete before are live again. */
+/* The position advances only while all that were complete before are live again. */
 static void move_position(struct mirror *mirror, uint64_t seq, bool more)
 {
     for (int i = 0; i < MIRROR_SUBS; i++) {

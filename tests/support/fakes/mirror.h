@@ -1,4 +1,4 @@
-/* mirror.h - a client of runs.v1 that keeps every rule and believes nothing
+/* mirror.h - a client of runs.v1 that keeps every rule and trusts nothing
  * (runcast/protocol.h, "What a client does").
  *
  * It mirrors the runs of its subscriptions from the frames it receives. After each row it
@@ -18,16 +18,16 @@ struct mirror_sub {
     struct filter filter;
     bool synced;   /* was complete, in this connection or an earlier one */
     bool live;     /* in this connection */
-    bool leaving;  /* unsubscribed, end has not come */
-    bool snapshot; /* of the mode that ok named; its runs are being marked */
+    bool leaving;  /* unsubscribed, but "end" has not arrived */
+    bool snapshot; /* ok named this mode; its runs are being marked */
 };
 
 struct mirror_row {
     char id[ID_MAX - 8];
     uint32_t version;
     struct bytes *fields[FIELD_COUNT]; /* JSON texts; NULL: unset */
-    unsigned seen;                     /* by the snapshots of these subs, one bit each */
-    bool by_rows;                      /* this version came while a sub caught up */
+    unsigned seen;                     /* in the snapshots of these subs, one bit each */
+    bool by_rows;                      /* this version arrived while a sub caught up */
 };
 
 struct mirror {
@@ -45,16 +45,17 @@ void mirror_init(struct mirror *mirror, const struct ledger *ledger,
                  const struct view *view);
 void mirror_finish(struct mirror *mirror);
 
-/* A new subscription, to be asked for; takes over the filter. NULL: there are enough. */
+/* Adds a subscription, which the caller must request. Takes ownership of filter. Returns
+ * NULL if there are MIRROR_SUBS already. */
 struct mirror_sub *mirror_add(struct mirror *mirror, struct filter *filter);
 
-/* connected: end will come for it. */
+/* connected: "end" will arrive for it. */
 void mirror_leave(struct mirror *mirror, struct mirror_sub *sub, bool connected);
 
-/* A connection ended, frames of it will not come any more. */
+/* The connection ended: no more frames of it will arrive. */
 void mirror_cut(struct mirror *mirror);
 
-/* May this subscription go on from the position? */
+/* Returns true if this subscription can resume from the position. */
 bool mirror_may_resume(const struct mirror *mirror, const struct mirror_sub *sub);
 
 /* One message of the server, in the view's encoding. */
@@ -63,6 +64,7 @@ void mirror_receive(struct mirror *mirror, struct slice message);
 /* The message as JSON text, whatever the encoding. */
 void mirror_to_json(const struct view *view, struct slice message, struct buf *json);
 
-/* Every subscription is live and what it holds is what the ledger has at the end. */
+/* Returns true if every subscription is live. mirror_check_end asserts that its content
+ * is what the ledger has at the end. */
 bool mirror_complete(const struct mirror *mirror);
 void mirror_check_end(struct mirror *mirror);

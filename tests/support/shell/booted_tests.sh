@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What tests/booted.sh tries in a booted system: /srv/runcast.deb is to be installed, and
-# /srv/runcast-next.deb is the version behind it. A line "ok NAME" or "not ok NAME" for each, with the
-# reason below it; "done" at the end.
+# Tests that tests/booted.sh runs in a booted system: installs /srv/runcast.deb, and then the next version,
+# /srv/runcast-next.deb. Prints a line "ok NAME" or "not ok NAME" for each, with the reason below it, and
+# "done" at the end.
 set -uo pipefail
 cd /srv
 export LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -28,7 +28,7 @@ equal() { # WANTED GOT WHAT
     [ "$1" = "$2" ] || fail "$3: '$2', not '$1'"
 }
 
-# Waits until a command succeeds: for half a minute.
+# Waits until a command succeeds, for half a minute.
 until_it() { # COMMAND…
     local i
     for i in $(seq 300); do
@@ -78,7 +78,7 @@ begin_clients() {
     sleep 0.5
 }
 
-# None was refused; those that were cut, if they may be, are told.
+# Ends the clients. Fails if a request was refused, or was cut and MAY_BE_CUT is not yes.
 end_clients() { # MAY_BE_CUT
     kill -TERM "$clients"
     wait "$clients"
@@ -228,8 +228,8 @@ supervises() {
     systemd-analyze security --no-pager runcast-supervise.service | tail -n 1 >>/srv/scores
 }
 
-# The bundle's tasks tell what happens in a folder that the unit lets them write to. What is deployed needs
-# Node 20; where the release has an older one, it is said.
+# The bundle's tasks write their events into a folder that the unit lets them write to. Deployed versions need
+# Node 20; on a release with an older one the test says so.
 executes_what_is_deployed() {
     local events=/var/lib/runcast-supervise/events run user node
     node=$(node -p 'process.versions.node.split(".")[0]')

@@ -1,7 +1,7 @@
 # roots.sh - roots of releases of Debian, in which scripts try things as on new machines.
 #
-# Sourced by scripts that root starts, behind deploy/packages.sh. They get $roots, a temporary
-# folder for roots, which is removed at the end with whatever still runs in them:
+# Sourced after deploy/packages.sh by scripts that root starts. They get $roots, a temporary folder for
+# roots, which is removed at the end, after every process in them was ended:
 #
 #   make_root "$roots/r" bookworm sudo curl      installed by mmdebstrap
 #   inside "$roots/r" root /folder command…      in namespaces of its own for processes and mounts
@@ -22,7 +22,7 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# What the host's apt calls the mirror whose address ends in NAME.
+# The name that the host's apt has for the mirror whose address ends in NAME.
 mirror() { # NAME
     local found
     found=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null |
@@ -30,7 +30,7 @@ mirror() { # NAME
     echo "${found:-http://deb.debian.org/$1}"
 }
 
-# Runs a command that dies with this script, and whose mounts do.
+# Runs a command that ends with this script, and whose mounts do, too.
 apart() { # COMMAND…
     local status=0
     unshare --mount --pid --fork --kill-child "$@" &
@@ -53,7 +53,7 @@ make_root() { # ROOT CODENAME PACKAGE…
         cp "$file" "$root$file" || true
     done
     cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
-    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/hasty" # it may be lost with the power
+    echo force-unsafe-io >"$root/etc/dpkg/dpkg.cfg.d/hasty" # a loss of power may lose it
     printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" # no service is started
     chmod 755 "$root/usr/sbin/policy-rc.d"
     chroot "$root" update-ca-certificates && chroot "$root" apt-get -qq update
@@ -69,7 +69,7 @@ inside() { # ROOT USER FOLDER COMMAND…
             PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
             NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt \
             bash -c "cd \"\$0\" && exec \"\$@\"" "${@:3}"
-        exit $? # not exec: the first process has to stay a shell, which buries orphans
+        exit $? # not exec: the first process must stay a shell, which reaps orphans
     ' "$1" "$2" "$(home_of "$2")" "${@:3}"
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tries deploy/run.sh as a newcomer does: from nothing it installs, builds and serves a run
-# with the key that it printed; the second start installs and builds nothing. It takes no
-# more than a fresh Debian has: tests/releases.sh starts it where there is no curl yet.
+# Tries deploy/run.sh like a newcomer: it installs, builds and serves a run with the key that it printed;
+# the second start installs and builds nothing. Needs no more than a fresh Debian has: tests/releases.sh
+# starts it where there is no curl yet.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 said=$(mktemp)

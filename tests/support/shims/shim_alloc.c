@@ -1,4 +1,5 @@
-/* shim_alloc.c - how often a program asks for memory, and the one time it gets none.
+/* shim_alloc.c - counts how often a program allocates memory, and makes one allocation
+ * fail.
  *
  *   LD_PRELOAD=shim_alloc.so  SHIM_ALLOC=file  SHIM_ALLOC_FAIL=n  gateway
  *

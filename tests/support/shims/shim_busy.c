@@ -1,10 +1,10 @@
-/* shim_busy.c - a gateway that is so busy that the time of each turn is over at once.
+/* shim_busy.c - makes a gateway so busy that the time of each turn is used up at once.
  *
  *   LD_PRELOAD=shim_busy.so gateway
  *
- * Between two looks of the gateway at a clock 10 ms have gone by: of the time that its
- * thread was computing, and of CLOCK_MONOTONIC, which it takes for an upper bound of that.
- * libuv sees the real clocks, so timers keep theirs. */
+ * Each time the gateway reads a clock, 10 ms have passed: on the CPU clock of its
+ * thread, and on CLOCK_MONOTONIC, which it uses as an upper bound of that. libuv sees
+ * the real clocks, so timers are not affected. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <sys/auxv.h>

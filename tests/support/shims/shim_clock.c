@@ -38,7 +38,7 @@ static long long ahead_ms(const char *path)
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
     if (!real_clock_gettime)
-        start(); /* somebody's constructor came first */
+        start(); /* a constructor of another library came first */
     int result = real_clock_gettime(clock, time);
     bool monotonic = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE;
     if (result || (clock != CLOCK_REALTIME && !monotonic))

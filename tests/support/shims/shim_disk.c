@@ -1,10 +1,10 @@
-/* shim_disk.c - a disk that has little room, or none for some files.
+/* shim_disk.c - a disk with little free space, or none for some files.
  *
  *   LD_PRELOAD=shim_disk.so  SHIM_DISK=file  gateway
  *
- * The file is read at each call: "low" (512 MiB are free), or "full TEXT" (what is written to
- * a file whose path has that text fails with ENOSPC). A missing file means the real disk.
- * Children that get an environment of their own have the real one. */
+ * The file is read at each call: "low" (512 MiB are free), or "full TEXT" (writes to a
+ * file whose path contains that text fail with ENOSPC). A missing file means the real
+ * disk. Children with an environment of their own use the real one. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

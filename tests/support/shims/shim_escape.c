@@ -1,9 +1,10 @@
-/* shim_escape.c - somebody in the gateway who tries to get out, in any of its threads.
+/* shim_escape.c - an attacker in the gateway who tries to get out, in any of its
+ * threads.
  *
  *   LD_PRELOAD=shim_escape.so  SHIM_ESCAPE=file  SHIM_DATA=folder  SHIM_OUTSIDE=folder  gateway
  *
- * A thread that gets SIGUSR2 makes every attempt of escapes.h. The file gets a line for each,
- * "THREAD<tab>name of the attempt<tab>errno", and "THREAD<tab>done". */
+ * A thread that gets SIGUSR2 makes every attempt of escapes.h. The file gets a line for
+ * each, "THREAD<tab>name of the attempt<tab>errno", and "THREAD<tab>done". */
 #include <pthread.h>
 #include <stdlib.h>
 

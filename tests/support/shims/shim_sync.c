@@ -1,4 +1,5 @@
-/* shim_sync.c - what reaches the disk and what reaches the peers, in order; with faults.
+/* shim_sync.c - traces what reaches the disk and what reaches the peers, in order; with
+ * faults.
  *
  *   LD_PRELOAD=shim_sync.so  SHIM_TRACE=file  SHIM_CONTROL=file  SHIM_SYNC_FAIL=n  gateway
  *

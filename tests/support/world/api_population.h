@@ -1,9 +1,9 @@
-/* api_population.h - a world in use: what a request costs when much is there already.
+/* api_population.h - fills a world, to measure what a request costs when much is stored.
  *
  *   dev   2,000 runs in 4 batches, half of them delayed, of 50 tags 10 each
  *         200 schedules, 100 waitpoints, 50 variables
  *
- * Made by the calls that clients make. */
+ * Everything is created by calls that clients make. */
 #pragma once
 
 #include "tests/support/world/api_world.h"

@@ -1,10 +1,11 @@
-/* api_scene.h - an api_world for each test, its calls in few words, and what they answer.
+/* api_scene.h - an api_world for each test, with short functions for calls and their
+ * responses.
  *
  *   post("{\"runCount\":2}", "/api/v3/batches");
  *   assert_answered(202);
  *   assert_says("runCount", "2");
  *
- * With the end of a test everything must have been given back that its calls took. */
+ * At the end of a test all quota that its calls took must have been returned. */
 #pragma once
 
 #include "tests/support/world/api_world.h"
@@ -12,39 +13,40 @@
 
 extern struct api_world scene;
 
-/* Setup and teardown of a test. The teardown fails where rooms are not empty. */
+/* Setup and teardown of a test. The teardown fails if quota is still in use. */
 int scene_open(void **state);
 int scene_close(void **state);
 
-/* Complete header lines of the next call only. */
+/* Adds complete header lines to the next call only. */
 void with_headers(const char *headers);
 
-/* The next call only has this credential, not the key of dev. */
+/* The next call, and only that, uses this credential instead of the key of dev. */
 void with_key(enum api_key key);
 
-/* The target is a format. */
+/* target is a format. */
 void post(const char *body, const char *target, ...) __attribute__((format(printf, 2, 3)));
 void get(const char *target, ...) __attribute__((format(printf, 1, 2)));
 
-/* About the last answer. A value is found by its path, "runs.0.id"; a text is compared as
- * what it says, others as they are written. NULL: it is not there. */
+/* Asserts about the last response. A value is found by its path, "runs.0.id"; a string
+ * is compared decoded, other values as they are written. value NULL: the path must be
+ * missing. */
 void assert_answered(int status);
 void assert_says(const char *path, const char *value);
 
-/* Somewhere in it, as it is written. */
+/* Asserts that the last response contains the text, as it is written. */
 void assert_holds(const char *text);
 
-/* A text of the last answer. */
+/* Copies a string of the last response. */
 void keep(const char *path, char *out, size_t size);
 
-/* Memory that items of batches take now. */
+/* Returns the memory that items of batches use now. */
 size_t scene_batch_bytes(void);
 
-/* A run of hello that a worker has started. */
+/* Makes a run of task hello that a worker has started. */
 void start_run(char id[ID_MAX]);
 
-/* EXECUTING, EXECUTING_WITH_WAITPOINTS, … */
+/* status: EXECUTING, EXECUTING_WITH_WAITPOINTS, … */
 void assert_execution(const char *run, const char *status);
 
-/* It may become so only after something else has been read from the store. */
+/* Waits for the status, which may depend on other reads of the store. */
 void await_execution(const char *run, const char *status);

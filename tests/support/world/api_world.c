@@ -36,8 +36,8 @@ static void demand(bool holds, const char *what)
     abort();
 }
 
-/* Waits for nothing that is not due soon: timers of minutes are always there. False: nothing
- * is due soon. */
+/* Waits only for what is due soon: timers of minutes are always there. Returns false if
+ * nothing is due soon. */
 static bool turn(struct api_world *world)
 {
     uv_loop_t *uv = &world->net.world.uv;
@@ -249,7 +249,7 @@ static void add_credential(struct buf *head, enum api_key key)
         buf_print(head, "Authorization: Bearer %s\r\n", text);
 }
 
-/* Status and body of what has come so far. */
+/* Status and body of the bytes received so far. */
 static void read_answer(struct api_world *world)
 {
     struct slice answer = buf_slice(&world->net.answer);

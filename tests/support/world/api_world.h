@@ -1,10 +1,10 @@
-/* api_world.h - everything behind the socket in one place: the server, the routes, the
+/* api_world.h - a gateway without its socket, in one place: the server, the routes, the
  * engine, accounts with known keys, and a store in memory.
  *
- *   request ─► connection ─► api ─► engine ─► fake store ─► … ─► the answer's text
+ *   request ─► connection ─► api ─► engine ─► fake store ─► … ─► the text of the response
  *
- * Each request has a connection of its own. What is made for it (a run, a token, …) is made
- * by the calls that clients make. */
+ * Each request has a connection of its own. Everything that a request needs (a run, a
+ * token, …) is made by calls that clients make. */
 #pragma once
 
 #include "accounts/account_writer.h"
@@ -23,12 +23,12 @@ struct api_world {
     struct auth *auth;
     struct api *api;
     bool server_closed;
-    int status;        /* of the last answer; 0: the call is held, or there was none */
-    struct slice body; /* of the last answer; in net.answer */
+    int status;        /* of the last response; 0: the call is held, or there was none */
+    struct slice body; /* of the last response; in net.answer */
 };
 
-/* The key of an environment, the personal token, the token of the workers that take runs of
- * staging, prod and preview, or no credential. */
+/* The key of an environment, the personal token, the worker token for staging, prod and
+ * preview, or no credential. */
 enum api_key {
     API_KEY_DEV,
     API_KEY_PROD = ENVIRONMENT_PROD,
@@ -38,29 +38,31 @@ enum api_key {
 };
 #define API_WORLD_REF "proj_abcdefghijklmnop"
 
-/* Ready; a worker of dev knows the tasks hello and tick. */
+/* Opens a world in which a worker of dev has the tasks hello and tick. */
 void api_world_open(struct api_world *world);
 
-/* A worker of this key's environment knows them too. */
+/* Registers a worker with these tasks in this key's environment. */
 void api_world_register(struct api_world *world, enum api_key key);
 
-/* Into the store, as if it had lain there; the changes stay the caller's. */
+/* Writes to the store directly; the changes stay the caller's. */
 void api_world_write(struct api_world *world, struct change *changes, size_t count);
 
-/* Borrowed: dev, as an account. */
+/* Returns the account of dev, borrowed. */
 struct account *api_world_account(const struct api_world *world);
 
-/* Aborts when something was left behind. */
+/* Aborts if something was left. */
 void api_world_close(struct api_world *world);
 
-/* Sends "POST /path" with these headers (complete lines) and this body in pieces of the
- * given size (0: whole), and waits until it is answered or nothing more is due soon. */
+/* Sends "METHOD target" with these headers (complete lines) and this body in pieces of
+ * the given size (0: as one), and waits until it is answered or nothing more is due
+ * soon. */
 void api_world_ask(struct api_world *world, enum api_key key, const char *method,
                    struct slice target, struct slice headers, struct slice body,
                    size_t piece);
 
-/* A text member of the last answer, by its path: "run.id"; false: there is none. */
+/* Appends a string of the last response by its path, "run.id". Returns false if it is
+ * missing. */
 bool api_world_text(const struct api_world *world, const char *path, struct buf *out);
 
-/* Turns until nothing is due soon. */
+/* Runs turns until nothing is due soon. */
 void api_world_settle(struct api_world *world);

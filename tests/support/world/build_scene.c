@@ -1,4 +1,5 @@
-/* build_scene.c - folders, a bundle, scripts for node and npm, and what came of the build. */
+/* build_scene.c - folders, a bundle, scripts for node and npm, and the outcome of the
+ * build. */
 #include "tests/support/world/build_scene.h"
 
 #include <dirent.h>
@@ -21,7 +22,7 @@ static const char manifest_text[] =
     "\"/app/t.mjs\"}],\"indexControllerEntryPoint" ENTRY "index.mjs\","
     "\"runControllerEntryPoint" ENTRY "run.mjs\",\"indexWorkerEntryPoint" ENTRY
     "iw.mjs\",\"runWorkerEntryPoint" ENTRY "rw.mjs\"}";
-/* npm deletes what it does not know, and installs one package, which others may write in. */
+/* npm deletes unknown files, and installs one package, which is writable for others. */
 static const char npm_script[] =
     "#!/bin/sh\nset -e\ntest -f package.json; test -f build.json; test ! -e c.mjs\n"
     "echo npm \"$@\" \"$TOKEN\" \"${TRIGGER_SECRET_KEY-none}\"\n"
@@ -30,7 +31,7 @@ static const char npm_script[] =
     "ln -s ../ms/index.js node_modules/.bin/ms; ln -s /etc/passwd outside\n"
     "mkfifo node_modules/pipe\n";
 
-/* node: the index, which is told apart by what it is given. */
+/* node: prints its version, or executes the index. */
 static const char node_script[] =
     "#!/bin/sh\nset -e\nif [ \"$1\" = --version ]; then echo v22.1.0; exit 0; fi\n"
     "case \"$1\" in --max_old_space_size=*) ;; *) exit 9;; esac\n"

@@ -1,5 +1,5 @@
-/* build_scene.h - a build of a small bundle with real children (child_world.h), whose node and npm
- * are scripts. */
+/* build_scene.h - a build of a small bundle with real children (child_world.h), whose
+ * node and npm are scripts. */
 #pragma once
 
 #include "supervisor/versions/version_build.h"
@@ -25,9 +25,9 @@ struct build_scene {
     char *error, *message, *errors, *index;
     struct build_output output;
     struct buf log;
-    int children;   /* that are there */
-    pid_t last;     /* of those that have begun */
-    unsigned begun; /* children */
+    int children;   /* children that are alive */
+    pid_t last;     /* the newest child */
+    unsigned begun; /* children so far */
 };
 
 /* index: what index.sh of the bundle does, which the script for node executes. */
@@ -41,28 +41,28 @@ void build_scene_start(struct build_scene *scene);
 void build_scene_wait(struct build_scene *scene);
 void build_scene_run(struct build_scene *scene);
 
-/* Called back by version_build_begin. */
+/* The callback of version_build_begin. */
 void build_scene_done(void *owner, const struct version_outcome *outcome);
 
-/* Forgets what came of the build, for another one. */
+/* Resets the outcome, for another build. */
 void build_scene_forget(struct build_scene *scene);
 
 /* Runs a build that fails with this message, and ends the scene. */
 void build_scene_fails(struct build_scene *scene, const char *message,
                        const char *errors_part);
 
-/* Moves what the build has said so far to the log. */
+/* Moves the build's output so far to the log. */
 void build_scene_log(struct build_scene *scene);
 
-/* Names are below the folder of the scene. The path is the caller's. */
+/* Names are relative to the folder of the scene. The caller frees the path. */
 char *build_scene_path(const struct build_scene *scene, const char *name);
 void build_scene_folder(const struct build_scene *scene, const char *name, mode_t mode);
 void build_scene_write(const struct build_scene *scene, const char *name, const char *text,
                        mode_t mode);
 bool build_scene_has(const struct build_scene *scene, const char *name);
 
-/* The content with a zero behind it, the caller's. */
+/* The content with a zero after it; the caller frees it. */
 struct buf build_scene_read(const struct build_scene *scene, const char *name);
 
-/* How many folders of versions there are, the unfinished ones too. */
+/* Returns how many folders of versions exist, unfinished ones included. */
 unsigned build_scene_versions(const struct build_scene *scene);

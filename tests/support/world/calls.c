@@ -168,7 +168,7 @@ void load_worker(struct world *world, const char *version, const char *tasks,
 
 /* ---- commands ---- */
 
-/* Only one call is under way at a time. */
+/* Only one call is in flight at a time. */
 static struct {
     bool done;
     enum err status;
@@ -356,7 +356,7 @@ void execute(struct world *world, const char *id)
     assert_int_equal(start(world, id), OK);
 }
 
-/* ---- what came of it ---- */
+/* ---- outcomes ---- */
 
 const struct run *run_now(struct world *world, const char *id)
 {

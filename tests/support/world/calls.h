@@ -12,21 +12,21 @@
 #include "core/model/waitpoint.h"
 #include "tests/support/world/world.h"
 
-/* What a caller may want of a run; the zero value of a member: not said. */
+/* Options of a trigger; the zero value of a member: not given. */
 struct wish {
-    const char *task; /* "hello" */
+    const char *task; /* default: "hello" */
     const char *key;  /* idempotency key */
-    int64_t key_ms;   /* how long it lasts; 0: an hour */
+    int64_t key_ms;   /* its lifetime; 0: an hour */
     const char *ttl, *parent, *version, *tags, *metadata, *concurrency_key;
     const char *external; /* a user's id of a deployment */
     int64_t delay_ms;
     uint16_t max_attempts;
 };
 
-/* A worker that takes whatever there is. */
+/* The terms of a worker that takes any run. */
 static const struct dequeue_terms any_run = { 0 };
 
-/* A trigger and its answer. */
+/* A trigger and its result. */
 struct triggering {
     struct trigger_op op;
     struct trigger items[8];
@@ -35,13 +35,14 @@ struct triggering {
     bool done;
 };
 
-/* Begins; the operation's members that wishes do not have may be set before. */
+/* Begins; members of the operation that struct wish does not have can be set before. */
 enum err trigger_all(struct world *world, struct triggering *triggering,
                      const struct wish *wishes, size_t count);
 void triggering_wait(struct world *world, struct triggering *triggering);
 void triggering_finish(struct triggering *triggering);
 
-/* One run; its id, or the reason by *status (NULL: it must be OK). */
+/* Triggers one run; returns its id. The reason of a failure is in *status (NULL: it must
+ * be OK). */
 struct triggered {
     char id[ID_MAX];
     bool cached;
@@ -49,16 +50,16 @@ struct triggered {
 struct triggered trigger(struct world *world, struct wish wish);
 enum err trigger_status(struct world *world, struct wish wish);
 
-/* A worker version that has these tasks ("a,b"), with retry settings of so many attempts.
- */
+/* Registers a worker version that has these tasks ("a,b"), with retry settings of that
+ * many attempts. */
 void register_worker(struct world *world, const char *version, const char *tasks,
                      uint16_t max_attempts);
 
-/* The version of a deployment that is not DEPLOYED; external: its user's id of it. */
+/* Adds the version of a deployment that is not DEPLOYED; external: its user's id of it. */
 struct worker *add_deployment(struct world *world, const char *version, const char *tasks,
                               const char *external);
 
-/* The same as register_worker, as a start finds it in the store. */
+/* Like register_worker, but as a start finds the version in the store. */
 void load_worker(struct world *world, const char *version, const char *tasks,
                  uint16_t max_attempts);
 
@@ -68,11 +69,12 @@ enum err tag(struct world *world, const char *id, const char *tags);
 enum err annotate(struct world *world, const char *id, const char *operations);
 enum err reset_key(struct world *world, const char *task, const char *key);
 
-/* The id of the run that a worker got, or "" within 5 ms. Valid until the next call. */
+/* Returns the id of the run that a worker got, or "" if there is none within 5 ms. Valid
+ * until the next call. */
 const char *dequeue(struct world *world);
 enum err start(struct world *world, const char *id);
 enum err succeed(struct world *world, const char *id, const char *output);
-/* Retries after so many ms; -1: the worker names no retry. */
+/* Retries after that many ms; -1: the worker names no retry. */
 enum err break_down(struct world *world, const char *id, const char *error,
                     int64_t retry_ms);
 enum err block_by(struct world *world, const char *id, const struct wait *waits,
@@ -80,15 +82,15 @@ enum err block_by(struct world *world, const char *id, const struct wait *waits,
 enum err wait_for(struct world *world, const char *id, int64_t ms);
 enum err wait_for_run(struct world *world, const char *id, const char *other);
 
-/* The next version of the token's document. */
+/* Writes the next version of the token's document. */
 void write_token(struct world *world, const struct waitpoint *token);
 enum err interrupt(struct world *world, const char *id);
 bool beat(struct world *world, const char *id);
 
-/* Takes the run to an executing one. */
+/* Dequeues and starts the run. */
 void execute(struct world *world, const char *id);
 
-/* The run in memory, which must be what the store has. */
+/* Returns the run in memory, which must equal the stored one. */
 const struct run *run_now(struct world *world, const char *id);
 #define assert_status(world, id, expected)                                                 \
     assert_string_equal(run_status_name(run_now(world, id)->status, VOCABULARY_A),         \

@@ -1,4 +1,4 @@
-/* child_world.c - runs jobs until they ended, and looks for what is left of them. */
+/* child_world.c - runs jobs until they have ended, and finds what remains of them. */
 #include "tests/support/world/child_world.h"
 
 #include <dirent.h>
@@ -53,8 +53,8 @@ static void on_guard(uv_timer_t *timer)
     (void)timer;
 }
 
-/* The guard repeats: a timer that is due when the turn begins, on a busy machine, goes off before
- * the turn waits, and would leave it without an end. */
+/* The guard repeats: on a busy machine a one-shot timer that is due when the turn begins
+ * would fire before the turn waits, which would then wait without an end. */
 void child_world_turn(int64_t ms)
 {
     uv_timer_start(&guard, on_guard, (uint64_t)ms, ms ? (uint64_t)ms : 1);
@@ -62,7 +62,8 @@ void child_world_turn(int64_t ms)
     uv_timer_stop(&guard);
 }
 
-/* --- jobs ------------------------------------------------------------------------------ */
+/* --- jobs
+ * ------------------------------------------------------------------------------ */
 
 static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
 {
@@ -134,7 +135,8 @@ void job_finish(struct job *job)
     buf_finish(&job->output[1]);
 }
 
-/* --- what is left ---------------------------------------------------------------------- */
+/* --- remaining processes
+ * --------------------------------------------------------------- */
 
 static bool has_mark(const char *pid, const char *mark)
 {
@@ -169,7 +171,8 @@ bool child_none_is_left(const char *mark)
     return true;
 }
 
-/* --- roles ----------------------------------------------------------------------------- */
+/* --- roles
+ * ----------------------------------------------------------------------------- */
 
 static void show_limit(const char *name, int resource)
 {
@@ -189,7 +192,7 @@ static void show_line(const char *file, const char *name)
         fclose(status);
 }
 
-/* Descriptors first: nothing of this program's own is open yet. */
+/* Descriptors first: this program has opened none of its own yet. */
 static int inspect(void)
 {
     char folder[256] = "";

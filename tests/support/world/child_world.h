@@ -1,7 +1,7 @@
 /* child_world.h - real children on a libuv loop, for tests.
  *
- * The test's own program is the launcher, and a program to be executed: child_world_main
- * gives each of its roles to whom it is asked for. */
+ * The test's own program is also the launcher, and a program to be executed:
+ * child_world_main runs the role that the arguments name. */
 #pragma once
 
 #include "base/buf.h"
@@ -26,13 +26,13 @@ extern struct child_world child_world;
 int child_world_set_up(void **state);
 int child_world_tear_down(void **state);
 
-/* argv of a role of this program. Those that are listed: --inspect writes what a child has. */
+/* argv of a role of this program. --inspect prints what a child has. */
 #define CHILD_SELF "/proc/self/exe"
 
-/* True: this is no test but a role, which ended with the status. */
+/* Returns true if this process is not the test but a role, which ended with *status. */
 bool child_world_role(int argc, char **argv, int *status);
 
-/* sh -c script, in / and with a PATH. */
+/* Options for sh -c script, in / and with a PATH. */
 struct process_options child_shell(const char *const arguments[4]);
 #define SHELL(script) child_shell((const char *const[]){ "sh", "-c", script, NULL })
 
@@ -40,14 +40,14 @@ void job_begin(struct job *job, const struct process_options *options);
 void job_wait(struct job *job);
 void job_finish(struct job *job);
 
-/* Turns until standard output has the text. */
+/* Runs turns until standard output contains the text. */
 void job_wait_for(struct job *job, const char *text);
 
-/* One turn, which waits for something at most so long. */
+/* Runs one turn, which waits at most that long. */
 void child_world_turn(int64_t ms);
 
-/* How many processes have this text in their arguments. */
+/* Returns how many processes have this text in their arguments. */
 int child_count(const char *mark);
 
-/* Turns until there is none; false: after ten seconds there still is. */
+/* Runs turns until there is none. Returns false if there is one after ten seconds. */
 bool child_none_is_left(const char *mark);

@@ -14,7 +14,7 @@ struct sent {
     uint32_t version;
 };
 
-/* ---- gaps, as they are sent ---- */
+/* ---- gaps, when frames are sent ---- */
 
 static struct sent *sent_of(struct client *client, const struct story *story)
 {
@@ -72,7 +72,7 @@ static void judge(struct client *client, struct slice frame)
     buf_finish(&json);
 }
 
-/* ---- the way out ---- */
+/* ---- the connection ---- */
 
 static void put(struct client *client, struct bytes *frame)
 {
@@ -110,7 +110,7 @@ static const struct feed_ops ops = { .send = send_frames,
                                      .busy = is_busy,
                                      .lost = on_lost };
 
-/* Small messages go out whatever the socket has left. */
+/* Small messages are sent however full the socket is. */
 static void put_message(struct client *client, struct buf *message)
 {
     struct bytes *frame = buf_to_bytes(message);
@@ -119,7 +119,7 @@ static void put_message(struct client *client, struct buf *message)
     buf_finish(message);
 }
 
-/* ---- made, gone ---- */
+/* ---- created, destroyed ---- */
 
 struct client *client_create(struct world *world, const struct view *view)
 {

@@ -1,9 +1,10 @@
-/* client.h - a connection of a simulation: a feed, the frames on their way, a mirror.
+/* client.h - a connection of a simulation: a feed, the frames in flight, a mirror.
  *
- *   feed ──► what is on its way (so many frames, then the socket is full) ──► mirror
+ *   feed ──► frames in flight (window of them, then the socket is full) ──► mirror
  *
- * Cut at any moment: what is on its way is lost. It counts the gaps that a client would see
- * in the deltas of patches, when they are sent, for that is what the gateway counts. */
+ * It can be cut at any moment: frames in flight are lost. It counts the gaps that a
+ * client would see in the deltas of patches at the moment when they are sent, like the
+ * gateway. */
 #pragma once
 
 #include "core/live/feed.h"
@@ -14,10 +15,10 @@ struct client {
     struct mirror mirror;
     struct world *world;
     bool connected, lost;
-    bool sleepy;         /* seldom reads: the simulation's */
-    struct bytes **wire; /* frames on their way, oldest first */
+    bool sleepy;         /* the simulation seldom reads it */
+    struct bytes **wire; /* frames in flight, oldest first */
     size_t count, capacity;
-    size_t window; /* above so many the socket is full */
+    size_t window; /* with more frames the socket is full */
     int64_t every_ms;
     uint64_t synced; /* seq of the last sync that was sent in this connection */
     struct sent *sent;
@@ -28,19 +29,19 @@ struct client {
 struct client *client_create(struct world *world, const struct view *view);
 void client_destroy(struct client *client);
 
-/* Connects with what it has: each subscription from the position, if it may. */
+/* Connects and subscribes to what it has, each from the position if that is possible. */
 void client_connect(struct client *client);
 void client_cut(struct client *client);
 
-/* Takes over the filter. */
+/* Takes ownership of filter. */
 void client_subscribe(struct client *client, struct filter *filter);
 void client_unsubscribe(struct client *client, unsigned choice);
 
-/* One frame arrives, if there is one. */
+/* Delivers one frame. Returns false if there is none. */
 bool client_receive(struct client *client);
 
-/* The gateway's ping, if it may be sent. */
+/* Sends the gateway's ping, if it may be sent. */
 void client_ping(struct client *client);
 
-/* Nothing is on its way and everything is complete. */
+/* Returns true if no frame is in flight and every subscription is complete. */
 bool client_rests(struct client *client);

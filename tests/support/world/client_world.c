@@ -23,8 +23,8 @@ void client_world_open(struct client_world *world)
     struct failure why;
     char text[64];
     *world = (struct client_world){ 0 };
-    alarm(WATCHDOG_S);        /* a test that waits in vain ends, and fails */
-    signal(SIGPIPE, SIG_IGN); /* of OpenSSL on the far side */
+    alarm(WATCHDOG_S);        /* a test that waits in vain is ended, and fails */
+    signal(SIGPIPE, SIG_IGN); /* OpenSSL on the far side may write to a closed socket */
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);
     world->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -160,7 +160,7 @@ void far_break(struct far *far)
     far_close(far);
 }
 
-/* -1 and EAGAIN: nothing now. */
+/* Returns -1 with EAGAIN if there is nothing now. */
 static ssize_t take(struct far *far, char *room)
 {
     if (!far->tls)
@@ -236,7 +236,7 @@ void far_send(struct client_world *world, struct far *far, struct slice bytes)
     while (bytes.len) {
         ssize_t len = give(far, bytes);
         if (len < 0 && errno != EAGAIN)
-            return; /* nobody listens any more */
+            return; /* the peer has closed */
         bytes = slice_from(bytes, len > 0 ? (size_t)len : 0);
         client_world_turn(world);
     }

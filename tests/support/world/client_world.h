@@ -1,7 +1,7 @@
 /* client_world.h - a client on its own loop, and the far side, which the test plays.
  *
- * The far side is a listening socket of 127.0.0.1 and the connections that come to it. None of
- * them blocks; the test turns the loop. With a certificate it speaks TLS. */
+ * The far side is a listening socket of 127.0.0.1 and the connections to it. None of
+ * them blocks; the test runs the turns of the loop. With a certificate it uses TLS. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,11 +23,11 @@ struct client_world {
     int port;
     struct url url; /* http://127.0.0.1:port, unless the test says otherwise */
     struct ssl_ctx_st *tls;
-    struct fetcher *fetcher; /* NULL: none was made */
+    struct fetcher *fetcher; /* NULL: not made yet */
     bool closed;
 };
 
-/* A connection, on the far side. */
+/* The far side of a connection. */
 struct far {
     int fd;
     struct ssl_st *tls;
@@ -35,24 +35,24 @@ struct far {
     bool ended, reset;
 };
 
-/* A request, and what has become of it. */
+/* A request and its outcome. */
 struct probe {
-    struct fetch fetch; /* what is set before probe_begin is sent */
+    struct fetch fetch; /* probe_begin sends what was set before */
     unsigned done;
     enum err error;
     char why[320];
     int status;
     struct buf body;
-    struct buf header; /* of the name that probe_header says */
+    struct buf header; /* the header that probe_header names */
     const char *probe_header;
 };
 
 void client_world_open(struct client_world *world);
 
-/* Asserts that no handle is left; the fetcher is closed before, and what it carries ends. */
+/* Closes the fetcher, which ends its requests. Asserts that no handle is left. */
 void client_world_close(struct client_world *world);
 
-/* From now on the far side speaks TLS and shows the certificate; the URL is https. */
+/* From now on the far side uses TLS with the certificate; the URL is https. */
 void client_world_secure(struct client_world *world, const struct certificate *certificate,
                          const char *host);
 
@@ -63,14 +63,14 @@ typedef bool client_condition(void *owner);
 void client_world_turn(struct client_world *world);
 void client_world_until(struct client_world *world, client_condition *holds, void *owner);
 
-/* The next connection, which is awaited. */
+/* Waits for the next connection. */
 void far_accept(struct client_world *world, struct far *far);
-/* Nobody else has connected. */
+/* Returns true if there is no other connection. */
 bool far_is_alone(struct client_world *world);
 void far_close(struct far *far);
-/* By a reset. */
+/* Resets the connection. */
 void far_break(struct far *far);
-/* Takes in what has come; TLS goes on. */
+/* Reads what has arrived; TLS makes progress. */
 void far_read(struct far *far);
 bool far_has(struct far *far, const char *text);
 void far_await(struct client_world *world, struct far *far, const char *text);
@@ -78,11 +78,12 @@ void far_await_end(struct client_world *world, struct far *far);
 void far_send(struct client_world *world, struct far *far, struct slice bytes);
 void far_say(struct client_world *world, struct far *far, const char *text);
 
-/* With target and method in it already: begins; asserts that it is not refused. */
+/* Requires target and method in probe->fetch. Begins the request, and asserts that it is
+ * not refused. */
 void probe_begin(struct client_world *world, struct probe *probe, const char *target);
-/* Awaits the outcome. */
+/* Waits for the outcome. */
 void probe_await(struct client_world *world, struct probe *probe);
-/* And asserts what it is: status and body, or the error. */
+/* Waits, and asserts the outcome: status and body, or the error. */
 void probe_expect(struct client_world *world, struct probe *probe, int status,
                   const char *body);
 void probe_expect_error(struct client_world *world, struct probe *probe, enum err error);

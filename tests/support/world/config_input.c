@@ -68,6 +68,6 @@ struct failure config_input_wrong(const struct config_input *input)
     if (err != ERR_INVALID && err != ERR_USAGE)
         fail_msg("%s was accepted",
                  input->arguments[0] ? input->arguments[0] : input->file);
-    assert_null(config.listen); /* untouched */
+    assert_null(config.listen); /* unchanged */
     return why;
 }

@@ -1,4 +1,4 @@
-/* config_input.h - settings as a test gives them: arguments, variables, a file. */
+/* config_input.h - settings for a test: arguments, variables, a file. */
 #pragma once
 
 #include "server/config/config.h"
@@ -15,13 +15,14 @@ struct config_input {
 extern char config_input_path[]; /* of the file */
 void config_input_write(const char *content);
 
-/* The file is there between these two, for a group of tests. */
+/* The file exists between these two calls, for a group of tests. */
 int config_input_setup(void **state);
 int config_input_teardown(void **state);
 
 enum err config_input_read(struct config *config, const struct config_input *input,
                            struct failure *why);
 
-/* The same of what is right, and of what is refused with ERR_INVALID or ERR_USAGE: the reason. */
+/* Reads valid settings, and settings that fail with ERR_INVALID or ERR_USAGE: the
+ * reason. */
 struct config config_input_right(const struct config_input *input);
 struct failure config_input_wrong(const struct config_input *input);

@@ -1,11 +1,12 @@
-/* heap_meter.c - sums up what the hooks of the sanitizer's allocator are told. */
+/* heap_meter.c - adds up what the sanitizer's allocator reports to its hooks. */
 #include "tests/support/world/heap_meter.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From sanitizer/allocator_interface.h, which gcc's builds without a sanitizer do not link. */
+/* From sanitizer/allocator_interface.h, which gcc's builds without a sanitizer do not
+ * link. */
 int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void *,
                                                                 size_t),
                                               void (*on_free)(const volatile void *))

@@ -1,12 +1,13 @@
 /* heap_meter.h - the most heap memory that this process held at one moment.
  *
- * It needs a build with a sanitizer, whose allocator reports each call; in others it is always 0. */
+ * It needs a build with a sanitizer, whose allocator reports each call; in others it is
+ * always 0. */
 #pragma once
 
 #include <stddef.h>
 
-/* From now on; what is held already does not count. */
+/* Starts at 0: memory that is held already does not count. */
 void heap_meter_begin(void);
 
-/* Bytes, since heap_meter_begin. */
+/* Returns the maximum in bytes since heap_meter_begin. */
 size_t heap_meter_peak(void);

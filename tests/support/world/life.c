@@ -1,4 +1,4 @@
-/* life.c - parts made, loaded and taken down in the order of gateway.c. */
+/* life.c - parts created, loaded and destroyed in the order of gateway.c. */
 #include "tests/support/world/life.h"
 
 #include "api/router/services.h"

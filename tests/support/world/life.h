@@ -1,5 +1,5 @@
-/* life.h - one life of a gateway without its socket, over a store that outlives it: what is
- * loaded at a start, and what is done then. */
+/* life.h - one life of a gateway without its socket, over a store that outlives it: its
+ * start loads the state, and does what follows from it. */
 #pragma once
 
 #include <stdio.h>
@@ -22,17 +22,17 @@ struct life {
     enum err status; /* of the load */
     struct failure why;
     bool done;
-    unsigned turns; /* that it took to load */
+    unsigned turns; /* turns that the load took */
 };
 
-/* Loads, and makes the first accounts in an empty store. memory: for finished runs, in
- * bytes; 0: 64 MiB. */
+/* Loads, and makes the first accounts in an empty store. memory: bytes for finished
+ * runs; 0: 64 MiB. */
 void life_begin(struct life *life, struct loop *loop, struct store *store, size_t memory);
 
-/* What follows from what was loaded, as at a start; until nothing is left to do. */
+/* Does what a start does after the load, until nothing is left to do. */
 void life_start(struct life *life);
 
-/* Turns until it is so; then until nothing is left to do. */
+/* Runs turns until the condition holds; then until nothing is left to do. */
 void life_wait(struct life *life, const bool *done);
 void life_settle(struct life *life);
 

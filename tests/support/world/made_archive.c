@@ -1,4 +1,4 @@
-/* made_archive.c - packs archives and has them checked. */
+/* made_archive.c - packs archives and has the reader check them. */
 #include "tests/support/world/made_archive.h"
 
 #include <stdio.h>

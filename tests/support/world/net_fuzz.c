@@ -37,7 +37,7 @@ void net_fuzz_take(struct net_fuzz *fuzz)
     }
 }
 
-/* What was sent and not read yet, as the kernel counts it. */
+/* Bytes that were sent and not read yet, by the kernel's count. */
 static int unread(const struct net_fuzz *fuzz)
 {
     int size = 0;

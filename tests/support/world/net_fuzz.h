@@ -1,7 +1,7 @@
-/* net_fuzz.h - bytes into a connection and its answer out, without a network.
+/* net_fuzz.h - bytes into a connection and its response out, without a network.
  *
- * The connection is one end of a socket pair, so the answer can be read from the other one;
- * the input is given to the connection directly, cut as the fuzz target likes. */
+ * The connection is one end of a socket pair, so the response can be read from the other
+ * one; the input is passed to the connection directly, cut as the fuzz target likes. */
 #pragma once
 
 #include "tests/support/world/net_world.h"
@@ -16,17 +16,18 @@ struct net_fuzz {
 
 void net_fuzz_open(struct net_fuzz *fuzz, struct server_options options);
 
-/* A new connection; its answer starts empty. */
+/* Opens a new connection; its response starts empty. */
 void net_fuzz_begin(struct net_fuzz *fuzz);
 
-/* The bytes in pieces of the given size; 0: whole. */
+/* Passes the bytes in pieces of the given size; 0: as one. */
 void net_fuzz_feed(struct net_fuzz *fuzz, struct slice bytes, size_t piece);
 
-/* The same through the socket, where what a connection does not want to read yet waits. */
+/* The same through the socket, where bytes wait that a connection does not want to read
+ * yet. */
 void net_fuzz_send(struct net_fuzz *fuzz, struct slice bytes, size_t piece);
 
-/* Adds what the server has sent to the answer. */
+/* Appends what the server has sent to the response. */
 void net_fuzz_take(struct net_fuzz *fuzz);
 
-/* Closes the connection; answer is complete then, without the dates of HTTP. */
+/* Closes the connection; the response is complete then, without the dates of HTTP. */
 void net_fuzz_end(struct net_fuzz *fuzz);

@@ -62,7 +62,7 @@ struct certificates *net_world_make_certificates(const char *names)
     return certificates;
 }
 
-/* They verify nothing: what is tested is the server. */
+/* They verify nothing: the server is what is tested. */
 static SSL_CTX *make_clients(void)
 {
     SSL_CTX *clients = SSL_CTX_new(TLS_client_method());
@@ -74,8 +74,8 @@ void net_world_open(struct net_world *world, struct server_options options)
 {
     struct failure why = { 0 };
     *world = (struct net_world){ 0 };
-    alarm(WATCHDOG_S);               /* a test that waits in vain ends, and fails */
-    metrics[M_HTTP_CONNECTIONS] = 0; /* a test that failed has left its own */
+    alarm(WATCHDOG_S);               /* a test that waits in vain is ended, and fails */
+    metrics[M_HTTP_CONNECTIONS] = 0; /* a failed test has left its own */
     metrics[M_WS_CONNECTIONS] = 0;
     uv_loop_init(&world->uv);
     world->loop = loop_create(&world->uv);
@@ -99,7 +99,7 @@ void net_world_open(struct net_world *world, struct server_options options)
     certificates_unref(certificates);
 }
 
-/* The owner of the server begins with the world. */
+/* The server's owner begins with the world. */
 void net_world_on_closed(struct server *server)
 {
     struct net_world *world = server_owner(server);
@@ -190,7 +190,7 @@ void peer_secure(struct net_world *world, struct peer *peer, SSL_CTX *clients)
     struct shaking shaking = { peer, TLS_DONE };
     net_world_until(world, has_shaken, &shaking);
     peer->ended = shaking.result != TLS_DONE;
-    net_world_turn(world); /* the server has its end, too */
+    net_world_turn(world); /* the server has its end of the connection, too */
 }
 
 void peer_open(struct net_world *world, struct peer *peer)
@@ -218,7 +218,7 @@ size_t peer_try_send(struct peer *peer, struct slice bytes)
     }
     ssize_t len = send(peer->fd, bytes.ptr, bytes.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (len < 0 && errno != EAGAIN)
-        return bytes.len; /* nobody listens any more */
+        return bytes.len; /* the server has closed */
     return len < 0 ? 0 : (size_t)len;
 }
 
@@ -234,7 +234,7 @@ void peer_send(struct net_world *world, struct peer *peer, struct slice bytes)
     }
 }
 
-/* A kernel that has answered for a while says late what it has taken. */
+/* A kernel that has retried for a while reports late what it has accepted. */
 static void acknowledge(struct peer *peer)
 {
     int on = 1;

@@ -1,12 +1,13 @@
-/* net_world.h - a server on its own loop, and peers that speak bytes to it.
+/* net_world.h - a server on its own loop, and peers that send bytes to it.
  *
- * Peers are plain loopback sockets that never block; the test turns the loop. What a peer
- * has sent is in the server's socket when peer_send returns, so one turn later the server
- * has seen it: that is how a request is cut at an exact place.
+ * Peers are plain loopback sockets that never block; the test runs the turns of the
+ * loop. Bytes that a peer has sent are in the server's socket when peer_send returns, so
+ * one turn later the server has read them: that is how a request is cut at an exact
+ * place.
  *
- * With NET_WORLD=tls in the environment the peers of peer_open speak TLS, and what they send and
- * get is what is inside of it; with NET_WORLD=ring servers send through a ring (net/ring.h): the same
- * tests hold for all. */
+ * With NET_WORLD=tls in the environment the peers of peer_open use TLS, and what they
+ * send and receive is the content. With NET_WORLD=ring servers send through a ring
+ * (net/ring.h). The same tests hold for all. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,22 +21,21 @@ struct net_world {
     uv_loop_t uv;
     struct loop *loop;
     struct server *server;
-    struct ring *ring;          /* of the server; NULL: it has none */
-    struct ssl_ctx_st *clients; /* of peers that speak TLS; NULL: none does */
+    struct ring *ring;          /* of the server; NULL: none */
+    struct ssl_ctx_st *clients; /* of peers that use TLS; NULL: none do */
     bool closed;
 };
 
 struct peer {
     int fd;
-    struct tls *tls; /* NULL: bytes go as they are */
+    struct tls *tls; /* NULL: bytes are sent as they are */
     struct buf got;
-    bool ended; /* by the server: end of file, or reset */
+    bool ended; /* the server ended it: end of file, or reset */
     bool reset;
-    bool cut; /* its end was none that TLS has said */
+    bool cut; /* it ended without a close_notify of TLS */
 };
 
-/* The owner in the options must begin with the world. Without listeners: any port of
- * 127.0.0.1. */
+/* options.owner must begin with the world. Without listeners: any port of 127.0.0.1. */
 void net_world_open(struct net_world *world, struct server_options options);
 
 /* For a test that closes the server itself. */
@@ -44,48 +44,48 @@ void net_world_on_closed(struct server *server);
 /* Asserts that nothing is left: connections, handles, metrics. */
 void net_world_close(struct net_world *world);
 
-/* The world speaks TLS. */
+/* Returns true if the world uses TLS. */
 bool net_world_is_secure(void);
 
-/* A pair that its own authority has signed, for such names ("DNS:a,IP:127.0.0.1"), as server_options
- * take it. */
+/* Makes a certificate for these names ("DNS:a,IP:127.0.0.1"), signed by an authority of
+ * its own, in the form of server_options. */
 struct certificates *net_world_make_certificates(const char *names);
 
-/* Lets the server see and do what it can without waiting. */
+/* Runs the turns in which the server can do something without waiting. */
 void net_world_turn(struct net_world *world);
 
 typedef bool world_condition(void *owner);
 
-/* Turns until the condition holds; false after 30 s. */
+/* Runs turns until the condition holds. Returns false after 30 s. */
 bool net_world_waits(struct net_world *world, world_condition *holds, void *owner);
 
-/* The same, and the test fails. */
+/* The same, but the test fails after 30 s. */
 void net_world_until(struct net_world *world, world_condition *holds, void *owner);
 
-/* Connected, and accepted; with TLS it has shaken hands. */
+/* Connects, and waits until the server has accepted; with TLS also for the handshake. */
 void peer_open(struct net_world *world, struct peer *peer);
 
-/* Connected, and accepted; nothing has been sent. */
+/* Connects, and waits until the server has accepted; sends nothing. */
 void peer_connect(struct net_world *world, struct peer *peer);
 
-/* Shakes hands over what is connected, until it is done or the server has ended it. */
+/* Makes a TLS handshake on a connection, until it is done or the server has ended it. */
 void peer_secure(struct net_world *world, struct peer *peer, struct ssl_ctx_st *clients);
 void peer_close(struct peer *peer);
 
-/* Sends everything; turns the world when the socket is full. */
+/* Sends everything; runs turns while the socket is full. */
 void peer_send(struct net_world *world, struct peer *peer, struct slice bytes);
 
-/* What can be sent at once; the number of bytes. */
+/* Sends what the socket takes at once; returns the number of bytes. */
 size_t peer_try_send(struct peer *peer, struct slice bytes);
 
-/* Takes in what has come. */
+/* Reads what has arrived. */
 void peer_read(struct peer *peer);
 
 bool peer_has(struct peer *peer, const char *text);
 
-/* Turns until the text has come, or the server has ended the connection. */
+/* Runs turns until the text has arrived, or the server has ended the connection. */
 void peer_await(struct net_world *world, struct peer *peer, const char *text);
 void peer_await_end(struct net_world *world, struct peer *peer);
 
-/* How often the text has come. */
+/* Returns how often the text has arrived. */
 size_t peer_count(const struct peer *peer, const char *text);

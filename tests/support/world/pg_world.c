@@ -1,4 +1,4 @@
-/* pg_world.c - the child with the server and its relay, asked a line at a time. */
+/* pg_world.c - the child with the server and its relay, one line per request. */
 #include "tests/support/world/pg_world.h"
 
 #include <fcntl.h>
@@ -20,7 +20,7 @@ static struct {
     char answer[65536];
 } world;
 
-/* What the child says next, without its `ok `. */
+/* Returns the child's next line, without its `ok `. */
 static const char *next_answer(const char *order)
 {
     if (!fgets(world.answer, sizeof(world.answer), world.answers))

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "tests/support/world/unit.h"
 
-/* ---- the way out ---- */
+/* ---- the connection ---- */
 
 static void keep(struct reader *reader, struct bytes *frame)
 {
@@ -60,7 +60,7 @@ struct view view_of(enum encoding encoding, uint32_t fields)
                           .wrap = as_it_is };
 }
 
-/* ---- made, gone ---- */
+/* ---- created, destroyed ---- */
 
 struct reader *reader_create_with(struct world *world, const struct view *wish)
 {
@@ -162,7 +162,7 @@ void drain(struct reader *reader)
     drain_some(reader, SIZE_MAX);
 }
 
-/* ---- what came ---- */
+/* ---- received frames ---- */
 
 static void show_row(struct slice row, struct buf *out)
 {

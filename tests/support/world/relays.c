@@ -1,4 +1,4 @@
-/* relays.c - who was to count what, and who has. */
+/* relays.c - which runs were to count what, and which have. */
 #include "tests/support/world/relays.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static struct relay_note *new_note(struct relays *relays, const struct story *st
     return note;
 }
 
-/* Only its last request is one that a run knows again. */
+/* A run recognizes only its last request as a repetition. */
 static struct relay_note *last_request(struct relays *relays, const struct story *story)
 {
     struct relay_note *last = NULL;
@@ -144,7 +144,7 @@ static unsigned value_of(const struct run *run, const char *key)
     return at ? (unsigned)strtoul(at + strlen(key), NULL, 10) : 0;
 }
 
-/* Somebody may have replaced the metadata since: what counts is each step up. */
+/* The metadata may have been replaced since: each increase counts. */
 static unsigned times_counted(const struct relays *relays, const char *id, const char *key)
 {
     const struct story *story = ledger_find(relays->ledger, slice_of(id));

@@ -1,4 +1,4 @@
-/* schedule_calls.c - worlds with schedules: made, passed through, looked at. */
+/* schedule_calls.c - worlds with schedules: created, advanced in time, examined. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -56,7 +56,7 @@ static void load_schedules(struct world *world)
     free(s.scan.documents);
 }
 
-/* Down for so long. */
+/* Stays down for that long. */
 void restart(struct world *world, int64_t down_ms)
 {
     world_stop(world);
@@ -157,7 +157,7 @@ struct asking make(struct world *world, const char *cron, const char *zone)
     return asking;
 }
 
-/* ---- what fired ---- */
+/* ---- fired runs ---- */
 
 static int compare_times(const void *a, const void *b)
 {

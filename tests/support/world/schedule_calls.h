@@ -1,4 +1,4 @@
-/* schedule_calls.h - worlds in which schedules fire, and the commands about them as calls
+/* schedule_calls.h - worlds in which schedules fire, and commands on schedules as calls
  * that return. */
 #pragma once
 
@@ -7,20 +7,20 @@
 
 enum { SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, FIRED_MAX = 4096 };
 
-/* Two environments, a task "hello", the forgetful store; the wall clock stands there. */
+/* Two environments, a task "hello", the forgetful store; the wall clock is at that time. */
 struct world *create_world_at(int64_t wall, struct engine_options engine);
 
-/* In steps: a second for waits up to ten minutes, a minute for longer ones. */
+/* Advances in steps: a second for waits up to ten minutes, a minute for longer ones. */
 void pass(struct world *world, int64_t ms);
 
-/* Down for so long; then everything is loaded again. */
+/* Stays down for that long; then everything is loaded again. */
 void restart(struct world *world, int64_t down_ms);
 
 struct asking {
     struct schedule_command command;
     struct world *world;
-    const char *cron, *zone, *key; /* of a new one */
-    char id[ID_MAX];               /* of an old one */
+    const char *cron, *zone, *key; /* of a new schedule */
+    char id[ID_MAX];               /* of an existing schedule */
     bool remove, activate, deactivate, touch;
     bool done;
     enum err status;
@@ -30,7 +30,7 @@ void ask_in(struct world *world, uint32_t env, struct asking *asking);
 void wait_for_answer(struct world *world, const struct asking *asking);
 enum err ask(struct world *world, struct asking *asking);
 
-/* A schedule of task "hello". */
+/* Creates a schedule of task "hello". */
 struct asking make(struct world *world, const char *cron, const char *zone);
 
 struct fired {
@@ -41,8 +41,8 @@ struct fired {
 /* A date in the payload of a run that a schedule made. */
 int64_t time_in(const struct run *run, const char *member);
 
-/* Of one schedule, or of all (NULL). Fails when a nominal time is there twice. */
+/* The runs of one schedule, or of all (NULL). Fails if a nominal time occurs twice. */
 struct fired fired_by(struct world *world, const char *id);
 
-/* Expected: "2026-03-01T00:01 2026-03-01T00:02". */
+/* expected: "2026-03-01T00:01 2026-03-01T00:02". */
 void assert_fired(struct world *world, const char *id, const char *expected);

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 
-/* Appends every value in the bytes, separated by spaces: maps, arrays, numbers and strings
- * as JSON, a timestamp as @seconds.nanoseconds, anything else as "?". False when the bytes
- * are not whole values. */
+/* Appends every value in the bytes, separated by spaces: maps, arrays, numbers and
+ * strings as JSON, a timestamp as @seconds.nanoseconds, anything else as "?". Returns
+ * false if the bytes are not whole values. */
 bool show_msgpack(struct slice bytes, struct buf *out);

@@ -1,4 +1,4 @@
-/* sim.c - the seeds of a simulation, one after the other, and the end of a bad one. */
+/* sim.c - the seeds of a simulation, one after the other, and the end of a failed one. */
 #include "tests/support/world/sim.h"
 
 #include <stdarg.h>

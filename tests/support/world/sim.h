@@ -1,4 +1,4 @@
-/* sim.h - what simulations share: numbers drawn from a seed, and the end of a bad one. */
+/* sim.h - shared by simulations: numbers drawn from a seed, and the end of a failed one. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,17 +17,17 @@ static inline uint32_t draw(struct draws *draws, uint32_t below)
     return (uint32_t)((z ^ (z >> 31)) % below);
 }
 
-/* True so many times in a thousand. */
+/* Returns true in that many of a thousand draws. */
 static inline bool chance(struct draws *draws, uint32_t per_mille)
 {
     return draw(draws, 1000) < per_mille;
 }
 
-/* What the line about a seed begins with: the test's number and the seed. */
+/* The start of each line about a seed: the test's number and the seed. */
 extern char sim_title[64];
 
-/* The whole of a simulation's main: each seed from SEED on (1), SEEDS of them (count). */
+/* The main of a simulation: runs SEEDS seeds (count) from SEED on (1). */
 int sim_run_seeds(void (*run_seed)(uint64_t seed), unsigned count);
 
-/* An invariant does not hold: says so as a failed test and ends the process. */
+/* An invariant does not hold: reports it as a failed test and ends the process. */
 _Noreturn void violated(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -1,5 +1,5 @@
-/* staff.c - versions drawn, and what they may have worked out without the
- * engine's help. */
+/* staff.c - drawn versions, and which runs they may have, derived without the engine's
+ * help. */
 #include "tests/support/world/staff.h"
 
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void draw_tasks(struct draws *draws, char *out, size_t size)
         snprintf(out, size, "%s", tasks[0]);
 }
 
-/* external: of a deployment; NULL: a plain registration. */
+/* external: the user's id of the deployment; NULL: a plain registration. */
 static void add(struct staff *staff, const char *names, const char *external)
 {
     unsigned at = staff->count++;
@@ -77,7 +77,7 @@ static void promote(const struct staff *staff, unsigned at)
     fleet_changed(env);
 }
 
-/* One of the versions is DEPLOYED, or promoted if it is that already. */
+/* One of the versions becomes DEPLOYED, or is promoted if it already is. */
 static void step_outside_dev(struct staff *staff)
 {
     unsigned at = draw(staff->draws, staff->count);
@@ -134,7 +134,7 @@ void staff_return(struct staff *staff)
     engine_sweep_environment(staff->world->engine, env);
 }
 
-/* The last ones are asked with most. No run is locked to what is not DEPLOYED. */
+/* The newest versions are used most. No run is locked to a version that is not DEPLOYED. */
 const char *staff_any(struct staff *staff)
 {
     unsigned back = draw(staff->draws, chance(staff->draws, 200) ? staff->count : 2);
@@ -159,8 +159,8 @@ static bool is_deployed(const struct staff *staff, const char *version)
     return false;
 }
 
-/* Whether the session began after the run was given out, which is told only when it is
- * stored: then another had the run's version. */
+/* Returns true if the session began after the run was handed out, which is known only
+ * when it is stored: then another session had the run's version. */
 static bool began_since(const struct staff *staff, const struct session *session,
                         const struct run *run)
 {
@@ -196,7 +196,8 @@ static bool is_missed(const struct session *session, const struct session *askin
     return session->missed_since && session != asking;
 }
 
-/* Whose the run is while asking asks, which is heard thereby; NULL: nobody asks. */
+/* Returns the session whose run it is while `asking` dequeues, which keeps that one
+ * connected; NULL: none can have it. */
 static struct session *session_for(const struct environment *env, const struct run *run,
                                    const struct session *asking)
 {
@@ -246,8 +247,8 @@ static void on_asked(struct dequeue *dequeue, enum err status)
     asking->got = status == OK;
 }
 
-/* A run is chosen before any time passes, or the version asks no longer: later a pause may
- * end, or a slot become free. */
+/* A run is chosen before any time passes; otherwise the version stops dequeuing, since a
+ * pause may end or a slot become free later. */
 static bool ask(struct staff *staff, const char *version)
 {
     struct world *world = staff->world;
@@ -271,7 +272,7 @@ static bool ask(struct staff *staff, const char *version)
     return asking.got;
 }
 
-/* The version that the run is to have, outside of dev. NULL: it is not there. */
+/* Returns the version that the run must have, outside of dev; NULL: it does not exist. */
 static const char *version_for(const struct staff *staff, const struct run *run)
 {
     const struct bytes *external = run_rare(run)->external_deployment;

@@ -1,9 +1,9 @@
-/* staff.h - the worker versions of a simulation: who registers, asks, comes back.
+/* staff.h - the worker versions of a simulation: they register, dequeue and reconnect.
  *
- * In dev several of them ask, each under its own name, and CLIs connect and leave. Elsewhere
- * some are of deployments, which are DEPLOYED at some time, and the newest plain one is current
- * until one is promoted. What a worker gets, and what waits, is compared with what the tasks of
- * the versions say. */
+ * In dev several of them dequeue, each under its own name, and CLIs connect and leave.
+ * Elsewhere some belong to deployments, which become DEPLOYED at some time, and the
+ * newest plain one is current until one is promoted. The runs that a worker gets, and
+ * those that wait, are checked against the tasks of the versions. */
 #pragma once
 
 #include "tests/support/fakes/ledger.h"
@@ -17,34 +17,34 @@ struct staff {
     struct draws *draws;
     struct {
         char version[24], tasks[64];
-        const char *external; /* its user's id of its deployment; NULL: it has none */
+        const char *external; /* the user's id of its deployment; NULL: none */
         bool is_deployed;
     } all[STAFF_VERSIONS];
     unsigned count;
     unsigned current;    /* the version that was promoted last */
-    uint32_t promotions; /* so far; 0: nothing was promoted */
-    unsigned connected;  /* CLIs */
+    uint32_t promotions; /* number so far; 0: nothing was promoted */
+    unsigned connected;  /* connected CLIs */
 };
 
-/* Registers the first one, which has every task. */
+/* Registers the first version, which has every task. */
 void staff_init(struct staff *staff, struct world *world, struct draws *draws);
 
-/* Somebody registers, connects or leaves. */
+/* A version registers, connects or leaves. */
 void staff_step(struct staff *staff);
 
-/* The process is back, and knows the versions from its store. */
+/* The process has restarted, and knows the versions from its store. */
 void staff_return(struct staff *staff);
 
-/* The version that a worker asks with, or that a run is locked to. */
+/* Returns a version for a worker's dequeue, or for a run to be locked to. */
 const char *staff_any(struct staff *staff);
 
-/* The trigger may lock the run to a version, or name a deployment. */
+/* Lets the trigger lock the run to a version, or name a deployment, sometimes. */
 void staff_draw_wish(struct staff *staff, struct run *run);
 
-/* A worker that asked with this version got this run. */
+/* Checks that a worker with this version may get this run. */
 void staff_check_taken(const struct staff *staff, const char *version,
                        const struct run *run);
 
-/* At rest: whoever asks gets a run when there is one for it, and no run has a status that
- * the versions of now contradict. */
+/* At rest: every dequeue gets a run if there is one for it, and no run has a status that
+ * contradicts the present versions. */
 void staff_check_rest(struct staff *staff);

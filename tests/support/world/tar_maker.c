@@ -1,4 +1,4 @@
-/* tar_maker.c - writes tar headers, and has zlib pack them. */
+/* tar_maker.c - writes tar headers, and lets zlib compress them. */
 #include "tests/support/world/tar_maker.h"
 
 #include <assert.h>
@@ -34,7 +34,7 @@ static void add_content(struct buf *tar, struct slice content)
     buf_add(tar, (struct slice){ zeros, (BLOCK - content.len % BLOCK) % BLOCK });
 }
 
-/* In 12 bytes, of which the highest bit says that they are in base 256. */
+/* In 12 bytes in base 256, which the highest bit marks. */
 static void put_binary(char *field, uint64_t number)
 {
     bool is_negative = number == UINT64_MAX;

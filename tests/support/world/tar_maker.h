@@ -1,4 +1,4 @@
-/* tar_maker.h - archives byte by byte, also such as no tool makes. */
+/* tar_maker.h - archives byte by byte, also ones that no tool makes. */
 #pragma once
 
 #include "base/buf.h"
@@ -10,7 +10,7 @@ struct tar_entry {
     struct slice content;
     unsigned mode; /* 0: 0644 */
     const char *link;
-    uint64_t size;    /* that the header says, if it is not that of the content; 0: it is */
+    uint64_t size;    /* in the header, if not the size of the content; 0: it is */
     bool binary_size; /* the size is written in base 256 */
     bool
         extended; /* of type 'S': more of the map of holes follows, in blocks of their own */
@@ -28,7 +28,7 @@ void tar_add_pax(struct buf *tar, struct slice record);
 /* A name as GNU tar writes long ones. */
 void tar_add_gnu_name(struct buf *tar, const char *name);
 
-/* The two empty blocks. */
+/* Appends the two empty blocks. */
 void tar_end(struct buf *tar);
 
 void tar_gzip(struct slice tar, struct buf *packed);

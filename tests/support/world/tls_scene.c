@@ -1,4 +1,4 @@
-/* tls_scene.c - the server answers hello, later, or with much. */
+/* tls_scene.c - the server answers hello, later, or at length. */
 #include "tests/support/world/tls_scene.h"
 
 #include "net/certificates.h"

@@ -1,8 +1,8 @@
-/* tls_scene.h - a server that speaks TLS, and clients of it.
+/* tls_scene.h - a server that uses TLS, and clients of it.
  *
  *   GET /        200 hello
  *   GET /wait    not answered: see tls_scene::waiting
- *   GET /long    200 with TLS_SCENE_LONG bytes, each of which tells where it stands */
+ *   GET /long    200 with TLS_SCENE_LONG bytes, each derived from its position */
 #pragma once
 
 #include <openssl/ssl.h>
@@ -15,9 +15,9 @@ enum { TLS_SCENE_LONG = 8 << 20 };
 
 struct tls_scene {
     struct net_world world;
-    SSL_CTX *clients; /* who takes the server's certificate as it comes */
+    SSL_CTX *clients; /* of clients that accept any certificate of the server */
     struct exchange *waiting;
-    bool secure; /* the newest request was */
+    bool secure; /* the newest request came through TLS */
 };
 
 void tls_scene_open(struct tls_scene *scene);
@@ -25,14 +25,14 @@ void tls_scene_open_with(struct tls_scene *scene, struct server_options options,
                          struct listen_options listener);
 void tls_scene_close(struct tls_scene *scene);
 
-/* Connects, and shakes hands. */
+/* Connects, and makes the handshake. */
 void tls_scene_open_peer(struct tls_scene *scene, struct peer *peer);
 
-/* Asks for /, and waits for the answer. */
+/* Requests /, and waits for the response. */
 void tls_scene_expect_answer(struct tls_scene *scene, struct peer *peer);
 
-/* The byte of the long answer at a place. */
+/* Returns the byte of the long response at a position. */
 char tls_scene_letter(size_t place);
 
-/* The first flight of a client, as bytes in the room. */
+/* Writes the first handshake bytes of a client into the buffer. */
 struct slice tls_scene_hello(SSL_CTX *clients, char *room, int size);

@@ -1,8 +1,8 @@
-/* wall.h - the wall clock of a test program that has a real loop: it goes on as ever, and can
- * be set ahead. Monotonic time, by which timers wait, is not. */
+/* wall.h - the wall clock of a test program that has a real loop: it runs on, and can be
+ * set ahead. Monotonic time, which timers use, is not affected. */
 #pragma once
 
 #include <stdint.h>
 
-/* Once more than before. */
+/* Sets it ahead by that much more. */
 void wall_advance(int64_t ms);

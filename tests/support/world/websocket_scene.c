@@ -93,7 +93,7 @@ void play_begin(struct websocket_options options)
     assert_int_equal(seen.closed, 0);
 }
 
-/* The request of the client, which is awaited; and the answer to its key. */
+/* Waits for the client's request, and returns the answer to its key. */
 void play_read_key(char accept[WS_ACCEPT_LEN + 1])
 {
     far_accept(&world, &far);
@@ -141,7 +141,7 @@ void play_say(unsigned char first, const char *text)
     buf_finish(&frame);
 }
 
-/* What the client has said, as T(text) B(..) O(pong) P(ping) X1000; every frame is masked. */
+/* The client's frames, as T(text) B(..) O(pong) P(ping) X1000; each must be masked. */
 void play_print(struct buf *out)
 {
     static const char names[16] = {

@@ -1,6 +1,6 @@
 /* websocket_scene.h - a client's WebSocket and its server, which the test plays.
  *
- * One at a time; what has become of it is noted in `seen`. */
+ * One at a time; its events are noted in `seen`. */
 #pragma once
 
 #include "net/http/ws_frame.h"
@@ -26,7 +26,7 @@ struct seen {
     int status, code;
     char why[320], reason[128];
     void (*on_message)(void);
-    unsigned late; /* messages that came when the turn's time was over */
+    unsigned late; /* messages that arrived when the turn's time was used up */
 };
 
 extern struct client_world world;
@@ -35,7 +35,7 @@ extern struct websocket *ws;
 extern struct seen seen;
 extern const struct websocket_ops play_ops;
 
-/* Of each test. The WebSocket is cut at its end, if it is not closed yet. */
+/* Setup and teardown of each test. The teardown cuts the WebSocket if it is still open. */
 int play_open(void **state);
 int play_close(void **state);
 
@@ -45,21 +45,21 @@ bool play_has_opened(void *owner);
 /* The URL is the world's. */
 void play_begin(struct websocket_options options);
 
-/* Awaits the request of the client, and says the answer to its key. */
+/* Waits for the client's request, and sends the answer to its key. */
 void play_read_key(char accept[WS_ACCEPT_LEN + 1]);
 
-/* Accepts, with more lines of the head. */
+/* Accepts, with more header lines. */
 void play_accept(const char *more);
 
-/* All of it. */
+/* Begins, reads the key and accepts. */
 void play_connect(struct websocket_options options);
 
 /* A frame of the server: not masked. */
 void play_add_frame(struct buf *out, unsigned char first, struct slice payload);
 void play_say(unsigned char first, const char *text);
 
-/* What the client has said, as T(text)B(..)O(pong)P(ping)X1000(reason); that every frame is
- * masked is asserted. */
+/* Returns the client's frames, as T(text)B(..)O(pong)P(ping)X1000(reason); asserts that
+ * every frame is masked. */
 void play_print(struct buf *out);
 void play_expect_said(char *text);
 void play_expect_heard(char *text);

@@ -39,7 +39,7 @@ static struct bytes *text_of(const char *text)
     return bytes_create(slice_of(text));
 }
 
-/* A key's owner changes only after the run that had it failed (or by a reset). */
+/* The owner of a key changes only after the owning run has failed (or by a reset). */
 static void check_key(struct workload *workload, int key, const char *id)
 {
     char *owner = workload->key_owners[key];
@@ -47,7 +47,7 @@ static void check_key(struct workload *workload, int key, const char *id)
         const struct run *run = story_last(ledger_find(workload->ledger, slice_of(owner)));
         if (run->status <= RUN_COMPLETED)
             violated("key %d led to %s and now to %s", key, owner, id);
-        workload->resets[key]++; /* who began before may still be told of the old one */
+        workload->resets[key]++; /* earlier requests may still get the old owner */
     }
     snprintf(owner, ID_MAX, "%s", id);
 }
@@ -68,7 +68,7 @@ static void check_items(struct trigger_work *work)
         if (*owner && strcmp(owner, work->items[0].id))
             violated("request %d was answered %s and now %s", work->request, owner,
                      work->items[0].id);
-        if (!work->items[0].cached) /* then the request was not written down */
+        if (!work->items[0].cached) /* then the request was not recorded */
             snprintf(owner, ID_MAX, "%s", work->items[0].id);
     }
     if (work->note)
@@ -308,8 +308,8 @@ static void forget_owner(struct workload *workload, int key)
     workload->resets[key]++;
 }
 
-/* Until now the key may have been anybody's, and who began before may still be told of the
- * old owner. */
+/* Until now the key may have had any owner, and requests that began before may still get
+ * the old owner. */
 static void on_reset(struct reset_key *op, enum err status)
 {
     struct reset_work *work = container_of(op, struct reset_work, op);
@@ -337,7 +337,7 @@ static void reset(struct workload *workload)
 struct dequeue_work {
     struct dequeue op;
     struct workload *workload;
-    const char *version; /* that it asks with */
+    const char *version; /* with which it dequeues */
     struct list link;    // workload::dequeues
 };
 
@@ -351,7 +351,7 @@ static void on_dequeued(struct dequeue *dequeue, enum err status)
         if (workload->held[i][0])
             continue;
         snprintf(workload->held[i], ID_MAX, "%s", dequeue->command.run_id);
-        break; /* with too many in hand the lease runs out */
+        break; /* with too many runs in hand the lease expires */
     }
     list_remove(&work->link);
     workload->under_way--;
@@ -411,7 +411,7 @@ static void begin_complete(struct command_work *work, struct slice id)
         relay_join(&work->relay, op);
 }
 
-/* For a time, or for up to three runs, of which some may be over. */
+/* Waits for a time, or for up to three runs, of which some may have ended. */
 static void begin_wait(struct command_work *work, struct slice id)
 {
     struct workload *workload = work->workload;
@@ -465,10 +465,10 @@ static void work(struct workload *workload)
     else if (run && run->run.execution == EXECUTION_PENDING_CANCEL)
         work_on(workload, run);
     else
-        held[0] = 0; /* it is over, or somebody else's */
+        held[0] = 0; /* it has ended, or belongs to another worker */
 }
 
-/* ---- the whole ---- */
+/* ---- the workload ---- */
 
 void workload_init(struct workload *workload, struct world *world, struct draws *draws)
 {
@@ -545,7 +545,7 @@ static void check_batch(struct workload *workload, const struct batch_note *note
         violated("%zu of %zu runs of %s are there", count, note->count, note->id);
 }
 
-/* Something that a blocked run waits for is not over. */
+/* Returns true if something that a blocked run waits for has not ended. */
 static bool is_blocked(struct workload *workload, const struct run *run)
 {
     struct scan_members all = wait_list_of(run);
@@ -560,7 +560,7 @@ static bool is_blocked(struct workload *workload, const struct run *run)
     return false;
 }
 
-/* What the state of a run waits for has come or is still to come. */
+/* Asserts that what the run's status waits for has happened or can still happen. */
 static void check_story(struct workload *workload, const struct story *story)
 {
     const struct run *run = story_last(story);

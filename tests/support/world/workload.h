@@ -1,8 +1,8 @@
-/* workload.h - what users and workers of a simulation do, drawn from the seed.
+/* workload.h - the users and workers of a simulation, drawn from the seed.
  *
- * Triggers with keys, requests, tags and parents; batches; cancels, tags, metadata; workers
- * that take runs through their lives. It remembers what was acknowledged, and says at the
- * end whether all of it is so. */
+ * Triggers with keys, requests, tags and parents; batches; cancels, tags, metadata;
+ * workers that take runs through their lives. It records what was acknowledged, and
+ * checks at the end that all of it holds. */
 #pragma once
 
 #include "core/engine/attempts.h"
@@ -23,14 +23,14 @@ struct workload {
     struct relays relays;
     struct staff staff;
     struct list triggers; // trigger_work::link
-    struct list batches;  // batch_note::link; whole or absent at the end
+    struct list batches;  // batch_note::link; complete or absent at the end
     struct list dequeues; // dequeue_work::link
     unsigned under_way;
-    bool dead;                          /* outcomes reach nobody */
-    char key_owners[WORK_KEYS][ID_MAX]; /* as acknowledged; "": not known */
-    unsigned resets[WORK_KEYS];         /* how often it changed hands */
+    bool dead;                          /* no caller gets outcomes */
+    char key_owners[WORK_KEYS][ID_MAX]; /* as acknowledged; "": unknown */
+    unsigned resets[WORK_KEYS];         /* how often the owner changed */
     char request_owners[WORK_REQUESTS][ID_MAX];
-    char held[WORK_HELD][ID_MAX]; /* runs that a worker has; "": free */
+    char held[WORK_HELD][ID_MAX]; /* runs that a worker holds; "": free */
     unsigned last_id;
     unsigned acknowledged, refused, completed;
 };
@@ -38,20 +38,22 @@ struct workload {
 void workload_init(struct workload *workload, struct world *world, struct draws *draws);
 void workload_finish(struct workload *workload);
 
-/* One command, begun. */
+/* Begins one command. */
 void workload_step(struct workload *workload);
 
-/* The process dies: its workers have lost it, nobody hears of what is under way. */
+/* The process dies: its workers lose it, and no caller gets the outcome of commands in
+ * flight. */
 void workload_lose(struct workload *workload);
 
-/* The process is back; its workers know no more than the store. */
+/* The process has restarted; its workers know only what the store has. */
 void workload_return(struct workload *workload);
 
-/* Workers ask for nothing any more. */
+/* Workers stop dequeuing. */
 void workload_rest(struct workload *workload);
 
-/* At rest: what a blocked run waits for is not over. */
+/* At rest: asserts that what a blocked run waits for has not ended. */
 void workload_check_waits(struct workload *workload);
 
-/* Acknowledged runs are there, batches whole or absent, what must follow has followed. */
+/* Asserts that acknowledged runs exist, batches are complete or absent, and what must
+ * follow has followed. */
 void workload_check_end(struct workload *workload);

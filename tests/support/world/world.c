@@ -1,4 +1,4 @@
-/* world.c - worlds of tests: built, stepped, changed by hand. */
+/* world.c - worlds of tests: created, advanced in time, changed by hand. */
 #include "tests/support/world/world.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ enum { TURNS_MAX = 100000, PAGE = 100 };
 
 const int64_t world_start_ms = 1800000000000;
 
-/* ---- built, taken down ---- */
+/* ---- created, destroyed ---- */
 
 static struct engine_options filled_in(struct engine_options options)
 {
@@ -109,7 +109,7 @@ static void on_page(struct store_read *read, enum store_status status)
     container_of(read, struct page, walk.read)->done = true;
 }
 
-/* Takes one page into memory; the lowest rev of it, 0 for none. */
+/* Loads one page into memory; returns its lowest rev, 0 if there is none. */
 static uint64_t load_page(struct world *world, struct page *page)
 {
     uint64_t lowest = 0;
@@ -177,7 +177,7 @@ static void on_edited(struct store_commit *commit, enum store_status status)
     edit->done = true;
 }
 
-/* Takes over what the changes hold. */
+/* Takes ownership of what the changes hold. */
 static void commit(struct world *world, struct change *changes, size_t count)
 {
     struct edit edit = {
@@ -191,7 +191,7 @@ static void commit(struct world *world, struct change *changes, size_t count)
         loop_turn(world->loop, 1);
 }
 
-/* The run as the store has it, to be made its next version. */
+/* Returns the stored run, from which its next version is made. */
 static struct change next_of(struct world *world, const char *id)
 {
     const struct run *stored = fake_store_run(world->fake, WORLD_ENV, id);

@@ -1,4 +1,4 @@
-/* ws_scene.h - a server of WebSockets whose handler notes what happens. */
+/* ws_scene.h - a WebSocket server whose handler notes its events. */
 #pragma once
 
 #include "net/http/ws_conn.h"
@@ -17,12 +17,12 @@ enum {
 
 struct ws_scene {
     struct net_world world;
-    struct ws *ws;            /* the newest one; NULL: closed */
-    struct exchange *waiting; /* the request for /wait, which is not answered by itself */
+    struct ws *ws;            /* the newest WebSocket; NULL: closed */
+    struct exchange *waiting; /* the request for /wait, which the test answers */
     unsigned opened, closed, messages, drained;
-    unsigned late;   /* messages that were heard when the turn's time was over */
-    unsigned waited; /* while others waited to be heard */
-    bool sending;    /* inside ws_send: nothing may be called back */
+    unsigned late;   /* messages that were handled when the turn's time was used up */
+    unsigned waited; /* messages handled while others waited */
+    bool sending;    /* inside ws_send: no callback may be called */
     void (*on_message)(struct ws_scene *scene, struct ws *ws);
 };
 
@@ -30,18 +30,18 @@ extern const struct ws_ops ws_scene_ops;
 
 void ws_scene_open(struct ws_scene *scene, struct server_options options);
 
-/* A frame of the peer. */
+/* Sends a frame of the peer. */
 void ws_scene_say(struct ws_scene *scene, struct peer *peer, unsigned char first,
                   const char *text);
 
-/* What ws_send returned for the newest WebSocket. */
+/* Returns the result of ws_send for the newest WebSocket. */
 bool ws_scene_send(struct ws_scene *scene, struct bytes *frame);
 
-/* More than the kernel takes. */
+/* Makes a frame larger than what the kernel takes. */
 struct bytes *ws_scene_big_frame(size_t len);
 
 /* A world_condition. */
 bool ws_scene_has_closed(void *owner);
 
-/* What the peer has got ends with these bytes. */
+/* Returns true if what the peer has received ends with these bytes. */
 bool ws_scene_ends_with(const struct peer *peer, const char *bytes, size_t len);
