@@ -273,6 +273,7 @@ test("after a kill of the gateway every wait still ends", async () => {
 test("an idempotency key finds the same token, and the same wait", async () => {
   const first = await token({ idempotencyKey: "k" });
   assert.deepEqual(await token({ idempotencyKey: "k" }), { ...first, isCached: true });
+  assert.equal((await token({ idempotencyKey: "é".repeat(2048) })).isCached, false, "characters count, not bytes");
   const attempt = await executing();
   const wait = () => worker.post(`/engine/v1/runs/${attempt.id}/wait/duration`,
     { date: new Date(Date.now() + 600).toISOString(), idempotencyKey: "t" });

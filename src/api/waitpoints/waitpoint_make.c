@@ -8,8 +8,9 @@
 #include "api/waitpoints/waitpoint_make.h"
 
 #include "api/triggers/trigger_options.h"
+#include "base/text.h"
 
-enum { KEY_LEN_MAX = 2048, REQUEST_KEY_MS = 24 * 3600 * 1000 };
+enum { REQUEST_KEY_MS = 24 * 3600 * 1000 };
 
 void waitpoint_make_init(struct waitpoint_make *make, struct api_call *call,
                          void (*done)(struct waitpoint_make *make, enum err status))
@@ -109,9 +110,9 @@ static enum err read_key(struct waitpoint_make *make, const json_t *body)
     if (read_text(call, body, "idempotencyKey", &key) ||
         read_text(call, body, "idempotencyKeyTTL", &ttl))
         return ERR_INVALID;
-    if (key.len > KEY_LEN_MAX)
+    if (text_utf16_length(key) > TRIGGER_KEY_MAX)
         return explain(&call->why, ERR_INVALID,
-                       "idempotencyKey: must have at most %d characters", KEY_LEN_MAX);
+                       "idempotencyKey: must have at most %d characters", TRIGGER_KEY_MAX);
     if (trigger_key_ttl_ms(ttl, &life_ms))
         return explain(&call->why, ERR_INVALID,
                        "idempotencyKeyTTL: must be a duration like \"1h30m\"");
