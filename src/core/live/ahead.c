@@ -1,4 +1,4 @@
-/* ahead.c - the runs at the end of the orders, those that never rest first. */
+/* ahead.c - chooses runs from the end of the orders, the busiest first. */
 #include "core/live/ahead.h"
 
 #include <stdlib.h>
@@ -10,17 +10,18 @@
 #include "core/live/frame.h"
 
 enum {
-    EVERY = 8,         /* of so many frames one goes ahead */
-    EVERY_CROWDED = 2, /* the same while not all that never rest fit in one */
+    EVERY = 8,         /* one of this many frames is for runs sent ahead */
+    EVERY_CROWDED = 2, /* the same while not all busy runs fit into one frame */
     ROWS = 64,
     SENT_MAX = 4096,
-    SENT_RESTING_MAX = SENT_MAX - 1024, /* above, only what never rests goes ahead */
+    /* With more rows remembered, only busy runs are sent ahead. */
+    SENT_RESTING_MAX = SENT_MAX - 1024,
     STEPS_MAX = 1024,
-    LAST_STEPS = 16, /* by which it is judged how often a run changes */
+    LAST_STEPS = 16, /* steps that show how often a run changes */
     WAIT_MAX = 16,   /* frames */
 };
 
-/* ---- what is remembered ---- */
+/* ---- rows and steps that were sent ---- */
 
 void ahead_forget(struct ahead **place)
 {
@@ -40,7 +41,8 @@ static struct ahead *ahead_begin(struct ahead **place)
     return *place;
 }
 
-/* A walk that never ends has many steps: only the newer half of them is kept. */
+/* A walk that never ends has many steps: when they are full, only the newer half is
+ * kept. */
 void ahead_note_step(struct ahead **place, uint64_t seen, uint64_t applied)
 {
     struct ahead *ahead = ahead_begin(place);
@@ -82,8 +84,8 @@ bool ahead_has(const struct ahead *ahead, uint64_t rev)
     return ahead && find(ahead, rev);
 }
 
-/* The version of a run at rev, which was its newest until `next`, was sent: ahead, or
- * because it was still the newest when the walk came past rev. */
+/* Returns true if the version of a run at rev, which was its newest until `next`, was sent:
+ * ahead, or because it was still the newest when the walk passed rev. */
 static bool was_sent(const struct ahead *ahead, uint64_t rev, uint64_t next)
 {
     if (!ahead)
@@ -110,7 +112,7 @@ void ahead_count_conflated(const struct feed *feed, const struct run *run)
     }
 }
 
-/* The rows from `from` on move to `to`. */
+/* Moves the rows from index `from` on to index `to`. */
 static void move(struct ahead *ahead, uint32_t to, uint32_t from)
 {
     memmove(ahead->sent + to, ahead->sent + from,
@@ -118,8 +120,8 @@ static void move(struct ahead *ahead, uint32_t to, uint32_t from)
     ahead->count = ahead->count + to - from;
 }
 
-/* What was sent of a run before its newest row ahead is asked for no more, so a run that
- * never rests takes one place. */
+/* Forgets the row of the same run that was sent ahead before this one. It is not looked up
+ * again, so even the busiest run takes only one place. */
 static void forget_older(struct ahead *ahead, const struct history *history, uint64_t rev)
 {
     while (ahead->count && (rev = history_before(history, rev)) >= ahead->sent[0].rev) {
@@ -140,11 +142,11 @@ static void remember(struct ahead *ahead, const struct history *history, uint64_
     ahead->sent[at] = (struct sent_ahead){ rev, ahead->frames };
 }
 
-/* ---- what never rests ---- */
+/* ---- the busiest runs ---- */
 
 struct candidate {
     const struct run *run;
-    uint32_t changes; /* how many of the last steps found it changed */
+    uint32_t changes; /* in how many of the last steps it had changed */
     uint32_t waits;   /* frames since it was sent ahead, at most WAIT_MAX */
 };
 
@@ -170,9 +172,8 @@ static struct candidate judge(const struct ahead *ahead, const struct history *h
     return judged;
 }
 
-/* How often a run changes counts for much more than how long it has waited: else runs that
- * change now and then, of which there are many, would come before the one that never
- * rests. */
+/* The number of changes counts for much more than the wait. Otherwise the many runs that
+ * change now and then would come before the one that always changes. */
 static uint32_t weight(const struct candidate *one)
 {
     return one->changes * one->changes * one->changes * one->waits;
@@ -185,7 +186,7 @@ static bool never_rests(const struct ahead *ahead, const struct candidate *one)
 }
 
 struct candidates {
-    struct candidate list[ROWS]; /* by weight, of equal ones the newest first */
+    struct candidate list[ROWS]; /* by weight; of equal ones the newest first */
     uint32_t count;
 };
 
@@ -207,17 +208,17 @@ static void add(struct candidates *best, struct candidate one)
 
 struct merged_end {
     const struct subscription *sub;
-    uint32_t end; /* places of its topic's order that were not looked at */
+    uint32_t end; /* places of its topic's order that are not looked at yet */
 };
 
-/* One walk: of the live subscriptions, or of one that catches up. */
+/* One walk: that of the live subscriptions, or of one that catches up. */
 struct walk {
     struct feed *feed;
     struct ahead *ahead;
     struct merged_end *lanes;
     uint32_t count;
     uint64_t seen, base;
-    int64_t id; /* of its frames */
+    int64_t id; /* of the subscription that its frames name */
 };
 
 static struct merged_end lane_of(const struct subscription *sub)
@@ -225,7 +226,7 @@ static struct merged_end lane_of(const struct subscription *sub)
     return (struct merged_end){ sub, sub->topic->order.count };
 }
 
-/* The newest place of one list that is below `before`. */
+/* Finds the newest place of one list that is below `before`. */
 static bool lane_tail(const struct merged_end *lane, uint64_t before, struct place *tail)
 {
     if (lane->sub->filter.kind == TOPIC_RUN) {
@@ -241,8 +242,9 @@ static bool lane_tail(const struct merged_end *lane, uint64_t before, struct pla
     return true;
 }
 
-/* Steps back over the newest place below `before`, in every list that has it; its rev, and
- * its run if somebody wants it. False: the lists have nothing more that was not seen. */
+/* Steps back over the newest place below `before`, in every list that has it. Sets its rev,
+ * and its run if a subscription matches it. Returns false if the lists have nothing else
+ * above seen. */
 static bool step_back(struct walk *walk, uint64_t before, struct place *newest)
 {
     struct place tail;
@@ -276,7 +278,7 @@ static void find_candidates(struct walk *walk, struct candidates *best)
 
     for (uint32_t i = 0; i < most && step_back(walk, place.rev, &place); i++) {
         if (best->count == ROWS && place.rev <= rested)
-            return; /* older ones weigh nothing */
+            return; /* older ones have no weight */
         if (place.run && !ahead_has(ahead, place.rev))
             add(best, judge(ahead, history, &place.run->run));
     }
@@ -296,7 +298,7 @@ static bool send_ahead(struct walk *walk)
     const struct candidate *one = best.list;
 
     if (ahead->count + ROWS > SENT_RESTING_MAX)
-        move(ahead, 0, place_of(ahead, walk->seen + 1)); /* those that were passed */
+        move(ahead, 0, place_of(ahead, walk->seen + 1)); /* the walk has passed these */
     find_candidates(walk, &best);
     frame_start();
     for (; one < best.list + best.count && has_room(ahead, one); one++) {

@@ -18,9 +18,9 @@ enum {
 
 /* ---- memory ---- */
 
-/* Puts the subscription's part of the orders into the frame. True when nothing is left;
- * the last frame is not sent then, so that it can go without `more` when the live ones are
- * complete too. */
+/* Adds the subscription's part of the order to the frame. Returns true when nothing is
+ * left; the last frame is not sent then, so that it can go without `more` once the live
+ * subscriptions are complete too. */
 static bool collect(struct feed *feed, struct subscription *sub, uint64_t *at)
 {
     const struct order *order = &sub->topic->order;
@@ -71,7 +71,7 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
     }
     if (!live_clean) {
         to_the_end_of_the_line(feed, sub);
-        return false; /* it joins when the live ones are complete */
+        return false; /* it becomes live once the live ones are complete */
     }
     list_remove(&sub->link);
     list_append(&feed->live, &sub->link);
@@ -85,17 +85,19 @@ static bool walk_memory(struct feed *feed, struct subscription *sub, bool live_c
 
 struct feed_read {
     struct store_walk walk;
-    struct store_load load; /* of a filter by run */
+    struct store_load load; /* for a subscription to one run */
     struct feed *feed;      /* NULL: abandoned */
     struct subscription *sub;
-    struct subscription live;  /* sub, for the live ones; its filter is borrowed */
-    struct own_position lives; /* where they are */
-    size_t next;               /* rows of the page already sent */
-    const struct run *memory;  /* in this visit: what memory has behind seen; NULL: not
-                                 looked for, or nothing */
-    uint64_t looked_to;        /* in this visit: memory has nothing more up to here */
+    /* sub, if it stands for the live ones; its filter is borrowed */
+    struct subscription live;
+    struct own_position lives; /* their position */
+    size_t next;               /* rows of the page before this one were sent */
+    /* For this visit: the next run in memory after seen; NULL: not looked for, or there is
+     * none. */
+    const struct run *memory;
+    uint64_t looked_to; /* for this visit: memory has nothing else up to here */
     bool arrived, failed;
-    struct room *room; /* that the page takes while it is here, and how much */
+    struct room *room; /* which the page takes from while it is here, and how many bytes */
     size_t held;
 };
 
@@ -142,8 +144,8 @@ static void hold_page(struct feed_read *read)
     room_take(read->room, read->held);
 }
 
-/* A page has arrived. Many may have been asked for while there was room for one: who finds
- * none asks again. */
+/* Handles a page that has arrived. Many feeds may have asked for one while there was memory
+ * for one only: a feed that finds none left asks again. */
 static void arrived(struct feed_read *read, enum store_status status)
 {
     struct feed *feed = read->feed;
@@ -165,7 +167,7 @@ static void on_page(struct store_read *read, enum store_status status)
     arrived(container_of(read, struct feed_read, walk.read), status);
 }
 
-/* One run becomes a page of one. */
+/* Turns the one run that was read into a page of one. */
 static void on_run(struct store_read *load, enum store_status status)
 {
     struct feed_read *read = container_of(load, struct feed_read, load.read);
@@ -173,12 +175,12 @@ static void on_run(struct store_read *load, enum store_status status)
         read->walk.runs = mem_new(struct run);
         read->walk.runs[0] = read->load.run;
         read->walk.count = 1;
-        read->walk.seq = read->load.run.rev; /* of this run there is nothing else to know */
+        read->walk.seq = read->load.run.rev; /* nothing else is known about this run */
     }
     arrived(read, status);
 }
 
-/* Begins the read of a page for read->sub, which is set. */
+/* Begins to read a page for read->sub, which the caller has set. */
 static void read_begin(struct feed *feed, struct feed_read *read)
 {
     struct environment *env = feed->env;
@@ -208,15 +210,16 @@ static void read_begin(struct feed *feed, struct feed_read *read)
     env->store->ops->read(env->store, &read->walk.read);
 }
 
-/* Up to here the page tells of every run that had changed when it was read. */
+/* Returns the position up to which the page has every run that had changed when it was
+ * read. */
 static uint64_t page_end(const struct feed_read *read)
 {
     const struct store_walk *walk = &read->walk;
     return walk->more && walk->count ? walk->runs[walk->count - 1].rev : walk->up_to;
 }
 
-/* The run in memory with the lowest rev above seen and up to end, of those that the filter
- * may want. Below cold there are many cleared places: they are passed once a visit. */
+/* Returns the run in memory with the lowest rev above seen and up to end, matched by the
+ * filter or not. Below cold there are many cleared places; each visit passes them once. */
 static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
 {
     const struct subscription *sub = read->sub;
@@ -242,9 +245,9 @@ static const struct run *next_in_memory(struct feed_read *read, uint64_t end)
     return NULL;
 }
 
-/* The next run of the page and of memory. One whose next change was written but not
- * applied when the page was read is not in the page: its newest state is still the one
- * that memory has. */
+/* Returns the next run of the page and memory together. If a change was written but not
+ * applied when the page was read, its run is not in the page: the state in memory is still
+ * the newest. */
 static const struct run *next_of_page(struct feed_read *read)
 {
     const struct store_walk *walk = &read->walk;
@@ -256,7 +259,7 @@ static const struct run *next_of_page(struct feed_read *read)
         read->next++;
     const struct run *page = read->next < walk->count ? &walk->runs[read->next] : NULL;
     if (page && page->rev > end)
-        page = NULL; /* a run read by its id: memory has what came after */
+        page = NULL; /* a run that was read by its id: memory has later changes */
     if (memory && (!page || memory->rev < page->rev))
         return memory;
     return page;
@@ -273,7 +276,8 @@ static bool wanted(const struct feed *feed, const struct feed_read *read,
     return false;
 }
 
-/* One frame of rows, not sent yet. The page is given back when all of it was taken. */
+/* Makes one frame of rows, which the caller sends, and returns the new position. Frees the
+ * page when every row was taken. */
 static uint64_t take_page(struct feed *feed, struct feed_read *read)
 {
     struct subscription *sub = read->sub;
@@ -309,10 +313,11 @@ static void send_page(struct feed *feed, struct feed_read *read)
         frame_send(feed, id, seen, true);
 }
 
-/* ---- live ones below cold ---- */
+/* ---- live subscriptions below cold ---- */
 
-/* The live subscriptions that fell behind read as one: with the filter of the only one,
- * else everything, of which a row is sent when one of them wants it. */
+/* Begins one read for all live subscriptions that are below cold. If there is only one, it
+ * reads by its filter; otherwise it reads everything, and sends a row if one of them
+ * matches it. */
 static void read_begin_live(struct feed *feed)
 {
     struct feed_read *read = mem_new(struct feed_read);
@@ -334,7 +339,7 @@ static void read_begin_live(struct feed *feed)
 void catch_up_visit_live(struct feed *feed)
 {
     if (feed->read && !catch_up_is_for_live(feed))
-        catch_up_abandon(feed); /* begun again when it is their turn */
+        catch_up_abandon(feed); /* read again when it is their turn */
     if (!feed->read) {
         read_begin_live(feed);
         return;

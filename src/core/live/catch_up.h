@@ -1,27 +1,31 @@
-/* catch_up.h - new subscriptions catch up: rows from the store below cold, then from
- * memory. Parts of feed.c's work, one frame at a time. */
+/* catch_up.h - sends new subscriptions everything up to now, one frame at a time.
+ *
+ * A subscription reads runs from the store while its position is below `cold`
+ * (environment.h), then from memory. These are parts of a visit of feed.c. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "core/live/feed.h"
 
-/* One frame of the first catching subscription, which then goes to the end of the line or,
- * when live_clean and nothing is left, becomes live. False when it could not go on now. */
+/* Sends one frame of the first subscription that catches up. It then goes to the end of the
+ * line, or becomes live if live_clean is set and nothing is left to send. Returns false if
+ * it could not make progress now. */
 bool catch_up_visit(struct feed *feed, bool live_clean);
 
-/* The page of the store that is on its way, or being sent, is for this subscription. */
+/* Returns true if the page of the store that is being read or sent is for this
+ * subscription. */
 bool catch_up_is_for(const struct feed *feed, const struct subscription *sub);
 
-/* A page was asked for and has not come: no catching subscription goes on before it has. */
+/* Returns true while a page is being read. Until it arrives, no subscription catches up. */
 bool catch_up_waits(const struct feed *feed);
 
-/* Live subscriptions that fell below cold: asks for a page of the store, or sends one frame
- * of the one that has come. */
+/* For live subscriptions whose position is below cold: begins to read a page of the store,
+ * or sends one frame of the page that has arrived. */
 void catch_up_visit_live(struct feed *feed);
 
-/* The page is for the live subscriptions. */
+/* Returns true if the page that is being read or sent is for the live subscriptions. */
 bool catch_up_is_for_live(const struct feed *feed);
 
-/* The page on its way is dropped when it comes. */
+/* Drops the page. One that is still being read is freed when it arrives. */
 void catch_up_abandon(struct feed *feed);

@@ -1,4 +1,5 @@
-/* certainty.c - waiters in the order in which they came, called in stints. */
+/* certainty.c - calls waiters in the order in which they came, over several turns if need
+ * be. */
 #include "core/live/certainty.h"
 
 static void call_some(struct deferred *deferred)
@@ -8,7 +9,7 @@ static void call_some(struct deferred *deferred)
     struct list due;
     list_init(&due);
     if (!certainty_holds(certainty))
-        return; /* the end of that doubt calls them */
+        return; /* they are called at the end of the new doubt */
     list_move_all(&due, &certainty->waiting);
     while (!list_empty(&due) && stint_goes_on(&stint)) {
         struct certainty_waiter *waiter =

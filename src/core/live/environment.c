@@ -1,10 +1,10 @@
 /* environment.c - one environment in memory.
  *
  *   put:   change ──► run table ──► orders ──► update into the ring ──► topics marked
- *   evict: lowest rev first, final runs only; `cold` follows
+ *   evict: final runs only, lowest rev first; `cold` follows
  *
- * Eviction looks at the order of all runs from its old end; unfinished runs stay where they
- * are, and the look goes on behind them the next time. */
+ * Eviction looks at the order of all runs from its old end. It passes unfinished runs, and
+ * continues after them the next time. */
 #include "core/live/environment.h"
 
 #include <assert.h>
@@ -19,7 +19,8 @@
 
 enum {
     LOOKED_AT_ONCE = 16,
-    ENCODED_KEPT = 256 * 1024, /* bytes of memory, from one change to the next */
+    /* Bytes of the buffers that are kept from one change to the next. */
+    ENCODED_KEPT = 256 * 1024,
 };
 
 static struct slice run_key(const void *value)
@@ -112,7 +113,7 @@ struct slice environment_key_id(const char *key)
     return slice_of(strchr(key, ':') + 1);
 }
 
-/* ---- children: who must end when a parent ends ---- */
+/* ---- children, which must end when their parent ends ---- */
 
 static void add_child(struct environment *env, struct tracked *run)
 {
@@ -216,12 +217,13 @@ static struct tracked *track(struct environment *env, struct run *run)
     return tracked;
 }
 
-/* Encodes the change for each view in use, as one frame that all who have the
- * view share. */
+/* Encodes the change once for each view in use. All feeds with that view share the
+ * frame. */
 static void encode(struct environment *env, struct update *update, const struct run *before,
                    const struct run *after)
 {
-    static struct rope row, message; /* kept: no allocation per change but the frames */
+    /* kept, so that a change allocates nothing but its frames */
+    static struct rope row, message;
     for (int i = 0; i < VIEWS_MAX; i++) {
         const struct view *view = &env->views[i];
         if (!view->users)
@@ -318,7 +320,8 @@ bool environment_evict(struct environment *env, size_t keep)
             return true;
         uint32_t count = all->count;
         if (env->evict_from >= count) {
-            env->evict_from = 0; /* squeezed meanwhile, or all of it was looked at */
+            /* The order was squeezed meanwhile, or all of it was looked at. */
+            env->evict_from = 0;
             return false;
         }
         struct tracked *run = order_place(all, env->evict_from).run;
@@ -382,7 +385,7 @@ static bool is_narrow(const struct view *view)
     return view->unwanted || (FIELDS_DEFAULT & ~view->skipped & ~view->fields);
 }
 
-/* The view with all that its token allows. */
+/* Returns the view with all that its token allows. */
 static struct view whole(const struct view *wish)
 {
     struct view view = *wish;

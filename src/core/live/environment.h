@@ -1,17 +1,20 @@
-/* environment.h - one environment: its runs in memory, their order, its listeners.
+/* environment.h - one environment in memory: its runs, their order, and who follows them.
  *
- *   run table: every unfinished run, and everything changed after `cold`
- *   hub:       topics, their orders, who listens
- *   windows:   what live lists and counts are cut from
+ *   run table: every unfinished run, and every run changed after `cold`
+ *   hub:       topics, their orders, and their listeners
+ *   windows:   the runs that live lists and counts show
  *   recent:    the ring of updates
- *   queues:    what waits for a worker
+ *   queues:    runs that wait for a worker
  *   stats:     samples of what happened
  *
  *   seq:   0 ────── purged ───────── cold ──────────────────────── applied
  *               retention         only the store has it    memory has everything
  *
- * Everything a client can name is looked up in here: nothing is found by id alone, so no
- * tenant meets another's runs. */
+ * Each change of a run has a number in its environment, its seq. A run's rev is the seq of
+ * its last change.
+ *
+ * Everything that a client can name is looked up inside its environment, never by id alone,
+ * so no tenant reaches another's runs. */
 #pragma once
 
 #include <assert.h>
@@ -39,12 +42,13 @@ struct fleet;
 struct tracked {
     struct run run;
     struct environment *env;
-    struct timer timer; /* until due_at, or it is given up */
+    struct timer timer; /* until due_at, or until the run is given up */
     struct queue_item item;
-    struct topic *topic; /* of its own listeners; NULL: none */
-    int64_t alive_until; /* monotonic ms; moved by heartbeats */
-    int64_t heard_until; /* the same by any call of the CLI that polls it; 0: none does */
-    bool in_flight;      /* a commit of it is on its way */
+    struct topic *topic; /* for subscriptions to this run; NULL: there are none */
+    int64_t alive_until; /* monotonic ms; heartbeats move it */
+    /* The same, moved by each call of the CLI that polls the run; 0: none does. */
+    int64_t heard_until;
+    bool in_flight; /* a commit of the run is in flight */
 };
 
 struct environment {
@@ -56,40 +60,44 @@ struct environment {
 
     struct table runs;     /* of struct tracked, by id */
     struct table children; /* of struct children, by parent id */
-    struct table loads;    /* of struct run_load, by run id: reads under way (run_read.h) */
+    /* Reads in progress: struct run_load by run id (run_read.h). */
+    struct table loads;
     struct hub hub;
     struct windows windows; /* live lists and counts */
     struct recent recent;
     struct history history;
     struct queues queues;
     struct stats stats;
-    struct figures *figures; /* the engine's; NULL: what happens here is counted nowhere */
+    struct figures *figures; /* the engine's; NULL: nothing is counted */
     struct view views[VIEWS_MAX];
-    struct room *project_views; /* counts those of its project in use; NULL: no project */
+    /* Counts the views of its project that are in use; NULL: no project. */
+    struct room *project_views;
 
     uint64_t applied; /* every change up to here is in memory */
-    uint64_t cold;    /* changes up to here: only unfinished runs are in memory */
+    uint64_t cold;    /* of changes up to here, memory has only unfinished runs */
     uint64_t purged;  /* highest rev that retention removed */
-    int64_t floor;    /* every final run last changed before is gone; Unix ms */
+    int64_t floor;    /* Unix ms; every final run that last changed before it was removed */
 
     struct certainty *certainty; /* the engine's; NULL: memory is never in doubt */
-    struct engine *engine;       /* who decides; borrowed */
-    struct fleet *fleet;         /* who executes (core/fleet/fleet.h) */
+    struct engine *engine;       /* decides about runs; borrowed */
+    struct fleet *fleet;         /* executes runs (core/fleet/fleet.h) */
 
     size_t run_bytes;    /* of all runs in memory */
     size_t final_bytes;  /* of the final ones */
     size_t budget;       /* for final_bytes */
-    uint32_t evict_from; /* place in the order of all where the next look starts */
+    uint32_t evict_from; /* place in the order of all runs where eviction continues */
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
-    uint32_t holders; /* environment_hold */
-    /* Counts the unfinished runs of its project, and runs that arrive; NULL: no project. */
+    uint32_t holders; /* references by environment_hold */
+    /* Counts the unfinished runs of its project, and runs that are being triggered; NULL:
+     * no project. */
     struct room *project_unfinished;
-    /* Bytes of the final runs of its project in memory; largest is an environment. NULL: no
-     * project. */
+    /* Bytes of the final runs of its project that are in memory. trimmed_room::largest is
+     * an environment. NULL: no project. */
     struct trimmed_room *project_final;
-    struct room
-        *answers; /* of its project: unsent ones; feeds wait for it. NULL: of none */
+    /* Bytes of unsent responses of its project. Feeds wait until it has room. NULL: no
+     * project. */
+    struct room *answers;
 };
 
 /* Unfinished runs in memory by parent. */
@@ -102,8 +110,8 @@ struct children {
 struct environment *environment_create(struct loop *loop, struct store *store,
                                        uint32_t number, const char *id, bool is_dev,
                                        size_t budget, uint32_t concurrency);
-/* Who will look at an environment again later holds it until then: the environment of a
- * branch that was archived leaves memory when nobody does. */
+/* Keeps the environment until environment_release, for a caller that uses it again later.
+ * The environment of an archived branch leaves memory when it has no holder left. */
 static inline void environment_hold(struct environment *env)
 {
     env->holders++;
@@ -115,16 +123,16 @@ static inline void environment_release(struct environment *env)
     env->holders--;
 }
 
-/* Every feed has left. */
+/* Requires that every feed was finished. */
 void environment_destroy(struct environment *env);
 
-/* "<number>:<id>": names a run or a document in a table of all environments. */
+/* "<number>:<id>", the name of a run or a document in a table of all environments. */
 enum { ENVIRONMENT_KEY = ID_MAX + 12 };
 void environment_key(const struct environment *env, struct slice id,
                      char key[ENVIRONMENT_KEY]);
 struct slice environment_key_id(const char *key);
 
-/* NULL: not in memory; the store may have it if it is final. */
+/* Returns NULL if the run is not in memory; the store may have it if it is final. */
 static inline struct tracked *environment_find(const struct environment *env,
                                                struct slice id)
 {
@@ -138,44 +146,47 @@ static inline bool environment_is_certain(const struct environment *env)
     return !env->certainty || certainty_holds(env->certainty);
 }
 
-/* False: memory has every run, and the store need not be asked for one. */
+/* Returns false if memory has every run, so the store need not be read. */
 static inline bool environment_is_cold(const struct environment *env)
 {
     return env->cold > 0;
 }
 
-/* The one way in for a change that the store has numbered: takes over the run's texts.
- * Moves it in its orders, publishes the update to who listens. seq is applied + 1. */
+/* Applies a change that the store has numbered; seq is applied + 1. Every change enters
+ * memory here. Takes ownership of the run's texts, moves the run in its orders, and
+ * publishes the update to its listeners. */
 struct tracked *environment_put(struct environment *env, struct run *run, uint64_t seq);
 
-/* Retention has removed the run from memory, although a read of the store that began before may
+/* Returns true if retention has removed the run. A read of the store that began earlier may
  * still bring it. */
 bool environment_has_purged(const struct environment *env, const struct run *run);
 
-/* A run found in the store at start; takes over its texts. Nobody hears of it. */
+/* Adds a run that was found in the store at start, without an update to listeners. Takes
+ * ownership of its texts. */
 struct tracked *environment_load(struct environment *env, struct run *run);
 
-/* Returns true if its final runs take more than its budget, or those of its project more than
- * the project may. */
+/* Returns true if the final runs take more than the environment's budget, or those of its
+ * project more than the project's. */
 static inline bool environment_is_over_budget(const struct environment *env)
 {
     return env->final_bytes > env->budget || trimmed_room_surplus(env->project_final);
 }
 
-/* Drops the final runs with the lowest rev until the rest takes no more bytes than keep; cold
- * rises. Stops when the turn's time is over: true when more is to do. */
+/* Drops final runs, lowest rev first, until the rest takes no more than `keep` bytes; cold
+ * rises. Stops when the turn's time is used up, and then returns true: call it again. */
 bool environment_evict(struct environment *env, size_t keep);
 
-/* Retention removed final runs up to this position: floors move, and the runs leave memory.
- * Stops when the turn's time is over: true when more is to do. *at is the rev up to which
- * it has looked; it begins at 0 for each position. */
+/* Moves purged and floor to this position, up to which retention has removed final runs,
+ * and drops those runs from memory. Stops when the turn's time is used up, and then returns
+ * true: call it again. *at is the rev up to which it has looked, 0 at the first call for a
+ * position. */
 bool environment_purge(struct environment *env, const struct store_position *position,
                        uint64_t *at);
 
 const struct children *environment_children(const struct environment *env,
                                             struct slice parent);
 
-/* The view of these wishes, counted as used once more; a wider one, up to all that the
- * token allows, when too many leave something out. NULL when VIEWS_MAX others are in use.
- * view_release ends the use. */
+/* Returns the view that the wish describes, and counts one more use of it, which
+ * view_release ends. When too many views leave fields out, returns a wider one, with up to
+ * all that the token allows. Returns NULL when VIEWS_MAX others are in use. */
 struct view *environment_view(struct environment *env, const struct view *wish);

@@ -4,17 +4,17 @@
  *      ▲                                                                   │
  *      └───────────── a walk reached the end: frame without `more` ◄───────┘
  *
- * A visit happens only when the socket has taken everything. A complete feed takes its
- * updates after seen from the ring, as shared frames, every one. Any other walks the orders
- * of its topics, merged by rev: the newest state of each run it missed, once. Then
- * one frame of one catching subscription, in turn. So a client costs its two numbers and
- * what its last write left over, the final state always arrives, and a run never goes
- * backwards.
+ * A feed is visited only when its socket has taken everything. A complete feed takes every
+ * update after seen from the ring, as shared frames. Any other walks the orders of its
+ * topics, merged by rev, and sends the newest state of each run that it missed, once. Then
+ * it sends one frame of one subscription that catches up, in turn. So a client costs two
+ * positions and the unsent rest of its last write; the final state always arrives, and a
+ * run never goes backwards.
  *
  *   hub.c ── feed_visit ──► feed.c ── catch_up_visit, below cold ──► catch_up.c
  *     ▲                       │  ▲                                       │
  *     │                       │  └──────────── feed_has_room ◄───────────┤
- *     ├── hub_visit: go on, in a visit of its own ◄──────────────────────┘
+ *     ├── hub_visit: continue in another visit ◄─────────────────────────┘
  *     │                       │
  *     │       watch_visit_all ▼   feed_has_room, feed_wait
  *     ├────────────────── watch.c: live lists, a difference each
@@ -34,9 +34,9 @@
 
 enum {
     TAKE_FRAMES = 64,        /* shared frames in one write */
-    TAKE_BYTES = 256 * 1024, /* of one visit */
-    COUNT_PLACES = 16384,    /* looked at to count what is to come */
-    ROOM_MS = 50,            /* after which somebody may have read something */
+    TAKE_BYTES = 256 * 1024, /* sent in one visit */
+    COUNT_PLACES = 16384,    /* looked at to count the runs that will be sent */
+    ROOM_MS = 50,            /* between two checks whether clients have read enough */
 };
 
 static void on_every(struct timer *timer);
@@ -123,8 +123,9 @@ void feed_finish(struct feed *feed)
     view_release(feed->view);
 }
 
-/* The topic that says when to look: any one of several tags will do, since a run that
- * matches stands in all of them; the one with the fewest runs is the shortest walk. */
+/* Chooses the topic whose changes wake the subscription, and whose order it walks. With
+ * several tags any of them will do, since a matching run has all of them: the one with the
+ * fewest runs is the shortest walk. */
 static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
 {
     struct topic *best = hub_topic(hub, filter->kind, filter->name);
@@ -142,7 +143,7 @@ static struct topic *choose_topic(struct hub *hub, const struct filter *filter)
     return best;
 }
 
-/* Takes over the filter; the topic was chosen for it. */
+/* Takes ownership of the filter, and of the use of the topic, which was chosen for it. */
 static struct subscription *attach(struct feed *feed, int64_t id, struct filter *filter,
                                    struct topic *topic)
 {
@@ -233,7 +234,7 @@ bool feed_in_sync(struct feed *feed)
         !environment_is_certain(feed->env))
         return false;
     if (hub_is_through(hub))
-        hub->flushed = feed->env->applied; /* nobody listened to what came since */
+        hub->flushed = feed->env->applied; /* nothing has listened to the changes since */
     if (hub->flushed > feed->seen)
         feed->seen = feed->base = hub->flushed;
     return feed->seen == feed->env->applied;
@@ -272,8 +273,8 @@ static bool may_take(struct feed *feed, const struct bytes *frame)
     return frame->len <= LITTLE_UNSENT || feed_has_room(feed);
 }
 
-/* Every update after seen that matches, in order. False: there is more for a later visit,
- * or the socket is full. */
+/* Sends every matching update after seen, in order. Returns false if the rest is left for a
+ * later visit, or if the socket is full. */
 static bool take_recent(struct feed *feed)
 {
     const struct recent *recent = &feed->env->recent;
@@ -306,19 +307,19 @@ static bool take_recent(struct feed *feed)
 
 /* ---- a walk ---- */
 
-/* A walk goes through the order of changes, one frame at a time, when the ring does not reach back
- * to the feed's position.
+/* A walk goes through the order of changes, one frame at a time, when the ring does not
+ * reach back to the feed's position.
  *
  *   orders of the live topics:   tag a  … 41 ── 57 ── 60 ── 71
  *                                tag b  … 44 ── 57 ────── 66          merged: 41 44 57 60 …
  *   seen = 40 ───────────────────────────►  a frame's worth, then seen = 60, more
  *
  * A frame ends at 64 KiB of rows, or after a bounded number of places, so that one walk
- * costs little of a turn. A run that stands in several lists has one rev and goes once.
- * Some frames leave seen where it is and take from the end what never rests (ahead.c).
+ * costs little of a turn. A run that is in several orders has one rev, and is sent once.
+ * Some frames leave seen where it is, and take the busiest runs from the end (ahead.c).
  *
- * Below cold only the store has every run: a feed that fell so far behind reads its pages first
- * (catch_up.c). */
+ * Below cold only the store has every run: a feed whose position is below it reads pages of
+ * the store first (catch_up.c). */
 
 struct lane_place {
     const struct subscription *sub;
@@ -336,7 +337,8 @@ static uint32_t open_lanes(struct feed *feed, struct lane_place *lanes)
     return count;
 }
 
-/* The place with the lowest rev above `after` of one lane; its run is NULL when cleared. */
+/* Finds the place of one order with the lowest rev above `after`; its run is NULL if it was
+ * cleared. */
 static bool lane_head(const struct lane_place *lane, uint64_t after, struct place *head)
 {
     if (lane->sub->filter.kind == TOPIC_RUN) {
@@ -353,7 +355,8 @@ static bool lane_head(const struct lane_place *lane, uint64_t after, struct plac
     return true;
 }
 
-/* Steps every lane that stands at rev over it; true when one of them wants the run. */
+/* Steps over rev in every order that is there. Returns true if a subscription matches the
+ * run. */
 static bool step_lanes(struct lane_place *lanes, uint32_t count, uint64_t rev,
                        struct tracked **found)
 {
@@ -428,11 +431,11 @@ static bool walk_live(struct feed *feed)
         ahead_forget(&feed->ahead);
     }
     if (more && !frame_count())
-        return false; /* only cleared places so far */
+        return false; /* only cleared places, or runs that do not match, so far */
     return frame_send(feed, -1, feed->seen, more) && !more;
 }
 
-/* True when the live subscriptions have everything. */
+/* Returns true when the live subscriptions have everything. */
 static bool visit_live(struct feed *feed)
 {
     struct environment *env = feed->env;
@@ -450,8 +453,8 @@ static bool visit_live(struct feed *feed)
 
 /* ---- a visit ---- */
 
-/* Whether the feed waits for the end of its interval. Only the beginning of a walk does:
- * its frames follow each other. */
+/* Returns true while the feed waits for the end of its interval. Only the beginning of a
+ * walk waits; its frames then follow each other. */
 static bool too_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
@@ -474,7 +477,7 @@ static void on_every(struct timer *timer)
     hub_visit(&feed->env->hub, feed);
 }
 
-/* Writes a line of the log when the feed falls behind, or has caught up. */
+/* Logs that the feed has fallen behind, or has caught up. */
 static void tell_behind(struct feed *feed, bool is_behind)
 {
     if (feed->is_behind == is_behind)
@@ -487,7 +490,7 @@ static void tell_behind(struct feed *feed, bool is_behind)
                  log_number((int64_t)feed->env->applied), NULL);
 }
 
-/* True when a subscription that catches up came further. */
+/* Returns true if a subscription that catches up made progress. */
 static bool catch_up(struct feed *feed, bool live_clean)
 {
     return !list_empty(&feed->catching) && !catch_up_waits(feed) &&
@@ -500,10 +503,10 @@ void feed_visit(struct feed *feed)
 
     feed->visited = (uint8_t)feed->env->applied;
     if (!feed->late && hub->flushed > feed->seen)
-        feed->seen = feed->base = hub->flushed; /* nothing for it since */
+        feed->seen = feed->base = hub->flushed; /* no change since then was for it */
     if (feed->ops->busy(feed)) {
         tell_behind(feed, true);
-        set_late(feed, true); /* feed_drained brings it back */
+        set_late(feed, true); /* feed_drained puts it in line again */
         return;
     }
     feed->cramped = false;
@@ -514,7 +517,7 @@ void feed_visit(struct feed *feed)
     set_late(feed, !complete);
     if (complete || feed->ops->busy(feed))
         tell_behind(feed, !complete);
-    /* For the timer, or a page. */
+    /* It waits for the timer, or for a page. */
     bool waits = early || feed->cramped ||
                  (catch_up_waits(feed) && (clean || catch_up_is_for_live(feed)));
     if (!complete && (caught || !waits) && !feed->ops->busy(feed))

@@ -1,4 +1,4 @@
-/* frame.c - rows, and the message around them. */
+/* frame.c - joins rows, and wraps the message around them. */
 #include "core/live/frame.h"
 
 #include "base/metrics.h"
@@ -7,7 +7,7 @@
 #include "core/wire/wire.h"
 #include "runcast/protocol.h"
 
-/* Bytes of rows: the envelope of the message fits beside them. */
+/* Most bytes of rows; the rest of a frame is for the envelope of the message. */
 enum { FRAME_BYTES = PROTOCOL_FRAME_BYTES - 4096 };
 
 static struct {

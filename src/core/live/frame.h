@@ -1,7 +1,7 @@
-/* frame.h - one frame of rows that is made for one feed.
+/* frame.h - builds one frame of rows for one feed.
  *
- * Rows are added until 64 KiB are full, then it is sent. There is one such frame at a time,
- * on the loop thread; its memory is kept. */
+ * Rows are added until 64 KiB are full, then the frame is sent. There is one such frame at
+ * a time, on the loop thread; its memory is kept. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,12 +15,12 @@ struct feed;
 
 enum {
     FRAME_PLACES = 4096,     /* looked at in one visit */
-    FRAME_PLACES_LEAST = 16, /* the same, however many subscriptions there are */
-    FRAME_LOOKS = 32 * 1024, /* of a subscription at a place */
+    FRAME_PLACES_LEAST = 16, /* the least, however many subscriptions there are */
+    FRAME_LOOKS = 32 * 1024, /* looks of a subscription at a place, in one visit */
 };
 
-/* Each place, and each update of the ring, is held against every subscription: a visit goes
- * over fewer of them when there are many. */
+/* Returns how many places, or updates of the ring, a visit may look at. Each is compared
+ * with every subscription, so there are fewer with many subscriptions. */
 static inline uint32_t frame_places(uint32_t subscriptions)
 {
     uint32_t places = subscriptions ? FRAME_LOOKS / subscriptions : FRAME_PLACES;
@@ -31,18 +31,22 @@ static inline uint32_t frame_places(uint32_t subscriptions)
 
 void frame_start(void);
 
-/* Adds what a client that was complete at base needs of the run (render_since). False when it no
- * longer fits; the first row always does: a single larger run goes alone. */
+/* Adds the part of the run that a client needs which had everything at base (render_since).
+ * Returns false if it no longer fits. The first row always fits: a run that is too large
+ * goes alone. */
 bool frame_add(const struct view *view, const struct run *run, uint64_t base);
 
-/* Adds that the run has left a live list; among the first rows, where there is room. */
+/* Adds a row that says that a run has left a live list. Call it first, while the frame has
+ * space. */
 void frame_add_left(const struct view *view, const char *id, uint32_t version);
 
-/* Rows so far. */
+/* Returns the number of rows so far. */
 size_t frame_count(void);
 
-/* Sends the rows as those of a subscription, or (id < 0) as a patch. False: bytes are unsent now. */
+/* Sends the rows as those of a subscription, or as a patch if id < 0. Returns false if
+ * bytes are unsent now. */
 bool frame_send(struct feed *feed, int64_t id, uint64_t seq, bool more);
 
-/* The same as rows of a live list. begin: what the client has of it is over. */
+/* The same for rows of a live list. begin: the client must forget the rows it has of the
+ * list. */
 bool frame_send_list(struct feed *feed, int64_t id, uint64_t seq, bool begin, bool more);

@@ -1,4 +1,4 @@
-/* history.c - a circle of links from each change of a run to the one before. */
+/* history.c - a ring of links from each change of a run to its previous one. */
 #include "core/live/history.h"
 
 #include "base/mem.h"
@@ -11,7 +11,7 @@ void history_finish(struct history *history)
     *history = (struct history){ 0 };
 }
 
-/* Every link that is there finds its place in a circle of twice the size. */
+/* Copies every link to its place in a ring of twice the size. */
 static void grow(struct history *history)
 {
     uint32_t capacity = history->capacity ? 2 * history->capacity : FIRST_CAPACITY;

@@ -1,9 +1,10 @@
-/* history.h - how often a run changed since a position.
+/* history.h - counts how often a run changed since a position.
  *
- * For each of the last HISTORY_SIZE changes: the position of the same run's change before
- * it. Following the chain from a run's rev down to a position counts the versions between,
- * so that what was conflated is counted exactly, at 8 bytes a change. It grows
- * with the changes: environments of which most see few (preview branches) cost little. */
+ * For each of the last HISTORY_SIZE changes it has the seq of the same run's previous
+ * change. Following this chain from a run's rev down to a position counts the versions
+ * between them, so that skipped versions are counted exactly, at 8 bytes a change. The
+ * array grows with the changes: environments that see few of them (most preview branches)
+ * cost little. */
 #pragma once
 
 #include <stdint.h>
@@ -13,13 +14,13 @@ enum { HISTORY_SIZE = 1 << 16 };
 struct history {
     uint64_t *before;  /* by seq modulo the capacity */
     uint32_t capacity; /* a power of two up to HISTORY_SIZE; 0 before the first change */
-    uint64_t first;    /* lowest seq that is noted; 0: none */
+    uint64_t first;    /* lowest seq in it; 0: none */
     uint64_t last;
 };
 
 void history_finish(struct history *history);
 void history_note(struct history *history, uint64_t seq, uint64_t rev_before);
 
-/* The change of the same run before this one; 0: it was created by this one, or the
- * history does not reach back to it. */
+/* Returns the seq of the same run's previous change. Returns 0 if this one created the run,
+ * or if the history does not reach back that far. */
 uint64_t history_before(const struct history *history, uint64_t seq);

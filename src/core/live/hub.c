@@ -1,18 +1,18 @@
 /* hub.c - topics, and the flush that visits their listeners.
  *
- *   mark: run ──► all, tag a, tag b, batch, itself        topics with listeners only
- *   flush: rounds ──► feed_visit, until the turn's time is over; the rest next turn, in order
+ *   mark:  run ──► all, tag a, tag b, batch, itself        topics with listeners only
+ *   flush: rounds ──► feed_visit, until the turn's time is used up; the rest next turn
  *
- *   later: [ tag a, tag b │ feed, feed ]        what was marked, and who asked for a visit
+ *   later: [ tag a, tag b │ feed, feed ]        marked topics, and feeds that want a visit
  *     └──► round: listeners of a, of b, then those feeds. What comes meanwhile is later
  *
- * The listeners of a topic are not lined up first: between two changes they have all left the
- * caches, and so each is fetched once, while those before it are visited.
+ * The listeners of a topic are not lined up first. Between two changes they have all left
+ * the CPU caches, so each is fetched once, while those before it are visited.
  *
- * While memory may be old (certainty.h), no feed is visited: a frame without `more` would report
- * "in sync". Topics marked meanwhile are flushed after the end of the doubt.
+ * While memory may be out of date (certainty.h), no feed is visited: a frame without `more`
+ * would report "in sync". Topics marked meanwhile are flushed after the end of the doubt.
  *
- * A feed leaves the line when it leaves the hub, so nothing dangles. */
+ * A feed leaves the line when it leaves the hub, so no pointer dangles. */
 #include "core/live/hub.h"
 
 #include <time.h>
@@ -28,7 +28,8 @@ enum {
     SUBSCRIPTION_AHEAD = 8, /* listeners */
     FEED_AHEAD = 4,
     SEND_AHEAD = 2,
-    LISTENERS_MORE = 3, /* places: with one listener there is one small allocation */
+    /* Added places: a topic with one listener makes one small allocation. */
+    LISTENERS_MORE = 3,
 };
 
 static struct slice topic_name(const void *value)
@@ -124,7 +125,7 @@ void hub_release(struct hub *hub, struct topic *topic)
     topic_destroy(topic);
 }
 
-/* The topic of a run is known to the run while it is heard. */
+/* While the topic of a run has listeners, tracked::topic points to it. */
 void hub_leave(struct hub *hub, struct topic *topic)
 {
     if (topic->kind == TOPIC_RUN && !topic_is_heard(topic)) {
@@ -160,7 +161,7 @@ static void fill_gap(struct topic *topic, uint32_t gap, uint32_t from)
     topic->listeners[gap]->place = gap;
 }
 
-/* Those that were visited stay before those that were not. */
+/* Keeps the listeners that were visited before those that were not. */
 void topic_drop_listener(struct topic *topic, struct subscription *sub)
 {
     uint32_t gap = sub->place;
@@ -173,7 +174,7 @@ void topic_drop_listener(struct topic *topic, struct subscription *sub)
         set_capacity(topic, topic->listener_capacity / 2);
 }
 
-/* Microseconds of a clock that goes on within a turn, as loop_now_ms does not. */
+/* Returns the time in µs, by a clock that advances within a turn, unlike loop_now_ms. */
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -183,7 +184,8 @@ static int64_t now_us(void)
 
 /* ---- a run in its orders ---- */
 
-/* A tag may stand twice in a run; its topic is visited once. */
+/* Returns true if this tag is in the list before. A run may repeat a tag; its topic counts
+ * once. */
 static bool tag_repeats(const struct tag_list *tags, uint32_t i)
 {
     for (uint32_t k = 0; k < i; k++)
@@ -229,7 +231,8 @@ void hub_insert_run(struct hub *hub, struct tracked *run)
         order_insert(&topics.list[i]->order, run);
 }
 
-/* The first change since the last flush: the others came to the disk with it or later. */
+/* Notes the first change since the last flush: the others reached the disk with it or
+ * later. */
 static void begin_delivery(struct hub *hub)
 {
     int64_t synced_us = hub->env->store->synced_us;
@@ -286,7 +289,7 @@ bool hub_is_through(const struct hub *hub)
     return is_over(&hub->round) && is_over(&hub->later);
 }
 
-/* The feed of its next listener; NULL: there is none. */
+/* Returns the feed of its next listener; NULL: there is none. */
 static struct feed *next_listener(struct topic *topic)
 {
     if (!topic->begun)
@@ -322,7 +325,7 @@ static struct feed *next_of_round(struct hub *hub)
                : container_of(hub->round.feeds.next, struct feed, visit);
 }
 
-/* Who is visited next; NULL: nobody. */
+/* Returns the feed that is visited next; NULL: there is none. */
 static struct feed *next_feed(struct hub *hub)
 {
     struct feed *feed = next_of_round(hub);
@@ -333,16 +336,17 @@ static struct feed *next_feed(struct hub *hub)
     return next_of_round(hub);
 }
 
-/* True when the feed sends frames of its own, maybe one large run, or the rows of live lists,
- * instead of a few that are shared. */
+/* Returns true if the feed sends frames of its own (maybe one large run) or rows of live
+ * lists, not only a few shared frames. */
 static bool is_long(const struct feed *feed)
 {
     return feed->ops->heavy || feed->seen != feed->base || feed_watch_count(feed) ||
            !list_empty(&feed->catching);
 }
 
-/* A delivery is over when its frames have left. With a ring that is at the end of the turn
- * (connection_send_soon): its flusher was woken by the first of them, so it comes before this one. */
+/* Measures a delivery, which ends when its frames were sent. With a ring
+ * (connection_send_soon) that is at the end of the turn: the first of them woke its
+ * flusher, which so runs before this one. */
 static bool note_delivery(struct flusher *noter)
 {
     struct hub *hub = container_of(noter, struct hub, noter);
@@ -355,10 +359,11 @@ static bool note_delivery(struct flusher *noter)
     return false;
 }
 
-/* Whether a listener's feed has to be visited: not when it stands in line for itself, and once for a
- * change however often it listens. A feed that is not late has sent everything up to `seen`. One
- * that is late is known by the lower byte of when it was visited. Should that be the same by chance,
- * it is visited when what it waits for is there: a socket, a page, the end of its interval. */
+/* Returns true if a listener's feed must be visited: not if it is in line itself, and once
+ * for a change however many subscriptions it has. A feed that is not late has sent
+ * everything up to `seen`. For a late one, the lowest byte of its last visit's `applied`
+ * decides. If that is the same by chance, it is visited once what it waits for is there: a
+ * socket, a page, the end of its interval. */
 static bool is_due(const struct feed *feed)
 {
     uint64_t applied = feed->env->applied;
@@ -367,10 +372,10 @@ static bool is_due(const struct feed *feed)
     return feed->late ? feed->visited != (uint8_t)applied : feed->seen != applied;
 }
 
-/* Takes the next feed out of its line. If that is a topic's, those that come soon behind it are
- * fetched into the caches while it is visited: a subscription, then the feed that this names, then
- * what its frames are sent by. (GCC leaves out a static function that does nothing but that, as one
- * without an effect.) */
+/* Takes the next feed out of its line. If it is a listener of a topic, prefetches what
+ * visits to the next listeners need: a subscription, then its feed, then what its frames
+ * are sent with. (In a function of its own GCC drops the prefetches, as they have no effect
+ * that it knows.) */
 static void step(struct hub *hub, struct feed *feed)
 {
     struct topic *topic = first_topic(hub);

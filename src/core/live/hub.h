@@ -1,14 +1,18 @@
-/* hub.h - who wants to hear about what, in one environment.
+/* hub.h - topics of one environment: which feeds and windows a change of a run concerns.
  *
- * A topic is (kind, name): a tag, a batch, all, or one run; for live lists also a task or a queue.
- * Tags, batches and all keep their runs ordered by last change; every topic keeps its listeners,
- * and the places of the windows that stand at it (windows.h).
+ * A topic is a kind and a name: all runs, a tag, a batch or one run; for live lists also a
+ * task or a queue. A topic has up to three things:
+ *
+ * - listeners, the subscriptions that follow it (feed.h);
+ * - places of windows, the live lists and counts that its runs may be part of (windows.h);
+ * - an order, its runs by last change, if it is a tag, a batch or all (order.h).
  *
  *   change ──► topics of the run ─┬─► marked ──► end of turn: the flush visits listeners
- *                                 └─► windows: judged
+ *                                 └─► windows: evaluated at once
  *
- * Publishing does no I/O and calls nobody back, so nobody can leave while it walks. The
- * flush visits feeds in rounds until the turn's time is over, and goes on in the next. */
+ * Publishing a change does no I/O and calls no callbacks, so no listener can leave
+ * meanwhile. The flush visits feeds in rounds until the turn's time is used up, and
+ * continues in the next turn. */
 #pragma once
 
 #include <stdbool.h>
@@ -29,30 +33,32 @@ struct update;
 
 struct topic {
     enum topic_kind kind;
-    bool marked; /* a run of it has changed since its listeners were begun to be visited */
-    bool begun;  /* they are being visited, in turns maybe */
-    struct bytes *name;              /* NULL: of TOPIC_ALL */
-    uint64_t heard_from;             /* somebody listened to every change after this one */
-    struct order order;              /* of TOPIC_ALL, TOPIC_TAG and TOPIC_BATCH */
+    bool marked; /* one of its runs has changed since the visits to its listeners began */
+    bool begun;  /* its listeners are being visited, maybe over several turns */
+    struct bytes *name;  /* NULL for TOPIC_ALL */
+    uint64_t heard_from; /* it had a listener for every change after this seq */
+    /* Empty except for TOPIC_ALL, TOPIC_TAG and TOPIC_BATCH. */
+    struct order order;
     struct list places;              // window_place::link
     struct list echoes;              // echo::beside; listeners that have left a moment ago
     struct list link;                // round::topics
-    struct subscription **listeners; /* each knows its place */
+    struct subscription **listeners; /* subscription::place is the index of each */
     uint32_t listener_count, listener_capacity;
-    uint32_t next; /* when begun: the place of who is visited next; else 0 */
+    uint32_t next; /* while begun: index of the listener that is visited next; else 0 */
 };
 
-/* Of a run: all, its batch, and its tags, of which a stored run may have more than a client may
- * give it. */
+/* Topics of one run: all, its batch, and its tags. A stored run may have more tags than a
+ * client may give it. */
 enum { RUN_TOPICS_MAX = 2 + 2 * RUN_TAGS_MAX };
 
-/* The topics in whose orders a run stands. A change finds them once, for all that it does. */
+/* The topics whose orders have a run. A change looks them up once, for all that it does. */
 struct run_topics {
     struct topic *list[RUN_TOPICS_MAX];
     uint32_t count;
 };
 
-/* Who is visited, once each: the listeners of topics, then feeds in line for themselves. */
+/* Feeds to be visited, once each: the listeners of topics, then feeds that are in line
+ * themselves. */
 struct round {
     struct list topics; // topic::link
     struct list feeds;  // feed::visit
@@ -60,62 +66,68 @@ struct round {
 
 struct hub {
     struct environment *env;
-    struct table topics[TOPIC_KINDS]; /* by name; none of TOPIC_ALL */
+    struct table topics[TOPIC_KINDS]; /* by name; the one of TOPIC_ALL is `all` */
     struct topic all;
-    struct round round; /* what is left of it */
-    struct round later; /* what has come since it began */
+    struct round round; /* those left of the current round */
+    struct round later; /* those that have come since it began */
     struct flusher flusher;
-    struct flusher noter; /* late: after the flusher that sends the frames of this turn */
+    /* late: it runs after the flusher that sends the frames of this turn */
+    struct flusher noter;
     struct certainty_waiter silent; /* linked while a flush waits for the end of a doubt */
-    uint64_t flushed; /* when the last flush was through: every feed that was not late
-                         had everything up to here */
+    /* When the last flush ended. Every feed that was not late had everything up to this
+     * seq. */
+    uint64_t flushed;
     uint32_t feeds;
-    /* Of the oldest change that is not flushed yet; monotonic µs. */
-    int64_t marked_us; /* when it was applied; 0: there is none */
-    int64_t synced_us; /* when it was on the disk */
+    /* Times of the oldest change that was not flushed yet; monotonic µs. */
+    int64_t marked_us; /* when it was applied; 0: every change was flushed */
+    int64_t synced_us; /* when the store had synced it to disk */
 };
 
 void hub_init(struct hub *hub, struct environment *env);
 void hub_finish(struct hub *hub);
 
-/* NULL: there is none. One of a run id is there only while somebody listens. */
+/* Returns NULL if there is no such topic. That of one run exists only while it has
+ * listeners. */
 struct topic *hub_find(struct hub *hub, enum topic_kind kind, struct slice name);
 
-/* The topic, made if there is none. */
+/* Returns the topic, and creates it if it is missing. End the use with hub_release. */
 struct topic *hub_topic(struct hub *hub, enum topic_kind kind, struct bytes *name);
 
-/* A feed follows the topic, or one did a moment ago and has left an echo. */
+/* Returns true if a feed follows the topic, or did a moment ago and left an echo
+ * (linger.h). */
 static inline bool topic_is_heard(const struct topic *topic)
 {
     return !list_empty(&topic->echoes) || topic->listener_count;
 }
 
-/* A listener comes, or leaves, also while the others are being visited. */
+/* Add and remove a listener. Both may be called while the others are being visited. */
 void topic_add_listener(struct topic *topic, struct subscription *sub);
 void topic_drop_listener(struct topic *topic, struct subscription *sub);
 
-/* Gone when it has neither runs nor listeners nor windows. */
+/* Frees the topic if it has no runs, listeners or windows. */
 void hub_release(struct hub *hub, struct topic *topic);
 
-/* The same behind a listener that has left it. */
+/* The same after a listener has left the topic. */
 void hub_leave(struct hub *hub, struct topic *topic);
 
-/* Takes the run out of the orders of its topics (its rev and tags as they were), or into
- * them at the end, or anywhere (at start). topics: those in which it stands then. */
+/* hub_remove_run takes the run out of the orders of its topics; its rev and tags must still
+ * be the old ones. hub_append_run adds it at their ends, and sets topics to those that it
+ * is in. hub_insert_run, for the start, adds it anywhere. */
 void hub_remove_run(struct hub *hub, struct tracked *run);
 void hub_append_run(struct hub *hub, struct tracked *run, struct run_topics *topics);
 void hub_insert_run(struct hub *hub, struct tracked *run);
 
-/* True when somebody listens to one of the run's topics, or to the run. */
+/* Returns true if one of the run's topics, or the run itself, has a listener. */
 bool hub_has_listeners(const struct hub *hub, const struct tracked *run,
                        const struct run_topics *topics);
 
-/* Marks the topics of the run: their listeners are visited at the end of the turn. */
+/* Marks the topics of the run, so that their listeners are visited at the end of the
+ * turn. */
 void hub_mark_run(struct hub *hub, const struct tracked *run,
                   const struct run_topics *topics);
 
 /* Puts the feed in line for a visit. */
 void hub_visit(struct hub *hub, struct feed *feed);
 
-/* Nobody is to be visited. */
+/* Returns true if no feed is left to visit. */
 bool hub_is_through(const struct hub *hub);

@@ -1,4 +1,4 @@
-/* linger.c - one echo for each topic and view; its timer ends it, its topic keeps it. */
+/* linger.c - one echo for each topic and view, until its timer ends it. */
 #include "core/live/linger.h"
 
 #include "base/loop.h"

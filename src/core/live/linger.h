@@ -1,10 +1,11 @@
-/* linger.h - between two polls of a client: an echo goes on encoding the changes of its topic in
- * its view, until the client is back.
+/* linger.h - keeps a client's view in use between two of its polls.
  *
  *   poll answered ─► echo ─► poll again: follows the ring from where it was
  *
- * So the client gets exactly the columns that changed meanwhile. All feeds that leave a topic
- * with the same view leave one echo, which then lasts longer. */
+ * An echo stays at the topic of a feed that has left. Changes of the topic continue to be
+ * encoded in the feed's view until the client is back, so it gets exactly the columns that
+ * changed meanwhile. All feeds with the same view that leave a topic share one echo, which
+ * then lasts longer. */
 #pragma once
 
 #include "base/list.h"
@@ -15,13 +16,14 @@ struct echo {
     struct environment *env;
     struct topic *topic;
     struct view *view;
-    int64_t until_ms; /* monotonic; the timer may come before it */
+    int64_t until_ms; /* monotonic; the timer may fire earlier */
     struct timer timer;
     struct list beside; // topic::echoes
     struct list link;   // the caller's
 };
 
-/* Finishes a feed with one subscription. A new echo is appended to the caller's list. */
+/* Finishes a feed with one subscription, and leaves an echo. A new one is appended to
+ * `echoes`. */
 void echo_leave(struct feed *feed, int64_t ms, struct list *echoes);
 
 /* Ends the echo before its time. */

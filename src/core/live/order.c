@@ -3,11 +3,11 @@
  *   rev   4    7    8    9   12   15
  *       [ B ][ - ][ C ][ - ][ A ][ D ]      A changed: its place at 7 is cleared, 12 is new
  *
- * Cleared places keep their rev, so that binary search goes on working: twice the rev, and
- * odd, which the address of a run is not.
+ * A cleared place keeps its rev, so that binary search still works. It is stored as twice
+ * the rev plus one: odd, unlike the address of a run.
  *
- * An insert leaves cleared places behind its run, of the same rev. The inserts of a start go
- * downwards: each finds such a place near by, and the runs behind stay where they are. */
+ * An insert leaves cleared places of the same rev after its run. At start, inserts go
+ * downwards: each finds such a place near by, so the runs after it need not move. */
 #include "core/live/order.h"
 
 #include <assert.h>
@@ -19,8 +19,8 @@
 
 enum {
     SQUEEZE_FROM = 16,
-    SPARE_MAX = 255, /* places that an insert leaves cleared */
-    NEAR = 512,      /* places among which the next one looks for them */
+    SPARE_MAX = 255, /* cleared places that an insert adds */
+    NEAR = 512,      /* places among which the next insert looks for a cleared one */
 };
 
 void order_finish(struct order *order)
@@ -69,8 +69,8 @@ static void squeeze(struct order *order)
     }
 }
 
-/* Doubling would leave a million runs with half their places unused: grow by a quarter
- * once it is large. */
+/* Makes space for more places. Doubling would leave a million runs with half their places
+ * unused, so a large array grows by a quarter. */
 static void make_room(struct order *order, uint32_t places)
 {
     uint32_t count = order->count + places;
@@ -94,11 +94,12 @@ void order_append(struct order *order, struct tracked *run)
 static uint32_t spare_places(const struct order *order, uint32_t at)
 {
     if (at == order->count)
-        return 0; /* at the end there is room anyway */
+        return 0; /* at the end nothing has to move */
     return order->count / 8 < SPARE_MAX ? order->count / 8 : SPARE_MAX;
 }
 
-/* The index of a cleared place at or behind the given one, which is made if none is near. */
+/* Returns the index of a cleared place at or after the given one. Makes some if none is
+ * near. */
 static uint32_t cleared_place(struct order *order, uint32_t at, uint64_t rev)
 {
     uint32_t end = order->count - at < NEAR ? order->count : at + NEAR;
@@ -134,7 +135,7 @@ void order_clear(struct order *order, uint64_t rev)
 {
     uint32_t at = order_after(order, rev);
     while (at > 0 && order->places[at - 1] == cleared(rev))
-        at--; /* left by its insert */
+        at--; /* spare places of its insert */
     if (at == 0 || is_cleared(order->places[at - 1]) || rev_at(order, at - 1) != rev)
         return;
     order->places[at - 1] = cleared(rev);
@@ -147,7 +148,7 @@ uint32_t order_after(const struct order *order, uint64_t rev)
 {
     uint32_t low = 0, high = order->count;
     if (high && rev_at(order, high - 1) <= rev)
-        return high; /* the usual case: nothing new */
+        return high; /* the usual case: nothing newer */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (rev_at(order, middle) <= rev)

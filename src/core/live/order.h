@@ -1,11 +1,11 @@
-/* order.h - runs of one topic by last change.
+/* order.h - the runs of one topic, ordered by their last change.
  *
- * An array of runs: a change appends the run and clears its old place, the array is
- * squeezed when half of it is empty. A place is found by binary search, so a position alone
- * is enough to go on from.
+ * An array of runs: a change appends the run and clears its old place. The array is
+ * squeezed when more than half of it is empty. A place is found by binary search, so a
+ * position is enough to continue from.
  *
- * A million runs stand in three orders each, so a place is one word: the run, whose rev is
- * the one it came with until it is cleared, or the rev that was cleared. */
+ * A million runs are in three orders each, so a place is one word: the run (whose rev does
+ * not change until its place is cleared), or the rev of a cleared place. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,8 @@
 struct tracked;
 
 struct order {
-    uint64_t *places;         /* order_place */
-    uint32_t count, capacity; /* places, cleared ones too */
+    uint64_t *places;         /* read them with order_place */
+    uint32_t count, capacity; /* places; cleared ones count too */
     uint32_t runs;            /* places that hold a run */
 };
 
@@ -29,14 +29,15 @@ void order_finish(struct order *order);
 
 struct place order_place(const struct order *order, uint32_t at);
 
-/* Its rev is above every other in the order, and stays until the run is cleared. */
+/* The run's rev must be above every other in the order, and stay as it is until
+ * order_clear. */
 void order_append(struct order *order, struct tracked *run);
 
-/* Inserts anywhere: at start, when runs come newest first. */
+/* Inserts the run anywhere: for the start, when runs come newest first. */
 void order_insert(struct order *order, struct tracked *run);
 
-/* Takes the run of this rev out; harmless when it is not there. */
+/* Takes out the run of this rev. Does nothing if it is not in the order. */
 void order_clear(struct order *order, uint64_t rev);
 
-/* Index of the first place with a rev above the given one; count when there is none. */
+/* Returns the index of the first place with a rev above the given one, or count. */
 uint32_t order_after(const struct order *order, uint64_t rev);

@@ -1,9 +1,9 @@
 /* recent.c - the ring of recent updates.
  *
- *   dropped │ first ──► … ──► newest        oldest out when the frames exceed 4 MiB
+ *   dropped │ first ──► … ──► newest        drops the oldest when the updates exceed 4 MiB
  *
- * A client whose position is not below `dropped` finds every change it has not seen here,
- * as frames that it shares with everybody else. */
+ * A client whose position is not below `dropped` finds here every change that it has not
+ * seen, as frames that all clients with its view share. */
 #include "core/live/recent.h"
 
 #include <string.h>

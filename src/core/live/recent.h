@@ -1,8 +1,8 @@
 /* recent.h - the ring of recent updates of one environment.
  *
- * An update is one change: its seq, the facts that filters need as they were at that seq,
- * and one shared frame per view in use. The ring holds RECENT_BYTES of them; what it drops
- * first is the oldest, and `dropped` remembers how far. */
+ * An update is one change: its seq, the run's facts at that seq that filters look at, and
+ * one shared frame for each view in use. The ring holds up to RECENT_BYTES of them. It
+ * drops the oldest first, and `dropped` is the seq of the last one that it dropped. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,11 +21,11 @@ struct update {
     int64_t created_at;
     uint32_t version;
     uint32_t bytes;                  /* of all frames */
-    struct bytes *frames[VIEWS_MAX]; /* by view index; NULL: nobody had that view */
+    struct bytes *frames[VIEWS_MAX]; /* by view index; NULL: the view was not in use */
 };
 
 struct recent {
-    struct update **updates; /* a circle */
+    struct update **updates; /* a ring */
     uint32_t first, count, capacity;
     uint64_t dropped; /* every change up to this seq may be missing from the ring */
     size_t bytes;
@@ -33,10 +33,10 @@ struct recent {
 
 void recent_finish(struct recent *recent);
 
-/* Takes over the update. */
+/* Takes ownership of the update. */
 void recent_push(struct recent *recent, struct update *update);
 
-/* Index of the first update after seq, in 0 … count. */
+/* Returns the index of the first update after seq; count if there is none. */
 uint32_t recent_after(const struct recent *recent, uint64_t seq);
 
 static inline struct update *recent_at(const struct recent *recent, uint32_t i)
@@ -44,7 +44,7 @@ static inline struct update *recent_at(const struct recent *recent, uint32_t i)
     return recent->updates[(recent->first + i) & (recent->capacity - 1)];
 }
 
-/* The facts of this run at this change; frames are the caller's to fill in. */
+/* Makes an update with the facts of the run at this change. The caller adds the frames. */
 struct update *update_create(uint64_t seq, const struct run *run);
 
 static inline struct facts facts_of_update(const struct update *update)

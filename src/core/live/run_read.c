@@ -1,14 +1,14 @@
-/* run_read.c - a run from memory, or else from the store, where it is read once for many.
+/* run_read.c - reads a run from memory, or from the store once for all who wait for it.
  *
  *   read ─► in memory? ── yes ─────────────────────────────────────────► done
  *               │ no
  *               ▼
  *             is it being loaded? ── yes ──► waits with the others ─┐
  *               │ no                                                ▼
- *               └──► store ─► arrived: a few of those who wait a turn ─► done
+ *               └──► store ─► loaded: some of those who wait, each turn ─► done
  *
- * A load that has begun may be older than what a caller knows: it is joined only while a
- * change since then would have left the run in memory. */
+ * A load in progress may be older than what a caller knows. It is joined only while every
+ * change since it began is still in memory. */
 #include "core/live/run_read.h"
 
 #include "base/mem.h"
@@ -16,9 +16,9 @@
 struct run_load {
     struct environment *env;
     struct store_load load;
-    enum store_status status; /* of it */
-    uint64_t applied;  /* every change that the store knew of when it began, at least */
-    struct list reads; // run_read::link
+    enum store_status status; /* of the load */
+    uint64_t applied;         /* the load knows at least every change up to this seq */
+    struct list reads;        // run_read::link
     struct deferred deferred;
 };
 
@@ -32,7 +32,7 @@ void run_loads_init(struct table *loads)
     table_init(loads, load_key);
 }
 
-/* done may free the operation. */
+/* done may free the read. */
 static void finish_read(struct run_read *read, const struct run *run, enum err status)
 {
     struct environment *env = read->env;
@@ -69,7 +69,7 @@ static void answer_some(struct deferred *deferred)
         loop_defer(load->env->loop, &load->deferred);
 }
 
-/* Another load of the run may have taken its place. */
+/* Removes the load from the table, unless another load of the run has replaced it. */
 static void forget(struct run_load *load)
 {
     struct table *loads = &load->env->loads;

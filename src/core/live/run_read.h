@@ -1,23 +1,23 @@
-/* run_read.h - a run of an environment from memory, or else from the store.
+/* run_read.h - reads a run of an environment from memory, or from the store.
  *
- * Many who read one run at once get it from one read of the store. */
+ * Callers that read the same run at the same time share one read of the store. */
 #pragma once
 
 #include "core/live/environment.h"
 
 struct run_read {
     struct environment *env;
-    struct bytes *id; /* run_read.c's, as the two behind it are */
+    struct bytes *id; /* used by run_read.c, like the next two */
     struct deferred deferred;
     struct list link; // run_load::reads
     void (*done)(struct run_read *read, enum err status);
     const struct run *run; /* borrowed until done returns */
-    bool loaded;           /* from the store: only those who read it have its texts */
+    bool loaded;           /* from the store: only callers of this read have its texts */
 };
 
-/* done comes later, wherever the run is. */
+/* Calls done later, in no case from inside this call, wherever the run is. */
 void run_read_begin(struct environment *env, struct slice run_id, struct run_read *read,
                     void (*done)(struct run_read *read, enum err status));
 
-/* The table of what an environment reads from the store, empty. */
+/* Initializes an environment's table of reads from the store. */
 void run_loads_init(struct table *loads);

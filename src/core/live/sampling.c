@@ -1,4 +1,4 @@
-/* sampling.c - what a sample says of the queue. */
+/* sampling.c - adds the state of the queue to a sample. */
 #include "core/live/sampling.h"
 
 #include "core/live/environment.h"

@@ -1,9 +1,10 @@
-/* sampling.h - closes the samples of what has happened in an environment
- * (core/counters/stats.h), with the queue as it is then. */
+/* sampling.h - closes samples of what happened in an environment (core/counters/stats.h).
+ *
+ * A closed sample also has the length of the queue at that moment, and its oldest run. */
 #pragma once
 
 struct environment;
 
-/* Closes the open sample if its time is over: to be called before anything is noted, and before the
- * samples are read. */
+/* Closes the open sample if its time has passed. Call it before anything is noted, and
+ * before samples are read. */
 void sampling_pass(struct environment *env);

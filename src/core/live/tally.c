@@ -1,7 +1,8 @@
-/* tally.c - a count of the store and the changes since, put together.
+/* tally.c - adds the changes since a count of the store to that count.
  *
- * A count knows the seq up to which it has seen everything. The store may be ahead of memory:
- * then the count waits until that seq is applied, and what was noted up to it is left out. */
+ * A count knows the seq up to which it has seen everything. The store may be ahead of
+ * memory: then the count waits until that seq is applied. Changes noted up to it are left
+ * out. */
 #include "core/live/tally.h"
 
 #include "base/log.h"
@@ -10,9 +11,9 @@
 #include "core/live/window.h"
 
 enum {
-    NOTES_MAX = 1 << 16, /* changes during one count; with more it begins anew */
-    AHEAD_MS = 1,        /* until the store's seq is looked for again */
-    AGAIN_MS = 1000,     /* after a store that failed */
+    NOTES_MAX = 1 << 16, /* changes during one count; with more, it is repeated */
+    AHEAD_MS = 1,        /* between two checks whether the store's seq was applied */
+    AGAIN_MS = 1000,     /* retry after a failure of the store */
 };
 
 struct tally_change {
@@ -22,13 +23,13 @@ struct tally_change {
 
 struct tally_load {
     struct store_count count;
-    enum store_status status; /* of it */
+    enum store_status status; /* of the count */
     struct environment *env;
-    struct window *window; /* NULL: nobody wants it any more */
+    struct window *window; /* NULL: the result is not needed any more */
     struct query *query;
-    bool
-        taken_away; /* of runs that are behind the period, from which the counts are cleared */
-    int64_t from; /* where the period begins then */
+    /* It counts the runs that leave the period, which are then subtracted. */
+    bool taken_away;
+    int64_t from; /* the new start of the period */
     struct tally_change *changes;
     size_t change_count, capacity;
     bool overflown;
@@ -80,7 +81,7 @@ void tally_note(struct tally *tally, const struct run *run, uint8_t before, uint
     tally->step++;
 }
 
-/* ---- what the store has counted ---- */
+/* ---- a count of the store has ended ---- */
 
 static void on_time(struct timer *timer);
 
@@ -90,7 +91,7 @@ static void wait(struct tally_load *load, int64_t ms)
     loop_set_timer(loop, &load->timer, timers_kind(loop_timers(loop), on_time), ms);
 }
 
-/* The counts as they are now: those of the store, and what was changed behind them. */
+/* Sets the counts as they are now: those of the store, plus the changes after it. */
 static void add_changes(struct tally_load *load, struct tally *sum)
 {
     memcpy(sum->counts, load->count.counts, sizeof(sum->counts));
@@ -117,7 +118,7 @@ static void complete(struct tally_load *load)
     add_changes(load, &sum);
     tally->load = NULL;
     if (failed && advances)
-        tally->exact = false; /* all of it is counted anew, from the later time on */
+        tally->exact = false; /* everything is counted again, from the new start on */
     else if (!failed && advances)
         take_away(tally, &sum);
     else if (!failed)
@@ -179,7 +180,7 @@ void tally_advance(struct window *window, int64_t from)
     struct tally *tally = &window->tally;
     struct run_filter *filter = &window->query->filter;
     if (tally->load && tally->users)
-        return; /* the next minute is early enough */
+        return; /* try again in a minute */
     if (!tally->users || !tally->exact) {
         filter->created_from = from;
         tally->changed(window);
@@ -201,6 +202,6 @@ void tally_stop(struct window *window)
     if (load && load->timer.place)
         load_destroy(load);
     else if (load)
-        load->window = NULL; /* until the store has answered */
+        load->window = NULL; /* freed when the store has answered */
     tally->exact = tally->refused = false;
 }

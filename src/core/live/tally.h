@@ -1,10 +1,13 @@
-/* tally.h - how many runs a filter wants, by status: counted once by the store, then kept.
+/* tally.h - counts the runs that match a query, by status.
+ *
+ * The store counts them once, and changes then keep the counts current:
  *
  *   begin ─► the store counts up to seq R ──────────────┐
- *            changes are noted meanwhile ─► those above R ┴─► exact, and kept by each change
+ *            changes are noted meanwhile ─► those above R ┴─► exact, kept current by changes
  *
- * So a count is exact at every position, and costs a look at the run that changes. What is
- * behind a moving period is counted by the store, too, and taken away. */
+ * So a count is exact at every position, and costs only one look at each run that changes.
+ * When a period moves, the store also counts the runs before its new start, and they are
+ * subtracted. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,28 +22,31 @@ struct tally_load;
 
 struct tally {
     uint64_t counts[RUN_STATUS_COUNT];
-    uint64_t step;  /* how often they have changed */
-    uint32_t users; /* watches that show them; without any nothing is counted */
+    uint64_t step;  /* rises each time the counts change */
+    uint32_t users; /* watches that show the counts; without any, nothing is counted */
     bool exact;
-    bool stale;   /* retention has removed runs since: they are counted anew */
-    bool refused; /* they are too many to be counted in the time that a read has */
-    struct tally_load *load; /* the store is counting; NULL: it is not */
-    /* The store has counted, or the period has moved. */
+    bool stale;   /* retention has removed runs since: count them again */
+    bool refused; /* retention has removed runs since, so they must be counted again */
+    /* The store could not count them within the time limit of a read. */
+    struct tally_load *load;
+    /* Called when the store has counted, or the period has moved. */
     void (*changed)(struct window *window);
-    struct timer timer; /* of the next message about them */
+    struct timer timer; /* for the next message with the counts */
 };
 
-/* Before and after a change of a run: its status, or TALLY_NONE where the filter did not want
- * it. */
+/* Updates the counts after a change of a run. before and after: its status, or TALLY_NONE
+ * where the query did not match it. */
 enum { TALLY_NONE = 0xff };
 void tally_note(struct tally *tally, const struct run *run, uint8_t before, uint8_t after);
 
-/* Has the store count for the window if its tally has users, and is not exact. */
+/* Has the store count for the window, if its tally has users and is not exact. */
 void tally_begin(struct window *window);
 
-/* The filter's runs count from a later time on: when those before it were taken away the filter
- * says so. Until a count that is under way has ended nothing happens. */
+/* Moves the start of the query's period to `from`. If there are exact counts, they are
+ * corrected first: the period moves when the runs before it were counted and subtracted.
+ * Does nothing while a count is in progress. */
 void tally_advance(struct window *window, int64_t from);
 
-/* The last user has left, or the window ends: what the store counts is for nobody. */
+/* Discards the counts, and one that is in progress: the last user has left, or the window
+ * ends. */
 void tally_stop(struct window *window);

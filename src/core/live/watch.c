@@ -1,13 +1,14 @@
-/* watch.c - differences of a window, as frames.
+/* watch.c - sends differences of a window as frames.
  *
  *   a pass:   the window at `seen` ─┐
- *                                   ├─► left: rows of null ─► rows of runs, newest first ─► `more`
- *             the window at `pass` ─┘                          │            until a pass ends at the
- *                                                   not in memory: read      step that is the newest
+ *                                   ├─► left: rows of null ─► rows of runs, newest first
+ *             the window at `pass` ─┘                          │
+ *                                                   not in memory: read from the store
  *
- * A pass that takes several frames goes on in the window as it was when the pass began: what
- * came or left meanwhile is the next pass. A run that memory does not have is read from the
- * store, a few at a time. */
+ * A pass sends one difference. If it takes several frames, it uses the window as it was
+ * when the pass began; what comes or leaves meanwhile is for the next pass. Its frames say
+ * `more` until a pass ends at the newest step. Runs that are not in memory are read a few
+ * at a time. */
 #include "core/live/watch.h"
 
 #include <inttypes.h>
@@ -22,12 +23,12 @@
 
 enum { PAGE_RUNS = 8 };
 
-/* ---- runs that memory does not have ---- */
+/* ---- runs that are not in memory ---- */
 
 struct page_run {
     struct watch_page *page;
     struct run_read read;
-    struct run run; /* with references of its own; id "": it is gone */
+    struct run run; /* has references of its own; id "": not found */
     char id[RUN_ID_MAX];
 };
 
@@ -35,8 +36,8 @@ struct watch_page {
     struct watch *watch; /* NULL: abandoned */
     struct page_run runs[PAGE_RUNS];
     unsigned count, waiting;
-    bool failed;       /* the store did not answer */
-    struct room *room; /* that they take, and how much */
+    bool failed;       /* the store failed */
+    struct room *room; /* which they take from, and how many bytes */
     size_t held;
 };
 
@@ -81,7 +82,7 @@ static void on_read(struct run_read *read, enum err status)
         page_destroy(page);
 }
 
-/* Reads this member and the next ones that memory does not have. */
+/* Begins to read the first member, and the next ones that are not in memory. */
 static void read_page(struct watch *watch, const struct window_member *members,
                       uint32_t count)
 {
@@ -127,7 +128,7 @@ static void begin_pass(struct watch *watch)
     page_drop(watch);
 }
 
-/* A pass can go on only in a window that is still known. */
+/* Returns true if a pass is in progress, and the window still remembers its two steps. */
 static bool is_passing(const struct watch *watch)
 {
     return watch->pass_step && watch->pass_step >= watch->window->forgotten &&
@@ -154,7 +155,7 @@ static void add_left(const struct watch *watch, const struct window_member *befo
 
 enum pass_end { PASS_OVER, PASS_FULL, PASS_WAITS };
 
-/* Rows behind `at`, as many as a frame takes. */
+/* Adds rows after `at`, as many as fit into a frame. */
 static enum pass_end add_rows(struct watch *watch, const struct window_member *before,
                               uint32_t before_count, const struct window_member *now,
                               uint32_t now_count)
@@ -180,7 +181,8 @@ static enum pass_end add_rows(struct watch *watch, const struct window_member *b
     return PASS_OVER;
 }
 
-/* The pass is through: the client has what there was when it began. */
+/* Ends the pass: the client has what was in the window when it began. Returns true if more
+ * is to be sent, or to be read from the store. */
 static bool end_pass(struct watch *watch)
 {
     watch->seen = watch->pass_step;
@@ -191,7 +193,7 @@ static bool end_pass(struct watch *watch)
            window_is_short(watch->window, watch->limit);
 }
 
-/* One frame. True: there is more to send now. */
+/* Sends one frame. Returns true if there is more to send now. */
 static bool send_rows(struct watch *watch)
 {
     struct window_member before[WINDOW_LIMIT_MAX], now[WINDOW_LIMIT_MAX];
@@ -277,9 +279,10 @@ static void send_counts(struct watch *watch)
     send_message(watch, &text);
 }
 
-/* ---- what cannot be found ---- */
+/* ---- queries that take too long ---- */
 
-/* Rows go on without counts: so the error is about no subscription, and names it in its text. */
+/* Rows continue without counts, so the error has no subscription id but names it in its
+ * text. */
 static void refuse_counts(struct watch *watch)
 {
     struct buf message = { 0 };
@@ -305,7 +308,7 @@ static void refuse_rows(struct watch *watch)
     send_message(watch, &message);
 }
 
-/* True: it was refused, and is gone. */
+/* Returns true if the watch was refused and closed. */
 static bool end_refused(struct watch *watch)
 {
     bool unlisted = watch->limit && watch->window->refused;
@@ -321,7 +324,7 @@ static bool end_refused(struct watch *watch)
 
 /* ---- visits ---- */
 
-/* True: it has more to send now. */
+/* Returns true if it has more to send now. */
 static bool visit(struct watch *watch)
 {
     bool more = false;
@@ -338,8 +341,8 @@ static bool visit(struct watch *watch)
     return more;
 }
 
-/* Whether a client that wants its patches apart has to wait. A difference that was begun is sent
- * to its end. */
+/* Returns true while the feed waits for the end of its interval. A difference that has
+ * begun is sent to its end. */
 static bool is_early(struct feed *feed)
 {
     struct loop *loop = feed->env->loop;
@@ -367,9 +370,10 @@ void watch_visit_all(struct feed *feed)
     bool more = false;
     for (uint32_t left = feed->aside->watch_count; left > 0; left--) {
         if (feed->ops->busy(feed))
-            return; /* feed_drained brings it back */
+            return; /* feed_drained puts it in line again */
         if (!stint_goes_on(&stint)) {
-            feed->aside->watches_at = 0; /* the interval has not ended for the others */
+            /* The others may send before the end of the interval. */
+            feed->aside->watches_at = 0;
             more = true;
             break;
         }

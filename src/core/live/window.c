@@ -1,4 +1,4 @@
-/* window.c - a set of entries, sorted by id, and what has left it. */
+/* window.c - a set of entries sorted by id, and the last that have left it. */
 #include "core/live/window.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ void window_destroy(struct window *window)
     free(window);
 }
 
-/* A run that was just triggered is newer than every entry. Its place takes one comparison, since
- * each entry that is looked at costs a cache miss. */
+/* A run that was just triggered is newer than every entry. Its place takes one comparison,
+ * since each entry that is looked at costs a cache miss. */
 uint32_t window_find(const struct window *window, const char *id)
 {
     uint32_t low = 0, high = window->count;
@@ -108,7 +108,7 @@ static void insert_at(struct window *window, uint32_t at, const struct run *run)
     note_facts(entry, run);
 }
 
-/* Older than every entry, and not the only one that may be missing there. */
+/* Returns true if the run is older than every entry, and other runs may be between them. */
 static bool is_below(const struct window *window, uint32_t at)
 {
     return at == window->count && (window->more || window->count == WINDOW_KEPT);
@@ -163,7 +163,7 @@ bool window_cut(struct window *window, int64_t floor, int64_t from)
     return any;
 }
 
-/* ---- as it was ---- */
+/* ---- the set at an earlier step ---- */
 
 static int newest_first(const void *a, const void *b)
 {
@@ -171,7 +171,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(right->id, left->id);
 }
 
-/* Those that have left since the step and were there. */
+/* Finds the runs that were in the set at the step, and have left since. */
 static uint32_t gone_since(const struct window *window, uint64_t step,
                            struct window_member *members)
 {
@@ -190,7 +190,7 @@ static uint32_t gone_since(const struct window *window, uint64_t step,
     return count;
 }
 
-/* An id that has left, and has come back, is told by its present entry. */
+/* Returns the present entry of an id, which may have left and come back; NULL: none. */
 static const struct window_entry *entry_of(const struct window *window, const char *id)
 {
     uint32_t at = window_find(window, id);

@@ -1,28 +1,28 @@
-/* window_load.c - a page of the store becomes entries.
+/* window_load.c - turns a page of the store into entries.
  *
  *   begun at seq B ──► the store reads at R ──► R is applied ──► entries
- *                          what was changed behind B is in memory, in the order of changes
+ *                          changes after B are in memory, in the order of changes
  *
- * A run of the page that memory has is judged as memory has it. One that memory does not have
- * has ended, and matches as it did, unless it has ended since R and was evicted: then the page
- * is read again. What has begun to match since R is found by a walk over the changes. */
+ * A run of the page that is also in memory is matched as it is in memory. One that is not
+ * in memory has ended and still matches, unless it ended after R and was evicted: then the
+ * page is read again. Runs that match only since R are found by a walk over the changes. */
 #include "core/live/window_load.h"
 
 #include "base/mem.h"
 #include "core/live/environment.h"
 
 enum {
-    AHEAD_MS = 1,    /* until the store's seq is looked for again */
-    AGAIN_MS = 1000, /* after a store that failed */
+    AHEAD_MS = 1,    /* between two checks whether the store's seq was applied */
+    AGAIN_MS = 1000, /* retry after a failure of the store */
 };
 
 struct window_load {
     struct store_list list;
-    enum store_status status; /* of it */
+    enum store_status status; /* of the read */
     struct environment *env;
-    struct window *window; /* NULL: nobody wants it any more */
+    struct window *window; /* NULL: the result is not needed any more */
     struct query *query;
-    uint64_t begun; /* seq that was applied then */
+    uint64_t begun; /* env->applied when the read began */
     struct timer timer;
     void (*loaded)(struct window *window, enum store_status status);
 };
@@ -38,7 +38,7 @@ static void load_destroy(struct window_load *load)
 
 static void on_page(struct store_read *read, enum store_status status);
 
-/* Behind the last entry, from where memory and store are now. */
+/* Reads the runs after the last entry, as memory and store are now. */
 static void read_page(struct window_load *load)
 {
     const struct window *window = load->window;
@@ -53,7 +53,7 @@ static void read_page(struct window_load *load)
     env->store->ops->read(env->store, &load->list.read);
 }
 
-/* False: a run may have changed since, and nobody here knows how. */
+/* Returns false if a run may have changed since, and its present state is not in memory. */
 static bool add_page(struct window_load *load)
 {
     struct window *window = load->window;
@@ -69,8 +69,8 @@ static bool add_page(struct window_load *load)
     return true;
 }
 
-/* Runs that were changed since the read began, where a page that ends before the filter's
- * last run would have them. */
+/* Adds runs that have changed since the read began. If the page ended before the last
+ * matching run, only those newer than its end. */
 static void add_changed(struct window_load *load, const char *end)
 {
     struct window *window = load->window;
@@ -169,5 +169,5 @@ void window_load_abandon(struct window *window)
     if (load && load->timer.place)
         load_destroy(load);
     else if (load)
-        load->window = NULL; /* until the store has answered */
+        load->window = NULL; /* freed when the store has answered */
 }

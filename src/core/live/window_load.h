@@ -1,14 +1,13 @@
-/* window_load.h - what a window has from the store: its entries at first, and older ones when
- * it has lost many. */
+/* window_load.h - reads a window's runs from the store: at first, and when few are left. */
 #pragma once
 
 #include "core/live/window.h"
 
-/* Begins a read if the window needs one, and none is under way. loaded is called when it has
- * come: OK, or why the store does not find the runs (STORE_SLOW; after any other failure the
- * read begins anew by itself). */
+/* Begins a read if the window needs one and none is in flight. Calls loaded when it ends:
+ * with STORE_OK, or with STORE_SLOW if the store could not find the runs in time. After any
+ * other failure the read is repeated. */
 void window_load_begin(struct window *window,
                        void (*loaded)(struct window *window, enum store_status status));
 
-/* The window ends: what comes is for nobody. */
+/* Discards the read in flight: the window ends. */
 void window_load_abandon(struct window *window);

@@ -1,7 +1,7 @@
-/* windows.c - where windows stand, and who is told of a change.
+/* windows.c - the places of windows at topics, and which watches a change concerns.
  *
- * A window that was touched is marked, and the feeds of its watches are put in line for a
- * visit; the first visit takes the mark away (watch.c). */
+ * A window that has changed is marked, and the feeds of its watches are put in line for a
+ * visit. The first visit removes the mark (watch.c). */
 #include "core/live/windows.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@ enum { MINUTE_MS = 60 * 1000 };
 
 struct window_place {
     struct window *window;
-    struct topic *topic; /* NULL: of a status */
+    struct topic *topic; /* NULL: the place is at a status */
     struct list link;    // topic::places or windows::by_status
 };
 
@@ -94,7 +94,7 @@ static void leave_places(struct window *window)
     }
 }
 
-/* ---- who is told ---- */
+/* ---- changed windows ---- */
 
 void windows_mark(struct window *window)
 {
@@ -115,7 +115,7 @@ static void on_loaded(struct window *window, enum store_status status)
         window_load_begin(window, on_loaded);
 }
 
-/* The counts are known, or the period has moved, and with it what is in the window. */
+/* The counts are known, or the period has moved, and with it the set of the window. */
 static void on_counted(struct window *window)
 {
     window_cut(window, window->env->floor, window->query->filter.created_from);
@@ -132,7 +132,7 @@ void windows_serve(struct window *window)
 
 /* ---- each minute ---- */
 
-/* Periods move, and what retention has removed is counted away. */
+/* Moves periods, and has removed runs counted again. */
 static void on_minute(struct timer *timer)
 {
     struct windows *windows = container_of(timer, struct windows, timer);

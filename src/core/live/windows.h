@@ -1,10 +1,13 @@
-/* windows.h - the windows of an environment: one for each query that somebody watches, found by
- * the changes that may concern it.
+/* windows.h - the windows of an environment, and which of them a change concerns.
  *
- *   change of a run ─► topics of the hub: all, tags, batch, task, queue ─┬─► windows: judged
- *                      its status before and after ──────────────────────┘   once each
+ * There is one window (window.h) for each query that a client watches. Windows have places
+ * at the hub's topics (hub.h), and at the statuses of runs:
  *
- * A window stands at the first of these that its query names. So queries of other tasks, tags
+ *   change of a run ─► topics of the hub: all, tags, batch, task, queue ─┬─► windows:
+ *                      its status before and after ──────────────────────┘   evaluated once
+ *
+ * A window is at the first of these that its query names: batch, tags, tasks, queues,
+ * statuses; with none of them, at the topic of all runs. So queries for other tasks, tags
  * or statuses cost a change nothing, however many there are. */
 #pragma once
 
@@ -16,10 +19,10 @@
 #include "runcast/protocol.h"
 
 enum {
-    /* Of one environment, long ones several times (query_cost). A new run may come into
-     * all of them within one turn. */
+    /* Windows of one environment; a long query counts several times (query_cost). A new run
+     * may enter all of them within one turn. */
     WINDOWS_MAX = PROTOCOL_WATCHED,
-    /* Of a project, all its preview branches included. */
+    /* Windows of a project, all its preview branches included. */
     PROJECT_WINDOWS_MAX = 4 * WINDOWS_MAX,
 };
 
@@ -31,35 +34,39 @@ struct windows {
     struct environment *env;
     struct table by_key;                     /* of struct window, by the key of its query */
     struct list by_status[RUN_STATUS_COUNT]; // window_place::link
-    struct room room;   /* windows by their cost; outer: that of the project, or NULL */
-    struct timer timer; /* of what is looked at each minute; armed while somebody watches */
+    /* Counts windows by their cost; outer: that of the project, or NULL. */
+    struct room room;
+    struct timer timer; /* for what is checked each minute; armed while there are windows */
 };
 
 void windows_init(struct windows *windows, struct environment *env);
-/* Nobody watches any more. */
+/* Requires that no watch is left. */
 void windows_finish(struct windows *windows);
 
-/* The window of this query, made if there is none. Takes over the caller's reference of the
- * query. NULL: the environment or its project watches as many other queries as it may. */
+/* Returns the window of this query, and creates it if it is missing. Takes ownership of the
+ * caller's reference to the query. Returns NULL if the environment or its project already
+ * watches as many other queries as it may. */
 struct window *windows_find(struct windows *windows, struct query *query);
 
-/* A watch of the window has come, or wants more of it than before: what it needs is read. */
+/* Begins the reads that the window needs after a watch came, or asks for more than
+ * before. */
 void windows_serve(struct window *window);
 
-/* Its set, or its counts, are others than before: its watches are visited. */
+/* Visits the watches of a window whose set or counts have changed. */
 void windows_mark(struct window *window);
 
-/* A watch has left. The window is gone with the last one. */
+/* Call this after a watch has left. Frees the window after the last one. */
 void windows_release(struct windows *windows, struct window *window);
 
-/* The run has changed. before: as it was; NULL: it was made. topics: those in which it stands. */
+/* Evaluates a changed run for all windows that it may concern. before: as it was; NULL: it
+ * was created. topics: those that it is in now. */
 void windows_judge_all(struct windows *windows, const struct run *before,
                        const struct run *after, const struct run_topics *topics);
 
-/* Retention has removed final runs. */
+/* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
 
-/* The same, for nothing where nobody watches. */
+/* The same, at no cost while nothing is watched. */
 static inline void windows_judge(struct windows *windows, const struct run *before,
                                  const struct run *after, const struct run_topics *topics)
 {
