@@ -1,5 +1,7 @@
-/* filter.c - does a run match? Asked for every change and every listener, so the cheap tests
- * come first. */
+/* filter.c - decides whether a run matches a subscription.
+ *
+ * This is checked for every change and every listener, so the cheap conditions come
+ * first. */
 #include "core/model/filter.h"
 
 struct filter filter_create(struct slice run, const struct run_filter *wanted)

@@ -1,13 +1,16 @@
 /* filter.h - which runs a subscription is about: those of a topic, or some of them.
  *
- * Tags are only ever added to a run, and everything else is fixed when it is made: so a run
- * never leaves a filter. */
+ * A topic is a kind and a name, for example a tag (core/live/hub.h). A filter has a topic,
+ * maybe a time from which runs count, and a query (query.h) if it asks for more than that.
+ *
+ * Tags are only ever added to a run, and everything else here is fixed when it is created:
+ * so a run never stops matching a filter. */
 #pragma once
 
 #include "base/bytes.h"
 #include "core/model/query.h"
 
-/* Of the last two there are no subscriptions, but live lists. */
+/* The kinds of topics. The last two are for live lists only, not for subscriptions. */
 enum topic_kind {
     TOPIC_ALL,
     TOPIC_TAG,
@@ -18,22 +21,22 @@ enum topic_kind {
     TOPIC_KINDS
 };
 
-/* One of them belongs to each subscription, of which there are many, and most have a topic
- * alone. */
+/* Each subscription has one. There are many of them, and most have only a topic. */
 struct filter {
-    struct bytes
-        *name; /* the topic's: a tag, or the id of a batch or run; NULL: of TOPIC_ALL */
-    struct query
-        *query; /* all that it asks for, where it names several tags, or tasks; or NULL */
-    int64_t created_from; /* Unix ms; 0: any */
+    /* The topic's: a tag, or the id of a batch or run; NULL for TOPIC_ALL. */
+    struct bytes *name;
+    /* If it names several tags, or tasks: all that it asks for; otherwise NULL. */
+    struct query *query;
+    int64_t created_from; /* Unix ms; runs created earlier do not match; 0: any */
     enum topic_kind kind;
 };
 
-/* Of one run, if its id is given; else of a batch, of the runs that have all tags, or of all runs.
- * wanted says which, and may narrow them to tasks and to those created from a time on. */
+/* Makes a filter for one run if its id is given. Otherwise it is for the runs in wanted:
+ * those of a batch, those that have all tags, or all runs, maybe only of some tasks, or
+ * created from a time on. */
 struct filter filter_create(struct slice run, const struct run_filter *wanted);
 
-/* Returns true if the topic and the time of the filter, and its query, want a run of these facts. */
+/* Returns true if a run with these facts matches the topic, the time and the query. */
 bool filter_matches(const struct filter *filter, const struct facts *facts);
 
 /* filter_matches for the run as it is now. */
@@ -43,11 +46,11 @@ static inline bool filter_wants(const struct filter *filter, const struct run *r
     return filter_matches(filter, &facts);
 }
 
-/* The same runs as a list or a count finds them, with one reference, the caller's. Not of
- * TOPIC_RUN. */
+/* Returns a query for the same runs, for a list or a count. The caller owns the one
+ * reference. Not for TOPIC_RUN. */
 struct query *filter_to_query(const struct filter *filter);
 
-/* Bytes of memory that its tags and tasks take. */
+/* Returns the bytes of memory that its tags and tasks take. */
 size_t filter_size(const struct filter *filter);
 
 void filter_finish(struct filter *filter);

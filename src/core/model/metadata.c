@@ -1,15 +1,15 @@
-/* metadata.c - operations on JSON text that build a tree only where they go.
+/* metadata.c - applies operations to JSON text, and builds a tree only along their paths.
  *
- * The object starts as one node that is a span of its text. A node that an operation goes
- * through is opened: its members become nodes of their own, again spans. In the end what
- * was opened is written anew and every other span is copied as it is.
+ * The object begins as one node, a span of its text. A node on an operation's path is
+ * opened: its members become nodes of their own, again spans. In the end, opened nodes are
+ * written again, and every other span is copied as it is.
  *
  *   {"a": {"x": 1e400}, "n": 1}    increment n      opened: the root; a stays a span
  *   {"a":{"x": 1e400},"n":2}
  *
  * Spans point into the object, into the operations, or into texts made here, which the
- * editor keeps until the end. Operations that together would keep the loop busy are
- * refused: every visited member and every compared byte counts. */
+ * editor keeps until the end. Operations that together would block the loop for too long
+ * are refused: every visited member and every compared byte counts. */
 #include "core/model/metadata.h"
 
 #include <math.h>
@@ -21,10 +21,11 @@
 #include "core/model/operation.h"
 
 enum {
-    WORK_MAX = 3000000, /* about nanoseconds: much of a turn */
+    WORK_MAX = 3000000, /* roughly nanoseconds: much of a turn */
     WORK_OF_VISIT = 2,
-    WORK_OF_KEY_BYTE = 6, /* of one that is read to the end, however it is spelled */
-    WORK_OF_OPENING = 16, /* a member becomes a node */
+    /* For each byte of a key that is read to the end, escapes included. */
+    WORK_OF_KEY_BYTE = 6,
+    WORK_OF_OPENING = 16, /* for each member that becomes a node */
     WORK_OF_OPERATION = 64,
 };
 
@@ -33,8 +34,8 @@ enum {
 enum node_kind { NODE_SPAN, NODE_ARRAY, NODE_OBJECT };
 
 struct metadata_node {
-    struct slice key;  /* of a member: as spelled, without quotes */
-    struct slice span; /* of NODE_SPAN; absent: no value yet */
+    struct slice key;  /* for a member: as spelled, without quotes */
+    struct slice span; /* for NODE_SPAN; absent: no value yet */
     struct metadata_node *children;
     uint32_t count, capacity;
     enum node_kind kind;
@@ -50,8 +51,8 @@ struct made_text {
 struct editor {
     struct metadata_node root;
     struct made_text *kept;
-    uint64_t left;   /* of WORK_MAX; 0: the operations are refused */
-    struct buf name; /* scratch: what a key spells */
+    uint64_t left;   /* left of WORK_MAX; 0: the operations are refused */
+    struct buf name; /* scratch: a key without its escapes */
 };
 
 static void spend(struct editor *editor, uint64_t work)
@@ -105,8 +106,8 @@ static void remove_child(struct metadata_node *node, struct metadata_node *child
 
 /* ---- names ---- */
 
-/* The hash of a name: members whose name has another one are passed by without being read.
- * Who makes keys with one hash pays for reading them. */
+/* Hashes a name: members with another hash are skipped without reading their keys. Keys
+ * with equal hashes are read, and charged as work. */
 static uint32_t hash_of(struct slice name)
 {
     uint32_t hash = 2166136261; /* FNV-1a */
@@ -136,7 +137,7 @@ static bool is_named(struct editor *editor, const struct metadata_node *member,
 
 /* ---- opening ---- */
 
-/* False when it is neither object nor array. */
+/* Returns false if it is neither object nor array. */
 static bool open_node(struct editor *editor, struct metadata_node *node)
 {
     if (node->kind != NODE_SPAN)
@@ -160,7 +161,7 @@ static bool open_node(struct editor *editor, struct metadata_node *node)
     return true;
 }
 
-/* The last member of that name; the others of it go. */
+/* Returns the last member of that name, and removes the others. */
 static struct metadata_node *find_member(struct editor *editor, struct metadata_node *node,
                                          struct slice name)
 {
@@ -197,7 +198,8 @@ static struct metadata_node *find_child(struct editor *editor, struct metadata_n
     return &node->children[index];
 }
 
-/* An array grows only at its end. NULL: not there. */
+/* Adds a missing child. An array grows only at its end. Returns NULL if it cannot be
+ * added. */
 static struct metadata_node *make_child(struct editor *editor, struct metadata_node *node,
                                         struct slice part)
 {
@@ -216,15 +218,15 @@ static struct metadata_node *make_child(struct editor *editor, struct metadata_n
     return child;
 }
 
-/* The node that a path of count parts leads to; NULL when there is none. Made with what
- * is missing on the way if make is set. */
+/* Returns the node at the end of the first `count` parts of the path, or NULL. With make,
+ * adds the missing nodes. */
 static struct metadata_node *
 follow(struct editor *editor, const struct operation *operation, size_t count, bool make)
 {
     struct metadata_node *node = &editor->root;
     for (size_t i = 0; i < count; i++) {
         if (!node->span.ptr && node->kind == NODE_SPAN)
-            node->kind = NODE_OBJECT; /* just made */
+            node->kind = NODE_OBJECT; /* added just now */
         if (!open_node(editor, node))
             return NULL;
         struct metadata_node *child = find_child(editor, node, operation->parts[i]);
@@ -257,7 +259,7 @@ static void write_node(const struct metadata_node *node, struct buf *out)
     buf_add_char(out, node->kind == NODE_OBJECT ? '}' : ']');
 }
 
-/* The text of the node, as one span again. */
+/* Turns the node into one span again, and returns its text. */
 static struct slice span_of(struct editor *editor, struct metadata_node *node)
 {
     if (node->kind != NODE_SPAN) {
@@ -270,7 +272,7 @@ static struct slice span_of(struct editor *editor, struct metadata_node *node)
     return node->span;
 }
 
-/* ---- what the operations do ---- */
+/* ---- the operations ---- */
 
 static void append(struct editor *editor, struct metadata_node *node, struct slice value)
 {
@@ -295,14 +297,14 @@ static void remove_equal(struct editor *editor, struct metadata_node *node,
         struct slice element = span_of(editor, &node->children[i]);
         bool equal = scan_equal_within(element, value, &editor->left);
         if (!editor->left)
-            return; /* refused as a whole: the array need not be right */
+            return; /* the whole list is refused: the array need not be right */
         if (!equal)
             node->children[left++] = node->children[i];
     }
     node->count = left;
 }
 
-/* Integers that fit are added exactly, everything else as in JavaScript. */
+/* Adds integers exactly if the sum fits, and all other numbers as JavaScript does. */
 static void increment(struct editor *editor, struct metadata_node *node, struct slice value)
 {
     struct slice old = SLICE("0");

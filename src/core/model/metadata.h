@@ -2,14 +2,14 @@
  *
  * The operations are set, delete, append, remove, increment and update. Values that none of
  * them touches keep their bytes. A key starting "$." is a JSON path ($.a.b, $.list[0],
- * $.a['b c']), otherwise a literal top-level key; keys that name __proto__, constructor or
+ * $.a['b c']), otherwise a literal top-level key. Keys that name __proto__, constructor or
  * prototype are refused.
  *
- * An operation that is not well-formed is an error, and so are operations that together
- * would take longer than about three milliseconds (three times removing an object from a
- * list of 2,000). One that does not fit the object (a path through a number, remove where
- * no array is, a sum beyond what JSON numbers hold) changes nothing: who sent it cannot
- * know what the object has become. */
+ * A malformed operation is an error, and so are operations that together would take longer
+ * than about three milliseconds (three times removing an object from a list of 2,000). One
+ * that does not fit the object (a path through a number, remove where there is no array, a
+ * sum beyond the range of JSON numbers) changes nothing: its sender cannot know the present
+ * object. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,10 +19,10 @@
 enum { METADATA_OPERATIONS_MAX = 1000 };
 
 /* Applies a JSON array of operations to a JSON object (absent: {}) and appends the result.
- * ERR_INVALID with the reason; nothing is appended then. Both inputs are valid JSON. The
- * size of the result is the caller's to check. */
+ * Returns ERR_INVALID with the reason in why, and then appends nothing. Both inputs must be
+ * valid JSON. The caller checks the size of the result. */
 enum err metadata_apply(struct slice object, struct slice operations, struct buf *out,
                         struct failure *why);
 
-/* Nothing but a check of the operations. */
+/* Only checks the operations. */
 enum err metadata_check(struct slice operations, struct failure *why);

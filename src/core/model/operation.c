@@ -1,7 +1,7 @@
-/* operation.c - reads operations, and says what is wrong with them.
+/* operation.c - reads operations on metadata, and explains what is wrong with them.
  *
- * A key that starts "$." is a path: parts after a dot, or in brackets as a number or in
- * quotes. Whether a number is an index or a name is decided by the container that it meets. */
+ * A key that starts with "$." is a path: parts after a dot, or in brackets as a number or
+ * in quotes. The container that a number meets decides whether it is an index or a name. */
 #include "core/model/operation.h"
 
 #include <math.h>
@@ -9,13 +9,13 @@
 #include "base/json/members.h"
 #include "base/text.h"
 
-enum { MEMBERS_MAX = 16 }; /* of an operation, which has three */
+enum { MEMBERS_MAX = 16 }; /* members of an operation; three are used */
 
 static const char *const type_names[OPERATION_TYPE_COUNT] = {
     "set", "delete", "append", "remove", "increment", "update",
 };
 
-/* ['name'], ["name"] or [0]. */
+/* Reads ['name'], ["name"] or [0]. */
 static bool take_bracket(struct slice *rest, struct slice *part)
 {
     if (rest->len < 2)
@@ -57,7 +57,7 @@ static bool take_part(struct slice *rest, struct slice *part)
     return len > 0 && !slice_is(*part, "*");
 }
 
-/* These return what is wrong, or NULL. */
+/* These functions return what is wrong, or NULL. */
 
 static const char *read_parts(struct operation *operation)
 {

@@ -19,16 +19,16 @@ enum operation_type {
 
 enum { OPERATION_PARTS_MAX = 200 };
 
-/* The zero value can be read into, again and again. */
+/* Zero it before the first operation_read; it can be reused. */
 struct operation {
     enum operation_type type;
-    struct buf key;                          /* decoded; the parts point into it */
-    struct slice parts[OPERATION_PARTS_MAX]; /* of the path; one for a literal key */
+    struct buf key;                          /* without escapes; the parts point into it */
+    struct slice parts[OPERATION_PARTS_MAX]; /* of the path; a literal key is one part */
     size_t part_count;                       /* 0 for update */
     struct slice value;                      /* borrowed from the JSON */
 };
 
-/* Returns what is wrong with it, or NULL. */
+/* Returns what is wrong with the operation, or NULL. */
 const char *operation_read(struct operation *operation, struct slice json);
 
 void operation_finish(struct operation *operation);

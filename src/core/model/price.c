@@ -1,4 +1,4 @@
-/* price.c - prices from text. */
+/* price.c - reads prices from text. */
 #include "core/model/price.h"
 
 #include "base/json/scan.h"
@@ -13,7 +13,8 @@ bool price_read(struct slice text, double *cents)
     return true;
 }
 
-/* seen has a bit for each machine that was named before: of two prices one would be ignored. */
+/* Reads the price of one machine. seen has a bit for each machine that was named before: a
+ * second price is an error, since one of the two would be ignored. */
 static bool read_machine(struct slice text, struct prices *prices, uint32_t *seen)
 {
     struct slice name;

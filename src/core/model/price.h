@@ -1,5 +1,6 @@
-/* price.h - what runs cost, in cents: a price for the first start, and one for each second on a
- * machine. Runs in development cost nothing. */
+/* price.h - the cost of runs, in cents: once for the first start, and for each second.
+ *
+ * The price of a second depends on the machine. Runs in development cost nothing. */
 #pragma once
 
 #include "base/slice.h"
@@ -15,12 +16,12 @@ static inline double prices_per_ms(const struct prices *prices, enum machine mac
     return prices->per_second[machine] / 1000;
 }
 
-/* "0.0025": 0 to PRICE_MAX, a number as JSON has it. False: it is none, and *cents is left
- * as it was. */
+/* Reads a JSON number from 0 to PRICE_MAX, such as "0.0025". Returns false if the text is
+ * invalid, and leaves *cents as it was. */
 enum { PRICE_MAX = 1000000 };
 bool price_read(struct slice text, double *cents);
 
-/* "micro=0.002, large-1x=0.04": the machines that are named get another price per second,
- * the last one that is said of each. "0": none costs anything. "": nothing changes. False:
- * it is no such list, and the prices are left as they were. */
+/* Reads prices per second, such as "micro=0.002, large-1x=0.04". Machines that are not
+ * named keep their price. "0": every machine is free. "": nothing changes. Returns false if
+ * the list is invalid or names a machine twice, and leaves the prices as they were. */
 bool prices_read_machines(struct slice list, struct prices *prices);

@@ -1,7 +1,8 @@
-/* query.c - copies of filters, and whether they want a run.
+/* query.c - copies filters of lists, and matches runs with them.
  *
- * A copy is one piece of memory: the query, the arrays of slices, then their texts. Lists are
- * sorted and without repetitions, so that the key is one for all who mean the same. */
+ * A copy is one piece of memory: the query, the arrays of slices, then their texts. Lists
+ * are sorted and without repetitions, so that all queries that mean the same have the same
+ * key. */
 #include "core/model/query.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 
 enum { LISTS = 5, TEXTS = 5 };
 
-/* Where the values of a filter are. */
+/* Pointers to all the values of a filter. */
 struct filter_values {
     struct slice **lists[LISTS];
     size_t *counts[LISTS];
@@ -47,7 +48,7 @@ static size_t count_bytes(const struct filter_values *values)
 
 /* ---- copies ---- */
 
-/* Where the copy goes on. */
+/* Where the next values are copied to. */
 struct query_room {
     struct slice *slices;
     char *text;
@@ -166,7 +167,7 @@ struct query_cost query_cost(const struct query *query)
     return (struct query_cost){ .values = values, .queries = shares ? shares : 1 };
 }
 
-/* ---- does a run match? Those conditions that cost least come first ---- */
+/* ---- matching; the cheapest conditions come first ---- */
 
 static bool is_text(const struct bytes *text, struct slice value)
 {
@@ -194,13 +195,13 @@ static bool is_any(const struct bytes *text, const struct slice *values, size_t 
     return !count || (text && is_among(bytes_slice(text), values, count));
 }
 
-/* A value that is absent is no condition. */
+/* An absent value matches everything. */
 static bool is_value(const struct bytes *text, struct slice value)
 {
     return !value.ptr || is_text(text, value);
 }
 
-/* An empty value wants the runs that have no parent. */
+/* An empty value matches runs without a parent. */
 static bool is_parent(const struct bytes *parent, struct slice value)
 {
     return value.ptr && !value.len ? !parent : is_value(parent, value);

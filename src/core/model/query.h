@@ -1,11 +1,13 @@
-/* query.h - which runs are asked for: the filter of a list, with memory of its own.
+/* query.h - the runs that a client asks for: the filter of a list, in memory of its own.
  *
- * A live list has one, and so have counts and a subscription that asks for more than its topic.
- * The lists of its filter are sorted and have no value twice. So a list is searched in the
- * logarithm of its length: a client may watch with many long lists, and each change asks all
+ * Live lists and counts have a query each (core/live/window.h), and so has a subscription
+ * whose filter asks for more than a topic (filter.h). The lists of values in it (tasks,
+ * tags, …) are sorted and without repetitions, so that matching takes the logarithm of
+ * their length: clients may watch with many long lists, and each change is matched with all
  * of them.
  *
- * A period is kept as such: the time from which runs count moves on while somebody watches. */
+ * A query may have a period, such as the last 24 hours. The time from which runs count then
+ * moves while clients watch (core/live/windows.c). */
 #pragma once
 
 #include "runcast/run.h"
@@ -13,36 +15,38 @@
 
 struct query {
     uint32_t refs;
-    struct run_filter filter; /* its texts are this struct's */
-    int64_t period_ms;        /* runs of the last so many ms; 0: created_from stays */
-    struct bytes *key;        /* query_key; NULL: it was not asked for yet */
-    size_t size;              /* bytes of memory that its lists and texts take */
+    struct run_filter filter; /* its texts belong to this struct */
+    /* Only runs of this last period count; 0: created_from is fixed. */
+    int64_t period_ms;
+    struct bytes *key; /* see query_key; NULL: not made yet */
+    size_t size;       /* bytes of memory that its lists and texts take */
 };
 
-/* A copy of the filter with one reference, the caller's. */
+/* Returns a copy of the filter. The caller owns the one reference. */
 struct query *query_create(const struct run_filter *filter, int64_t period_ms);
 struct query *query_ref(struct query *query);
 void query_unref(struct query *query);
 
-/* The same for equal queries, whatever the order of their values; borrowed. */
+/* Returns a text that is the same for equal queries, in whatever order their values came;
+ * borrowed. */
 struct slice query_key(struct query *query);
 
-/* Bytes of memory of one whose key was asked for, or is now. */
+/* Returns the bytes of memory that the query takes, its key included. */
 size_t query_size(struct query *query);
 
-/* A query counts as one for each 16 values that it names, and as one at least. Its memory and
- * the time that a run is judged in grow with its values. */
+/* A query counts as one for each QUERY_VALUES values that it names, and at least as one.
+ * Its memory, and the time to match a run, grow with its values. */
 enum { QUERY_VALUES = 16 };
 
 struct query_cost {
     size_t values;  /* of all lists of the filter */
-    size_t queries; /* that it counts as */
+    size_t queries; /* how many queries it counts as */
 };
 
 struct query_cost query_cost(const struct query *query);
 
-/* What a subscription may ask of a run, as it was at one change. Tags are only ever added to a
- * run, and everything else here is fixed when it is made. */
+/* The parts of a run that a filter or a subscription's query looks at, as they were at one
+ * change. Tags are only ever added to a run, and the rest is fixed when it is created. */
 struct facts {
     const char *id;
     const struct bytes *task, *batch;
@@ -55,9 +59,9 @@ static inline struct facts facts_of(const struct run *run)
     return (struct facts){ run->id, run->task, run->batch, run->tags, run->created_at };
 }
 
-/* Returns true if every condition of the query that is about facts holds for them. */
+/* Returns true if the facts meet every condition of the query that is about facts. */
 bool query_fits(const struct query *query, const struct facts *facts);
 
-/* Returns true if every condition of the query holds for the run: what drivers of the store ask of
- * their rows, asked of a run in memory. */
+/* Returns true if the run meets every condition of the query. The drivers of the store
+ * check the same conditions of their rows. */
 bool query_matches(const struct query *query, const struct run *run);

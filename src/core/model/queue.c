@@ -1,20 +1,21 @@
 /* queue.c - lanes of waiting items, and which of their heads is next.
  *
- * Three kinds of heap with the same order, each once per audience: a lane's share has its
- * items, a queue's offer the heads of its shares, the environment the heads of its offers.
- * A share stands in the second while it has an item and its lane a free slot, an offer in
- * the third while its queue is not paused and its limit is not 0; refresh puts them in,
- * moves them or takes them out after anything of that has changed. So choosing is looking
- * at the top, and no change costs more than the logarithm of what waits - but another
- * limit, which visits the lanes of its queue that have something running.
+ * There are three kinds of heap, all in the same order, and one of each kind for each
+ * audience. A lane's share has its items, a queue's offer has the heads of its shares, and
+ * the environment has the heads of its offers. A share is in the second heap while it has
+ * an item and its lane a free slot. An offer is in the third while its queue is not paused
+ * and its limit is not 0. After any of that has changed, refresh adds, moves or removes
+ * them. So the next item is at the top, and a change costs the logarithm of what waits.
+ * Only a new limit costs more: it visits the lanes of its queue that have something
+ * running.
  *
- * Heads are ordered by their round before anything else. What is served, and what comes
- * in, belongs to the round behind that of the last one served: everything that stands in
- * the heap now is served once before any of it is served twice, also when new queues come
- * all the time.
+ * Heads are ordered by their round before anything else. A head that was served, or that is
+ * new, belongs to the round after that of the last one served. So everything in the heap
+ * now is served once before any of it is served twice, even when new queues come all the
+ * time.
  *
- * Lanes live while they have an item, queues while they have a lane or a setting: what
- * clients can name does not stay. */
+ * A lane lives while it has an item, a queue while it has a lane or a setting: names that
+ * clients choose do not stay. */
 #include "core/model/queue.h"
 
 #include <assert.h>
@@ -26,22 +27,22 @@
 struct queue_node {
     struct queue_item *item;
     uint64_t round;  /* 0 in a lane's heap */
-    uint32_t *place; /* where it is noted that it stands here, from 1; 0: in no heap */
+    uint32_t *place; /* where its own index in a heap is noted, from 1; 0: not in a heap */
 };
 
-/* What waits in a lane for one audience. */
+/* The items that wait in a lane for one audience. */
 struct lane_share {
     struct offer *offer;
     struct queue_heap items;
-    uint32_t ready_place; /* in offer::ready */
+    uint32_t ready_place; /* index in offer::ready */
     struct list link;     // lane::shares
 };
 
-/* What a queue has for one audience. */
+/* The items that a queue has for one audience. */
 struct offer {
     uint32_t audience;
     struct queue_heap ready; /* heads of the shares whose lanes have a free slot */
-    uint32_t ready_place;    /* in queues::ready */
+    uint32_t ready_place;    /* index in queues::ready */
     struct list link;        // queue::offers
 };
 
@@ -60,9 +61,10 @@ struct queue {
     struct list busy;    // lane::busy; lanes with something running
     struct ranked place; /* in queues::names */
     uint32_t running, waiting;
-    uint32_t base; /* limit as registered */
+    uint32_t base; /* the limit as registered */
     struct queue_settings settings;
-    uint32_t registered; /* how many worker versions declare it; kept while above 0 */
+    /* How many worker versions declare it; the queue stays while above 0. */
+    uint32_t registered;
     size_t name_len;
     char name[];
 };
@@ -89,7 +91,7 @@ static bool node_before(const struct queues *queues, const struct queue_node *a,
     return a->round != b->round ? a->round < b->round : before(queues, a->item, b->item);
 }
 
-/* Finds the place of a node, starting at a free one. */
+/* Finds the place of a node, beginning at an empty one. */
 static void sift(const struct queues *queues, struct queue_heap *heap, uint32_t place,
                  struct queue_node node)
 {
@@ -131,7 +133,7 @@ static void heap_remove(const struct queues *queues, struct queue_heap *heap,
         sift(queues, heap, place, last);
 }
 
-/* Puts a head into the heap, or where it belongs now; a new one waits for the
+/* Adds a head to the heap, or moves it to where it belongs now. A new one waits for the
  * next round. */
 static void heap_offer(const struct queues *queues, struct queue_heap *heap,
                        struct queue_item *item, uint32_t *place)
@@ -145,8 +147,8 @@ static void heap_offer(const struct queues *queues, struct queue_heap *heap,
     sift(queues, heap, *place, head);
 }
 
-/* The head has had its turn. It stays where it is until it is offered again or removed,
- * which must be next. */
+/* Ends the turn of a head. It keeps its place until it is offered again or removed, which
+ * must follow next. */
 static void heap_serve(struct queue_heap *heap, uint32_t place)
 {
     if (!place)
@@ -176,7 +178,7 @@ static struct slice lane_key(const void *value)
     return (struct slice){ lane->key, lane->key_len };
 }
 
-/* The name of no concurrencyKey is the empty one. */
+/* Without a concurrencyKey, the name of the lane is empty. */
 static struct slice present(struct slice name)
 {
     return name.ptr ? name : SLICE("");
@@ -253,7 +255,7 @@ static struct lane_share *share_for(struct queues *queues, struct lane *lane,
     return share;
 }
 
-/* The share is out of every heap. */
+/* Requires that the share is in no heap. */
 static void free_share_if_empty(struct lane_share *share)
 {
     if (share->items.count)
@@ -317,7 +319,8 @@ static void refresh_queue(struct queues *queues, struct queue *queue)
     }
 }
 
-/* A limit of 0 is the queue's matter: it is every lane's, without a visit to each. */
+/* A limit of 0 is handled by refresh_queue: it concerns every lane, without a visit to
+ * each. */
 static void refresh_lane(struct queues *queues, struct lane *lane)
 {
     bool is_free = !lane->running || lane->running < limit_of(lane->queue);
@@ -344,7 +347,7 @@ static void refresh_busy(struct queues *queues, struct queue *queue)
     refresh_queue(queues, queue);
 }
 
-/* Counts what runs in the lane, its queue and the environment. */
+/* Counts a running item in the lane, its queue and the environment. */
 static void add_running(struct queues *queues, struct lane *lane)
 {
     if (!lane->running++)
@@ -363,8 +366,9 @@ static void drop_running(struct queues *queues, struct lane *lane)
     metric_add(M_RUNS_EXECUTING, -1);
 }
 
-/* Leaves the lane alive, so that the item can come back to it; returns it, or NULL. The
- * head that queues::ready compares by must be among the living: hence the refresh. */
+/* Takes the item out of its lane, and returns the lane, or NULL if it had none. The lane
+ * stays, so that the item can come back to it. The heads that queues::ready compares must
+ * still exist: hence the refresh. */
 static struct lane *detach(struct queues *queues, struct queue_item *item)
 {
     struct lane *lane = item->lane;
@@ -391,7 +395,7 @@ static struct lane *detach(struct queues *queues, struct queue_item *item)
 
 /* ---- the line ---- */
 
-/* An item that is zeroed stands in no line. */
+/* A zeroed item is not in the line. */
 static bool is_in_line(const struct queue_item *item)
 {
     return item->in_line.next && !list_empty(&item->in_line);
@@ -509,8 +513,8 @@ const struct queue_item *queues_oldest_of(const struct queues *queues, struct sl
     return NULL;
 }
 
-/* Below an item that is not before it no other one is: so it looks at about twice as many
- * as it counts. */
+/* Counts items before this one, at most `most`. If a node is not before it, nothing below
+ * that node is either, so it looks at about twice as many nodes as it counts. */
 static uint32_t count_before(const struct queues *queues, const struct queue_heap *heap,
                              uint32_t place, const struct queue_item *item, uint32_t most)
 {

@@ -1,4 +1,4 @@
-/* run_end.c - the errors that the gateway itself ends runs with, and what an end leaves behind. */
+/* run_end.c - errors that the gateway ends runs with, and checks of worker requests. */
 #include "core/model/run_end.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ int64_t run_ttl_ms(const struct run *run)
     int64_t ms = 0;
     const struct bytes *ttl = run_rare(run)->ttl;
     if (!ttl || text_to_duration_ms(bytes_slice(ttl), &ms))
-        return 0; /* a text that is no duration never expires */
+        return 0; /* an invalid duration never expires */
     return ms;
 }
 
@@ -46,7 +46,7 @@ void run_end_with(struct run *next, struct bytes *error, unsigned *marks)
     *marks |= MARK_OUTPUT;
 }
 
-/* The worker of a run that executes since before ids had ten digits knows a shorter one. */
+/* Workers of runs that began before ids had ten digits know a shorter id. */
 bool run_is_newest(const struct run *run, struct slice snapshot)
 {
     char newest[64], short_one[64];

@@ -1,29 +1,29 @@
-/* run_life.c - the life of a run: one table, and what an error means in it.
+/* run_life.c - the states of a run as one table, and the meaning of its errors.
  *
- *                DELAYED ─delay over─► QUEUED ◄─version came─┐
+ *                DELAYED ─delay ended─► QUEUED ◄─version came─┐
  *                   │                   │  │ ──no version──► PENDING_VERSION
  *                   └─no version────────│──│────────────────►   │
- *                                       │  └──ttl over──► EXPIRED ◄─ttl over
- *                              dequeued │ ▲ lease over
+ *                                       │  └──ttl ended──► EXPIRED ◄─ttl ended
+ *                              dequeued │ ▲ lease expired
  *                                       ▼ │
  *                                     DEQUEUED
  *                                       │ started
- *            wait over                  ▼
+ *            wait ended                 ▼
  *   WAITING ◄────────────────────► EXECUTING ──► COMPLETED | FAILED | CRASHED |
  *      │           wait               │   ▲      SYSTEM_FAILURE | TIMED_OUT
  *      │         retry soon or queued ▼   │ started
  *      └────────────────────────► RETRYING: paused    (the worker keeps the run)
  *                                           requeued  ─dequeued─► retaken
  *                                           requeued  ─no version─► PENDING_VERSION
- *                                           retaken   ─lease over─► requeued
+ *                                           retaken   ─lease expired─► requeued
  *
- *   cancel:      nobody works on it ──► CANCELED, finished
- *                somebody does      ──► canceling ──cancel confirmed──► CANCELED, finished
- *   interrupted: all that a worker may hold ──► INTERRUPTED
+ *   cancel:      no worker has it  ──► CANCELED, finished
+ *                a worker has it   ──► canceling ──cancel confirmed──► CANCELED, finished
+ *   interrupted: every state that a worker may hold ──► INTERRUPTED
  *
- * A state is a status with the execution status that workers see. RETRYING is three
+ * A state is a status along with the execution status that workers see. RETRYING is three
  * states, CANCELED two (canceling and finished), each other status one. An event that a
- * state has no row for is a conflict; no final status is ever left. */
+ * state has no row for is a conflict. A run never leaves a final status. */
 #include "core/model/run_life.h"
 
 #include "base/buf.h"
@@ -36,10 +36,10 @@ enum life_state {
     STATE_DEQUEUED,
     STATE_EXECUTING,
     STATE_WAITING,
-    STATE_PAUSED, /* a retry is due soon, the worker keeps run and slot */
+    STATE_PAUSED, /* a retry is due soon; the worker keeps the run and its slot */
     STATE_REQUEUED,
     STATE_RETAKEN,
-    STATE_CANCELING, /* shown as CANCELED, the worker has not confirmed it */
+    STATE_CANCELING, /* shown as CANCELED; the worker has not confirmed it yet */
     STATE_CANCELED,
     STATE_COMPLETED,
     STATE_FAILED,
@@ -55,8 +55,9 @@ enum life_state {
 static const struct {
     enum run_status status;
     enum run_execution execution;
-    bool holds_slot; /* of its queue and environment; not while it waits: what it
-                        waits for may need that slot */
+    /* A slot of its queue and environment; not while it waits: what it waits for may need
+     * that slot. */
+    bool holds_slot;
 } states[STATE_COUNT] = {
     [STATE_DELAYED] =         { RUN_DELAYED,         EXECUTION_DELAYED,           false },
     [STATE_VERSIONLESS] =     { RUN_PENDING_VERSION, EXECUTION_CREATED,           false },
@@ -126,7 +127,7 @@ static const struct {
     { STATE_WAITING,     EVENT_INTERRUPTED,      STATE_INTERRUPTED },
     { STATE_WAITING,     EVENT_CANCEL,           STATE_CANCELING },
 
-    /* The endings of paused and retaken are for a worker that has gone silent. */
+    /* A paused or retaken run may end because its worker has gone silent. */
     { STATE_PAUSED,      EVENT_STARTED,          STATE_EXECUTING },
     { STATE_PAUSED,      EVENT_RETRY_QUEUED,     STATE_REQUEUED },
     { STATE_PAUSED,      EVENT_FAILED,           STATE_FAILED },
@@ -156,7 +157,7 @@ static const struct {
 
 enum { TRANSITION_COUNT = sizeof(transitions) / sizeof(transitions[0]) };
 
-/* STATE_COUNT for a pair that no run has. */
+/* Returns STATE_COUNT for a pair that no state has. */
 static enum life_state state_of(const struct run *run)
 {
     unsigned state = 0;
@@ -166,12 +167,12 @@ static enum life_state state_of(const struct run *run)
     return (enum life_state)state;
 }
 
-/* STATE_COUNT: the event is not possible in this state. */
+/* Returns STATE_COUNT if the event is not possible in this state. */
 static enum life_state next_state(const struct run *run, enum run_event event)
 {
     enum life_state from = state_of(run);
     if (event == EVENT_TTL_OVER && run->attempt > 0)
-        return STATE_COUNT; /* what has started once does not expire */
+        return STATE_COUNT; /* a run that has started once does not expire */
     for (size_t i = 0; i < TRANSITION_COUNT; i++)
         if (transitions[i].from == from && transitions[i].event == event)
             return transitions[i].to;
@@ -205,8 +206,8 @@ bool run_is_with_worker(const struct run *run)
 
 /* ---- errors ---- */
 
-/* The codes of internal errors. One that ends in _ stands for all that start so. What is
- * not here is a SYSTEM_FAILURE that may be retried. */
+/* The codes of internal errors. A code that ends in _ stands for all that begin with it.
+ * Any other code is a SYSTEM_FAILURE that may be retried. */
 /* clang-format off */
 static const struct error_code {
     const char *code;
@@ -286,11 +287,11 @@ enum run_event run_event_of_error(struct slice error_json, bool is_dev)
 {
     const struct error_code *code = code_of(error_json);
     if (is_dev && slice_starts(slice_of(code->code), "TASK_RUN_STALLED_"))
-        return EVENT_INTERRUPTED; /* the session of a developer has gone */
+        return EVENT_INTERRUPTED; /* the developer's session is gone */
     return code->event;
 }
 
-/* True when a member of the error is a string that contains the text. */
+/* Returns true if the member is a string that contains the text. */
 static bool contains(struct slice error_json, const char *name, const char *text)
 {
     struct buf buf = { 0 };
@@ -300,8 +301,8 @@ static bool contains(struct slice error_json, const char *name, const char *text
     return found;
 }
 
-/* A process that was killed, or that aborted because its heap was full, as its controller
- * reports it: "Process exited with code -1 after signal SIGKILL." */
+/* Returns true if the process was killed, or aborted because its heap was full. Its
+ * controller reports that as "Process exited with code -1 after signal SIGKILL." */
 static bool exit_is_out_of_memory(struct slice error_json)
 {
     if (!contains(error_json, "message", "-1"))

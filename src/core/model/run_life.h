@@ -29,23 +29,26 @@ enum run_event {
     EVENT_COUNT
 };
 
-/* Takes the transition: status, execution, snapshot, finished_at, updated_at. The caller
- * sets due_at and what else the event brings. ERR_CONFLICT: not possible in this state. */
+/* Makes the transition: sets status, execution, snapshot, finished_at and updated_at. The
+ * caller sets due_at and everything else that the event changes. Returns ERR_CONFLICT if
+ * the event is not possible in this state. */
 enum err run_advance(struct run *run, enum run_event event, int64_t now_ms);
 
-/* True while the run holds a slot of its queue and of its environment. A run that waits holds
- * none, and takes one again when its wait is over, whatever the limits say. */
+/* Returns true while the run has a slot of its queue and of its environment. A run that
+ * waits has none, and takes one again when its wait ends, whatever the limits are. */
 bool run_holds_slot(const struct run *run);
 
-/* True while a worker has the run: with a slot, or waiting. */
+/* Returns true while a worker has the run: with a slot, or waiting. */
 bool run_is_with_worker(const struct run *run);
 
-/* The event that an error object means when no retry follows. TASK_RUN_CANCELLED, which comes
- * without anybody's cancel, is EVENT_INTERRUPTED. */
+/* Returns the event of a run that ends with this error and is not retried.
+ * TASK_RUN_CANCELLED, an error although no client canceled the run, is
+ * EVENT_INTERRUPTED. */
 enum run_event run_event_of_error(struct slice error_json, bool is_dev);
 
-/* True when the process ran out of memory, or the task says so (the SDK's OutOfMemoryError). */
+/* Returns true if the process ran out of memory, or the task reports that (the SDK's
+ * OutOfMemoryError). */
 bool run_error_is_out_of_memory(struct slice error_json);
 
-/* False for error codes that are never retried. */
+/* Returns false for error codes that are never retried. */
 bool run_error_is_retriable(struct slice error_json);

@@ -1,4 +1,4 @@
-/* wait_list.c - writes waits as JSON, and reads them: their texts are spans of it. */
+/* wait_list.c - writes waits as JSON, and reads them; texts are spans of that JSON. */
 #include "core/model/wait_list.h"
 
 #include "base/json/members.h"
@@ -47,7 +47,7 @@ static int64_t number_of(struct slice text)
     return text.ptr && !text_to_i64(text, &number) ? number : 0;
 }
 
-/* Our words and ids need no escapes. */
+/* Our words and ids have no escapes. */
 bool wait_list_next(struct scan_members *all, struct wait *wait)
 {
     struct slice element, members[MEMBERS];

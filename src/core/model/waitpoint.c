@@ -45,7 +45,7 @@ static struct bytes *write_body(const struct waitpoint *waitpoint)
     members_add_texts(&out, "tags", tags ? tags->names : NULL, tags ? tags->count : 0);
     members_add_text(&out, "outputType", bytes_slice(waitpoint->output_type));
     if (waitpoint->output)
-        members_add_name(&out, "output"); /* the last */
+        members_add_name(&out, "output"); /* must be the last */
     const struct slice parts[] = { buf_slice(&out), bytes_slice(waitpoint->output),
                                    SLICE("}") };
     struct bytes *body = bytes_join(parts, 3);
@@ -142,8 +142,9 @@ static enum err read_body(const struct document *document, struct slice body,
     return OK;
 }
 
-/* The output is the last member. What separates it from the others is in no text: there
- * its quotes would be escaped. Absent: there is none. */
+/* Finds the output, which is the last member. The separator before it cannot be inside a
+ * text, where its quotes would be escaped. Returns an absent slice if there is no
+ * output. */
 static struct slice find_output(struct slice body, struct slice *head)
 {
     static const char separator[] = ",\"output\":";
@@ -153,7 +154,7 @@ static struct slice find_output(struct slice body, struct slice *head)
         return (struct slice){ 0 };
     head->len = (size_t)(end - body.ptr);
     struct slice output = slice_from(body, head->len + sizeof(separator) - 1);
-    output.len -= output.len > 0; /* the brace */
+    output.len -= output.len > 0; /* without the closing brace */
     return output;
 }
 

@@ -1,5 +1,7 @@
-/* waitpoint.h - a waitpoint with a document of its own: a token that somebody completes, or
- * a time that is remembered under an idempotency key. */
+/* waitpoint.h - a waitpoint with a document of its own: a token, or a time to wait for.
+ *
+ * A token is completed by a request, or by a record of an input stream. A time has a
+ * document if it is remembered under an idempotency key. */
 #pragma once
 
 #include "runcast/store.h"
@@ -7,37 +9,42 @@
 struct waitpoint {
     char id[ID_MAX];                  /* "waitpoint_…" */
     uint32_t version;                 /* of the document; 0: not written yet */
-    bool is_time;                     /* until is the time to wait for, not a timeout */
+    bool is_time;                     /* until is the end of the wait, not a timeout */
     int64_t created_at, completed_at; /* Unix ms; 0: pending */
     int64_t until;                    /* Unix ms; 0: no timeout */
     int64_t key_expires_at;           /* Unix ms */
-    struct bytes *key;                /* of idempotency, as given; NULL: none */
-    struct bytes *output; /* what completed it: a JSON string, as it is sent; NULL: none */
-    struct bytes *output_type;  /* NULL: application/json */
-    struct tag_list *tags;      /* NULL: none */
-    struct bytes *run, *stream; /* of the input whose record completes it; NULL: none */
-    int64_t from;               /* the first such record: how many came before it */
+    struct bytes *key;                /* idempotency key as given; NULL: none */
+    /* The value that completed it: a JSON string, as it is sent; NULL: none. */
+    struct bytes *output;
+    struct bytes *output_type; /* NULL: application/json */
+    struct tag_list *tags;     /* NULL: none */
+    /* For a token that a record of this input completes; NULL: none. */
+    struct bytes *run, *stream;
+    /* How many records came before the first that completes it. */
+    int64_t from;
 };
 
 void waitpoint_finish(struct waitpoint *waitpoint);
 
 void waitpoint_set_output(struct waitpoint *waitpoint, struct slice text);
 
-/* The change that writes the document. It is stale since the waitpoint is over; one that has no
- * timeout either, since it was made: so retention also takes what nobody ever completes, unless
- * a run waits for it. */
+/* Returns the change that writes the document. The document is stale since the waitpoint
+ * ended. One that is pending without a timeout is stale since it was created, so retention
+ * also removes tokens that are never completed, unless a run waits for them. */
 struct change waitpoint_change(const struct waitpoint *waitpoint, uint32_t env);
 
-/* ERR_INTERNAL: it is not one of ours. Nothing is left to finish then. */
+/* Returns ERR_INTERNAL if it is not one of our documents; nothing needs waitpoint_finish
+ * then. */
 enum err waitpoint_read(const struct document *document, struct waitpoint *waitpoint);
 
-/* Reads all but the output, however large that is. */
+/* Reads everything except the output, which may be large. */
 enum err waitpoint_read_head(const struct document *document, struct waitpoint *waitpoint);
 
-/* True also of a document that cannot be read: nothing will complete it. */
+/* Returns true also for a document that cannot be read, because nothing will complete
+ * it. */
 bool waitpoint_is_completed(const struct document *document);
 
-/* Completed, or its time has come. */
+/* Returns true if it was completed, or its time has come. */
 static inline bool waitpoint_is_over(const struct waitpoint *waitpoint, int64_t now_ms)
 {
     return waitpoint->completed_at || (waitpoint->until && waitpoint->until <= now_ms);
