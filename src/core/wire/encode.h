@@ -1,9 +1,9 @@
-/* encode.h - a map of named values, written as JSON or as msgpack.
+/* encode.h - writes a map of named values as JSON or as msgpack.
  *
  * Rows and messages are built as small arrays of members on the stack, because msgpack
- * says how many there are before the first one; then one of two encoders appends them to
- * a buffer. What a value refers to is borrowed, and must be valid where JSON is: the
- * encoders check nothing. A long value whose owner is named is not copied into the buffer of a
+ * states the number of members before the first one. One of two encoders then appends them
+ * to a buffer. Values are borrowed, and must be valid JSON where they are JSON: the
+ * encoders check nothing. A long value with an owner is not copied into the buffer of a
  * rope (base/rope.h). */
 #pragma once
 
@@ -16,12 +16,13 @@ enum value_kind {
     VALUE_NULL,
     VALUE_BOOL,
     VALUE_NUMBER,
-    VALUE_REAL, /* not finite: 0 */
+    VALUE_REAL, /* written as 0 if it is not finite */
     VALUE_TEXT,
-    VALUE_TIME,   /* Unix ms; JSON a string, msgpack a timestamp (type -1) */
-    VALUE_JSON,   /* JSON as it is; msgpack a str that holds it */
-    VALUE_QUOTED, /* the JSON string of a text; msgpack a str that holds it, with quotes */
-    VALUE_ERROR,  /* run_error_render of the owner; msgpack a str that holds it */
+    VALUE_TIME, /* Unix ms; in JSON a string, in msgpack a timestamp (type -1) */
+    VALUE_JSON, /* in JSON as it is; in msgpack a str with that JSON */
+    /* A text, as a JSON string; in msgpack a str with that, quotes included. */
+    VALUE_QUOTED,
+    VALUE_ERROR, /* run_error_render of the owner; in msgpack a str with that */
     VALUE_TAGS,
     VALUE_FIELDS, /* the names of a bit set of enum field */
     VALUE_MAP,
@@ -30,12 +31,12 @@ enum value_kind {
 
 struct value {
     enum value_kind kind;
-    struct bytes *owner; /* of the text, where it may be long; NULL: it is copied */
+    struct bytes *owner; /* owner of a text that may be long; NULL: the text is copied */
     union {
         bool truth;
-        int64_t number; /* of a time too */
+        int64_t number; /* or a time */
         double real;
-        struct slice text;           /* of JSON and quoted too */
+        struct slice text;           /* or JSON, or a text that is quoted */
         const struct tag_list *tags; /* NULL: none */
         uint32_t fields;
         struct {
@@ -43,19 +44,18 @@ struct value {
             size_t count;
         } map;
         struct {
-            const struct rope *encoded; /* JSON: separated by commas */
+            const struct rope *encoded; /* in JSON separated by commas */
             size_t count;
         } rows;
     };
 };
 
 struct member {
-    const char *name; /* printable ASCII, no quote, no backslash, shorter than 32 */
+    const char *name; /* printable ASCII without quotes or backslashes, shorter than 32 */
     struct value value;
 };
 
-/* What a row means for a client, as the number behind its members says; of a change there is
- * none. */
+/* The meaning of a row, as the number after its members. A change has no number. */
 enum row_kind { ROW_CHANGE, ROW_WHOLE, ROW_LEFT };
 
 /* [id, version, {members}], [id, version, {members}, 1], [id, version, null, 2]. */

@@ -5,8 +5,7 @@
 
 #include "core/wire/run_error.h"
 
-/* Adds the name of a member, with the comma in front of all but the first, and
- * the colon. */
+/* Adds the name of a member and a colon, after a comma unless it is the first. */
 static void add_name(const char *name, bool first, struct buf *out)
 {
     size_t len = strlen(name);
@@ -32,7 +31,7 @@ static void add_tags(const struct tag_list *tags, struct buf *out)
     buf_add_char(out, ']');
 }
 
-/* Their names are short, and have nothing in them that JSON escapes. */
+/* Field names are short, and have nothing that JSON escapes. */
 static void add_fields(uint32_t fields, struct buf *out)
 {
     bool first = true;

@@ -1,9 +1,10 @@
-/* render.c - which fields a row has, and what is in them.
+/* render.c - which fields a row has, and their values.
  *
- *   run ─► the fields that belong into this row ─► members ─► encode_json | encode_msgpack
+ *   run ─► the fields that this row needs ─► members ─► encode_json | encode_msgpack
  *
- * A table says where in struct run a field is and of what kind; a required field that is
- * unset is null, any other is left out of a whole row and null in a partial one. */
+ * A table has the place of each field in struct run, and its kind. In a whole row, a
+ * required field that is unset is null, and any other is left out. In a partial row, unset
+ * fields are null. */
 #include "core/wire/render.h"
 
 #include "base/json/scan.h"
@@ -11,12 +12,12 @@
 #include "core/wire/shape.h"
 
 enum {
-    /* In every whole row, also where unset. */
+    /* In every whole row, even if unset. */
     FIELDS_REQUIRED = 1 << FIELD_ID | 1 << FIELD_TASK | 1 << FIELD_STATUS |
                       1 << FIELD_CREATED_AT | 1 << FIELD_UPDATED_AT | 1 << FIELD_TAGS |
                       1 << FIELD_PAYLOAD | 1 << FIELD_NUMBER | 1 << FIELD_DURATION_MS |
                       1 << FIELD_COST | 1 << FIELD_BASE_COST | 1 << FIELD_IS_TEST,
-    /* Never change, or move whole_rev when they do. */
+    /* These never change, or else whole_rev moves too. */
     FIELDS_FIXED = 1 << FIELD_ID | 1 << FIELD_TASK | 1 << FIELD_CREATED_AT |
                    1 << FIELD_BATCH_ID | 1 << FIELD_NUMBER | 1 << FIELD_IS_TEST,
     FIELDS_WITH_WHOLE = 1 << FIELD_TAGS | 1 << FIELD_PAYLOAD,
@@ -46,8 +47,8 @@ enum source_kind {
 /* clang-format off */
 static const struct source {
     enum source_kind kind;
-    size_t offset; /* as run_field takes it */
-    size_t type;   /* of a packet: where its type is */
+    size_t offset; /* for run_field */
+    size_t type;   /* for a packet: the offset of its type */
 } sources[FIELD_COUNT] = {
     [FIELD_ID] =              { FROM_ID,       0, 0 },
     [FIELD_TASK] =            { FROM_TEXT,     offsetof(struct run, task), 0 },
@@ -90,8 +91,8 @@ static struct bytes *bytes_at(const struct run *run, size_t offset)
 
 /* ---- packets ---- */
 
-/* A packet that is not the JSON it says it is becomes a string, so that it cannot break
- * the message that carries it. */
+/* Makes the value of a packet. Content that is not the JSON that its type claims becomes a
+ * string, so that it cannot break the message around it. */
 static bool packet_value(struct bytes *bytes, struct slice type, struct value *value)
 {
     struct slice content = bytes_slice(bytes);
@@ -134,7 +135,7 @@ static bool number_value(int64_t number, enum value_kind kind, struct value *val
     return number != 0;
 }
 
-/* False when the field is unset; value is undefined then. */
+/* Returns false if the field is unset; value is undefined then. */
 static bool value_of(const struct view *view, const struct run *run, enum field field,
                      struct value *value)
 {
@@ -221,7 +222,7 @@ static bool differs(const struct run *before, const struct run *after, enum fiel
     return false;
 }
 
-/* A packet that is not in memory has not changed: its rev tells. */
+/* A packet whose rev has not moved has not changed, even if it is not in memory. */
 static uint32_t fields_that_moved(const struct run *before, const struct run *after)
 {
     uint32_t fields = FIELDS_SMALL;
@@ -248,7 +249,7 @@ static uint32_t fields_that_differ(const struct run *before, const struct run *a
 
 /* ---- rows ---- */
 
-/* nulls: the fields that are null, not absent, when they are unset. */
+/* nulls: the fields that are null, not left out, when they are unset. */
 static void render_fields(const struct view *view, const struct run *run, uint32_t fields,
                           uint32_t nulls, bool whole, struct buf *out)
 {

@@ -1,10 +1,10 @@
-/* run_error.c - finds the members of a stored error, and writes those that clients know. */
+/* run_error.c - reads a stored error, and writes the members that clients know. */
 #include "core/wire/run_error.h"
 
 #include "base/json/scan.h"
 #include "base/rope.h"
 
-/* The raw members of a stored error, strings with their quotes; absent otherwise. */
+/* The raw members of a stored error, strings with their quotes; absent if missing. */
 struct error_texts {
     struct slice type, name, message, stack, raw, code;
 };
@@ -41,8 +41,8 @@ static void add_raw(const char *head, struct bytes *error, struct slice raw,
     rope_add(out, error, raw);
 }
 
-/* True for codes that do not show what happened: that the worker has gone, or what is wrong
- * with the completion that it sent. The message says it. */
+/* Returns true for codes that do not show what happened: the worker is gone, or its
+ * completion was wrong. The error's message explains it then. */
 static bool needs_words(struct slice code)
 {
     return slice_is(code, "TASK_RUN_CANCELLED") || slice_is(code, "TASK_OUTPUT_ERROR") ||

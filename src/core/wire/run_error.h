@@ -10,5 +10,5 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-/* Appends {message, name?, stackTrace?} of a stored error, which is valid JSON. */
+/* Appends {message, name?, stackTrace?} for a stored error, which must be valid JSON. */
 void run_error_render(struct bytes *error, struct buf *out);

@@ -1,4 +1,4 @@
-/* shape.c - columns: their names, their types, their texts. */
+/* shape.c - the columns of a run: their names, types and texts. */
 #include "core/wire/shape.h"
 
 #include "base/json/members.h"
@@ -8,12 +8,12 @@
 
 enum skipping { SKIP_NEVER, SKIP_BY_NEW, SKIP };
 
-/* Columns stand in the order of the reference, idempotencyKey behind it. SDK 3.x has no
- * default for five of them: it cannot skip those. */
+/* Columns are in the order of the reference, with idempotencyKey last. SDK 3.x has no
+ * default for five of them, so it cannot skip those. */
 static const struct shape_column_type {
     const char *name;
     const char *schema;
-    uint32_t bit; /* of a field, or COLUMN_… */
+    uint32_t bit; /* 1 << field, or COLUMN_… */
     enum skipping skipping;
 } columns[] = {
     { "id", "{\"type\":\"text\"}", 1 << FIELD_ID, SKIP_NEVER },
@@ -77,17 +77,17 @@ void shape_add_schema(uint32_t skipped, struct buf *out)
 struct writer {
     const struct view *view;
     const struct run *run;
-    uint32_t wanted; /* bits of columns */
+    uint32_t wanted; /* bits of the columns to write */
     char separator;
     struct buf *out;
 };
 
 enum { SCRATCH_MOST = 1 << 20 };
 
-/* The text of a column that holds JSON is made here first. */
+/* The text of a column with JSON is made here first. */
 static struct rope scratch;
 
-/* True when the column belongs into the row; its name is written then. */
+/* If the column belongs to the row, writes its name and returns true. */
 static bool shape_begin_member(struct writer *w, uint32_t bit, const char *name)
 {
     if (!(w->wanted & bit))
@@ -117,7 +117,7 @@ static void add_bytes(struct writer *w, uint32_t bit, const char *name, struct b
         buf_add_text(w->out, "null");
 }
 
-/* Adds a time without the Z, which the SDK puts behind it. */
+/* Adds a time without the Z, which the SDK appends. */
 static void add_time(struct writer *w, uint32_t bit, const char *name, int64_t unix_ms)
 {
     char text[TIME_TEXT_LEN + 1];
@@ -151,7 +151,7 @@ static const char *status_of(const struct writer *w)
     return run_status_name((enum run_status)w->run->status, VOCABULARY_INTERNAL);
 }
 
-/* The type to show a packet with: one that says it is JSON and is not is shown as text. */
+/* Returns the type to show a packet with: text/plain if it claims to be JSON but is not. */
 static struct slice type_of(struct bytes *content, struct slice type)
 {
     bool json = !type.len || slice_is(type, "application/json") ||
@@ -180,7 +180,7 @@ static void add_tags(struct writer *w)
 
 /* ---- errors ---- */
 
-/* The codes that an SDK knows; others would end its subscription. */
+/* The codes that an SDK knows; any other would end its subscription. */
 static const struct {
     const char *code;
     bool old; /* SDK 3.x knows it too */
@@ -243,7 +243,7 @@ static void add_member(struct bytes *error, const char *head, struct slice raw,
     rope_add(&scratch.text, raw.len ? error : NULL, raw.len ? raw : slice_of(unset));
 }
 
-/* The members that some kind of error has; strings with their quotes, absent otherwise. */
+/* Members that errors may have; strings with their quotes, absent if missing. */
 enum { TYPE, NAME, MESSAGE, STACK, CODE, RAW, ERROR_MEMBERS };
 
 static void read_error(struct slice error, struct slice texts[ERROR_MEMBERS])
@@ -297,7 +297,7 @@ static void add_error(struct writer *w)
 
 /* ---- the row ---- */
 
-/* Without a type of its own a packet is shown with the type of what it is. */
+/* A packet without a type is shown with the type of its content. */
 static void add_packet(struct writer *w, uint32_t bit, const char *name,
                        struct bytes *content, uint32_t type_bit, const char *type_name,
                        const struct bytes *type)

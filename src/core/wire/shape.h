@@ -1,32 +1,32 @@
-/* shape.h - a run as the row of a table, for the official SDKs' long poll.
+/* shape.h - a run as the row of a table, for the long poll of the official SDKs.
  *
  *     {"key":"run_x","value":{"status":"EXECUTING",…},"headers":{"operation":"update"}}
  *
- * Every value is the text of a database column, or null. The
- * view's vocabulary says for whom: A is SDK 3.x, which throws at words newer than itself,
- * B 4.x. What must not be in a row, because the SDKs end the subscription over it, is put
- * right: content that is not the JSON its type says, errors of unknown kinds. */
+ * Every value is the text of a database column, or null. The view's vocabulary is that of
+ * the SDK: A is SDK 3.x, which throws at words that it does not know, and B is 4.x. SDKs end
+ * the subscription over content that is not the JSON that its type claims, and over errors
+ * of unknown kinds: such values are corrected. */
 #pragma once
 
 #include "base/buf.h"
 #include "core/wire/view.h"
 #include "runcast/run.h"
 
-/* Columns that are no field of their own, for view.skipped. */
+/* Columns that are not a field of their own, for view.skipped. */
 enum {
     COLUMN_PAYLOAD_TYPE = 1 << FIELD_COUNT,
     COLUMN_OUTPUT_TYPE = 2 << FIELD_COUNT,
     COLUMN_METADATA_TYPE = 4 << FIELD_COUNT,
 };
 
-/* Appends one row with the columns of these fields; whole: all of the view, unset ones
- * null. */
+/* Appends one row with the columns of these fields. whole: all columns of the view, null if
+ * unset. */
 void shape_add_row(const struct view *view, const struct run *run, uint32_t fields,
                    bool whole, struct buf *out);
 
 /* Appends the JSON object of the columns' types, without the skipped ones. */
 void shape_add_schema(uint32_t skipped, struct buf *out);
 
-/* The bit of a column, for view.skipped, by its name or by that of the field of runs.v1 it
- * shows; 0: unknown, or never skipped. */
+/* Returns the bit of a column for view.skipped, by its name or by that of its field in
+ * runs.v1. Returns 0 if it is unknown, or cannot be skipped. */
 uint32_t shape_column(struct slice name, enum vocabulary vocabulary);

@@ -1,8 +1,9 @@
 /* view.h - how one kind of client sees runs: encoding, vocabulary, fields.
  *
- * Clients with the same view get the same bytes. At most VIEWS_MAX live in an environment;
- * a change is encoded once for each. Part of the places is for views that leave no field
- * out, so that clients who each leave out others cannot keep ordinary clients away. */
+ * Clients with the same view get the same bytes. An environment has at most VIEWS_MAX of
+ * them, and a change is encoded once for each. Some of these places are only for views that
+ * leave no field out, so that clients that leave out different fields cannot keep ordinary
+ * clients away. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,7 +14,8 @@
 #include "base/slice.h"
 #include "runcast/run.h"
 
-/* The fields of a run in runs.v1 (runcast/protocol.h), in the order in which it is written. */
+/* The fields of a run in runs.v1 (runcast/protocol.h), in the order in which they are
+ * written. */
 enum field {
     FIELD_ID,
     FIELD_TASK,
@@ -40,7 +42,7 @@ enum field {
     FIELD_IS_TEST,
     FIELD_VERSION,
     FIELD_ATTEMPT_COUNT,
-    FIELD_STREAMS, /* this and the next in runs.v1 only when they are asked for */
+    FIELD_STREAMS, /* this and the next: in runs.v1 only on request */
     FIELD_QUEUE,
     FIELD_COUNT
 };
@@ -50,9 +52,9 @@ enum {
     FIELDS_DEFAULT = FIELDS_ALL & ~(1 << FIELD_STREAMS | 1 << FIELD_QUEUE),
     FIELDS_ALWAYS = (1 << (FIELD_BATCH_ID + 1)) - 1,
     VIEWS_MAX = 32,        /* per environment */
-    NARROW_VIEWS_MAX = 16, /* of them: those whose clients left something out */
+    NARROW_VIEWS_MAX = 16, /* of them: those whose clients leave something out */
     PROJECT_VIEWS_MAX = 4 * VIEWS_MAX,
-    /* An environment may have these, however many the others of its project have. */
+    /* An environment may have these, however many the rest of its project has. */
     VIEWS_SPARED = 8,
     NARROW_VIEWS_SPARED = 4,
 };
@@ -60,7 +62,7 @@ enum {
 enum encoding {
     ENCODING_JSON,
     ENCODING_MSGPACK,
-    ENCODING_SHAPE, /* rows of the long poll, without a message around them: shape.h */
+    ENCODING_SHAPE, /* rows of the long poll without a message around them (shape.h) */
 };
 
 struct view {
@@ -68,21 +70,22 @@ struct view {
     enum vocabulary vocabulary;
     uint32_t fields;   /* bit set of enum field; FIELDS_ALWAYS is part of it */
     uint32_t skipped;  /* removed by the token; never part of fields */
-    uint32_t unwanted; /* of skipped: only the client's own wish */
-    uint32_t users;    /* feeds; 0: the place is free */
-    struct room *room; /* of the project, counts views in use; NULL: no project */
+    uint32_t unwanted; /* the part of skipped that is only the client's wish */
+    uint32_t users;    /* feeds and echoes; 0: the place is free */
+    struct room *room; /* the project's, counts views in use; NULL: no project */
     uint64_t since;    /* changes after this one were encoded for it */
-    uint8_t index;     /* in the environment's views and in an update's frames */
-    /* Makes of an encoded message what the transport sends; the same for all of a view. */
+    uint8_t index;     /* index in the environment's views, and in an update's frames */
+    /* Turns an encoded message into what the transport sends; the same function for all of
+     * a view. */
     struct bytes *(*wrap)(const struct rope *message, bool binary);
 };
 
 const char *field_name(enum field field);
 
-/* FIELD_COUNT: no such field. "durationMs", "payload", … */
+/* Returns the field of this name ("durationMs", "payload", …), or FIELD_COUNT. */
 enum field field_from_name(struct slice name);
 
-/* Counts one more user of the view. Until view_release its place is taken. */
+/* Counts one more user of the view, which keeps its place until view_release. */
 void view_use(struct view *view);
-/* It is used once less. */
+/* Counts one user less. */
 void view_release(struct view *view);

@@ -1,11 +1,12 @@
-/* wire.c - the gateway's messages (runcast/protocol.h), each a small array of members. */
+/* wire.c - writes the gateway's messages (runcast/protocol.h) as small arrays of
+ * members. */
 #include "core/wire/wire.h"
 
 #include "core/wire/encode.h"
 
 enum { MEMBERS_MAX = 8 };
 
-/* A message that is written: optional members are added only when they are there. */
+/* A message that is being written; optional members are added only if present. */
 struct message {
     struct member members[MEMBERS_MAX];
     size_t count;

@@ -1,9 +1,9 @@
-/* wire_read.c - the client's messages: JSON text to a struct wire_message, or a sentence.
+/* wire_read.c - reads a client's message from JSON into a struct wire_message.
  *
- * Members that are not known are ignored, so that newer clients can speak to older
- * gateways, and noted, so that the client is told of them; null stands for absent. A member of
- * a wrong type or value is refused by name. What a sentence quotes of the client's text is cut
- * at the end of a character. */
+ * Unknown members are ignored, so that newer clients can talk to older gateways, and noted,
+ * so that the client learns which ones. null stands for absent. A member of a wrong type or
+ * value is refused, and the error names it. A quoted text of the client is cut at the end
+ * of a character. */
 #include "core/wire/wire.h"
 
 #include <jansson.h>
@@ -16,16 +16,18 @@
 
 enum {
     DEPTH_MAX = 64,
-    ID_CHARS_MAX = 64, /* of a run or batch: whatever is not one of ours matches nothing */
+    /* Length of a run or batch id. An id that is not one of ours matches nothing. */
+    ID_CHARS_MAX = 64,
     TASKS_MAX = 64,
     TASK_CHARS_MAX = 256,
     LIMIT_MAX = 100000,
     WATCH_LIMIT = 100,
     EVERY_MAX_MS = 3600000,
-    QUOTED_MAX = 40, /* bytes of the client's text in a sentence */
+    QUOTED_MAX = 40, /* bytes of the client's text in an error */
 };
 
-static const int64_t number_max = (INT64_C(1) << 53) - 1; /* JavaScript's last integer */
+/* JavaScript's largest safe integer */
+static const int64_t number_max = (INT64_C(1) << 53) - 1;
 
 struct reader {
     json_t *object;
@@ -51,7 +53,7 @@ static struct slice text_of(const json_t *string)
     return (struct slice){ json_string_value(string), json_string_length(string) };
 }
 
-/* For "%.*s": as many bytes of the text as are whole characters and not too long. */
+/* For "%.*s": cuts the text to whole characters within QUOTED_MAX bytes. */
 static struct slice quoted(struct slice text)
 {
     if (text.len <= QUOTED_MAX)
@@ -78,7 +80,7 @@ static json_t *get(const struct reader *reader, const char *name)
     return json_is_null(value) ? NULL : value;
 }
 
-/* Absent when the member is. max: 0 for any length. */
+/* Leaves text alone if the member is absent. max: in characters; 0: any length. */
 static enum err read_text(struct reader *reader, const char *name, size_t max,
                           struct slice *text)
 {
@@ -95,7 +97,7 @@ static enum err read_text(struct reader *reader, const char *name, size_t max,
     return OK;
 }
 
-/* Untouched when the member is absent. */
+/* Leaves *number alone if the member is absent. */
 static enum err read_number(struct reader *reader, const char *name, int64_t min,
                             int64_t max, int64_t *number, bool *has)
 {
@@ -112,14 +114,14 @@ static enum err read_number(struct reader *reader, const char *name, int64_t min
     return OK;
 }
 
-/* Reads 1 to max strings into names; *count is untouched when the member is absent. */
+/* Reads 1 to max strings into names. Leaves *count alone if the member is absent. */
 static enum err read_names(struct reader *reader, const char *name, size_t max,
                            size_t chars_max, struct slice *names, size_t *count)
 {
     const json_t *array = get(reader, name);
     if (!array)
         return OK;
-    size_t size = json_array_size(array); /* 0: no array, or nothing in it */
+    size_t size = json_array_size(array); /* 0: not an array, or an empty one */
     if (!size || size > max)
         return refuse(reader, "bad_member", "%s: send an array of 1 to %zu texts", name,
                       max);
@@ -305,7 +307,7 @@ static enum err read_sub(struct reader *reader)
 
 /* ---- watch ---- */
 
-/* What the filter means is known to those who list runs. */
+/* The filter is read by the code that lists runs (api/runs). */
 static enum err read_watch(struct reader *reader)
 {
     struct wire_message *message = reader->message;
@@ -322,7 +324,7 @@ static enum err read_watch(struct reader *reader)
 static const struct {
     const char *name;
     enum err (*read)(struct reader *reader);
-    const char *members; /* beside op, each between spaces */
+    const char *members; /* besides op, each between spaces */
 } ops[] = {
     [WIRE_HELLO] = { "hello", read_hello, " token fields every api " },
     [WIRE_SUB] = { "sub", read_sub,
@@ -341,7 +343,7 @@ static bool is_known(enum wire_op op, const char *name)
     return strcmp(name, "op") == 0;
 }
 
-/* Notes members that nobody reads, as many as there is room for in an answer. */
+/* Notes unknown members, as many as a response has space for. */
 static void note_others(struct reader *reader)
 {
     struct slice names[WIRE_IGNORED_MAX];
