@@ -2,11 +2,12 @@
  *
  *   GET /realtime/v1/events?tags=a,b ─► token, filter, position ─► feed
  *        event: rows                 one message of runs.v1 on each data line
- *        data: {"op":"patch",…}      shared with everybody who has the same view
+ *        data: {"op":"patch",…}      shared by all clients with the same view
  *        id: epoch.seq.base          the position, which EventSource brings back
  *
- * A stream is a feed with one subscription. While it has unsent bytes it is not visited:
- * who reads slowly gets the newest states instead of all of them. */
+ * A stream is a feed (core/live/feed.h) with one subscription or watch. It is not visited
+ * while it has unsent bytes: a slow reader gets the newest states instead of all of
+ * them. */
 #include "api/realtime/events.h"
 
 #include <inttypes.h>
@@ -23,29 +24,30 @@
 
 enum {
     KEEP_ALIVE_MS = 15 * 1000,
-    RETRY_MS = 1000,  /* an EventSource comes back then, if it is told nothing else */
-    SOONEST_MS = 100, /* when the gateway drains */
+    /* An EventSource comes back after this time, unless a drain names another. */
+    RETRY_MS = 1000,
+    SOONEST_MS = 100, /* least time before a client comes back, when the gateway drains */
 };
 
 struct events {
     struct list all; // event_stream::link
-    uint32_t kind;   /* of their timers */
-    uint32_t left;   /* how many were told to come back: spreads them */
+    uint32_t kind;   /* timer kind of the streams */
+    uint32_t left;   /* how many were sent a drain: spreads their return */
 };
 
 struct event_stream {
-    struct feed feed; /* once started */
+    struct feed feed; /* valid once started */
     struct api_call *call;
     struct events *events;
     struct wire_message hello, sub;
-    struct query *watched; /* of a watch, until it is opened */
+    struct query *watched; /* query of a watch, until it is opened */
     struct run_read run;
     struct timer timer;
-    struct deferred deferred; /* ends it, which cannot be done inside a visit */
-    int64_t expires_at;       /* monotonic ms; 0: the token does not end */
+    struct deferred deferred; /* ends the stream, which cannot be done inside a visit */
+    int64_t expires_at;       /* monotonic ms; 0: the token does not expire */
     struct seat seat;
     bool started, ending;
-    bool floor_moved; /* and the client is told when nothing is unsent */
+    bool floor_moved; /* send `floor` to the client once nothing is unsent */
     struct list link; // events::all
 };
 
@@ -62,8 +64,8 @@ static struct bytes *wrap(const struct rope *message, bool binary)
     return rope_join_line(SLICE("event: rows\ndata: "), message, SLICE("\n"));
 }
 
-/* Adds "id: epoch.seq.base", which a client comes back with, and the end of the event. A watch
- * has no position. */
+/* Adds "id: epoch.seq.base", with which a client comes back, and the end of the event. A
+ * watch has no position, and so no id. */
 static void add_id(const struct event_stream *stream, struct buf *out)
 {
     const struct feed *feed = &stream->feed;
@@ -95,7 +97,7 @@ static void end_soon(struct event_stream *stream)
     loop_defer(loop_of(stream), &stream->deferred);
 }
 
-/* Writes a message as an event of its own kind, without a position. */
+/* Writes a message as an event of another kind, without a position. */
 static bool write_event(struct event_stream *stream, const char *event, struct buf *message)
 {
     struct buf text = { 0 };
@@ -118,7 +120,7 @@ static bool stream_busy(struct feed *feed)
     return stream->ending || http_stream_unsent(stream->call->x) > 0;
 }
 
-/* Sends frames, of which the last one carries the position. */
+/* Sends frames; the last one has the position. */
 static bool stream_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
     struct event_stream *stream = container_of(feed, struct event_stream, feed);
@@ -161,7 +163,7 @@ static void stream_destroy(struct event_stream *stream)
     query_unref(stream->watched);
     free(stream);
     if (!started)
-        return; /* whoever refused it has answered, or will */
+        return; /* the caller that refused it answers */
     api_call_end(call);
     http_stream_end(x);
 }
@@ -193,8 +195,8 @@ static void on_drained(struct api_call *call)
         feed_drained(&stream->feed);
 }
 
-/* Each is to come back at a moment of its own, and none before it can know that this connection
- * is closed: it would ask there. */
+/* Adds a `drain`. Each client is to come back at a moment of its own, and not at once:
+ * until it knows that this connection is closed, it would send its request there. */
 static void add_drain(struct events *events, struct buf *out)
 {
     uint32_t in = events->left++ * DRAIN_STEP % DRAIN_RETURN_MS;
@@ -205,8 +207,9 @@ static void add_drain(struct events *events, struct buf *out)
               in, in);
 }
 
-/* The gateway drains, or the token ends. In the first case EventSource comes back by
- * itself, with its position; in the other coming back helps nobody. */
+/* Ends the stream when the gateway drains or the credential has ended. After a drain,
+ * EventSource comes back by itself, with its position. After the end of the credential,
+ * coming back is useless. */
 static void on_drain(struct api_call *call)
 {
     struct event_stream *stream = call->state;
@@ -221,7 +224,9 @@ static void on_drain(struct api_call *call)
     stream_destroy(stream);
 }
 
-/* An EventSource gives up for ever on any status but 200, and comes back after a stream. */
+/* Answers 200 and a `drain` while the gateway is not ready: EventSource gives up for good
+ * on any other status, but comes back after a stream. Returns false if the call is not from
+ * an EventSource or the gateway is ready. */
 static bool comes_back(struct api_call *call)
 {
     struct buf text = { 0 };
@@ -297,8 +302,8 @@ static bool is_yes(struct slice text)
     return slice_is(text, "1") || slice_is(text, "true");
 }
 
-/* `all` and the like of the query: anything but a yes is a text here, which is refused as
- * such. */
+/* Adds `all` and the like from the query. Any value other than a yes is added as a text,
+ * which wire_read then refuses. */
 static void add_yes(struct buf *out, const char *member, struct slice text)
 {
     if (is_yes(text))
@@ -307,7 +312,7 @@ static void add_yes(struct buf *out, const char *member, struct slice text)
         members_add_text(out, member, text);
 }
 
-/* The same for what is no number. */
+/* The same for numbers: any other value is added as a text. */
 static void add_count(struct buf *out, const char *member, struct slice text)
 {
     uint64_t number;
@@ -317,8 +322,8 @@ static void add_count(struct buf *out, const char *member, struct slice text)
         members_add_text(out, member, text);
 }
 
-/* Makes "epoch.seq.base" the array of a subscription's `from`. An id that is none of ours
- * is left out: a snapshot follows. */
+/* Turns "epoch.seq.base" into the array of a subscription's `from`. An id that is not one
+ * of ours is left out: a snapshot follows. */
 static void add_from(struct buf *out, struct slice id)
 {
     struct slice epoch, seq;
@@ -344,7 +349,8 @@ static enum err read_message(struct event_stream *stream, struct buf *text,
     return refused ? call->why.code = ERR_INVALID : OK;
 }
 
-/* The query has what hello and sub of the WebSocket have, and is read as those are. */
+/* Reads the query like the hello and sub messages of the WebSocket, whose members it
+ * has. */
 static enum err read_sub_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
@@ -363,7 +369,8 @@ static enum err read_sub_query(struct event_stream *stream)
     return read_message(stream, &sub, &stream->sub);
 }
 
-/* The query of a watch has the filter of a list, and the limit and the counts of the message. */
+/* Reads the query of a watch: the filter of a list, and limit and counts as in the watch
+ * message. */
 static enum err read_watch_query(struct event_stream *stream)
 {
     struct api_call *call = stream->call;
@@ -421,7 +428,7 @@ static void set_expiry(struct event_stream *stream)
         stream->expires_at = loop_now_ms(loop) + who->expires_at - loop_wall_ms(loop);
 }
 
-/* The subscription, with its counts, or the watch. */
+/* Adds the subscription, maybe with counts, or the watch. */
 static void follow(struct event_stream *stream, uint64_t seen, uint64_t base)
 {
     struct wire_message *sub = &stream->sub;
@@ -476,10 +483,11 @@ static void start(struct event_stream *stream)
     call->bears_doubt = true;
     call->x->answer_room = env->answers;
     api_stream_begin(call, "text/event-stream");
-    buf_print(&message, "retry: %d\n", RETRY_MS); /* what a drain has said is over */
+    /* The normal delay again, after one that a drain has set. */
+    buf_print(&message, "retry: %d\n", RETRY_MS);
     write_text(stream, &message);
     struct tag_list *ignored =
-        subscribing_ignored(call); /* an EventSource sees no headers */
+        subscribing_ignored(call); /* an EventSource cannot see headers */
     wire_ok(ENCODING_JSON, 0, resumed,
             stream->watched ? -1 : feed_count(env, &stream->sub.filter, seen), 0, ignored,
             &message);
@@ -561,7 +569,8 @@ struct events *events_create(struct loop *loop)
     return events;
 }
 
-/* Streams are told by their timers: those run as many at a time as a turn has time for. */
+/* Only sets the timers of streams, which send the message: so no more of them run in a turn
+ * than it has time for. */
 void events_tell_floor(struct events *events, const struct environment *env)
 {
     list_each (link, &events->all) {

@@ -8,5 +8,5 @@ struct events;
 
 struct events *events_create(struct loop *loop);
 
-/* Retention has moved the environment's floor: `floor` to each of its streams. */
+/* Sends `floor` to each stream of the environment, whose floor retention has moved. */
 void events_tell_floor(struct events *events, const struct environment *env);

@@ -1,18 +1,18 @@
-/* gzip.c - one-shot compression, the last results remembered. */
+/* gzip.c - compresses whole bodies, and remembers the last results. */
 #include "api/realtime/gzip.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The longest body takes about a millisecond, which is the most that one unit of a turn's work
- * should; a streaming compressor takes three. */
+/* The longest body takes about a millisecond, which is the most that one unit of a turn's
+ * work should take; a streaming compressor takes three. */
 enum { LEVEL = 1 };
 enum { KEPT_MAX = 32, KEPT_BYTES = 4 << 20 };
 
-/* The newest first. */
+/* Newest first. */
 static struct gzip_kept {
-    struct bytes *body, *packed; /* packed NULL: it was not worth it */
+    struct bytes *body, *packed; /* packed NULL: it would not have been smaller */
 } all[KEPT_MAX];
 static size_t count, bytes;
 static struct libdeflate_compressor *compressor; /* NULL until something is compressed */
@@ -21,7 +21,7 @@ static struct bytes *pack(const struct bytes *body)
 {
     if (!compressor && !(compressor = libdeflate_alloc_compressor(LEVEL)))
         return NULL;
-    /* Only what is smaller is wanted, so that is all the room it gets. */
+    /* A result is only used if it is smaller, so it gets no more space than that. */
     struct bytes *packed = bytes_create_empty(body->len);
     size_t len = libdeflate_gzip_compress(compressor, body->data, body->len, packed->data,
                                           body->len);

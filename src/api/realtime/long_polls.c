@@ -1,12 +1,12 @@
-/* long_polls.c - the long poll of the official SDKs, on the feed that WebSockets have.
+/* long_polls.c - the long poll of the official SDKs, on the same feeds as WebSockets.
  *
- *   request ─► does it exist, may they ─► feed, from the client's position
+ *   request ─► does it exist, may they read it ─► feed, from the client's position
  *        follows the ring ──┐
- *        or walks ──────────┴─► rows: answered    none: held, if live, and answered idle
+ *        or walks ──────────┴─► rows: answered    none: held if live, and answered idle
  *
- * An answer is one write: headers and the whole body. A change that many polls wait for is
- * one body that they share. What is answered leaves an echo, for a client that is back
- * after a round trip. */
+ * A response is one write: headers and the whole body. If a change answers many polls, they
+ * share the body. A poll that was answered leaves an echo (core/live/linger.h) for the
+ * client that is back after a round trip. */
 #include "api/realtime/long_polls.h"
 
 #include "api/realtime/gzip.h"
@@ -17,10 +17,11 @@
 #include "core/live/linger.h"
 
 enum {
-    HOLD_MS = 20 * 1000, /* give or take 15 % */
+    HOLD_MS = 20 * 1000, /* plus or minus 15 % */
     ECHO_MS = 2000,
-    ECHOES_AT_ONCE = 16,    /* end, each in about a microsecond */
-    PAGE_BYTES = 64 * 1024, /* and a frame: gzip takes it */
+    /* Ended between two looks at the time; each takes about a microsecond. */
+    ECHOES_AT_ONCE = 16,
+    PAGE_BYTES = 64 * 1024, /* and one frame more: gzip still takes that */
 };
 
 #define UP_TO_DATE "{\"headers\":{\"control\":\"up-to-date\"}}"
@@ -33,7 +34,7 @@ static const char must_refetch[] = "[{\"headers\":{\"control\":\"must-refetch\"}
 
 /* ---- bodies ---- */
 
-/* Makes the rows of one frame a whole body, which is what nearly every answer is. */
+/* Turns the rows of one frame into a whole body, as nearly every response needs it. */
 static struct bytes *wrap(const struct rope *rows, bool binary)
 {
     struct slice end = SLICE("," UP_TO_DATE "]");
@@ -96,7 +97,7 @@ static void leave_count(struct poll *poll)
     metric_add(M_POLLS, -1);
 }
 
-/* The call is over; the feed ends when nobody is inside it. */
+/* Ends the call. The feed is finished later, since this may be inside one of its visits. */
 static void end_call(struct poll *poll)
 {
     struct loop *loop = engine_loop(api_engine(poll->call->api));
@@ -108,7 +109,7 @@ static void end_call(struct poll *poll)
     loop_defer(loop, &poll->deferred);
 }
 
-/* Answers the poll; takes over the body. */
+/* Answers the poll, and takes ownership of the body. */
 static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_t base,
                    bool complete)
 {
@@ -129,7 +130,7 @@ static void answer(struct poll *poll, struct bytes *body, uint64_t seen, uint64_
     bytes_unref(body);
 }
 
-/* Answers with a page. If that is not all, the walk goes on with the next poll. */
+/* Answers with a page. If it is not complete, the next poll continues the walk. */
 static void answer_page(struct poll *poll, uint64_t seen, bool complete)
 {
     const struct rope *rows = &poll->rows;
@@ -139,7 +140,7 @@ static void answer_page(struct poll *poll, uint64_t seen, bool complete)
         answer(poll, rope_join(SLICE("["), rows, SLICE("]")), seen, poll->base, false);
 }
 
-/* How far the walk has come; only while it lasts. */
+/* Returns how far the walk has come. Only valid during a walk. */
 static uint64_t walked_to(const struct poll *poll)
 {
     return container_of(poll->feed.catching.next, struct subscription, link)->own->seen;
@@ -151,7 +152,8 @@ static void answer_idle(struct poll *poll)
         answer_page(poll, walked_to(poll), false);
         return;
     }
-    feed_in_sync(&poll->feed); /* as far as nothing was missed */
+    /* Moves the position forward, as far as nothing was missed. */
+    feed_in_sync(&poll->feed);
     answer(poll, bytes_create(slice_of(up_to_date)), poll->feed.seen, poll->feed.base,
            true);
 }
@@ -164,7 +166,7 @@ static void long_poll_refuse(struct poll *poll, enum err error)
     api_reply_error(call, error);
 }
 
-/* ---- the feed's way out ---- */
+/* ---- functions of the feed ---- */
 
 static bool have_rows(struct bytes *const *frames, size_t count)
 {
@@ -174,7 +176,7 @@ static bool have_rows(struct bytes *const *frames, size_t count)
     return false;
 }
 
-/* A held poll that was visited late may have to walk, and then gets its rows in parts. */
+/* A held poll that is visited late may have to walk, and then gets its rows in parts. */
 static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t count)
 {
     struct poll *poll = container_of(feed, struct poll, feed);
@@ -186,7 +188,7 @@ static bool poll_send(struct feed *feed, struct bytes *const *frames, size_t cou
         bool rows = have_rows(frames, count);
         if (rows || !poll->live)
             answer(poll, join(poll, frames, count), feed->seen, feed->base, true);
-        return !rows && poll->live; /* held */
+        return !rows && poll->live; /* stays held */
     }
     for (size_t i = 0; i < count; i++)
         add_rows(&poll->rows, frames[i]);
@@ -279,8 +281,8 @@ bool long_polls_stop(struct long_polls *polls, struct stint *stint)
 
 /* ---- its beginning ---- */
 
-/* How long the poll is held. No draw is needed: polls that come at different times leave
- * at different times. Nobody hears anything after their token's end. */
+/* Returns how long the poll is held, never beyond the end of its token. The spread needs no
+ * random number: polls that begin at different times end at different times. */
 static int64_t hold_ms(const struct poll *poll)
 {
     uint64_t mixed = ((uintptr_t)poll >> 4) * UINT64_C(0x9e3779b97f4a7c15);
@@ -292,8 +294,8 @@ static int64_t hold_ms(const struct poll *poll)
     return left > 0 ? left : 0;
 }
 
-/* Chooses the view of the answer. One with more columns than are wanted is only for a
- * client that begins: any other knows the types of the columns that its first answer
+/* Chooses the view of the response. One with more columns than requested is only for a
+ * client that begins: any other knows only the types of the columns that its first response
  * named. */
 static enum err open_view(struct poll *poll, struct view **view)
 {
@@ -327,7 +329,8 @@ static enum err take_place(struct poll *poll)
     return refused;
 }
 
-/* Retention has removed runs that the client may not know to have ended. */
+/* Has the client begin again: it may have missed the end of runs that retention has
+ * removed. */
 static void refetch(struct poll *poll)
 {
     struct api_call *call = poll->call;

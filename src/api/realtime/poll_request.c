@@ -1,4 +1,4 @@
-/* poll_request.c - what a long poll asks for, and the headers of its answer. */
+/* poll_request.c - reads a long poll's request, and writes the headers of its response. */
 #include "api/realtime/poll.h"
 
 #include "base/metrics.h"
@@ -19,8 +19,8 @@ static enum err bad_query(struct poll *poll, const char *parameter, const char *
     return ERR_INVALID;
 }
 
-/* Reads which runs are wanted: one, those of a batch, or those with all of the tags; without a tag
- * it is every run of the environment. */
+/* Reads which runs the poll is for: one, those of a batch, or those with all of the tags;
+ * without a tag, every run of the environment. */
 static enum err read_filter(struct poll *poll)
 {
     const struct api_call *call = poll->call;
@@ -43,8 +43,9 @@ static enum err read_filter(struct poll *poll)
     return OK;
 }
 
-/* Reads createdAt, how far back runs are wanted: at most a day, and nonsense means the most,
- * which the caller is told. To the minute, so that those who begin together ask the same. */
+/* Reads createdAt, how far back runs are requested: at most a day. An invalid value means a
+ * day, and is reported as ignored. Rounded to a minute, so that clients that begin together
+ * have equal filters. */
 static int64_t floor_of(struct poll *poll)
 {
     int64_t now = loop_wall_ms(engine_loop(api_engine(poll->call->api))), back;
@@ -82,8 +83,9 @@ static bool read_offset(struct slice text, uint64_t *seen, uint64_t *base)
            text_to_u64(text, base) == OK;
 }
 
-/* A position of another history, or one that was never given out, is none: the client gets
- * everything, and takes it for changes. Of one run nothing is removed but all of it. */
+/* Reads the position. One of another history, or that was never given out, does not count:
+ * the client gets everything, and takes it for changes. For a single run nothing is purged
+ * but the whole run. */
 static enum err read_position(struct poll *poll)
 {
     const struct environment *env = poll->call->env;
@@ -118,8 +120,8 @@ static enum err read_position(struct poll *poll)
 
 /* ---- columns ---- */
 
-/* The token's claim counts instead of the query. Who names a column that is shown all the same
- * is told. */
+/* Reads the columns to leave out: the token's claim, or else the query. A column of the
+ * query that is shown all the same is reported as ignored. */
 static void read_columns(struct poll *poll)
 {
     struct api_call *call = poll->call;
@@ -153,9 +155,9 @@ enum err poll_read(struct poll *poll)
     return refused;
 }
 
-/* ---- the answer's headers ---- */
+/* ---- headers of the response ---- */
 
-/* Every answer to a poll has these, so nothing is formatted but numbers. */
+/* Every response to a poll has these headers, so only numbers are formatted. */
 void poll_add_headers(struct poll *poll, uint64_t seen, uint64_t base, bool complete)
 {
     struct api_call *call = poll->call;

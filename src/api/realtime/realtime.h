@@ -1,4 +1,4 @@
-/* realtime.h - the calls that open a subscription, one file each. */
+/* realtime.h - the calls that open a subscription, each in a file of its own. */
 #pragma once
 
 #include "api/request/route.h"

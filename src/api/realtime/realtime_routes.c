@@ -1,4 +1,4 @@
-/* realtime_routes.c - the ways to a subscription: a WebSocket, an event stream, long polls. */
+/* realtime_routes.c - routes to subscriptions: a WebSocket, an event stream, long polls. */
 #include "api/realtime/realtime.h"
 #include "api/runs/run_query.h"
 

@@ -1,19 +1,20 @@
-/* socket.c - the WebSocket endpoint: who may open one, what it asks for, and how long it lasts.
+/* socket.c - the WebSocket endpoint: the upgrade, a socket's messages, and its deadlines.
  *
  *   GET /realtime/v1/ws ─► origin, token, subprotocol ─► ws_accept
  *        ─► hello within 10 s unless the upgrade had a token ─► feed ─► … ─► closed
  *
- *   socket.c ── socket_sub, socket_watch, socket_drop_opening, socket_forget_openings ─┐
- *     ▲                                                                                ▼
- *     └────────── socket_send, socket_answer, socket_refuse ◄───────────── socket_openings.c
+ *   socket.c ─ socket_sub, socket_watch, socket_drop_opening, socket_forget_openings ─┐
+ *     ▲                                                                               ▼
+ *     └───────── socket_send, socket_answer, socket_refuse ◄───────────── socket_openings.c
  *
- * One socket in two files: this one reads each message, and the answer goes out through it.
- * Subscriptions and live lists begin in the other one. Every refusal of a message is an error
- * message with a code and a sentence.
+ * One socket has two files: this one reads each message, and sends the responses. The other
+ * one begins subscriptions and live lists. Every refusal of a message is an error message
+ * with a code and a sentence.
  *
- * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. What it
- * sends goes out through its feed or as a small message; a peer that asks for more answers
- * than it reads is closed. Rows, and what the gateway says by itself, are no such answers. */
+ * A socket's deadlines (hello, ping, the token's end, a drain) share one timer. It sends
+ * through its feed, or in small messages. A client that requests more responses than it
+ * reads is closed; rows, and messages that the gateway sends by itself, do not count as
+ * responses. */
 #include "api/realtime/socket.h"
 
 #include "api/realtime/realtime.h"
@@ -25,8 +26,8 @@
 #include "runcast/protocol.h"
 
 enum {
-    UNREAD_MAX = 256 * 1024, /* bytes of answers */
-    LEAVE_LATER_MS = 100,    /* behind the moment at which a client should have left */
+    UNREAD_MAX = 256 * 1024, /* bytes of responses */
+    LEAVE_LATER_MS = 100,    /* after the moment at which a client should have left */
     DRAIN_SPREAD_MS = 5 * 1000,
 };
 
@@ -97,7 +98,8 @@ static int64_t sooner(int64_t a, int64_t b)
     return b && (!a || b < a) ? b : a;
 }
 
-/* When the client is warned of the end of its token; monotonic ms, maybe past. */
+/* Returns when the client is warned of the end of its token; monotonic ms, maybe in the
+ * past. */
 static int64_t warning_at(const struct socket *socket)
 {
     int64_t at = socket->ends_at - PROTOCOL_EXPIRED_GRACE_MS - PROTOCOL_EXPIRING_MS;
@@ -116,7 +118,7 @@ static void set_timer(struct socket *socket)
     loop_set_timer(loop, &socket->timer, sockets_of(socket)->kind, at > now ? at - now : 0);
 }
 
-/* Sets the deadlines that the identity's expiry means, and the timer. */
+/* Sets the deadlines for the end of the identity's token, and the timer. */
 static void set_expiry(struct socket *socket)
 {
     struct loop *loop = engine_loop(api_engine(socket->api));
@@ -150,7 +152,8 @@ static void tell_drain(struct socket *socket, int64_t now)
     socket_send(socket, &message);
 }
 
-/* A client that has not said hello may be anybody, and is not waited for. */
+/* A client that has not sent hello is not authenticated, so it is cut off without a
+ * wait. */
 static void leave(struct socket *socket)
 {
     static const char reason[] = "the gateway is shutting down";
@@ -213,7 +216,8 @@ static size_t add_names(struct slice *names, size_t count, const struct tag_list
     return count;
 }
 
-/* Returns the members of the upgrade and of hello that are ignored; the caller owns the reference. */
+/* Returns the ignored members of the upgrade and of hello; NULL: none. The caller owns the
+ * reference. */
 static struct tag_list *take_ignored(struct socket *socket,
                                      const struct wire_message *hello)
 {
@@ -327,7 +331,8 @@ static void send_end(struct socket *socket, int64_t id, const char *code,
     socket_answer(socket, &message);
 }
 
-/* Ends the subscription of this id, its counts, or the watch. Returns false if none has the id. */
+/* Ends the subscription of this id, its counts, or the watch. Returns false if none has the
+ * id. */
 static bool end_by_id(struct socket *socket, int64_t id)
 {
     struct subscription *sub = feed_find(&socket->feed, id);
@@ -386,8 +391,8 @@ static bool same_text(const char *a, const char *b)
     return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Tells the client which members of a message are ignored. An accepted auth has no other
- * answer. */
+/* Reports the ignored members of an auth message. An accepted auth has no other
+ * response. */
 static void tell_ignored(struct socket *socket, const struct tag_list *names)
 {
     struct buf text = { 0 };
@@ -433,7 +438,7 @@ static void on_auth(struct socket *socket, const struct wire_message *auth)
 
 static void dispatch(struct socket *socket, struct wire_message *message)
 {
-    if (!socket->welcomed && api_doubt(socket->api)) { /* as a new socket is refused */
+    if (!socket->welcomed && api_doubt(socket->api)) { /* as for a new socket */
         ws_close(socket->ws, CLOSE_INTERNAL,
                  "the gateway cannot confirm that its data is current: try again later");
         return;
@@ -540,8 +545,8 @@ static struct socket *socket_create(struct api_call *call, enum encoding encodin
 
 /* ---- the upgrade ---- */
 
-/* Whether a page may connect: it is of http://host or https://host of the request itself,
- * or one of the list. */
+/* Returns true if a page of this origin may connect: it is http://host or https://host of
+ * the request itself, or in the list. */
 static bool origin_is_allowed(const struct api_call *call, struct slice origin)
 {
     struct slice allowed = slice_of(api_options(call->api)->allow_origin), one;
@@ -571,8 +576,8 @@ static bool choose_one(struct slice name, const char **protocol, enum encoding *
     return true;
 }
 
-/* Chooses the first subprotocol that we speak; NULL when none is asked for. Several lines
- * of the header are one list. */
+/* Chooses the first offered subprotocol that we speak; NULL if none is offered. Several
+ * lines of the header are one list. */
 static enum err choose_protocol(struct api_call *call, const char **protocol,
                                 enum encoding *encoding)
 {
@@ -594,7 +599,8 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
                    protocol_msgpack);
 }
 
-/* It is told by its timer: those run as many at a time as a turn has time for. */
+/* Sets when the socket has to go. Its timer sends the message and closes it: so no more
+ * sockets are handled in a turn than it has time for. */
 static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave_at)
 {
     int64_t now = loop_now_ms(engine_loop(api_engine(socket->api)));
@@ -606,7 +612,7 @@ static void ask_to_leave(struct socket *socket, int64_t return_at, int64_t leave
     set_timer(socket);
 }
 
-/* It came while the gateway drains. */
+/* For a socket that came while the gateway drains. */
 static void leave_with_others(struct socket *socket)
 {
     struct sockets *sockets = sockets_of(socket);
@@ -644,7 +650,7 @@ enum err socket_open(struct api_call *call)
     socket->ws = ws_accept(x, protocol, &ops, socket);
     if (!socket->ws) {
         socket_destroy(socket);
-        return OK; /* refused by the handshake's rules, and told so */
+        return OK; /* refused and answered by the handshake */
     }
     if (socket->identity)
         set_expiry(socket);
@@ -667,10 +673,11 @@ struct sockets *sockets_create(struct loop *loop)
     return sockets;
 }
 
-/* Each client is to come back at a moment of its own, so that they do not all come at once; one
- * that has not said hello goes now. Nobody can come back before this process has ended when the
- * next one follows on the same socket: so all are closed before the first of them comes. Else
- * they may find another gateway, and have twice the time for it. */
+/* Each client gets a moment of its own to come back, so that they do not all come at
+ * once. One that has not sent hello is closed now. If the next process follows on the same
+ * socket, no client can come back before this one has ended: so all are closed before the
+ * first of them comes. Otherwise they may find another gateway, and have twice the time for
+ * it. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
 {
     int64_t now = loop_now_ms(sockets->loop), leave_at = now + DRAIN_LINGER_MS;
@@ -688,7 +695,7 @@ void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next)
     }
 }
 
-/* Sockets are told by their timers, too. */
+/* Sets the sockets' timers, which send the message. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env)
 {
     list_each (link, &sockets->all) {

@@ -1,11 +1,12 @@
-/* socket_openings.c - subscriptions and live lists of a client of runs.v1, until they have begun.
+/* socket_openings.c - begins subscriptions and live lists of a WebSocket client.
  *
  *   sub ─► limits, scope ─► (the run, when the scope is not for its id) ─► (the floor that
  *          a limit means) ─► ok ─► the feed catches up
  *
- * A request that needs the store becomes an opening, which ends with the socket. So does a
- * sub or a watch that comes while memory may be old (core/live/certainty.h): it begins when
- * the doubt ends, or is refused after CERTAIN_MS. */
+ * A request that needs the store becomes an opening, which ends with the socket at the
+ * latest. So does a sub or a watch that comes while memory may be out of date
+ * (core/live/certainty.h): it begins when the doubt ends, or is refused after
+ * CERTAIN_MS. */
 #include "api/realtime/socket.h"
 #include "api/realtime/sockets.h"
 #include "api/realtime/subscribing.h"
@@ -16,28 +17,28 @@
 
 enum {
     FLOOR_PAGE = 500,
-    CERTAIN_MS = 5000, /* that a sub or a watch waits for the end of a doubt */
+    CERTAIN_MS = 5000, /* most time that a sub or a watch waits for the end of a doubt */
 };
 
 /* ---- openings ---- */
 
 struct opening {
-    struct socket *socket; /* NULL: gone */
+    struct socket *socket; /* NULL: it was dropped */
     struct wire_message message;
-    struct query *watched; /* of a watch; NULL: it is a subscription */
+    struct query *watched; /* query of a watch; NULL: it is a subscription */
     struct run_read read;
     struct store_list list;
-    struct query *listed; /* by the list; or NULL */
-    int64_t left;         /* of the limit */
+    struct query *listed; /* query of the list; or NULL */
+    int64_t left;         /* runs until the limit is reached */
     int64_t floor;
-    struct certainty_waiter certain; /* linked while it waits: then no read is in flight */
-    struct timer timer;              /* of that wait */
+    struct certainty_waiter certain; /* linked while it waits; no read is in flight then */
+    struct timer timer;              /* for that wait */
     struct opening *next;            // socket::openings
 };
 
 static void on_certain(struct certainty_waiter *waiter);
 
-/* Takes over the message. */
+/* Takes ownership of the message. */
 static struct opening *opening_create(struct socket *socket, struct wire_message *sub)
 {
     struct opening *opening = mem_new(struct opening);
@@ -70,7 +71,7 @@ static struct timers *timers_of(const struct socket *socket)
     return loop_timers(engine_loop(api_engine(socket->api)));
 }
 
-/* A read in flight ends it later, into nothing. */
+/* Drops an opening. If a read is in flight, the end of the read frees it. */
 static void opening_drop(struct opening *opening)
 {
     struct opening **at = &opening->socket->openings;
@@ -98,7 +99,8 @@ static struct opening *find_opening(const struct socket *socket, int64_t id)
     return one;
 }
 
-/* Puts the opening off while memory may be old: it begins again, or is refused. */
+/* While memory may be out of date, has the opening wait, and returns true: it begins again
+ * later, or is refused. */
 static bool waits(struct opening *opening)
 {
     struct socket *socket = opening->socket;
@@ -121,8 +123,9 @@ void socket_opening_is_late(struct timer *timer)
 
 /* ---- sub ---- */
 
-/* Opens a watch that has the id of its message. Takes over the caller's reference of the query.
- * Refuses it with refused_id if too many queries are watched. */
+/* Opens a watch with the id of the message. Takes ownership of the caller's reference to
+ * the query. If too many queries are watched, refuses it with refused_id and returns
+ * false. */
 static bool watch_or_refuse(struct socket *socket, const struct wire_message *message,
                             struct query *query, uint32_t limit, int64_t refused_id)
 {
@@ -166,7 +169,8 @@ static void list_floor(struct opening *opening)
     env->store->ops->read(env->store, &opening->list.read);
 }
 
-/* The newest `limit` runs by creation: the filter's floor is where the last one is. */
+/* Begins to list the newest `limit` runs by creation: the filter's floor is the time of the
+ * last one. */
 static void begin_floor(struct opening *opening)
 {
     query_unref(opening->listed);
@@ -206,8 +210,8 @@ static void on_floor_page(struct store_read *read, enum store_status status)
             socket, opening->message.id, "limit",
             "the store could not find where the limit begins: try again, or use since");
     else if (socket && !api_identity_may_follow(socket->identity, &opening->message.filter))
-        forbid(socket,
-               opening->message.id); /* by the token that `auth` brought meanwhile */
+        /* The token that `auth` brought meanwhile does not allow it. */
+        forbid(socket, opening->message.id);
     else if (socket)
         subscribe(socket, &opening->message, opening->left > 0 ? 0 : opening->floor);
     opening_destroy(opening);
@@ -234,11 +238,12 @@ static void on_run_read(struct run_read *read, enum err status)
         return;
     }
     if (socket)
-        forbid(socket, opening->message.id); /* the same for runs that do not exist */
+        /* The same text as for runs that do not exist. */
+        forbid(socket, opening->message.id);
     opening_destroy(opening);
 }
 
-/* The subscriptions of a connection, including those that wait for the store. */
+/* How much a connection uses, including subscriptions that have not begun yet. */
 struct socket_use {
     size_t subscriptions, watches, filter_bytes;
 };
@@ -258,7 +263,7 @@ static struct socket_use use_of(const struct socket *socket)
     return use;
 }
 
-/* The first limit that a connection with this one more would exceed; NULL: none. */
+/* Returns which limit a connection with this use exceeds; NULL: none. */
 static const char *over_limit(const struct socket *socket, const struct socket_use *use)
 {
     if (use->subscriptions > (size_t)api_options(socket->api)->subscriptions_max)
@@ -287,7 +292,7 @@ static void begin_sub(struct opening *opening)
     } else if (filter->kind == TOPIC_RUN) {
         run_read_begin(socket->feed.env, bytes_slice(filter->name), &opening->read,
                        on_run_read);
-    } else { /* by the token that `auth` brought meanwhile */
+    } else { /* forbidden by a token that `auth` brought meanwhile */
         forbid(socket, opening->message.id);
         opening_destroy(opening);
     }
@@ -321,7 +326,7 @@ void socket_sub(struct socket *socket, struct wire_message *sub)
 
 /* ---- watch ---- */
 
-/* Takes over the caller's reference of the query. */
+/* Takes ownership of the caller's reference to the query. */
 static void start_watch(struct socket *socket, const struct wire_message *watch,
                         struct query *query)
 {

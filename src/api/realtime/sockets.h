@@ -1,5 +1,6 @@
-/* sockets.h - all WebSocket clients, for api/router/services.c; and what sends for their
- * feeds. */
+/* sockets.h - all WebSocket clients together: drain, move, floor.
+ *
+ * api/router/services.c creates them. socket_feed_ops is how their feeds send. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,23 +15,25 @@ struct sockets;
 
 struct sockets *sockets_create(struct loop *loop);
 
-/* When the next process follows, this one serves so long, and closes who listens; they are told to
- * come back from then on, within the second time, each at a moment of its own. */
+/* When the next process follows, this one serves for DRAIN_LINGER_MS and then closes its
+ * clients. They get a moment after that to come back, within DRAIN_RETURN_MS, each one of
+ * its own. */
 enum {
     DRAIN_LINGER_MS = 500,
     DRAIN_RETURN_MS = 4000,
-    DRAIN_STEP = 2473, /* from one moment to the next: few of them are far apart, too */
+    DRAIN_STEP = 2473, /* from one moment to the next; even a few are far apart */
 };
 
-/* `drain` to each, with the moment at which to come back. Those that do not leave by themselves
- * are closed: together when the next process follows, else spread over at most a third of the
- * timeout twice. Those that have not said hello are closed at once. */
+/* Sends `drain` to each client, with the moment at which to come back. Clients that do not
+ * leave by themselves are closed: together if the next process follows, otherwise over a
+ * time of at most two thirds of the timeout. Those that have not sent hello are closed at
+ * once. */
 void sockets_drain(struct sockets *sockets, int64_t timeout_ms, bool has_next);
 
-/* Closes each with CLOSE_MOVED: this process knows that another one leads. */
+/* Closes each client with CLOSE_MOVED, when this process knows that another one leads. */
 void sockets_move(struct sockets *sockets);
 
-/* Retention has moved the environment's floor: `floor` to each of its clients. */
+/* Sends `floor` to each client of the environment, whose floor retention has moved. */
 void sockets_tell_floor(struct sockets *sockets, const struct environment *env);
 
 size_t sockets_count(const struct sockets *sockets);

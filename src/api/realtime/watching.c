@@ -1,11 +1,13 @@
-/* watching.c - a filter is read as a list's is, so that a live list is what the list would say. */
+/* watching.c - reads the filter of a live list.
+ *
+ * A filter is read as that of a list of runs, so that both have the same runs. */
 #include "api/realtime/watching.h"
 
 #include "api/runs/filter_words.h"
 #include "api/runs/run_list.h"
 #include "base/mem.h"
 
-/* Makes a query of what was asked for. */
+/* Makes the query, if the identity may list these runs. */
 static enum err take(const struct identity *identity, const struct run_query *wanted,
                      struct query **query, struct failure *why)
 {
