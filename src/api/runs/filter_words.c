@@ -1,9 +1,10 @@
-/* filter_words.c - members of a filter as words of a list call.
+/* filter_words.c - turns the members of a filter into query parameters of a list call.
  *
- *   {"tag":["a","b"],"period":"1d"} ─► {"filter[tag]":"a,b","filter[createdAt][period]":"1d"}
- *                                      ─► run_query.c, which knows what they mean
+ *   {"tag":["a","b"],"period":"1d"}
+ *      ─► {"filter[tag]":"a,b","filter[createdAt][period]":"1d"} ─► read by run_query.c
  *
- * It is strict: a member that there is not would mean more runs than were meant. */
+ * Unknown members are an error: if they were ignored, the filter would match more runs than
+ * intended. */
 #include "api/runs/filter_words.h"
 
 #include "base/mem.h"
@@ -16,7 +17,7 @@ enum { WORDS_MAX = 16 };
 static const struct filter_member {
     const char *name;
     const char *word;
-    bool is_list; /* or one value */
+    bool is_list; /* may have several values */
 } members[] = {
     { "status",         "filter[status]",            true },
     { "taskIdentifier", "filter[taskIdentifier]",    true },
@@ -35,7 +36,7 @@ static const struct filter_member {
 };
 /* clang-format on */
 
-/* NULL: there is no such filter. */
+/* Returns NULL if there is no such filter. */
 static const struct filter_member *member_of(const char *name)
 {
     for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
@@ -49,7 +50,7 @@ static struct slice text_of(const json_t *value)
     return (struct slice){ json_string_value(value), json_string_length(value) };
 }
 
-/* Lists are joined by commas, so no value may have one. */
+/* Adds a value to a list joined by commas, so no value may have one. */
 static enum err add_text(const char *member, const char *prefix, const json_t *value,
                          struct buf *out, struct failure *why)
 {
@@ -84,7 +85,7 @@ static enum err add_value(const char *member, const json_t *value,
                     why);
 }
 
-/* Reads a member of a filter; nothing is added for what is null or empty. */
+/* Reads a member of a filter. Adds nothing if it is null or empty. */
 static enum err read_member(const struct filter_member *member, const json_t *value,
                             const struct filter_purpose *purpose, struct buf *out,
                             struct failure *why)
@@ -115,7 +116,7 @@ enum err filter_words_read(json_t *filter, json_t *words,
         return explain(why, ERR_INVALID, "filter: must be an object");
     struct buf text = { 0 };
     enum err refused = OK;
-    const char *nothing = NULL; /* the name of a member that is null or empty */
+    const char *nothing = NULL; /* name of a member that is null or empty */
     for (void *at = json_object_iter(filter); !refused && at;
          at = json_object_iter_next(filter, at)) {
         const struct filter_member *member = member_of(json_object_iter_key(at));
@@ -145,7 +146,7 @@ enum err filter_words_read(json_t *filter, json_t *words,
     return refused;
 }
 
-/* ---- words at work ---- */
+/* ---- reading words ---- */
 
 struct filter_words *filter_words_open(json_t *words, enum vocabulary vocabulary,
                                        bool any_time, int64_t now_ms, struct failure *why)

@@ -1,13 +1,13 @@
-/* run_list.c - pages of runs, newest first.
+/* run_list.c - answers with pages of runs, newest first.
  *
  *   query ─► one store read per environment ─► merge by id
  *                                               ─► rows, a turn's share at a time ─► reply
  *
- * A page of large metadata has 25 MB: it is made and sent in chunks, so that nothing of that
- * size is copied or freed in one turn.
+ * A page of large metadata has 25 MB. It is made and sent in chunks, so that nothing of
+ * that size is copied or freed in one turn.
  *
- * Ids sort by the time they were made, so pages of several environments are merged by
- * them and share one cursor. The reads come behind every acknowledged write. */
+ * Ids sort by creation time, so pages of several environments are merged by id and share
+ * one cursor. The reads see every acknowledged write. */
 #include "api/runs/run_list.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@
 #include "api/runs/run_query.h"
 #include "base/mem.h"
 
-/* What the list has of one environment. */
+/* The part of the list from one environment. */
 struct run_list_part {
     struct run_listing *listing;
     const struct account *account;
@@ -37,8 +37,8 @@ struct run_list_row {
 struct run_listing {
     struct api_call *call;
     struct run_query query;
-    struct run_read parent; /* of a list of children */
-    uint32_t hidden;        /* fields that the token leaves out */
+    struct run_read parent; /* for a list of children */
+    uint32_t hidden;        /* fields that the token hides */
     struct run_list_part parts[ENVIRONMENT_TYPES];
     size_t part_count, waiting;
     enum store_status status; /* the first that was not STORE_OK */
@@ -47,9 +47,9 @@ struct run_listing {
     size_t row_count;
     bool more; /* in the direction of travel */
     size_t written;
-    struct bytes **chunks; /* of the body, when it is long */
+    struct bytes **chunks; /* first parts of a long body */
     size_t chunk_count;
-    struct buf body; /* what comes behind them */
+    struct buf body; /* the rest of it */
     struct deferred deferred;
 };
 
@@ -84,8 +84,8 @@ static void end_chunk(struct run_listing *listing)
     buf_clear(&listing->body);
 }
 
-/* Sends the page. Beyond the side from which it was entered there is at least the run of
- * the cursor. */
+/* Sends the page. On the side that it was entered from there is at least the run of the
+ * cursor. */
 static void send(struct run_listing *listing)
 {
     const struct run_query *query = &listing->query;
@@ -140,7 +140,7 @@ static int newest_first(const void *a, const void *b)
     return strcmp(right->run->id, left->run->id);
 }
 
-/* The rows nearest to the cursor are the page. */
+/* Sorts the rows of all environments. Those nearest to the cursor are the page. */
 static void merge(struct run_listing *listing)
 {
     size_t total = 0, limit = listing->query.limit;
@@ -180,7 +180,7 @@ static void run_listing_refuse(struct run_listing *listing)
     run_listing_finish(listing);
 }
 
-/* A run that was loaded takes room as the answer will that is made of it. */
+/* Counts the loaded runs as memory of the response, which will be about as large. */
 static void hold_rows(struct run_listing *listing)
 {
     size_t bytes = 0;
@@ -270,7 +270,8 @@ void run_list_tell_times(struct api_call *call)
             ignored_add_parameter(&call->ignored, slice_of(times[i]));
 }
 
-/* NULL: the query was refused, and that was replied. any_time: no week by default. */
+/* Returns NULL if the query was refused and answered. any_time: without a default period of
+ * a week. */
 static struct run_listing *listing_create(struct api_call *call, bool any_time)
 {
     struct run_listing *listing = mem_new(struct run_listing);
@@ -304,8 +305,8 @@ enum err run_list(struct api_call *call)
     return OK;
 }
 
-/* Adds an environment of the project to the list. Of preview it is one branch, the
- * header's, which has no effect where preview was not asked for. */
+/* Adds an environment of the project to the list. For preview, that is one branch, which a
+ * header names; the header has no effect if preview is not in the query. */
 static enum err add_environment(struct run_listing *listing, const struct project *project,
                                 enum environment_type type)
 {
@@ -337,7 +338,8 @@ enum err run_list_project(struct api_call *call)
     return refused;
 }
 
-/* Who may see a run may see those that it has triggered, as retrieve shows them. */
+/* A caller that may read a run may list the runs that it has triggered, as retrieve
+ * does. */
 static void on_parent(struct run_read *read, enum err status)
 {
     struct run_listing *listing = container_of(read, struct run_listing, parent);
