@@ -11,7 +11,7 @@
 enum {
     DRAWS = 24,
     FRAMES = 160, /* read in each */
-    WINDOW = 16,  /* of so many frames one has every run that never rests */
+    WINDOW = 16,  /* every busy run is in one of this many frames */
     RUNS_MAX = 300,
     LARGE = 40 * 1024,
 };
@@ -42,13 +42,14 @@ static unsigned draw(unsigned from, unsigned to)
 struct scene {
     struct world *world;
     struct reader *reader;
-    unsigned runs;                   /* run_001 to run_<runs>; the first ones never rest */
-    unsigned hot;                    /* so many */
-    size_t size;                     /* of a run's metadata */
-    unsigned changes;                /* of the others, at most so many between two visits */
+    /* run_001 to run_<runs>; the first `hot` ones change all the time */
+    unsigned runs;
+    unsigned hot;                    /* how many change all the time */
+    size_t size;                     /* bytes of a run's metadata */
+    unsigned changes;                /* most changes of other runs between two visits */
     unsigned speed;                  /* frames a visit */
     uint32_t versions[RUNS_MAX + 1]; /* the reader's */
-    unsigned seen_at[RUNS_MAX + 1];  /* frame that had the run last */
+    unsigned seen_at[RUNS_MAX + 1];  /* frame in which the run came last */
     unsigned frames, gaps;
 };
 
@@ -72,7 +73,7 @@ static void draw_scene(struct scene *scene, struct world *world, unsigned number
     scene->speed = scene->hot > 1 ? 1 : draw(1, 3);
 }
 
-/* Those that never rest change at least once, some of the others as well. */
+/* Changes each busy run at least once, and some of the others. */
 static void go_on(struct scene *scene)
 {
     for (unsigned i = 1; i <= scene->hot; i++)
@@ -90,7 +91,7 @@ static void read_row(struct scene *scene, struct slice row)
 {
     unsigned number, version;
     assert_int_equal(sscanf(row.ptr, "[\"run_%u\",%u", &number, &version), 2);
-    assert_true(version > scene->versions[number]); /* nothing twice, nothing back */
+    assert_true(version > scene->versions[number]); /* nothing comes twice or goes back */
     if (scene->versions[number])
         scene->gaps += version - scene->versions[number] - 1;
     scene->versions[number] = version;
@@ -125,7 +126,7 @@ static void read_on(struct scene *scene)
     }
 }
 
-/* A reader that walks from where it is, and does not take from the ring. */
+/* Makes the reader walk from where it is, and not take from the ring. */
 static void begin_to_walk(struct scene *scene)
 {
     feed_set_pace(&scene->reader->feed, 1);
@@ -164,7 +165,7 @@ static void what_never_rests_is_in_one_frame_of_sixteen(void **state)
     in_new_worlds(state, walk_one_list);
 }
 
-/* It stands in a list of its own, which is not the longest. */
+/* The busy run is in a list of its own, which is not the longest. */
 static void walk_several_lists(struct scene *scene)
 {
     create_many(scene->world, scene->runs, "a");
@@ -191,7 +192,7 @@ static void a_short_list_does_not_starve_beside_a_long_one(void **state)
     in_new_worlds(state, walk_several_lists);
 }
 
-/* A subscription by its id, beside those of a tag that it does not have. */
+/* Follows a run by its id, along with runs of a tag that it does not have. */
 static void walk_beside_a_run(struct scene *scene)
 {
     scene->hot = 1;

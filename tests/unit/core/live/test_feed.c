@@ -1,4 +1,5 @@
-/* A feed hears every change while it keeps up, and else the newest state once, in order. */
+/* A feed that keeps up gets every change; any other gets the newest state once, in
+ * order. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/scan.h"
@@ -128,7 +129,7 @@ static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
     create(world, "run_2", "a");
     struct view wish = view_of(ENCODING_JSON, FIELDS_ALL);
     struct reader *reader = reader_create_with(world, &wish);
-    feed_set_pace(&reader->feed, 1000); /* walks always */
+    feed_set_pace(&reader->feed, 1000); /* it always walks */
     follow(reader, 1, "tag:a", 0, 0);
     world_settle(world);
     change(world, "run_1", 2);
@@ -144,7 +145,7 @@ static void a_reader_that_fell_behind_gets_the_newest_state_once(void **state)
     assert_int_equal(metrics[M_CONFLATED], 1);
 }
 
-/* The ring still reaches back to it: nothing is lost and nothing is conflated. */
+/* The ring still reaches back to the feed: nothing is lost or skipped. */
 static void a_short_stall_costs_no_change(void **state)
 {
     struct world *world = *state;
@@ -159,7 +160,7 @@ static void a_short_stall_costs_no_change(void **state)
     assert_int_equal(metrics[M_CONFLATED], 0);
 }
 
-/* Fills the ring with changes of a run that the others do not listen to. */
+/* Fills the ring with changes of a run that the others do not follow. */
 static void turn_the_ring(struct world *world)
 {
     struct reader *other = reader_create(world);
@@ -227,7 +228,7 @@ static void a_tag_gained_meanwhile_brings_the_whole_run(void **state)
     turn_the_ring(world);
     drain(reader);
     assert_frames(reader, "run_1 v3 whole");
-    assert_int_equal(metrics[M_CONFLATED], 0); /* whole rows are not judged */
+    assert_int_equal(metrics[M_CONFLATED], 0); /* whole rows are not counted */
 }
 
 static void final_state_arrives_however_often_it_stalls(void **state)
@@ -274,7 +275,7 @@ static void every_spaces_the_patches(void **state)
     assert_frames(reader, "run_1 v5");
 }
 
-/* The spacing is of patches: a new subscription is not held up by it. */
+/* The interval is for patches: it does not delay a new subscription. */
 static void every_does_not_slow_a_snapshot(void **state)
 {
     struct world *world = *state;
@@ -304,7 +305,8 @@ static void every_does_not_slow_a_snapshot(void **state)
 
 /* ---- in sync ---- */
 
-/* Changes that nobody listens to wake no flush; a ping may still say that it is in sync. */
+/* Changes without listeners wake no flush. A ping may still report that the feed is in
+ * sync. */
 static void an_idle_reader_is_in_sync_with_what_does_not_concern_it(void **state)
 {
     struct world *world = *state;
@@ -382,7 +384,7 @@ static void the_runs_to_come_are_counted_where_memory_has_them(void **state)
     }
 }
 
-/* Each change is held against every subscription. */
+/* Each change is compared with every subscription. */
 static void many_subscriptions_look_at_few_changes_in_a_visit(void **state)
 {
     enum { SUBSCRIPTIONS = 256, RUNS = 600, MOST = 128 };

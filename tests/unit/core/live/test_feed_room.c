@@ -1,5 +1,5 @@
-/* A feed waits while unread answers fill the room of its project, and goes on when there is
- * room again; what it has in memory meanwhile is counted, and given back. */
+/* A feed waits while unread responses take all the memory of its project, and continues
+ * when there is memory again. Its own memory is counted meanwhile, and given back. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -32,7 +32,7 @@ static int create_large_world(void **state)
     return 0;
 }
 
-/* run_001 is only in the store; the last of the 50 are in memory. */
+/* Only the store has run_001; memory has the last of the 50. */
 static int create_world(void **state)
 {
     struct world *world =
@@ -51,7 +51,7 @@ static int create_world(void **state)
     return 0;
 }
 
-/* Whatever was held has been given back by then. */
+/* Everything that was taken has been given back by then. */
 static int destroy_world(void **state)
 {
     world_destroy(*state);
@@ -64,7 +64,7 @@ static int loads(struct world *world)
     return MANY - fake_store_load_fault(world->fake)->countdown;
 }
 
-/* What others leave unread. */
+/* Unread responses of others take all the memory. */
 static void fill_room(void)
 {
     room_take(&room, ROOM);
@@ -120,7 +120,7 @@ static void a_page_that_comes_when_the_room_is_full_is_read_again(void **state)
     pass_often(world);
     assert_no_frames(reader);
     assert_int_equal(loads(world), 1);
-    assert_int_equal(room.used, ROOM); /* what came is not in memory any more */
+    assert_int_equal(room.used, ROOM); /* the page that came is not in memory any more */
 
     empty_room();
     pass_often(world);
@@ -146,7 +146,7 @@ static void a_page_takes_room_until_it_is_sent(void **state)
 {
     struct world *world = *state;
     struct reader *reader = wait_with_a_page(world);
-    fill_room(); /* what is in memory already is sent all the same */
+    fill_room(); /* rows that are in memory already are sent all the same */
     drain(reader);
     world_settle(world);
     assert_frames(reader, "rows 1: run_001 v2 whole, more");
@@ -168,7 +168,8 @@ static void who_gives_up_gives_the_room_back(void **state)
     assert_int_equal(room.used, 0);
 }
 
-/* Whether it waits to begin, or for a page that finds no room, or nobody, when it comes. */
+/* The feed waits to begin, or for a page that finds no memory when it comes, or no feed any
+ * more. */
 static void who_waits_may_give_up(void **state)
 {
     struct world *world = *state;

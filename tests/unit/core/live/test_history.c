@@ -1,9 +1,9 @@
-/* The history leads from a change of a run to the one before it. */
+/* The history leads from each change of a run to the one before it. */
 #include "tests/support/world/unit.h"
 
 #include "core/live/history.h"
 
-/* Changes of the run since a position, counted as a feed does. */
+/* Counts changes of the run since a position, as a feed does. */
 static unsigned count_since(const struct history *history, uint64_t rev, uint64_t position)
 {
     unsigned count = 0;
@@ -41,7 +41,7 @@ static void an_empty_history_knows_nothing(void **state)
     history_finish(&history);
 }
 
-/* After a start it begins in the middle, and it forgets what is too old. */
+/* After a start it begins in the middle, and it forgets changes that are too old. */
 static void it_ends_where_it_began_or_forgot(void **state)
 {
     enum { BEGIN = 1000, END = BEGIN + HISTORY_SIZE + 500 };
@@ -51,7 +51,7 @@ static void it_ends_where_it_began_or_forgot(void **state)
         history_note(&history, seq, seq - 1);
 
     assert_int_equal(history_before(&history, BEGIN - 1), 0);
-    assert_int_equal(history_before(&history, BEGIN + 500), 0); /* written over */
+    assert_int_equal(history_before(&history, BEGIN + 500), 0); /* overwritten */
     assert_int_equal(history_before(&history, BEGIN + 501), BEGIN + 500);
     assert_int_equal(history_before(&history, END), END - 1);
     assert_int_equal(history_before(&history, END + 1), 0);
@@ -59,7 +59,7 @@ static void it_ends_where_it_began_or_forgot(void **state)
     history_finish(&history);
 }
 
-/* One of these for each of thousands of environments is nothing. */
+/* Thousands of environments have one each, so an unused one must cost nothing. */
 static void it_takes_memory_for_the_changes_that_there_were(void **state)
 {
     struct history history = { 0 };

@@ -1,4 +1,4 @@
-/* The listeners of a topic are visited over several turns, and may come and go meanwhile. */
+/* Listeners of a topic are visited over several turns, and may come and go meanwhile. */
 #include "tests/support/world/unit.h"
 
 #include "base/mem.h"
@@ -9,7 +9,7 @@ enum { READERS = 40, A_TURN = 8 /* visits without time */ };
 
 struct scene {
     struct world *world;
-    struct reader *readers[READERS]; /* of tag a; NULL: it has left */
+    struct reader *readers[READERS]; /* followers of tag a; NULL: it has left */
 };
 
 static int open_scene(void **state)
@@ -52,7 +52,7 @@ static int count_reached(const struct scene *scene, size_t frames)
     return count;
 }
 
-/* Any that was visited, or was not. */
+/* Finds a reader that was visited, or was not. */
 static int find(const struct scene *scene, size_t frames)
 {
     for (int i = 0; i < READERS; i++)
@@ -114,7 +114,7 @@ static void who_was_visited_may_leave_when_nobody_is_left_to_visit(void **state)
     assert_frames(scene->readers[find(scene, 2)], "run_1 v2", "run_1 v3");
 }
 
-/* From any of them, in any order: the rest is reached once each. */
+/* Any reader may leave, in any order: each of the rest is reached once. */
 static void any_may_leave_at_any_time(void **state)
 {
     struct scene *scene = *state;
@@ -148,7 +148,8 @@ static void all_may_leave_and_others_come(void **state)
     assert_frames(scene->readers[0], "run_1 v3");
 }
 
-/* Else those behind would hear of nothing while changes come faster than they are sent. */
+/* Otherwise the last listeners would get nothing while changes come faster than they are
+ * sent. */
 static void another_change_does_not_begin_with_the_first_again(void **state)
 {
     struct scene *scene = *state;
@@ -197,7 +198,7 @@ static bool count_visit(struct feed *feed)
     return busy_of_reader(feed);
 }
 
-/* How often the reader is asked whether it is busy, for one change. */
+/* Counts how often a feed calls busy of the reader, for one change. */
 static int count_visits(struct scene *scene, struct reader *reader, uint32_t version)
 {
     static struct feed_ops counting;
@@ -225,7 +226,7 @@ static void who_listens_often_is_visited_once(void **state)
     assert_int_equal(count_visits(scene, reader, 3), once);
 }
 
-/* Its live subscriptions wait for the end of their interval, and another one waits for them. */
+/* Live subscriptions wait for the end of their interval, and another one waits for them. */
 static int count_visits_while_it_waits(struct scene *scene, struct reader *reader,
                                        uint32_t version)
 {
@@ -250,11 +251,11 @@ static void who_waits_is_visited_once(void **state)
     assert_int_equal(often, count_visits_while_it_waits(scene, scene->readers[1], 5));
 }
 
-/* Sends at the end of the turn what was gathered, as a ring does. */
+/* Sends the gathered frames at the end of the turn, as a ring does. */
 struct sender {
     struct flusher flusher;
     struct scene *scene;
-    int64_t noted; /* deliveries, when the first frame was there */
+    int64_t noted; /* deliveries noted when the first frame was sent */
 };
 
 static int64_t count_deliveries(void)

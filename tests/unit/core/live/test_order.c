@@ -17,7 +17,7 @@ static void append(struct order *order, uint64_t rev, int run)
     order_append(order, &runs[run]);
 }
 
-/* The run that changes leaves its old place and goes to the end. */
+/* A run that changes leaves its old place and goes to the end. */
 static void a_changed_run_stands_at_the_end(void **state)
 {
     struct order order = { 0 };
@@ -30,7 +30,7 @@ static void a_changed_run_stands_at_the_end(void **state)
 
     assert_int_equal(order.runs, 3);
     uint32_t at = order_after(&order, 4);
-    assert_null(order_place(&order, at).run); /* cleared, its rev stays for the search */
+    assert_null(order_place(&order, at).run); /* cleared; its rev stays for the search */
     assert_int_equal(order_place(&order, at).rev, 7);
     assert_int_equal(number_of(order_place(&order, at + 1).run), 3);
     assert_int_equal(number_of(order_place(&order, at + 2).run), 2);
@@ -70,7 +70,7 @@ static void clearing_what_is_not_there_changes_nothing(void **state)
     order_finish(&order);
 }
 
-/* Runs that change all the time cost as many places as there are runs, twice at most. */
+/* Runs that change all the time take at most two places for each run. */
 static void an_order_is_squeezed_when_half_of_it_is_empty(void **state)
 {
     struct order order = { 0 };
@@ -107,7 +107,7 @@ static void memory_shrinks_with_the_runs(void **state)
     order_finish(&order);
 }
 
-/* At start runs come newest first, and behind the unfinished ones. */
+/* At start, runs come newest first, after the unfinished ones. */
 static void runs_are_inserted_where_they_belong(void **state)
 {
     static const uint64_t revs[] = { 50, 90, 10, 70, 30, 20 };
@@ -141,7 +141,8 @@ static void assert_ascends(const struct order *order)
     assert_int_equal(found, order->runs);
 }
 
-/* Of every `each` runs one is unfinished, and there before the others come, newest first. */
+/* One of every `each` runs is unfinished, and in the order before the others come, newest
+ * first. */
 static void insert_downwards(uint32_t each)
 {
     enum { COUNT = sizeof(runs) / sizeof(runs[0]) - 1 };
@@ -174,7 +175,7 @@ static void insert_downwards(uint32_t each)
     order_finish(&order);
 }
 
-/* With a million runs behind it an insert would move eight megabytes. */
+/* With a million runs after it, an insert would move eight megabytes. */
 static void what_is_inserted_downwards_seldom_moves_what_is_behind_it(void **state)
 {
     (void)state;

@@ -48,7 +48,7 @@ static void the_oldest_goes_first_and_is_remembered(void **state)
     recent_finish(&recent);
 }
 
-/* What was dropped no longer counts, so the ring does not shrink while it turns. */
+/* Dropped updates no longer count, so the ring does not shrink while it turns. */
 static void the_ring_stays_as_long_however_often_it_turns(void **state)
 {
     struct recent recent = { 0 };
@@ -78,7 +78,7 @@ static void one_update_is_kept_however_large(void **state)
     recent_finish(&recent);
 }
 
-/* Filters judge the run as it was at that change. */
+/* Filters match the run as it was at that change. */
 static void an_update_keeps_the_facts_of_its_change(void **state)
 {
     struct slice names[] = { SLICE("a"), SLICE("b") };

@@ -1,4 +1,4 @@
-/* A run that only the store has is read once for all who ask meanwhile. */
+/* A run that only the store has is read once for all callers that wait meanwhile. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -21,7 +21,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* Finished runs, so that those before them leave memory. */
+/* Finishes some runs, so that those before them leave memory. */
 static void finish_some(struct world *world, unsigned first, unsigned count)
 {
     for (unsigned i = first; i < first + count; i++) {
@@ -34,7 +34,7 @@ static void finish_some(struct world *world, unsigned first, unsigned count)
     assert_null(environment_find(world->env, SLICE("run_001")));
 }
 
-/* From now on. */
+/* Counts loads from now on. */
 static void count_loads(struct world *world)
 {
     *fake_store_load_fault(world->fake) = (struct fault){ .countdown = MANY };
@@ -49,7 +49,7 @@ struct asked {
     struct run_read read;
     bool done;
     enum err status;
-    struct run run; /* what came */
+    struct run run; /* the run that was read */
 };
 
 static void on_read(struct run_read *read, enum err status)
@@ -96,7 +96,7 @@ static void who_asks_meanwhile_shares_what_is_read(void **state)
     }
     assert_int_equal(loads(world), 2);
 
-    ask(world, "run_001", &asked[5]); /* nobody reads it any more */
+    ask(world, "run_001", &asked[5]); /* no read waits for it any more */
     world_settle(world);
     world_pass(world, READ_MS);
     assert_int_equal(asked[5].status, OK);
@@ -104,7 +104,7 @@ static void who_asks_meanwhile_shares_what_is_read(void **state)
     forget(asked, 6);
 }
 
-/* What it has may have changed since, and have left memory again. */
+/* The run may have changed since the read began, and have left memory again. */
 static void what_was_read_before_a_change_is_not_shared_behind_it(void **state)
 {
     struct world *world = *state;

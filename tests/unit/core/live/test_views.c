@@ -1,4 +1,4 @@
-/* Who shares bytes with whom, and who has a place when everybody wants something else. */
+/* Which clients share bytes, and which get a view when all of them want different ones. */
 #include "tests/support/world/unit.h"
 
 #include "tests/support/world/calls.h"
@@ -38,7 +38,7 @@ static void views_are_shared_and_one_too_many_gets_a_wider_one(void **state)
     view_release(own);
 }
 
-/* A page may choose its fields, and an attacker's chooses others each time. */
+/* A page may choose its fields, and an attacker's page chooses different ones each time. */
 static void who_wants_everything_has_a_place_whatever_others_leave_out(void **state)
 {
     struct world *world = *state;
@@ -86,7 +86,8 @@ static void an_environment_of_a_full_project_has_the_views_that_are_spared(void 
     view_release(views[0]);
     for (uint32_t i = NARROW_VIEWS_SPARED + 1; i <= VIEWS_SPARED; i++) {
         wish = view_of(ENCODING_JSON, FIELDS_DEFAULT);
-        wish.skipped = i << (FIELD_BATCH_ID + 1); /* by a token: no other view will do */
+        /* By a token: another view cannot be used instead. */
+        wish.skipped = i << (FIELD_BATCH_ID + 1);
         wish.fields &= ~wish.skipped;
         struct view *view = environment_view(world->env, &wish);
         if (i < VIEWS_SPARED)

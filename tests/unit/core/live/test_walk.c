@@ -1,4 +1,4 @@
-/* Catching up: snapshots, resumes, long walks, and what only the store still has. */
+/* Catching up: snapshots, resumes, long walks, and runs that only the store has. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -18,7 +18,7 @@ static int create_world(void **state)
     return 0;
 }
 
-/* Of finished runs only the last few stay in memory. */
+/* Only the last few finished runs stay in memory. */
 static int create_small_world(void **state)
 {
     *state = world_create(&(struct world_options){ .engine.memory = SMALL_MEMORY });
@@ -78,7 +78,7 @@ static void a_resume_brings_what_changed_since(void **state)
     assert_frames(reader, "run_1 v2");
 }
 
-/* Between base and seq the client saw only part of the changes: rows are judged by base. */
+/* Between base and seq the client saw only some of the changes: base decides about rows. */
 static void a_resume_judges_rows_by_its_base(void **state)
 {
     struct world *world = *state;
@@ -116,7 +116,7 @@ static void positions_survive_a_restart(void **state)
     assert_frames(reader, "rows 1: run_1 v3");
 }
 
-/* It joins in a visit in which the live ones are complete; a frame may do both. */
+/* It joins in a visit in which the live ones are complete; one frame may serve both. */
 static void a_second_subscription_catches_up_beside_the_first(void **state)
 {
     struct world *world = *state;
@@ -143,7 +143,7 @@ static void what_is_unsubscribed_while_it_catches_up_ends(void **state)
 
 /* ---- long walks ---- */
 
-/* Rows of a patch or of rows, added up; more of the last frame. */
+/* Counts the rows of patches and of rows; `more` is that of the last frame. */
 static unsigned count_rows(const struct reader *reader, bool *more)
 {
     unsigned count = 0;
@@ -190,9 +190,9 @@ static void a_single_run_larger_than_a_frame_goes_alone(void **state)
                   "rows 1: run_3 v2 whole");
 }
 
-/* Reads one frame of a walk at a time while runs change; what the gaps sum up to. */
+/* A walk read one frame at a time while runs change, and the sum of skipped versions. */
 struct walked {
-    uint32_t versions[1000]; /* the client's, by run number */
+    uint32_t versions[1000]; /* those of the client, by run number */
     unsigned gaps, rows, frames;
     bool more;
 };
@@ -215,7 +215,7 @@ static void read_walk(struct reader *reader, struct walked *walked)
     forget_frames(reader);
 }
 
-/* The next version of run_001 to run_<count>, with 1 KiB of metadata. */
+/* Makes the next version of run_001 to run_<count>, with 1 KiB of metadata. */
 static void change_metadata(struct world *world, unsigned count, char letter)
 {
     char metadata[1024] = "{\"x\":\"";
@@ -228,7 +228,7 @@ static void change_metadata(struct world *world, unsigned count, char letter)
     }
 }
 
-/* A live reader of the runs as they are, which then stops reading. */
+/* A live reader of the present runs, which then stops reading. */
 static struct reader *walker(struct world *world, unsigned count, struct walked *walked)
 {
     create_many(world, count, "a");
@@ -254,7 +254,7 @@ static void the_gaps_of_a_walk_are_what_is_counted_as_conflated(void **state)
         world_pass(world, 1);
         read_walk(reader, &walked);
         if (busy < 12) {
-            change(world, "run_001", ++busy); /* never rests while the walk goes on */
+            change(world, "run_001", ++busy); /* always changes during the walk */
             change(world, "run_300", busy);
             change(world, "run_599", busy);
         }
@@ -268,7 +268,7 @@ static void the_gaps_of_a_walk_are_what_is_counted_as_conflated(void **state)
     assert_int_equal(metrics[M_CONFLATED], walked.gaps);
 }
 
-/* Every eighth frame of a long walk brings the newest, so nothing starves behind it. */
+/* Every eighth frame of a long walk brings the newest runs, so none of them starves. */
 static void what_changes_last_does_not_wait_for_the_end_of_a_walk(void **state)
 {
     struct world *world = *state;
@@ -285,12 +285,12 @@ static void what_changes_last_does_not_wait_for_the_end_of_a_walk(void **state)
     }
     assert_true(walked.frames > 16);
     assert_int_equal(seen_at, 8);
-    assert_int_equal(walked.rows, 999); /* what was sent ahead is not repeated */
+    assert_int_equal(walked.rows, 999); /* rows sent ahead are not repeated */
     assert_int_equal(metrics[M_CONFLATED], 0);
 }
 
-/* 64 runs change while each frame is read, so each is sent ahead many times: it is remembered
- * once, and every run still comes in order, and to its end. */
+/* 64 runs change while each frame is read, so each is sent ahead many times. Each is
+ * remembered once, and the walk still sends every run in order, and ends. */
 static void a_walk_that_never_rests_remembers_only_so_much(void **state)
 {
     enum { RUNS = 640, CHANGES = 64, FRAMES = 720 };
@@ -357,7 +357,7 @@ static void a_snapshot_pages_the_store_and_goes_on_in_memory(void **state)
         assert_int_equal(count_rows(reader, &more), strstr(abouts[i], "tag") ? 300 : 301);
         assert_false(more);
         forget_frames(reader);
-        finish_run(world, "run_other", 1); /* again: only memory has heard of it */
+        finish_run(world, "run_other", 1); /* again; only memory has this change */
         reader_destroy(reader);
     }
 }
@@ -374,10 +374,10 @@ static void one_run_is_read_from_the_store(void **state)
     assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: nothing",
                   "rows 2: nothing");
     change(world, "run_001", 3);
-    assert_frames(reader, "run_001 v3 whole"); /* memory does not know what was before */
+    assert_frames(reader, "run_001 v3 whole"); /* memory does not have the change before */
 }
 
-/* A page takes its time; changes of the live subscriptions do not wait for it. */
+/* A page takes its time; changes for the live subscriptions do not wait for it. */
 static void live_changes_go_on_while_a_page_is_read(void **state)
 {
     struct world *world = *state;
@@ -406,7 +406,7 @@ static void a_run_that_changes_while_its_page_is_read_comes_in_order(void **stat
     follow(reader, 1, "run:run_001", 0, 0);
     world_settle(world);
     world_pass(world, 60);
-    change(world, "run_001", 3); /* the page has the version before */
+    change(world, "run_001", 3); /* the page has the previous version */
     for (int i = 0; i < 20; i++)
         world_pass(world, 100);
     assert_frames(reader, "rows 1: run_001 v2 whole, more", "rows 1: run_001 v3 whole");
@@ -418,8 +418,8 @@ static void on_annotated(struct command *command, enum err status)
     assert_int_equal(status, OK);
 }
 
-/* The store is ahead of memory by a commit whose answer is on its way: its page does not
- * have the run at its old place any more, and memory not at its new one. */
+/* The store is ahead of memory by a commit that is not applied yet: its page does not have
+ * the run at its old place any more, and memory does not have it at its new one. */
 static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
 {
     struct world *world = *state;
@@ -431,7 +431,7 @@ static void a_run_whose_change_is_on_its_way_is_not_missed(void **state)
     fake_store_set_delay(world->fake, 100, 0);
     run_change_metadata(world->engine, world->env, SLICE("run_x"), &op, on_annotated);
     world_settle(world);
-    world_pass(world, 60); /* written, not answered */
+    world_pass(world, 60); /* written, not applied */
     struct reader *reader = reader_create(world);
     follow(reader, 1, "tag:a", 0, 0);
     world_pass(world, 10);
@@ -460,8 +460,8 @@ static void who_leaves_while_a_page_is_read_is_not_found_by_it(void **state)
     assert_no_frames(stays);
 }
 
-/* Nothing happens before everything is loaded: what expired meanwhile would leave memory
- * again, and then `cold` would not say so. */
+/* Nothing expires before everything is loaded: a run that expired would leave memory again,
+ * and `cold` would not show it. */
 static void nothing_is_due_while_runs_are_loaded(void **state)
 {
     struct world *world = *state;
@@ -484,7 +484,7 @@ static void nothing_is_due_while_runs_are_loaded(void **state)
     assert_int_equal(count_rows(reader, &more), 251);
 }
 
-/* Its position is older than what memory holds: pages of the store, as patches. */
+/* Its position is older than memory reaches: it gets pages of the store, as patches. */
 static void a_live_reader_below_cold_reads_what_it_missed_from_the_store(void **state)
 {
     struct world *world = *state;

@@ -1,4 +1,4 @@
-/* A window is what the newest runs of a filter are, and knows what they were at any step that it
+/* A window has the newest runs that match a query, and can show them at any step that it
  * has not forgotten. */
 #include "tests/support/world/unit.h"
 
@@ -27,7 +27,7 @@ static bool judge(struct window *window, unsigned number, bool wanted)
     return window_judge(window, &run, wanted);
 }
 
-/* "3 2 1", with an asterisk behind those that have left since. */
+/* "3 2 1", with an asterisk after those that have left since. */
 static void assert_at(const struct window *window, uint64_t step, uint32_t limit,
                       const char *expected)
 {
@@ -43,7 +43,7 @@ static void assert_at(const struct window *window, uint64_t step, uint32_t limit
     assert_string_equal(text, expected);
 }
 
-/* Runs come and leave anywhere in the set; a table of who is there says what it must be. */
+/* Runs come and leave anywhere in the set; a table of them gives the expected set. */
 static void the_order_holds_whatever_comes_and_leaves(void **state)
 {
     enum { RUNS = 600, STEPS = 20000 };
@@ -124,7 +124,7 @@ static void the_oldest_go_where_there_is_no_room(void **state)
     assert_int_equal(window->count, WINDOW_KEPT);
     assert_true(window->more);
     assert_false(window_is_short(window, WINDOW_LIMIT_MAX));
-    assert_false(judge(window, 1, true)); /* older than all: only the store has it */
+    assert_false(judge(window, 1, true)); /* older than all others: only the store has it */
     window_destroy(window);
 }
 

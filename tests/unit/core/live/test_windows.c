@@ -1,5 +1,5 @@
-/* The windows of an environment: what each costs of the limits of its environment and of its project,
- * and which changes it looks at. */
+/* The windows of an environment: the cost of each for the limits of environment and
+ * project, and the changes that it evaluates. */
 #include "tests/support/world/unit.h"
 
 #include "core/live/environment.h"
@@ -19,7 +19,7 @@ static int destroy_world(void **state)
     return 0;
 }
 
-/* A query of values that begin with the letter. */
+/* Makes a query with values that begin with the letter. */
 static struct query *query_of(char letter, size_t versions, size_t tags)
 {
     static char texts[VALUES_MAX][24];
@@ -76,7 +76,7 @@ static void long_filters_leave_less_room_for_others(void **state)
     windows_release(windows, last);
     assert_int_equal(windows->room.used, 0);
     assert_int_equal(project.used, 0);
-    windows->room.outer = NULL; /* the room ends here */
+    windows->room.outer = NULL; /* the outer room's life ends here */
 }
 
 /* The run is of task "mail", in batch "b_1", and queued. */
