@@ -1,5 +1,5 @@
-/* Queues whose items are not for everybody: who asks gets what waits for it, whatever else
- * stands before it, and the slots are common to all. */
+/* Queues with several audiences: each gets its own items, whatever else is before them.
+ * They share the slots. */
 #include <stdio.h>
 
 #include "core/model/queue.h"
@@ -93,7 +93,7 @@ static unsigned count_waiting(const struct scene *scene, uint32_t audience)
     return count;
 }
 
-/* One is offered exactly when one of its audience may run, and it is one that may. */
+/* An item is offered exactly if one of its audience may run, and it is one that may. */
 static void check(const struct scene *scene)
 {
     for (uint32_t audience = 0; audience <= AUDIENCES; audience++) {
@@ -153,8 +153,8 @@ static void each_audience_is_offered_what_waits_for_it(void **state)
     queues_finish(&scene.queues);
 }
 
-/* A hundred thousand that nobody asks for are in nobody's way: neither walked over nor
- * moved. */
+/* A hundred thousand items of an audience without workers do not slow others down: they are
+ * neither visited nor moved. */
 static void many_of_another_audience_cost_nothing(void **state)
 {
     enum { MANY = 100000 };

@@ -1,5 +1,5 @@
-/* Nobody starves: neither a queue, nor a concurrency key, nor an environment, whatever the
- * others trigger and whatever priority they give it. */
+/* No queue, concurrency key or environment starves, whatever the others trigger and
+ * whatever priority they use. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -9,8 +9,8 @@
 
 /* ---- who is next, written down ---- */
 
-/* A run: queue, key ("": none) and position. Ids are "<queue><n>" in the order in which
- * they came. */
+/* A run: queue, key ("": none) and position. Ids are "<queue><n>" in the order of
+ * arrival. */
 struct arrival {
     const char *queue, *key;
     int64_t position;
@@ -60,7 +60,7 @@ static void arrive(struct scene *scene, const struct arrival *arrival)
     }
 }
 
-/* The next run begins; NULL when nothing may. */
+/* Begins the next run; NULL if none may. */
 static struct waiting *serve(struct scene *scene)
 {
     struct queue_item *item = queues_next(&scene->queues, 0);
@@ -83,7 +83,7 @@ static void end_scene(struct scene *scene)
     test_free(scene);
 }
 
-/* Each run ends before the next begins; shown as its queue, or its key. */
+/* Each run ends before the next begins. Shows its queue, or its key. */
 static void served(struct scene *scene, char *out, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -135,8 +135,8 @@ static void queues_and_keys_take_turns(void **state)
 }
 
 /* An environment of four slots that is always full: a long queue, one of limit 1, one that
- * came late, and urgent runs of a hundred other queues all the time. Who could not take its
- * turn, because its only slot was taken, waits for the next. */
+ * came late, and urgent runs of a hundred other queues all the time. A queue that could not
+ * take its turn, because its only slot was taken, waits for the next. */
 static void a_full_environment_serves_every_queue_in_each_round(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
-/* Which runs a subscription is about. */
+/* Which runs match a subscription's filter. */
 #include "tests/support/world/unit.h"
 
 #include "core/model/filter.h"
 
-/* Comma-separated; "" for none. */
+/* Splits a list at commas; "" for none. */
 static size_t split(const char *list, struct slice names[8])
 {
     struct slice rest = slice_of(list);
@@ -32,7 +32,7 @@ static struct tag_list *tags_of(const char *list)
     return tag_list_create(names, split(list, names));
 }
 
-/* Of task "mail", in batch_1, created at 1000, with the given tags. */
+/* The run is of task "mail", in batch_1, created at 1000, with the given tags. */
 static void assert_matches(const struct filter *filter, const char *tags, bool expected)
 {
     struct bytes *task = bytes_create(SLICE("mail")),

@@ -1,4 +1,4 @@
-/* Operations change what they name and leave every other byte alone. */
+/* Operations change what they name, and leave every other byte alone. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static const struct {
     { "{}", "[{'type':'set','key':'\\n\\\\','value':2}]", "{'\\n\\\\':2}" },
     { "{}", "[{'\\u0074ype':'s\\u0065t','key':'a','value':2}]", "{'a':2}" },
 
-    /* the last of members with one name counts, the others go */
+    /* the last of several members with one name counts, the others go */
     { "{'a':1,'b':2,'a':3,'c':4}", "[{'type':'increment','key':'a','value':1}]",
       "{'b':2,'a':4,'c':4}" },
     { "{'a':1,'b':2,'\\u0061':3,'a':4}", "[{'type':'delete','key':'a'}]", "{'b':2}" },
@@ -145,7 +145,7 @@ static const struct {
       "{'b':2}" },
 };
 
-/* So that the cases can be read: ' stands for ", and \' for '. */
+/* Makes the cases readable: ' stands for ", and \' for '. */
 static struct slice quoted(const char *text, char *out)
 {
     if (!text)
@@ -321,7 +321,7 @@ static void add_repeated(struct buf *buf, const char *piece, int count)
     }
 }
 
-/* Each would be quadratic, and take from half a minute on. */
+/* Each would be quadratic, and take half a minute or more. */
 static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
 {
     (void)state;
@@ -359,8 +359,8 @@ static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
     }
 }
 
-/* Members that a name is not the one of are passed by without being read: a progress bar
- * beside many results goes on. */
+/* Members with other names are skipped without being read: a progress bar next to many
+ * results keeps working. */
 static void sixty_names_are_found_among_many_members(void **state)
 {
     (void)state;
@@ -384,7 +384,8 @@ static void sixty_names_are_found_among_many_members(void **state)
     buf_finish(&out);
 }
 
-/* Objects of a list with one of many members; {"a":{"a":…}} with the same in another order. */
+/* Objects with many members, in a list; {"a":{"a":…}} with the same members in another
+ * order. */
 static void add_flat(struct buf *out, int members)
 {
     for (int i = 0; i < members; i++)
@@ -428,7 +429,7 @@ static enum err remove_from_list(const struct buf *element, int count,
     return err;
 }
 
-/* A request of 18 KB, which took a fifth of a second. */
+/* A request of 18 KB, which used to take a fifth of a second. */
 static void comparing_with_a_large_object_counts_all_that_is_sorted(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Which runs a query wants, for lists of values as long as a client may send them. */
+/* Which runs match a query, with lists of values as long as a client may send. */
 #include "tests/support/world/unit.h"
 
 #include "core/model/query.h"

@@ -1,4 +1,4 @@
-/* The oldest run that has a free slot is next, each queue and key in its turn. */
+/* The oldest run that has a free slot is next; queues and keys take turns. */
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 struct job {
     struct queue_item item;
     char id[16];
-    /* What the model knows about it. */
+    /* The model's view of it. */
     bool waiting, running;
     unsigned queue, key;
     int64_t position;
@@ -267,7 +267,7 @@ enum { JOBS = 60, QUEUES = 5, KEYS = 3, STEPS = 100000 };
 static const char *const queue_names[QUEUES] = { "task/a", "task/b", "mails", "", "x" };
 static const char *const key_names[KEYS] = { NULL, "ann", "bob" };
 
-/* Of a queue or lane: whether it offers something, and its place among such. */
+/* For a queue or lane: whether it offers an item, and its place among those that do. */
 struct turn {
     bool ready;
     uint64_t round;
@@ -278,9 +278,9 @@ struct model {
     struct job jobs[JOBS];
     uint32_t limit, limits[QUEUES], overrides[QUEUES];
     struct turn lanes[QUEUES][KEYS], queue_turns[QUEUES];
-    uint64_t lane_rounds[QUEUES], queue_round; /* of the last that was served */
+    uint64_t lane_rounds[QUEUES], queue_round; /* rounds of those served last */
     bool paused[QUEUES], overridden[QUEUES];
-    unsigned set_up[QUEUES]; /* so often */
+    unsigned set_up[QUEUES]; /* how often */
     uint64_t random;
 };
 
@@ -543,7 +543,7 @@ static void random_steps_agree_with_the_model(void **state)
     queues_finish(&model.queues); /* asserts that no lane is left */
 }
 
-/* Whatever its position says, and though it is paused or waits for somebody else. */
+/* Whatever its position is, and even if it is paused or for another audience. */
 static void who_waits_for_longest_is_known(void **state)
 {
     (void)state;
@@ -556,16 +556,17 @@ static void who_waits_for_longest_is_known(void **state)
     wait_in(&queues, &jobs[1], "y", 20);
     wait_in(&queues, &jobs[2], "y", 10);
     jobs[0].item.audience = 1;
-    wait_in(&queues, &jobs[0], "x", 40); /* is moved, and came first all the same */
+    wait_in(&queues, &jobs[0], "x", 40); /* is moved, but still came first */
     assert_ptr_equal(queues_oldest(&queues), &jobs[0].item);
     assert_ptr_equal(queues_oldest_of(&queues, SLICE("y"), 10), &jobs[1].item);
     assert_ptr_equal(queues_oldest_of(&queues, SLICE("x"), 0), &jobs[0].item);
-    assert_null(queues_oldest_of(&queues, SLICE("y"), 0)); /* behind those looked at */
+    /* It is after the items that may be looked at. */
+    assert_null(queues_oldest_of(&queues, SLICE("y"), 0));
     assert_null(queues_oldest_of(&queues, SLICE("z"), 10));
     start(&queues, &jobs[0], "x");
     assert_null(queues_oldest_of(&queues, SLICE("x"), 10));
     assert_ptr_equal(queues_oldest(&queues), &jobs[1].item);
-    wait_in(&queues, &jobs[0], "x", 0); /* once more, behind the others */
+    wait_in(&queues, &jobs[0], "x", 0); /* again, after the others */
     queues_leave(&queues, &jobs[1].item);
     assert_ptr_equal(queues_oldest(&queues), &jobs[2].item);
     queues_leave(&queues, &jobs[2].item);

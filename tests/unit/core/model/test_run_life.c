@@ -1,4 +1,4 @@
-/* What a run may do next, asserted for every state and every event. */
+/* The next state of a run, for every state and every event. */
 #include "tests/support/world/unit.h"
 
 #include <ctype.h>
@@ -35,7 +35,7 @@ static const struct {
     { 'T', RUN_TIMED_OUT, EXECUTION_FINISHED },
 };
 
-/* From each state by each event, in the order of enum run_event; a point is a conflict.
+/* The state after each event, in the order of enum run_event; a point is a conflict.
  *
  *   DELAY_OVER NO_VERSION VERSION_CAME TTL_OVER DEQUEUED LEASE_OVER STARTED  WAIT WAIT_OVER
  *   RETRY_SOON RETRY_QUEUED SUCCEEDED FAILED CRASHED SYSTEM_FAILURE TIMED_OUT
@@ -161,7 +161,7 @@ static void no_final_status_is_ever_left(void **state)
 static void every_word_that_clients_know_is_reached(void **state)
 {
     (void)state;
-    /* The ways from QUEUED; -1 ends them. */
+    /* The paths from QUEUED; -1 ends them. */
     static const struct {
         const char *word;
         int events[5];
@@ -207,7 +207,7 @@ static void a_canceled_run_is_finished_when_its_worker_has_confirmed(void **stat
     assert_int_equal(run.snapshot, 8);
 }
 
-/* ---- errors: what an attempt's error makes of its run ---- */
+/* ---- errors: the end that an attempt's error means for its run ---- */
 
 /* A word is the code of an internal error. */
 static const struct {
@@ -261,7 +261,7 @@ static const struct {
     { "SOMETHING_NEW", EVENT_SYSTEM_FAILURE, true },
     { "COULD_NOT", EVENT_SYSTEM_FAILURE, true },
     { "TASK_RUN_CRASHED_TWICE", EVENT_SYSTEM_FAILURE, true },
-    /* spellings, and what no worker sends */
+    /* other spellings, and errors that no worker sends */
     { " { \"code\" : \"\\u0054ASK_RUN_CRASHED\" , \"type\" : \"INTERNAL\\u005fERROR\" } ",
       EVENT_CRASHED, true },
     { "{\"type\":\"INTERNAL_ERROR\"}", EVENT_SYSTEM_FAILURE, true },

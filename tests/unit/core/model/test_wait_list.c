@@ -1,8 +1,8 @@
-/* What a run waits for is read from its list as it was written into it. */
+/* The waits of a run are read as they were written. */
 #include "core/model/wait_list.h"
 #include "tests/support/world/unit.h"
 
-/* A list of these waits, as a run keeps it. */
+/* Writes a list of these waits, as a run has it. */
 static struct bytes *write(const struct wait *waits, size_t count)
 {
     struct buf list = { 0 };
@@ -81,7 +81,7 @@ static void every_kind_is_read_as_it_was_written_and_in_its_order(void **state)
     run_finish(&run);
 }
 
-/* What is stored is read by later versions, so its words stay. */
+/* Later versions read stored lists, so the words must not change. */
 static void the_list_is_the_json_that_databases_have(void **state)
 {
     (void)state;
@@ -114,7 +114,8 @@ static void a_run_without_a_list_waits_for_nothing(void **state)
     run_finish(&empty);
 }
 
-/* As waits.c does when something came: the list once more, with completedAt where it is due. */
+/* Does as waits.c when something came: writes the list again, with completedAt where
+ * due. */
 static void what_was_read_can_be_written_again(void **state)
 {
     struct wait wait;
@@ -189,7 +190,7 @@ static void a_token_that_is_completed_is_not_found(void **state)
     run_finish(&run);
 }
 
-/* The list stays in a run that has gone on; it is blocked by nothing then. */
+/* The list stays in a run that has continued, but does not block it. */
 static void a_run_that_goes_on_is_blocked_by_no_input(void **state)
 {
     struct wait wait;

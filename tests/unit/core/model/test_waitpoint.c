@@ -1,4 +1,4 @@
-/* The document of a waitpoint says all of it, and since when retention may take it. */
+/* A waitpoint's document has all of it, and the time since when retention may remove it. */
 #include "core/model/waitpoint.h"
 #include "tests/support/world/unit.h"
 
@@ -36,7 +36,7 @@ static void assert_same(const struct waitpoint *one, const struct waitpoint *oth
         assert_text(one->tags->names[i], other->tags->names[i]);
 }
 
-/* Written and read, whole and without its output, it is the same. */
+/* Written and read, whole and without its output, the waitpoint is the same. */
 static void assert_comes_back(const struct waitpoint *waitpoint)
 {
     struct waitpoint read, head;
@@ -90,7 +90,7 @@ static void what_is_written_comes_back(void **state)
     assert_comes_back(&time);
 }
 
-/* The output is found by its name, which no text can pretend to be. */
+/* The output is found by its name, which cannot be imitated inside a text. */
 static void a_key_that_looks_like_an_output_is_none(void **state)
 {
     (void)state;
@@ -113,7 +113,7 @@ static void an_output_is_kept_as_a_json_string_and_replaced(void **state)
     assert_null(token.output);
 }
 
-/* Retention asks for stale_at; a run that waits keeps its token whatever that says. */
+/* Retention uses stale_at; a token that a run waits for stays whatever that is. */
 static void it_is_stale_since_its_end_or_else_as_old_as_it_is(void **state)
 {
     static const struct {
@@ -147,7 +147,7 @@ static void it_is_over_when_it_was_completed_or_its_time_has_come(void **state)
     assert_true(waitpoint_is_over(&token, 3000));
 }
 
-/* Nothing will complete it, so nobody waits for it. */
+/* Nothing will complete it, so no run may wait for it. */
 static void what_is_no_document_of_ours_is_refused_and_counts_as_completed(void **state)
 {
     static const char *const bodies[] = {
