@@ -1,4 +1,4 @@
-/* A run as a row: what a client of each view reads. */
+/* A run as a row, for clients of each view. */
 #include "tests/support/world/unit.h"
 
 #include "core/wire/render.h"
@@ -23,7 +23,7 @@ static void set_tags(struct run *run, const struct slice *names, size_t count)
     run->tags = tag_list_create(names, count);
 }
 
-/* Just triggered, with nothing that is optional. */
+/* Just triggered, without optional fields. */
 static struct run new_run(void)
 {
     return (struct run){
@@ -409,8 +409,8 @@ static void a_delta_leaves_out_what_the_view_does_not_show(void **state)
 
 /* ---- catching up ---- */
 
-/* The small fields of a run that has none but the required ones, and between them what is
- * there of output, of metadata, and of error, each with its comma. */
+/* The small fields of a run that has only the required ones, and between them output,
+ * metadata and error if present, each with its comma. */
 static void assert_small(const struct run *run, uint64_t base, const char *output,
                          const char *metadata, const char *error)
 {

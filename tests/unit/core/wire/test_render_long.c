@@ -1,4 +1,4 @@
-/* A row with long values: the same bytes, none of which is copied when it is made. */
+/* A row with long values has the same bytes, and none of them are copied to make it. */
 #include "tests/support/world/unit.h"
 
 #include "core/wire/render.h"
@@ -30,7 +30,7 @@ static struct run run_with_long_values(bool payload_is_text)
     return run;
 }
 
-/* Whatever room there is for what has to be escaped. */
+/* Reads the rope through a buffer of this size for escaped text. */
 static void read_rope(const struct rope *rope, size_t size, struct buf *out)
 {
     struct bytes *bytes = rope_join((struct slice){ 0 }, rope, (struct slice){ 0 });
@@ -43,7 +43,7 @@ static void read_rope(const struct rope *rope, size_t size, struct buf *out)
     bytes_unref(bytes);
 }
 
-/* The same row, of which the long values are neither copied nor escaped when it is made. */
+/* The same row; its long values are neither copied nor escaped when it is made. */
 static void long_values_are_left_where_they_are(void **state)
 {
     static const enum encoding encodings[] = { ENCODING_JSON, ENCODING_MSGPACK,

@@ -1,4 +1,4 @@
-/* A run as the row of a table: what the SDKs must not see is put right. */
+/* A run as the row of a table: values that SDKs must not see are corrected. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/scan.h"

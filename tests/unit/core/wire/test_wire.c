@@ -1,4 +1,4 @@
-/* The messages of runs.v1: what is read of a client's, what the gateway's look like. */
+/* The messages of runs.v1: how the client's are read, and what the gateway's look like. */
 #include "tests/support/world/unit.h"
 
 #include "base/json/scan.h"
@@ -21,7 +21,7 @@ static struct wire_message read_ok(const char *text)
     return message;
 }
 
-/* Leaves nothing to finish, and the sentence can be sent. */
+/* A refused message leaves nothing to finish, and its error can be sent. */
 static void assert_refused(struct slice text, const char *code, const char *part)
 {
     struct wire_message message;
