@@ -1,11 +1,12 @@
-/* A body is compressed once for all who get it, also when others get others between. */
+/* A body is compressed once for all clients that get it, even with other bodies in
+ * between. */
 #include "tests/support/world/unit.h"
 
 #include <zlib.h>
 
 #include "api/realtime/gzip.h"
 
-/* Text of some redundancy, of another content for each seed. */
+/* Makes text with some redundancy, different for each seed. */
 static struct bytes *make_body(size_t len, unsigned seed)
 {
     struct bytes *body = bytes_create_empty(len);
@@ -65,7 +66,7 @@ static void the_oldest_are_forgotten_when_there_are_many(void **state)
         bytes_unref(gzip_shared(body));
         bytes_unref(body);
     }
-    gzip_forget(); /* the sanitizer says if something was left */
+    gzip_forget(); /* the sanitizer reports leaks */
 }
 
 static void too_small_and_too_large_bodies_stay_as_they_are(void **state)
