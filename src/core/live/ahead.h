@@ -36,7 +36,7 @@ struct sent_ahead {
 /* The memory of one walk. NULL: nothing yet, as for most feeds. */
 struct ahead {
     struct sent_ahead *sent; /* the newest such row of each run, by rev */
-    struct walk_step *steps; /* tell which rows the walk sent in order */
+    struct walk_step *steps; /* show which rows the walk sent in order */
     uint32_t count, step_count;
     uint32_t frames; /* sent by this walk so far */
     bool crowded;    /* not all busy runs fit into the last frame of runs sent ahead */

@@ -145,7 +145,7 @@ static void hold_page(struct feed_read *read)
 }
 
 /* Handles a page that has arrived. Many feeds may have asked for one while there was memory
- * for one only: a feed that finds none left asks again. */
+ * for one only: a feed that finds none left reads it again later. */
 static void arrived(struct feed_read *read, enum store_status status)
 {
     struct feed *feed = read->feed;

@@ -3,16 +3,17 @@
  * A topic is a kind and a name: all runs, a tag, a batch or one run; for live lists also a
  * task or a queue. A topic has up to three things:
  *
- * - listeners, the subscriptions that follow it (feed.h);
+ * - listeners, the subscriptions of clients that follow it (feed.h);
  * - places of windows, the live lists and counts that its runs may be part of (windows.h);
  * - an order, its runs by last change, if it is a tag, a batch or all (order.h).
  *
  *   change ──► topics of the run ─┬─► marked ──► end of turn: the flush visits listeners
  *                                 └─► windows: evaluated at once
  *
- * Publishing a change does no I/O and calls no callbacks, so no listener can leave
- * meanwhile. The flush visits feeds in rounds until the turn's time is used up, and
- * continues in the next turn. */
+ * To visit a listener is to let its feed, the connection of that client, send what is due.
+ * The flush visits feeds in rounds until the turn's time is used up, and continues in the
+ * next turn. Publishing a change only marks topics: it does no I/O and calls no callbacks,
+ * so no listener can leave meanwhile. */
 #pragma once
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@
 #include "runcast/run.h"
 
 enum {
-    WINDOW_KEPT = 256,      /* entries */
+    WINDOW_KEPT = 256,      /* most entries */
     WINDOW_REFILL = 216,    /* with fewer entries, older runs are read from the store */
     WINDOW_LIMIT_MAX = 200, /* most rows of one watch */
     WINDOW_DEPARTED = 256,  /* departures that are kept */

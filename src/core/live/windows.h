@@ -66,7 +66,7 @@ void windows_judge_all(struct windows *windows, const struct run *before,
 /* Removes the final runs that retention has removed. */
 void windows_purge(struct windows *windows);
 
-/* The same, at no cost while nothing is watched. */
+/* Calls windows_judge_all, unless nothing is watched. */
 static inline void windows_judge(struct windows *windows, const struct run *before,
                                  const struct run *after, const struct run_topics *topics)
 {
