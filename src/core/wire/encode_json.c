@@ -1,4 +1,4 @@
-/* encode_json.c - members as JSON text, written straight into the buffer. */
+/* encode_json.c - writes members as JSON text, straight into the buffer. */
 #include "core/wire/encode.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* encode_msgpack.c - members as msgpack, through msgpack-c's packer into the buffer. */
+/* encode_msgpack.c - writes members as msgpack, with the packer of msgpack-c. */
 #include "core/wire/encode.h"
 
 #include <assert.h>
