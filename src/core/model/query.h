@@ -3,8 +3,8 @@
  * Live lists and counts have a query each (core/live/window.h), and so has a subscription
  * whose filter asks for more than a topic (filter.h). The lists of values in it (tasks,
  * tags, …) are sorted and without repetitions, so that matching takes the logarithm of
- * their length: clients may watch with many long lists, and each change is matched with all
- * of them.
+ * their length: clients may watch with many long lists, and a change may have to be matched
+ * with all of them.
  *
  * A query may have a period, such as the last 24 hours. The time from which runs count then
  * moves while clients watch (core/live/windows.c). */

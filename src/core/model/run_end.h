@@ -1,7 +1,7 @@
 /* run_end.h - errors that the gateway ends runs with, and checks of worker requests.
  *
- * A request of a worker names a snapshot, which must be the newest of the run, or was
- * carried out already. */
+ * A worker's request names a snapshot of the run. The checks are whether that is the newest
+ * one, and whether the request was carried out already. */
 #pragma once
 
 #include "runcast/run.h"
