@@ -249,7 +249,7 @@ print_table() {
     printf 'Medians of %s round(s), of costs and of ratios by eager in the same round; %s s each at a steady pace; server on core %s, bench on core %s.\n\n' \
         "$rounds" "$seconds" "$server_cores" "$bench_core"
     printf '%s\n' "* commit $(commit)" "* $(processor), $(nproc) cores" "* Linux $(uname -r)" \
-        "* other work: $before % of the cores before, $(other_work) % behind it" ""
+        "* other work: $before % of the cores before, $(other_work) % after it" ""
     printf '| |'
     for row in "${rows[@]}"; do printf ' %s |' "${title[$row]}"; done
     printf ' lost |\n|---|---|---|---|---|\n'

@@ -322,9 +322,9 @@ test("the README lists members that are refused and those without effect", () =>
   const all = (kind) => [...new Set(Object.entries(schemas).flatMap(([name, row]) => words(row[kind] ?? "").map((path) => (name === "ReplayRunRequestBody" ? `options.${path}` : plain(path)))))];
   const missing = (kind, title) => all(kind).filter((path) => !rowOf(title).some((name) => path === name || path.endsWith(`.${name}`) || path.startsWith(`${name}.`)));
   assert.deepEqual(missing("refused", "400 with its name"), []);
-  assert.deepEqual(missing("idle", "taken, without effect"), []);
-  assert.deepEqual(missing("shown", "taken, kept or not, and nothing runs otherwise for it"), []);
-  const listed = rowOf("taken, without effect"), known = all("idle");
+  assert.deepEqual(missing("idle", "accepted, without effect"), []);
+  assert.deepEqual(missing("shown", "accepted, perhaps stored, without effect"), []);
+  const listed = rowOf("accepted, without effect"), known = all("idle");
   assert.deepEqual(listed.filter((name) => !known.includes(name)), [], "listed, and not so");
 });
 
