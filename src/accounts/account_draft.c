@@ -7,6 +7,8 @@
 
 #include "base/buf.h"
 
+enum { LINK_LIVES_MS = 5 * 60 * 1000 };
+
 /* Takes ownership of body. NULL: the document is deleted. */
 static void add(struct draft *draft, enum document_kind kind, const char *name,
                 uint32_t expected, struct buf *body)
@@ -255,6 +257,12 @@ void draft_token(struct draft *draft, const char *user_id, struct slice name,
     if (ends_at)
         buf_print(&body, ",\"endsAt\":%lld", (long long)ends_at);
     add_token(draft, DOC_TOKEN, &body, name, hash_text);
+}
+
+void draft_link(struct draft *draft, const char *user_id, const char *token)
+{
+    draft_token(draft, user_id, SLICE("one-time link"), token,
+                draft->now_ms + LINK_LIVES_MS);
 }
 
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,

@@ -73,6 +73,8 @@ void draft_user(struct draft *draft, const char *organization_id, struct slice n
 /* ends_at: Unix ms; 0: valid until revoked. */
 void draft_token(struct draft *draft, const char *user_id, struct slice name,
                  const char *token, int64_t ends_at);
+/* A token that signs its reader in to the dashboard once, within five minutes. */
+void draft_link(struct draft *draft, const char *user_id, const char *token);
 /* serves: bits of enum environment_type; its workers take runs of these environments. */
 void draft_worker_token(struct draft *draft, const char *project_id, unsigned serves,
                         struct slice name, const char *token);

@@ -40,7 +40,8 @@ struct bootstrap {
     char project_ref[PROJECT_REF_MAX];
     char secret_keys[ENVIRONMENT_TYPES][SECRET_KEY_MAX]; /* by enum environment_type */
     char personal_token[PERSONAL_TOKEN_MAX];
-    bool from_environment; /* every secret key was given */
+    char link[PERSONAL_TOKEN_MAX]; /* token of a sign-in link; "": none is made */
+    bool from_environment;         /* every secret key was given */
 };
 
 /* Reads and checks RUNCAST_PROJECT_REF, RUNCAST_DEV_SECRET_KEY, … or the files of …_FILE.

@@ -26,8 +26,6 @@ enum err command_create_token(struct account_command *command, struct draft *dra
     return OK;
 }
 
-enum { LINK_LIVES_MS = 5 * 60 * 1000 };
-
 /* Prints a link to the dashboard that signs its reader in, once.
  *
  * The token is in the fragment (after "#"), which browsers do not send to servers. */
@@ -54,8 +52,7 @@ enum err command_create_link(struct account_command *command, struct draft *draf
                               email ? "there is no such user; runcast user list shows them"
                                     : "there are no users: runcast user create makes one");
     bootstrap_draw_link(command->token);
-    draft_token(draft, command->user->id, SLICE("one-time link"), command->token,
-                draft->now_ms + LINK_LIVES_MS);
+    draft_link(draft, command->user->id, command->token);
     fprintf(command->out, "%s/#signin=%s\n", command->url, command->token);
     return OK;
 }

@@ -24,6 +24,7 @@ struct tls {
     bool ended;       /* the socket has ended */
     int64_t sent;     /* bytes */
     const char *said; /* OpenSSL's reason for a failed call; NULL: none */
+    bool plain;       /* the peer's first bytes are not a TLS record */
 };
 
 /* ---- the socket, as OpenSSL sees it ---- */
@@ -132,6 +133,7 @@ static enum tls_result settle(struct tls *tls, int result)
     }
     unsigned long code = ERR_peek_last_error();
     tls->said = code ? ERR_reason_error_string(code) : NULL;
+    tls->plain = ERR_GET_REASON(code) == SSL_R_WRONG_VERSION_NUMBER;
     ERR_clear_error();
     return tls->ended && !tls->error ? TLS_CUT : TLS_FAILED;
 }
@@ -181,6 +183,11 @@ const char *tls_reason(const struct tls *tls)
     if (tls->error)
         return strerror(tls->error);
     return tls->said ? tls->said : "the peer closed the connection";
+}
+
+bool tls_peer_is_plain(const struct tls *tls)
+{
+    return tls->plain;
 }
 
 SSL *tls_ssl(const struct tls *tls)

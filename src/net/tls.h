@@ -60,5 +60,8 @@ int64_t tls_bytes_sent(const struct tls *tls);
 /* Returns why the last call failed, as the end of a sentence. */
 const char *tls_reason(const struct tls *tls);
 
+/* Returns true if the last call failed because the peer does not speak TLS. */
+bool tls_peer_is_plain(const struct tls *tls);
+
 /* For the creator of the SSL only. */
 struct ssl_st *tls_ssl(const struct tls *tls);

@@ -59,7 +59,8 @@ describe("a bundle of --dry-run", () => {
     await world.refused(["rollback", second], 1, new RegExp(`version ${second} is newer than ${first}, the current one: say runcast promote ${second}`));
     await world.refused(["rollback", first], 1, /is the current one already/);
     assert.equal(await world.good(["promote", second, "--env", "prod"]), `version ${second} is the current one of prod, after ${first}\n`);
-    await world.refused(["promote", "20990101.1"], 1, /20990101\.1: Deployment not found/);
+    await world.refused(["promote", "20990101.1"], 1, /^runcast: 20990101\.1: Deployment not found; runcast versions lists those that exist\n$/);
+    await world.refused(["rollback", "20200101.1"], 1, /^runcast: 20200101\.1: Deployment not found; runcast versions lists those that exist\n$/);
     await world.refused(["rollback", "latest"], 1, /latest: not a version, which looks like 20261125\.1/);
   });
 
@@ -106,7 +107,9 @@ describe("a bundle of --dry-run", () => {
       [["versions", "--env", "staging"], 2, /--env staging, and TRIGGER_SECRET_KEY is the key of prod/],
       [["versions"], 2, /say --branch NAME/, { key: keys.preview }],
       [["versions", "--branch", "x"], 2, /only preview has branches, not prod/],
-      [["versions"], 2, /the URL does not begin with http/, { url: "runs.example.com" }],
+      [["versions"], 2, /^runcast: TRIGGER_API_URL: "runs\.example\.com": the URL does not begin with http:\/\/ or https:\/\/\n$/, { url: "runs.example.com" }],
+      [["versions", "--url", "ftp://x"], 2, /^runcast: --url: "ftp:\/\/x": the URL does not begin with http:/],
+      [["versions"], 2, /^runcast: TRIGGER_API_URL: the URL [^"]*\n$/, { url: "http://user:secret@runs.example.com" }],
       [["deploy", temporaryFolder()], 1, /no build\.json can be read there: name the folder that npx trigger\.dev deploy --dry-run has made/],
       [["deploy", link], 1, /'link\.json' is a link/],
       [["deploy", makeBundle({ cli: "4.3.0" }).folder], 1, /upgrade to 4\.4 or newer/],

@@ -167,7 +167,7 @@ describe("the data directory", () => {
 describe("first keys", () => {
   test("a first start prints keys and a line to paste, a second one does not, \"keys\" prints them again", async (t) => {
     const gateway = await startGateway({ t, withKeys: false });
-    const first = gateway.stdout;
+    const first = await until(() => gateway.stdout);
     const [, url, key] = first.match(/export TRIGGER_API_URL=(\S+) TRIGGER_SECRET_KEY=(tr_dev_\w{24})\n  export TRIGGER_PROJECT_REF=proj_\w{20} TRIGGER_ACCESS_TOKEN=tr_pat_\w{40}\n/) ?? assert.fail(first);
     assert.equal(url, gateway.url);
     for (const form of [/tr_stg_\w{24}/, /tr_prod_\w{24}/, /tr_preview_\w{24}/, /tr_pat_\w{40}/, /proj_[a-z]{20}/]) assert.match(first, form);
@@ -194,7 +194,7 @@ describe("first keys", () => {
 
   test("without a terminal only a line says how to get the keys", async (t) => {
     const gateway = await startGateway({ t, withKeys: false, env: { RUNCAST_PRINT_KEYS: "false" } });
-    assert.match(gateway.stdout, /^runcast made project proj_\w+ and its keys: runcast keys --new-personal-token --data \S+ prints them\.\n$/);
+    assert.match(await until(() => gateway.stdout), /^runcast made project proj_\w+ and its keys: runcast keys --new-personal-token --data \S+ prints them\.\n$/);
     const alone = async (...words) => (await runProgram(["keys", ...words, "--data", gateway.data]));
     const plain = await alone(), told = await alone("--new-personal-token");
     assert.equal(told.code, 0, told.all);
@@ -408,7 +408,7 @@ describe("listening", () => {
     assert.deepEqual([end.code, end.stdout], [1, ""]);
     assert.match(end.stderr, /"reason":".*listen.*in use/);
     const again = await startGateway({ t, data, withKeys: false });
-    assert.match(again.stdout, /TRIGGER_ACCESS_TOKEN=tr_pat_/, "the first start that works shows them");
+    assert.match(await until(() => again.stdout), /TRIGGER_ACCESS_TOKEN=tr_pat_/, "the first start that works shows them");
     await again.stop();
   });
 

@@ -26,12 +26,25 @@ struct tls *tls_client_create(const struct trust *trust, const struct url *url, 
     return NULL;
 }
 
+/* Returns true if the certificate would be trusted once its issuer is. */
+static bool lacks_issuer(long verdict)
+{
+    return verdict == X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT ||
+           verdict == X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN ||
+           verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT ||
+           verdict == X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY ||
+           verdict == X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE;
+}
+
 void tls_client_explain(const struct tls *tls, struct failure *why)
 {
     long verdict = SSL_get_verify_result(tls_ssl(tls));
     if (verdict != X509_V_OK)
-        explain(why, ERR_UNTRUSTED, "the certificate is not trusted: %s",
-                X509_verify_cert_error_string(verdict));
+        explain(why, ERR_UNTRUSTED, "the certificate is not trusted: %s%s",
+                X509_verify_cert_error_string(verdict),
+                lacks_issuer(verdict) ? "; trust it with --ca-file FILE" : "");
+    else if (tls_peer_is_plain(tls))
+        explain(why, ERR_UNREACHABLE, "this address does not speak TLS; try http://");
     else
-        explain(why, ERR_UNREACHABLE, "there is no TLS connection: %s", tls_reason(tls));
+        explain(why, ERR_UNREACHABLE, "the TLS handshake failed: %s", tls_reason(tls));
 }

@@ -183,8 +183,7 @@ enum err url_read(struct slice text, struct url *url, struct failure *why)
     struct url read = { 0 };
     struct slice rest = text;
     if (!cut_scheme(&rest, &read))
-        return explain(why, ERR_INVALID,
-                       "the URL does not begin with http://, https://, ws:// or wss://");
+        return explain(why, ERR_INVALID, "the URL does not begin with http:// or https://");
     size_t len = 0;
     while (len < rest.len && !strchr("/?#\\", rest.ptr[len]))
         len++; /* a zero byte ends it, too; the path rejects it */
@@ -194,6 +193,18 @@ enum err url_read(struct slice text, struct url *url, struct failure *why)
     if (!err)
         *url = read;
     return err;
+}
+
+enum err url_read_named(const char *origin, const char *text, struct url *url,
+                        struct failure *why)
+{
+    struct failure reason = { 0 };
+    enum err refused = url_read(slice_of(text), url, &reason);
+    if (refused && strchr(text, '@'))
+        return explain(why, refused, "%.60s: %s", origin, reason.text);
+    if (refused)
+        return explain(why, refused, "%.60s: \"%.100s\": %s", origin, text, reason.text);
+    return OK;
 }
 
 void url_add_authority(struct buf *out, const struct url *url)

@@ -31,6 +31,11 @@ struct url {
  * with user information, a query or a fragment. */
 enum err url_read(struct slice text, struct url *url, struct failure *why);
 
+/* The same, with an explanation that names the setting or variable and its value. A value with a
+ * password in it is not shown. */
+enum err url_read_named(const char *origin, const char *text, struct url *url,
+                        struct failure *why);
+
 /* Appends "host", "host:port" or "[::1]:port", without the default port of the scheme. For
  * the Host header and for texts. */
 void url_add_authority(struct buf *out, const struct url *url);

@@ -131,6 +131,20 @@ static void on_listener(uv_poll_t *handle, int status, int events)
 
 /* ---- the address ---- */
 
+/* Names the flag that takes another port, with the next one as an example. */
+static enum err address_in_use(const struct listen_options *options, const char *reason,
+                               struct failure *why)
+{
+    bool six = strchr(options->host, ':') != NULL;
+    return explain(why, ERR_INVALID,
+                   "cannot listen on %s port %d: %s; choose another port, for example "
+                   "--%s %s%s%s:%d",
+                   options->host, options->port, reason,
+                   options->admin ? "admin-listen" : "listen", six ? "[" : "",
+                   options->host, six ? "]" : "",
+                   options->port < UINT16_MAX ? options->port + 1 : options->port - 1);
+}
+
 static enum err cannot_listen(const struct listener *listener, int error,
                               struct failure *why)
 {
@@ -139,6 +153,8 @@ static enum err cannot_listen(const struct listener *listener, int error,
     uv_strerror_r(-error, reason, sizeof(reason));
     if (options->path)
         return explain(why, ERR_INVALID, "cannot listen on %s: %s", options->path, reason);
+    if (error == EADDRINUSE)
+        return address_in_use(options, reason, why);
     return explain(why, ERR_INVALID, "cannot listen on %s port %d: %s", options->host,
                    options->port, reason);
 }

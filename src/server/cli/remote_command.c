@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 
+#include "net/client/url.h"
 #include "server/cli/remote_session.h"
 #include "server/config/config.h"
 
@@ -26,7 +27,9 @@ static enum err read_settings(const struct config *config, struct remote_options
             why, ERR_USAGE,
             "set TRIGGER_SECRET_KEY to the secret key of the environment that is "
             "meant: runcast keys shows them where the gateway's data are");
-    return OK;
+    struct url url;
+    const char *origin = *config->url ? config->origins[SETTING_url] : "TRIGGER_API_URL";
+    return url_read_named(origin, options->url, &url, why) ? ERR_USAGE : OK;
 }
 
 enum err remote_command(const struct config *config, FILE *out, struct failure *why)

@@ -117,6 +117,8 @@ static bool make_current(struct remote_session *session, const char *version,
     buf_add_char(&target, '\0');
     struct remote_call call = { .method = "POST", .target = target.ptr };
     bool done = remote_ask(session->remote, &call);
+    if (slice_is(buf_slice(&call.refusal), "Deployment not found"))
+        buf_add_text(&call.refusal, "; runcast versions lists those that exist");
     if (!done)
         remote_session_refuse(session, version, &call);
     else

@@ -55,7 +55,7 @@ struct gateway {
     struct store *store;
     struct leading *leading;
     char name[GATEWAY_NAME_MAX], key_id[KEY_ID_TEXT_MAX]; /* as passed to the store */
-    FILE *first_keys;
+    struct first_start first_start;
     struct ring *ring;
     struct accounts *accounts;
     struct account_writer *writer;
@@ -85,12 +85,6 @@ static void on_api_tick(struct timer *timer);
 static void on_close_tick(struct timer *timer);
 
 /* ---- start ---- */
-
-/* If the output is not a terminal, it is stored: in a log, a journal. */
-static bool prints_keys(const struct config *config, FILE *out)
-{
-    return out && (config->print_keys || isatty(fileno(out)));
-}
 
 static void stop_with(struct gateway *gateway, const struct failure *why)
 {
@@ -133,6 +127,7 @@ static void on_runs_loaded(struct load_runs *load, enum err status)
     log_audit("start", "version", RUNCAST_VERSION, "data", gateway->config->data, "user",
               log_number(getuid()), NULL);
     log_info("ready", "url", gateway->urls.url, "listen", gateway->config->listen, NULL);
+    first_start_print(&gateway->first_start);
     if (gateway->events.on_ready)
         gateway->events.on_ready(gateway->events.owner, gateway->urls.port);
 }
@@ -323,11 +318,8 @@ static void on_taken(void *owner)
         (struct load_accounts){ .store = gateway->store,
                                 .accounts = gateway->accounts,
                                 .loop = gateway->loop,
-                                .first_keys = gateway->first_keys,
-                                .prints_keys =
-                                    prints_keys(gateway->config, gateway->first_keys),
-                                .data = gateway->config->data,
-                                .url = gateway->urls.url,
+                                .first =
+                                    gateway->first_start.out ? &gateway->first_start : NULL,
                                 .done = on_accounts_loaded };
     load_accounts_begin(&gateway->load_accounts);
 }
@@ -433,6 +425,12 @@ static enum err open_data(struct gateway *gateway, struct uv_loop_s *uv,
 
 /* ---- start ---- */
 
+/* Output that is not shown on a terminal is stored: in a log, in a journal. */
+static bool prints_keys(const struct config *config, FILE *out)
+{
+    return out && (config->print_keys || isatty(fileno(out)));
+}
+
 enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
                        const struct gateway_events *events, FILE *first_keys,
                        struct ring *ring, struct gateway **out, struct failure *why)
@@ -442,7 +440,12 @@ enum err gateway_start(struct uv_loop_s *uv, const struct config *config,
 
     gateway->config = config;
     gateway->events = *events;
-    gateway->first_keys = first_keys;
+    gateway->first_start =
+        (struct first_start){ .out = first_keys,
+                              .prints_keys = prints_keys(config, first_keys),
+                              .data = config->data,
+                              .url = gateway->urls.url,
+                              .dashboard_url = gateway->urls.dashboard_url };
     gateway->ring = ring;
     if ((refused = gateway_check_listen(config, why)) ||
         (refused = config_load_certificates(config, &gateway->certificates, why)) ||
@@ -496,6 +499,7 @@ static void on_store_closed(struct store *store)
     struct gateway *gateway = store->owner;
     struct gateway_events events = gateway->events;
     struct failure reason = gateway->reason;
+    first_start_finish(&gateway->first_start);
     leading_destroy(gateway->leading);
     rotate_destroy(gateway->rotate);
     schedules_destroy(gateway->schedules);

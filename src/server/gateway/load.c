@@ -82,31 +82,6 @@ static const enum document_kind account_kinds[] = { DOC_ORGANIZATION, DOC_PROJEC
                                                     DOC_KEY,          DOC_TOKEN,
                                                     DOC_WORKER_TOKEN };
 
-static void print_first(const struct load_accounts *load, const struct bootstrap *made)
-{
-    FILE *out = load->first_keys;
-    fprintf(out, "runcast made a project and its keys. The token is shown only now;\n"
-                 "runcast keys prints the others again, runcast keys --new-personal-token\n"
-                 "another token too.\n\n");
-    fprintf(out, "  project      %s\n", made->project_ref);
-    for (int type = 0; type < ENVIRONMENT_TYPES; type++)
-        fprintf(out, "  %-12s %s\n", environment_path_slug((enum environment_type)type),
-                made->secret_keys[type]);
-    fprintf(out, "  token        %s\n\n", made->personal_token);
-    if (slice_starts(slice_of(load->url), "unix:"))
-        fprintf(out,
-                "It listens at %s alone, which SDKs and CLI cannot be told: have a\n"
-                "proxy pass on to it, and give the proxy's address as --public-url and as\n"
-                "TRIGGER_API_URL. Paste into a shell:\n\n  export ",
-                load->url);
-    else
-        fprintf(out, "Paste into a shell:\n\n  export TRIGGER_API_URL=%s ", load->url);
-    fprintf(out, "TRIGGER_SECRET_KEY=%s\n", made->secret_keys[ENVIRONMENT_DEV]);
-    fprintf(out, "  export TRIGGER_PROJECT_REF=%s TRIGGER_ACCESS_TOKEN=%s\n\n",
-            made->project_ref, made->personal_token);
-    fflush(out);
-}
-
 static void on_first_written(struct store_commit *commit, enum store_status status)
 {
     struct load_accounts *load = container_of(commit, struct load_accounts, commit);
@@ -118,33 +93,21 @@ static void on_first_written(struct store_commit *commit, enum store_status stat
     }
     if (!refused)
         refused = accounts_link(load->accounts, &load->why);
+    load->first->is_made = !refused;
     load->done(load, refused);
 }
 
 static enum err make_first(struct load_accounts *load)
 {
-    struct bootstrap made;
-    enum err refused = bootstrap_prepare(&made, &load->why);
+    int64_t now = loop_wall_ms(load->loop);
+    enum err refused = first_start_prepare(load->first, &load->why);
     if (refused)
         return refused;
-    int64_t now = loop_wall_ms(load->loop);
     load->commit = (struct store_commit){ .changes = load->changes,
                                           .now_ms = now,
                                           .done = on_first_written };
     load->commit.change_count =
-        accounts_bootstrap(load->accounts, &made, now, load->changes);
-    if (made.from_environment)
-        fprintf(load->first_keys, "runcast made project %s with the keys given.\n",
-                made.project_ref);
-    else if (load->prints_keys)
-        print_first(load, &made);
-    else
-        fprintf(load->first_keys,
-                "runcast made project %s and its keys: runcast keys --new-personal-token "
-                "--data %s prints them.\n",
-                made.project_ref, load->data);
-    fflush(load->first_keys);
-    bootstrap_finish(&made);
+        accounts_bootstrap(load->accounts, &load->first->made, now, load->changes);
     load->store->ops->commit(load->store, &load->commit);
     return OK;
 }
@@ -164,7 +127,7 @@ static enum err settle_accounts(struct load_accounts *load)
     enum err settled = vault_settle(accounts_vault(load->accounts), &load->why);
     if (settled)
         return settled;
-    if (!accounts_empty(load->accounts) || !load->first_keys) {
+    if (!accounts_empty(load->accounts) || !load->first) {
         enum err refused = accounts_link(load->accounts, &load->why);
         load->done(load, refused);
         return OK;

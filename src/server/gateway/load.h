@@ -1,11 +1,10 @@
 /* load.h - loads accounts, workers and runs from the store into memory. */
 #pragma once
 
-#include <stdio.h>
-
 #include "accounts/accounts.h"
 #include "base/error.h"
 #include "core/engine/engine.h"
+#include "server/gateway/first_start.h"
 
 struct api;
 
@@ -29,15 +28,12 @@ struct load_documents {
     enum err refused;
 };
 
-/* Loads accounts; if the store is empty, creates the first ones and prints their keys. */
+/* Loads accounts; if the store is empty, creates the first ones in first. */
 struct load_accounts {
     struct store *store;
     struct accounts *accounts;
     struct loop *loop;
-    FILE *first_keys; /* NULL: do not create any */
-    bool prints_keys; /* print them; if false, a line that says how to get them */
-    const char *data; /* data directory, for that line */
-    const char *url;  /* in the lines that users paste into a shell */
+    struct first_start *first; /* NULL: do not create any */
     void (*done)(struct load_accounts *load, enum err status);
     struct failure why;
 

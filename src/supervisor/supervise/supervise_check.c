@@ -60,7 +60,7 @@ enum err supervise_check(const struct supervise_options *options, struct failure
         (!scan_number(slice_of(options->cores), &cores) || !(cores > 0 && cores <= 4096)))
         return explain(why, ERR_INVALID, "supervise-cpu: '%.40s' is no number of cores",
                        options->cores);
-    return url_read(slice_of(options->url), &url, why);
+    return url_read_named("url", options->url, &url, why);
 }
 
 /* Returns true for the folder itself too. Programs in a folder that is mounted over could

@@ -56,12 +56,13 @@ void life_begin(struct life *life, struct loop *loop, struct store *store, size_
     create_parts(life, memory);
     life->keys = fopen("/dev/null", "w");
     assert_non_null(life->keys);
+    life->first = (struct first_start){
+        .out = life->keys, .data = "data", .url = "http://127.0.0.1:1", .dashboard_url = ""
+    };
     life->load_accounts = (struct load_accounts){ .store = store,
                                                   .accounts = life->accounts,
                                                   .loop = loop,
-                                                  .first_keys = life->keys,
-                                                  .data = "data",
-                                                  .url = "http://127.0.0.1:1",
+                                                  .first = &life->first,
                                                   .done = on_accounts_loaded };
     load_accounts_begin(&life->load_accounts);
     for (life->turns = 0; !life->done; life->turns++) {

@@ -17,6 +17,7 @@ struct life {
     struct auth *auth;
     struct api *api;
     FILE *keys;
+    struct first_start first;
     struct load_accounts load_accounts;
     struct load_runs load_runs;
     enum err status; /* of the load */
