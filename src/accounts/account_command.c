@@ -43,10 +43,9 @@ static enum err find_organization(struct account_command *command)
         command->organization = container_of(all->next, struct organization, link);
     if (command->organization)
         return OK;
-    return command_refuse(command,
-                          given ? "there is no such organization; runcast org list shows "
-                                  "them"
-                                : "there are several organizations: say --org SLUG");
+    return command_refuse(
+        command, given ? "organization not found; runcast org list shows them"
+                       : "there are several organizations; choose one with --org SLUG");
 }
 
 /* ---- organizations ---- */
@@ -57,14 +56,14 @@ enum err command_create_organization(struct account_command *command, struct dra
     const char *given = command_option(command, "--slug");
     command->name = command->said.argument;
     if (!command_is_name(command->name) || (given && !command_is_name(given)))
-        return command_misuse(command,
-                              "a name has 1 to 100 bytes and no control characters");
+        return command_misuse(
+            command, "invalid name: a name has 1 to 100 bytes and no control characters");
     account_make_slug(slice_of(given ? given : command->name), slug);
     if (accounts_organization(command->accounts, slice_of(slug)))
         return explain(&command->write.why, ERR_INVALID,
-                       "there is an organization %s already: say another --slug", slug);
+                       "the organization %s already exists; choose another --slug", slug);
     draft_organization(draft, slice_of(command->name), slice_of(slug), id);
-    fprintf(command->out, "made organization %s%s\n", slug,
+    fprintf(command->out, "created organization %s%s\n", slug,
             given && strcmp(given, slug) != 0
                 ? ": a slug has lower-case letters, digits and dashes between them"
                 : "");
@@ -93,22 +92,23 @@ enum err command_create_project(struct account_command *command, struct draft *d
     const char *ref = command_option(command, "--ref");
     command->name = command->said.argument;
     if (!command_is_name(command->name))
-        return command_misuse(command,
-                              "a name has 1 to 100 bytes and no control characters");
+        return command_misuse(
+            command, "invalid name: a name has 1 to 100 bytes and no control characters");
     if (ref && !bootstrap_ref_is_right(slice_of(ref)))
-        return command_misuse(command,
-                              "a ref is proj_ and 8 to 40 lower-case letters and digits");
+        return command_misuse(
+            command,
+            "invalid --ref: a ref is proj_ and 8 to 40 lower-case letters and digits");
     if (ref && accounts_project(command->accounts, slice_of(ref)))
-        return command_refuse(command, "there is a project of that ref already");
+        return command_refuse(command, "a project with this ref already exists");
     if (!number)
-        return command_refuse(command, "there are too many environments");
+        return command_refuse(command, "too many environments");
     if (ref)
         snprintf(command->ref, sizeof(command->ref), "%s", ref);
     else
         bootstrap_draw_ref(command->ref);
     draft_whole_project(draft, command->organization->id, command->ref,
                         slice_of(command->name), number, command->keys);
-    fprintf(command->out, "made project %s\n", command->ref);
+    fprintf(command->out, "created project %s\n", command->ref);
     for (int i = 0; i < ENVIRONMENT_TYPES; i++)
         fprintf(command->out, "  %-8s %s\n",
                 environment_path_slug((enum environment_type)i), command->keys[i]);
@@ -138,19 +138,19 @@ enum err command_create_user(struct account_command *command, struct draft *draf
     const char *email = command_option(command, "--email");
     command->name = command->said.argument;
     if (!command_is_name(command->name))
-        return command_misuse(command,
-                              "a name has 1 to 100 bytes and no control characters");
+        return command_misuse(
+            command, "invalid name: a name has 1 to 100 bytes and no control characters");
     if (!is_email(email))
         return explain(&command->write.why, ERR_USAGE,
-                       "%.60s: say --email ADDRESS, with one @ and a domain that ends in a "
-                       "dot and two or more letters, as in ada@example.com",
+                       "%.60s: not an email address; give --email one @ and a domain that "
+                       "ends in a dot and two or more letters, as in ada@example.com",
                        email);
     const struct user *user = accounts_user(command->accounts, slice_of(email));
     if (user && user_is_in(user, command->organization))
-        return command_refuse(command, "there is a user of that address already");
+        return command_refuse(command, "a user with this address already exists");
     draft_user(draft, command->organization->id, slice_of(command->name), slice_of(email),
                id);
-    fprintf(command->out, "made user %s in %s\n", email, command->organization->slug);
+    fprintf(command->out, "created user %s in %s\n", email, command->organization->slug);
     return OK;
 }
 
@@ -176,8 +176,7 @@ enum err command_list_keys(struct account_command *command, struct draft *draft)
     (void)draft;
     if (ref && !project)
         return command_refuse(command,
-                              "there is no such project; runcast project list shows "
-                              "them");
+                              "project not found; runcast project list shows them");
     for (struct account *a = NULL; (a = accounts_next(command->accounts, a));)
         if (!a->parent && !a->archived && (!project || a->project == project))
             fprintf(command->out, "%-8s %s  %s\n", environment_path_slug(a->type),
@@ -196,9 +195,10 @@ enum err command_list_keys_and_token(struct account_command *command, struct dra
         command->user = container_of(all->next, struct user, link);
     if (!command->user)
         return command_refuse(
-            command, email ? "there is no such user; runcast user list shows them"
-                     : list_empty(all) ? "there are no users: runcast user create makes one"
-                                       : "there are several users: say --user EMAIL");
+            command, email ? "user not found; runcast user list shows them"
+                     : list_empty(all)
+                         ? "there are no users; runcast user create creates one"
+                         : "there are several users; choose one with --user EMAIL");
     command_list_keys(command, draft);
     command_draw_token(command, draft, "keys");
     return OK;
@@ -212,8 +212,8 @@ static enum err read_grace(struct account_command *command)
         command->grace_ms = 0;
     else if (text && (text_to_duration_ms(slice_of(text), &command->grace_ms) ||
                       command->grace_ms > (int64_t)GRACE_DAYS_MAX * DAY_MS))
-        return command_misuse(command,
-                              "--grace is a time like 30m, 24h or 7d, 365d at most, or 0");
+        return command_misuse(
+            command, "invalid --grace: give a time like 30m, 24h or 7d (max 365d), or 0");
     return OK;
 }
 
@@ -221,7 +221,8 @@ enum err command_rotate_key(struct account_command *command, struct draft *draft
 {
     enum environment_type type;
     if (environment_type_from_slug(slice_of(command->said.argument), &type))
-        return command_misuse(command, "an environment is dev, staging, prod or preview");
+        return command_misuse(command,
+                              "unknown environment; use dev, staging, prod or preview");
     enum err refused = command_find_project(command);
     if (!refused)
         refused = read_grace(command);
@@ -229,7 +230,7 @@ enum err command_rotate_key(struct account_command *command, struct draft *draft
         return refused;
     command->account = accounts_environment(command->accounts, command->project, type);
     if (!command->account)
-        return command_refuse(command, "the project has no such environment");
+        return command_refuse(command, "the project does not have this environment");
     bootstrap_draw_key(type, command->keys[0]);
     draft_rotate(draft, command->account, command->keys[0], command->grace_ms);
     fprintf(command->out, "%s\n", command->keys[0]);
@@ -295,7 +296,7 @@ enum err account_command_read(struct account_command *command, struct slice line
     }
     if (!right) {
         json_decref(all);
-        return command_refuse(command, "not a request");
+        return command_refuse(command, "invalid request");
     }
     command->request = all;
     return OK;

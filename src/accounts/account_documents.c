@@ -47,7 +47,7 @@ static int64_t take_time(const json_t *body, const char *name)
 
 static enum err damaged(const struct document *document, struct failure *why)
 {
-    return explain(why, ERR_INVALID, "account document '%.*s' is damaged",
+    return explain(why, ERR_INVALID, "account document \"%.*s\" is damaged",
                    SLICE_ARG(bytes_slice(document->name)));
 }
 

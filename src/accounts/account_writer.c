@@ -82,7 +82,7 @@ static enum err not_written(struct failure *why, enum store_status status)
     if (status == STORE_NO_SPACE)
         return explain(why, ERR_STORE_FULL, "%s", errors[ERR_STORE_FULL].text);
     if (status == STORE_TAKEN)
-        return explain(why, ERR_CONFLICT, "this request has been carried out before");
+        return explain(why, ERR_CONFLICT, "this request was already executed");
     return explain(why, ERR_STORE, "%s", errors[ERR_STORE].text);
 }
 

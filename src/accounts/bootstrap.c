@@ -98,7 +98,7 @@ static enum err read_variable(const char *name, char **value, struct failure *wh
 
     *value = NULL;
     if (has_direct && has_path)
-        return explain(why, ERR_INVALID, "%s and %s are both set; keep one", name,
+        return explain(why, ERR_INVALID, "%s and %s are both set; keep only one", name,
                        file_name);
     if (has_path)
         return secret_file_read(path, SECRET_FILE_MOUNTED, value, why);
@@ -122,10 +122,10 @@ static enum err take_given(const char *name, const struct secret_form *form, cha
     if (right)
         memcpy(out, value, text.len + 1);
     else
-        err = explain(
-            why, ERR_INVALID,
-            "%s: must be %s and at least %zu of the characters %s, %zu in all at most",
-            name, form->prefix, form->min, form->alphabet, size - 1);
+        err =
+            explain(why, ERR_INVALID,
+                    "%s: must be %s and at least %zu of the characters %s (max %zu in all)",
+                    name, form->prefix, form->min, form->alphabet, size - 1);
     secret_forget(value);
     return err;
 }

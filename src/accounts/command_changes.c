@@ -8,8 +8,8 @@ static enum err read_name(struct account_command *command)
 {
     command->name = command_option(command, "--name");
     if (!command_is_name(command->name))
-        return command_misuse(command, "say --name NAME: 1 to 100 bytes and no control "
-                                       "characters");
+        return command_misuse(
+            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
     return OK;
 }
 
@@ -19,8 +19,8 @@ static enum err find_organization(struct account_command *command,
     struct slice slug = slice_of(command->said.argument);
     *found = accounts_organization(command->accounts, slug);
     return *found ? OK
-                  : command_refuse(command, "there is no such organization; runcast org "
-                                            "list shows them");
+                  : command_refuse(command,
+                                   "organization not found; runcast org list shows them");
 }
 
 static enum err find_project(struct account_command *command, const struct project **found)
@@ -28,8 +28,8 @@ static enum err find_project(struct account_command *command, const struct proje
     struct slice ref = slice_of(command->said.argument);
     *found = accounts_project(command->accounts, ref);
     return *found ? OK
-                  : command_refuse(command, "there is no such project; runcast project "
-                                            "list shows them");
+                  : command_refuse(command,
+                                   "project not found; runcast project list shows them");
 }
 
 enum err command_rename_organization(struct account_command *command, struct draft *draft)
@@ -42,7 +42,7 @@ enum err command_rename_organization(struct account_command *command, struct dra
     if (refused)
         return refused;
     draft_rename_organization(draft, found, slice_of(command->name));
-    fprintf(command->out, "organization %s is %s now\n", found->slug, command->name);
+    fprintf(command->out, "organization %s is now %s\n", found->slug, command->name);
     return OK;
 }
 
@@ -56,7 +56,7 @@ enum err command_rename_project(struct account_command *command, struct draft *d
     if (refused)
         return refused;
     draft_rename_project(draft, found, slice_of(command->name));
-    fprintf(command->out, "project %s is %s now\n", found->ref, command->name);
+    fprintf(command->out, "project %s is now %s\n", found->ref, command->name);
     return OK;
 }
 
@@ -75,10 +75,11 @@ static enum err find_user(struct account_command *command, const struct user **f
     }
     if (count == 1)
         return OK;
-    return command_refuse(command, count ? "who is in several organizations has a user in "
-                                           "each: say --org SLUG"
-                                         : "there is no such user; runcast user list shows "
-                                           "them");
+    return command_refuse(
+        command,
+        count
+            ? "this address is a user of several organizations; choose one with --org SLUG"
+            : "user not found; runcast user list shows them");
 }
 
 enum err command_rename_user(struct account_command *command, struct draft *draft)
@@ -90,7 +91,7 @@ enum err command_rename_user(struct account_command *command, struct draft *draf
     if (refused)
         return refused;
     draft_rename_user(draft, user, slice_of(command->name));
-    fprintf(command->out, "user %s in %s is %s now\n", user->email,
+    fprintf(command->out, "user %s in %s is now %s\n", user->email,
             user->organization->slug, command->name);
     return OK;
 }
@@ -102,8 +103,7 @@ static enum err check_confirmation(struct account_command *command, const char *
     if (!confirmed || strcmp(confirmed, name) == 0)
         return OK;
     return explain(&command->write.why, ERR_INVALID,
-                   "--confirm says %.100s, but what would be deleted is called %s: nothing "
-                   "was deleted",
+                   "--confirm names \"%.100s\" instead of %s; nothing was deleted",
                    confirmed, name);
 }
 
@@ -120,13 +120,14 @@ enum err command_delete_user(struct account_command *command, struct draft *draf
         tokens++;
     if (tokens >= DRAFT_MAX)
         return explain(&command->write.why, ERR_INVALID,
-                       "%s has %u tokens: revoke some first, so that less than %d are left",
+                       "%s has too many tokens to be deleted (%u); revoke some until fewer "
+                       "than %d are left",
                        user->email, tokens, DRAFT_MAX);
     if ((refused = check_confirmation(command, user->email)))
         return refused;
     if (tokens && !command_option(command, "--confirm"))
         return explain(&command->write.why, ERR_INVALID,
-                       "%u token%s of %s would end: say --confirm %s", tokens,
+                       "this revokes %u token%s of %s; confirm with --confirm %s", tokens,
                        tokens == 1 ? "" : "s", user->email, user->email);
     list_each (link, &user->secrets)
         draft_end(draft, container_of(link, const struct secret, of_owner));
@@ -149,13 +150,13 @@ enum err command_delete_project(struct account_command *command, struct draft *d
     if (!command_option(command, "--confirm"))
         return explain(
             &command->write.why, ERR_INVALID,
-            "the project %s (%s), its runs, schedules, variables, branches, keys "
-            "and worker tokens would be gone for good: say --confirm %s",
+            "this deletes the project %s (%s), its runs, schedules, variables, branches, "
+            "keys and worker tokens for good; confirm with --confirm %s",
             found->ref, found->name, found->ref);
     draft_delete_project(draft, found);
     fprintf(command->out,
-            "deleted project %s: its keys and tokens open nothing any more; what it has "
-            "stored is removed while the gateway runs\n",
+            "deleted project %s: its keys and tokens are revoked; the running gateway "
+            "removes its data\n",
             found->ref);
     return OK;
 }
@@ -178,8 +179,8 @@ static enum err refuse_with_projects(struct account_command *command,
     if (!count)
         return OK;
     return explain(&command->write.why, ERR_INVALID,
-                   "%s has %u project%s (%s%s): runcast project delete REF --confirm REF "
-                   "deletes one",
+                   "%s still has %u project%s (%s%s); delete them first with runcast "
+                   "project delete REF --confirm REF",
                    organization->slug, count, count == 1 ? "" : "s", refs,
                    count > 3 ? ", …" : "");
 }
@@ -228,22 +229,21 @@ enum err command_delete_organization(struct account_command *command, struct dra
     if (refused)
         return refused;
     if (all->next == all->prev)
-        return command_refuse(command, "the last organization stays: runcast org create "
-                                       "makes another one");
+        return command_refuse(command, "the last organization cannot be deleted; create "
+                                       "another one first with runcast org create");
     unsigned users = count_members(command, found, &tokens);
     if (users + tokens >= DRAFT_MAX)
         return explain(&command->write.why, ERR_INVALID,
-                       "%s has %u users with %u tokens: runcast user delete EMAIL --org %s "
-                       "takes some out first, so that less than %d users and tokens are "
-                       "left",
+                       "%s has too many users (%u) and tokens (%u) to be deleted; remove "
+                       "users with runcast user delete EMAIL --org %s until fewer than %d "
+                       "users and tokens are left",
                        found->slug, users, tokens, found->slug, DRAFT_MAX);
     if ((refused = check_confirmation(command, found->slug)))
         return refused;
     if (!command_option(command, "--confirm"))
         return explain(
             &command->write.why, ERR_INVALID,
-            "%s (%s) would be gone, with %u user%s and %u token%s: say --confirm "
-            "%s",
+            "this deletes %s (%s) with %u user%s and %u token%s; confirm with --confirm %s",
             found->slug, found->name, users, users == 1 ? "" : "s", tokens,
             tokens == 1 ? "" : "s", found->slug);
     draft_delete_members(command, draft, found);

@@ -17,11 +17,10 @@ enum err command_create_token(struct account_command *command, struct draft *dra
                *name = command_option(command, "--name");
     command->user = accounts_user(command->accounts, slice_of(email));
     if (!command->user)
-        return command_refuse(command,
-                              "there is no such user; runcast user list shows them");
+        return command_refuse(command, "user not found; runcast user list shows them");
     if (name && !command_is_name(name))
-        return command_misuse(command,
-                              "a name has 1 to 100 bytes and no control characters");
+        return command_misuse(
+            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
     command_draw_token(command, draft, name ? name : "token");
     return OK;
 }
@@ -34,23 +33,24 @@ enum err command_create_link(struct account_command *command, struct draft *draf
     const struct list *all = accounts_users(command->accounts);
     const char *email = command_option(command, "--user");
     if (!command->url)
-        return command_refuse(command, "no gateway serves this data: start it first");
+        return command_refuse(command, "no gateway serves this data; start it first");
     if (!*command->url)
-        return command_refuse(command, "the gateway shows no dashboard: start it with "
-                                       "--dashboard on, or admin");
+        return command_refuse(
+            command,
+            "the dashboard is off; start the gateway with --dashboard on, or admin");
     if (strncmp(command->url, "http", 4) != 0)
-        return command_refuse(command,
-                              "the gateway shows its dashboard where no browser finds it: "
-                              "start it with --public-url, or where --dashboard is admin "
-                              "with --admin-listen 127.0.0.1:PORT");
+        return command_refuse(
+            command,
+            "no browser can reach the dashboard; start the gateway with --public-url, or "
+            "with --admin-listen 127.0.0.1:PORT for --dashboard admin");
     if (email)
         command->user = accounts_user(command->accounts, slice_of(email));
     else if (!list_empty(all))
         command->user = container_of(all->next, struct user, link);
     if (!command->user)
-        return command_refuse(command,
-                              email ? "there is no such user; runcast user list shows them"
-                                    : "there are no users: runcast user create makes one");
+        return command_refuse(
+            command, email ? "user not found; runcast user list shows them"
+                           : "there are no users; runcast user create creates one");
     bootstrap_draw_link(command->token);
     draft_link(draft, command->user->id, command->token);
     fprintf(command->out, "%s/#signin=%s\n", command->url, command->token);
@@ -93,8 +93,7 @@ enum err command_revoke_token(struct account_command *command, struct draft *dra
     if (!secret)
         secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);
     if (!secret || !secret->user)
-        return command_refuse(command,
-                              "there is no such token; runcast token list shows them");
+        return command_refuse(command, "token not found; runcast token list shows them");
     fprintf(command->out, "revoked %s of %s\n", secret->name, secret->user->email);
     draft_end(draft, secret);
     return OK;
@@ -110,8 +109,9 @@ static enum err read_environments(struct account_command *command, unsigned *ser
     if (!given)
         return OK;
     if (environment_type_from_slug(slice_of(given), &type) || type == ENVIRONMENT_DEV)
-        return command_misuse(command, "--env is staging, prod or preview; without it a "
-                                       "worker serves all three");
+        return command_misuse(
+            command,
+            "unknown --env; use staging, prod or preview, or omit it to serve all three");
     *serves = 1u << type;
     return OK;
 }
@@ -126,8 +126,8 @@ enum err command_create_worker_token(struct account_command *command, struct dra
     if (refused)
         return refused;
     if (name && !command_is_name(name))
-        return command_misuse(command,
-                              "a name has 1 to 100 bytes and no control characters");
+        return command_misuse(
+            command, "invalid --name: a name has 1 to 100 bytes and no control characters");
     bootstrap_draw_worker_token(command->token);
     draft_worker_token(draft, command->project->id, serves,
                        slice_of(name ? name : "worker"), command->token);
@@ -182,8 +182,8 @@ enum err command_revoke_worker_token(struct account_command *command, struct dra
     if (!secret)
         secret = accounts_secret(command->accounts, slice_of(id), draft->now_ms);
     if (!secret || !secret->project)
-        return command_refuse(command, "there is no such token; runcast worker-token list "
-                                       "shows them");
+        return command_refuse(command,
+                              "token not found; runcast worker-token list shows them");
     fprintf(command->out, "revoked %s of %s\n", secret->name, secret->project->ref);
     draft_end(draft, secret);
     return OK;

@@ -34,10 +34,10 @@ enum err command_find_project(struct account_command *command)
     if (command->project)
         return OK;
     return command_refuse(
-        command, given             ? "there is no such project; runcast project list shows "
-                                     "them"
-                 : list_empty(all) ? "there is no project: runcast project create makes one"
-                                   : "there are several projects: say --project REF");
+        command, given ? "project not found; runcast project list shows them"
+                 : list_empty(all)
+                     ? "there are no projects; runcast project create creates one"
+                     : "there are several projects; choose one with --project REF");
 }
 
 void command_print_time(FILE *out, int64_t unix_ms)

@@ -63,7 +63,7 @@ struct change variable_change(const struct vault *vault, const struct account *a
 
 static enum err damaged(const struct document *document, struct failure *why)
 {
-    return explain(why, ERR_INVALID, "the document of variable '%.*s' is damaged",
+    return explain(why, ERR_INVALID, "the document of variable \"%.*s\" is damaged",
                    SLICE_ARG(bytes_slice(document->name)));
 }
 

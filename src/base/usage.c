@@ -90,7 +90,7 @@ static enum err take_option(const struct usage_reading *reading, const char *con
     slice_split(&rest, '=', &name);
     if (!find_option(reading, name, &option) || (rest.ptr && !option.value.len))
         return explain(reading->why, ERR_USAGE,
-                       "%.60s: not an option of runcast %s; runcast help %.*s shows them",
+                       "%.60s: not an option of runcast %s; runcast help %.*s lists them",
                        words[*at], reading->command, topic_len(reading), reading->command);
     if (option.value.len && !rest.ptr && ++*at == count)
         return explain(reading->why, ERR_USAGE, "%.*s: needs a value", SLICE_ARG(name));
@@ -105,7 +105,7 @@ static enum err take_argument(const struct usage_reading *reading, const char *w
 {
     if (reading->said->argument || !takes_argument(reading))
         return explain(reading->why, ERR_USAGE,
-                       "%.60s: not for runcast %s; runcast help %.*s shows what is", word,
+                       "%.60s: not for runcast %s; runcast help %.*s explains it", word,
                        reading->command, topic_len(reading), reading->command);
     reading->said->argument = word;
     return OK;
@@ -125,8 +125,8 @@ static enum err check_needed(const struct usage_reading *reading)
     while (usage_next(&rest, &part))
         if (is_missing(reading->said, &part))
             return explain(reading->why, ERR_USAGE,
-                           "%.*s%s%.*s is missing: say runcast %s %.*s; runcast help %.*s "
-                           "says more",
+                           "%.*s%s%.*s is missing; use runcast %s %.*s (runcast help %.*s "
+                           "explains it)",
                            SLICE_ARG(part.name), part.value.len ? " " : "",
                            SLICE_ARG(part.value), reading->command,
                            SLICE_ARG(reading->usage), topic_len(reading), reading->command);

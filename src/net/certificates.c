@@ -56,8 +56,8 @@ static enum err read_bytes(int file, const char *path, struct buf *out, struct f
     if (got < 0)
         return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
     if (out->len > FILE_MAX)
-        return explain(why, ERR_INVALID, "%s: larger than a certificate or key (1 MiB)",
-                       path);
+        return explain(why, ERR_INVALID,
+                       "%s: too large for a certificate or key (max 1 MiB)", path);
     return OK;
 }
 
@@ -112,12 +112,12 @@ static enum err use_chain(struct pair *pair, BIO *bio, struct failure *why)
             continue;
         X509_free(next);
         return explain(why, ERR_INVALID,
-                       "%s: OpenSSL refuses a certificate behind the first: %s", pair->path,
+                       "%s: OpenSSL rejects a certificate after the first: %s", pair->path,
                        openssl_reason());
     }
     if (!is_end())
         return explain(why, ERR_INVALID,
-                       "%s: a certificate behind the first cannot be read: %s", pair->path,
+                       "%s: cannot read a certificate after the first: %s", pair->path,
                        openssl_reason());
     return OK;
 }
@@ -132,12 +132,12 @@ static enum err use_certificate(struct pair *pair, BIO *bio, struct failure *why
 {
     X509 *x509 = PEM_read_bio_X509(bio, NULL, NULL, NULL);
     if (!x509)
-        return explain(why, ERR_INVALID, "%s: cannot be read as a certificate in PEM: %s",
-                       pair->path, openssl_reason());
+        return explain(why, ERR_INVALID, "%s: not a certificate in PEM: %s", pair->path,
+                       openssl_reason());
     bool used = SSL_CTX_use_certificate(pair->context, x509);
     X509_free(x509); /* the context has its own reference */
     if (!used)
-        return explain(why, ERR_INVALID, "%s: OpenSSL refuses the certificate: %s",
+        return explain(why, ERR_INVALID, "%s: OpenSSL rejects the certificate: %s",
                        pair->path, openssl_reason());
     pair->x509 = SSL_CTX_get0_certificate(pair->context);
     pair->from = unix_of(X509_get0_notBefore(pair->x509));
@@ -167,24 +167,23 @@ static enum err use_key(struct pair *pair, BIO *bio, const char *path, struct fa
     bool asked = false;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(bio, NULL, refuse_passphrase, &asked);
     if (!key && asked)
-        return explain(
-            why, ERR_INVALID,
-            "%s: the key is sealed by a passphrase, which nobody is there to enter: "
-            "write it without one (openssl pkey -in … -out …)",
-            path);
+        return explain(why, ERR_INVALID,
+                       "%s: the key is encrypted with a passphrase; decrypt it (openssl "
+                       "pkey -in … -out …)",
+                       path);
     if (!key)
-        return explain(why, ERR_INVALID, "%s: cannot be read as a private key in PEM: %s",
-                       path, openssl_reason());
+        return explain(why, ERR_INVALID, "%s: not a private key in PEM: %s", path,
+                       openssl_reason());
     bool is_pair = X509_check_private_key(pair->x509, key);
     bool used = is_pair && SSL_CTX_use_PrivateKey(pair->context, key);
     EVP_PKEY_free(key);
     if (!is_pair)
         return explain(why, ERR_INVALID,
-                       "%s: this key is not that of the certificate in %s: name them in "
+                       "%s: this key does not match the certificate in %s; name them in "
                        "the same order",
                        path, pair->path);
     if (!used)
-        return explain(why, ERR_INVALID, "%s: OpenSSL refuses the key: %s", path,
+        return explain(why, ERR_INVALID, "%s: OpenSSL rejects the key: %s", path,
                        openssl_reason());
     return OK;
 }
@@ -271,7 +270,7 @@ static enum err load_pair(struct certificates *certificates,
     pair->context = SSL_CTX_new(TLS_server_method());
     if (!pair->context || !set_up(pair->context)) {
         SSL_CTX_free(pair->context);
-        return explain(why, ERR_INVALID, "OpenSSL cannot be set up for a server");
+        return explain(why, ERR_INVALID, "cannot set up OpenSSL for a server");
     }
     pair->path = mem_text(slice_of(files->certificate));
     certificates->count++;
@@ -357,8 +356,8 @@ static void warn_of_dates(const struct pair *pair, int64_t unix_s)
         return;
     gmtime_r(&time, &parts);
     strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &parts);
-    log_warn(when == pair->to ? "a certificate has expired: clients refuse it"
-                              : "a certificate is not valid yet: clients refuse it",
+    log_warn(when == pair->to ? "certificate expired: clients reject it"
+                              : "certificate not valid yet: clients reject it",
              "file", pair->path, when == pair->to ? "expired" : "valid_from", date, NULL);
 }
 
@@ -368,10 +367,9 @@ void certificates_warn(const struct certificates *certificates, int64_t unix_s)
         const struct pair *pair = &certificates->pairs[i];
         warn_of_dates(pair, unix_s);
         if (pair->open_key)
-            log_warn(
-                "every user of this machine can read a private key: chmod 600 it, or 640 "
-                "with a group of its own",
-                "file", pair->open_key, NULL);
+            log_warn("every user of this machine can read a private key; run chmod 600, or "
+                     "640 with a group of its own",
+                     "file", pair->open_key, NULL);
     }
 }
 

@@ -92,7 +92,7 @@ static const char *advice(int trouble)
         return "it takes Linux 6.1 or newer, and no filter of system calls (a container's) "
                "that hides it";
     case -EINVAL: return "it takes Linux 6.1 or newer";
-    default: return "the kernel refuses";
+    default: return "rejected by the kernel";
     }
 }
 
@@ -277,7 +277,7 @@ static unsigned take_results(struct ring *ring)
 /* What stays in a closed ring is never sent, so it cannot be sent twice. */
 static void give_up(struct ring *ring, int trouble)
 {
-    log_warn("io_uring failed: frames are sent one by one from now on", "reason",
+    log_warn("io_uring failed; sending frames one by one from now on", "reason",
              strerror(-trouble), NULL);
     io_uring_queue_exit(&ring->uring);
     ring->broken = true;

@@ -7,7 +7,7 @@ enum err ring_create(struct ring **ring, struct failure *why)
 {
     (void)ring;
     return explain(why, ERR_INVALID,
-                   "this runcast was built without liburing (-DIO_URING=ON)");
+                   "this runcast was built without liburing; build it with -DIO_URING=ON");
 }
 
 void ring_destroy(struct ring *ring)

@@ -139,7 +139,7 @@ static void on_reload(uv_signal_t *handle, int number)
                  (unsigned long long)(uv_hrtime() / 1000));
     enum err refused = reload(service, &why);
     if (refused)
-        log_error("the settings stay as they were", "reason", why.text, NULL);
+        log_error("reload failed; settings unchanged", "reason", why.text, NULL);
     else
         log_audit("reload", "result", "ok", NULL);
     service_tell("READY=1\nSTATUS=%s%s", refused ? "not reloaded: " : "serves, reloaded",
@@ -215,7 +215,7 @@ static void on_stopped(void *owner, const struct failure *reason)
     service->gateway = NULL;
     if (reason->code == ERR_MOVED && !service->draining) {
         service->ready = false;
-        log_warn("begins anew", "reason", reason->text, NULL);
+        log_warn("lead lost; restarting", "reason", reason->text, NULL);
         uv_timer_start(&service->again, on_again, 0, 0);
         return;
     }
@@ -252,7 +252,7 @@ static void on_again(uv_timer_t *timer)
     struct failure why = { 0 };
     enum err refused = start(service, &why);
     if (refused == ERR_STORE) {
-        log_warn("cannot begin anew yet", "reason", why.text, NULL);
+        log_warn("cannot restart yet; retrying", "reason", why.text, NULL);
         uv_timer_start(timer, on_again, AGAIN_MS, 0);
     } else if (refused) {
         tell_end(why.text);
@@ -275,10 +275,9 @@ static struct ring *make_ring(const struct config *config)
     struct ring *ring = NULL;
     struct failure why;
     if (strcmp(config->io_uring, "auto") == 0 && ring_create(&ring, &why))
-        log_info(
-            "io_uring cannot be used: each frame leaves by a system call of its own, "
-            "which costs CPU and nothing else (so does --io-uring off, which logs nothing)",
-            "reason", why.text, NULL);
+        log_info("io_uring is unavailable: each frame costs one system call; --io-uring "
+                 "off silences this",
+                 "reason", why.text, NULL);
     return ring;
 }
 

@@ -104,13 +104,13 @@ void commit_report_state(struct commit_report *report, bool failing, bool full,
 {
     struct store *store = report->store;
     if (failing && !store->failing)
-        log_error("the store failed, nothing is acknowledged", "reason", reason, NULL);
+        log_error("the store failed; no write is acknowledged", "reason", reason, NULL);
     if (!failing && store->failing)
-        log_info("the store works again", NULL);
+        log_info("the store recovered", NULL);
     if (full && !store->full)
-        log_error("the disk is full, nothing is written", "reason", reason, NULL);
+        log_error("the disk is full; no write is acknowledged", "reason", reason, NULL);
     if (!full && store->full)
-        log_info("the disk has space again", NULL);
+        log_info("the disk has free space again", NULL);
     store->failing = failing;
     store->full = full;
 }

@@ -56,5 +56,5 @@ test("each path of the README's list is 404 and says that runcast does not have 
 
 test("without a credential these paths answer like any unknown path", async () => {
   assert.equal((await gateway.get("/api/v1/sessions", { key: null })).status, 401);
-  assert.match((await gateway.get("/api/v1/sessionsx")).json.error, /nothing at this path/);
+  assert.match((await gateway.get("/api/v1/sessionsx")).json.error, /no route at this path/);
 });

@@ -265,19 +265,19 @@ describe("the commands", () => {
     const all = async () => [await tell("org", "list"), await tell("project", "list"), await tell("user", "list"), await tell("token", "list"), await tell("keys")];
     const before = await all(), ada = ["--email", "x@example.com", "--org", "acme-sons"];
     const wrong = [
-      [["org"], /^runcast: org: say runcast org create, list, rename or delete;/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /^runcast: keys show: not a command; runcast help keys/], [["token", "create"], /--user EMAIL/],
-      [["org", "create"], /^runcast: NAME is missing: say runcast org create NAME \[--slug SLUG\];/], [["org", "create", "a", "b"], /b: not for runcast org create;/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
+      [["org"], /^runcast: org: incomplete; use runcast org create, list, rename or delete \(/], [["org", "remove", "x"], /not a command/], [["keys", "show"], /^runcast: keys show: not a command; runcast help keys/], [["token", "create"], /--user EMAIL/],
+      [["org", "create"], /^runcast: NAME is missing; use runcast org create NAME \[--slug SLUG\] \(/], [["org", "create", "a", "b"], /b: not for runcast org create;/], [["org", "create", "a", "--email", "b"], /--email: not an option/],
       [["org", "create", ""], /1 to 100 bytes/], [["org", "create", "x".repeat(101)], /1 to 100 bytes/], [["org", "create", "a\u0007b"], /control/],
       [["org", "create", "ACME sons"], /acme-sons already/], [["project", "create", "a"], /several organizations/],
-      [["project", "create", "a", "--org", "nobody"], /no such organization/], [["project", "create", "a", "--org", "acme-sons", "--ref", "x"], /a ref is proj_/],
-      [["project", "create", "a", "--org", "acme-sons", "--ref", keys.ref], /of that ref already/], [["project", "create", "--org", "acme-sons"], /missing/],
-      [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /--email ADDRESS/],
-      [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /--email ADDRESS/], [["user", "create", "a", ...ada, "--email", "bob@x.y"], /^runcast: bob@x\.y: .*two or more letters/], [["user", "create", ...ada], /^runcast: NAME is missing: say runcast user create NAME --email EMAIL \[--org SLUG\];/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
-      [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /--email ADDRESS/], [["token", "create", "--user", "nobody@example.com"], /no such user; runcast user list/],
-      [["token", "revoke", "0123456789ab"], /no such token/], [["token", "revoke", keys.dev], /no such token/], [["token", "revoke"], /say runcast token revoke ID;/], [["keys", "rotate"], /say runcast keys rotate ENV \[--project REF\] \[--grace 24h\];/],
+      [["project", "create", "a", "--org", "nobody"], /organization not found/], [["project", "create", "a", "--org", "acme-sons", "--ref", "x"], /a ref is proj_/],
+      [["project", "create", "a", "--org", "acme-sons", "--ref", keys.ref], /with this ref already exists/], [["project", "create", "--org", "acme-sons"], /missing/],
+      [["user", "create", "a", "--org", "acme-sons"], /--email/], [["user", "create", "a", ...ada, "--email", "ada"], /not an email address; give --email/],
+      [["user", "create", "a", ...ada, "--email", "a@b@c.de"], /not an email address; give --email/], [["user", "create", "a", ...ada, "--email", "bob@x.y"], /^runcast: bob@x\.y: .*two or more letters/], [["user", "create", ...ada], /^runcast: NAME is missing; use runcast user create NAME --email EMAIL \[--org SLUG\] \(/], [["user", "create", "a", ...ada, "--email", "ada@example.com"], /already/],
+      [["user", "create", "a", ...ada, "--email", "\"x\"@example.com"], /not an email address; give --email/], [["token", "create", "--user", "nobody@example.com"], /user not found; runcast user list/],
+      [["token", "revoke", "0123456789ab"], /token not found/], [["token", "revoke", keys.dev], /token not found/], [["token", "revoke"], /use runcast token revoke ID \(/], [["keys", "rotate"], /use runcast keys rotate ENV \[--project REF\] \[--grace 24h\] \(/],
       [["keys", "rotate", "dev"], /several projects/], [["keys", "rotate", "test", "--project", keys.ref], /dev, staging, prod or preview/],
-      [["keys", "rotate", "dev", "--project", "proj_none"], /no such project/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /365d at most/],
-      [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "366d"], /365d at most/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "-1h"], /365d at most/],
+      [["keys", "rotate", "dev", "--project", "proj_none"], /project not found/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "soon"], /max 365d/],
+      [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "366d"], /max 365d/], [["keys", "rotate", "dev", "--project", keys.ref, "--grace", "-1h"], /max 365d/],
     ];
     for (const [words, said] of wrong) {
       const { code, stdout, stderr } = await run(...words);
@@ -301,7 +301,7 @@ describe("the commands", () => {
       if (bytes.endsWith("\n") || bytes.length > 4096) assert.match(await ask(bytes).catch(() => "error: reset"), /^error: /, bytes.slice(0, 30));
     assert.match(await ask("[\"org\",\"list\"]\n"), /^my-organization /);
     const { code, stderr } = await run("org", "create", "x".repeat(5000));
-    assert.deepEqual([code, stderr], [1, "runcast: the command has more than 4096 bytes\n"]);
+    assert.deepEqual([code, stderr], [1, "runcast: command too long (max 4096 bytes)\n"]);
   });
 
   if (isFile) test("commands work without a gateway, and what they made is there when it starts", async () => {

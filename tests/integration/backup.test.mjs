@@ -52,7 +52,7 @@ test("a database without its encryption key is refused with the key's name, and 
   await gateway.stop();
   fs.renameSync(key, path.join(folder, "safe"));
 
-  const words = /there is a database, but not the encryption key that sealed it, which is [0-9a-f]{8}: put it back as \S+\/encryption\.key, or set it as RUNCAST_ENCRYPTION_KEY/;
+  const words = /encryption key missing: the database is sealed with another one, which is [0-9a-f]{8}; put it back as \S+\/encryption\.key, or set it as RUNCAST_ENCRYPTION_KEY/;
   await gateway.restart({ ready: false });
   assert.equal((await gateway.ended()).code, 1);
   assert.match(gateway.stderr, words);
@@ -100,7 +100,7 @@ test(`a backup of a running gateway can be restored, also one from before a key 
   for (const name of ["runcast.db", "runcast.db-wal", "runcast.db-shm"])
     assert.equal(fs.statSync(path.join(data, name)).mode & 0o007, 0, `${name} is nobody else's to read`);
   await checkVariable(gateway, "before");
-  assert.match(gateway.stderr, /sealed with a key that was kept/);
+  assert.match(gateway.stderr, /the database is sealed with an earlier key/);
   await gateway.stop();
   assert.equal(fs.readFileSync(path.join(data, "encryption.key"), "utf8"), first);
   const all = fs.readdirSync(data).filter((name) => name.startsWith("encryption.key."));
@@ -167,8 +167,8 @@ test(`a client whose position is from before a restore starts again with a snaps
   fs.rmSync(key);
   const none = await restored(), wrong = await restored({ RUNCAST_ENCRYPTION_KEY: "ab".repeat(32) });
   assert.deepEqual([none.code, none.stdout, wrong.code, wrong.stdout], [1, "", 1, ""]);
-  assert.match(none.stderr, /there is a database, but not the encryption key that sealed it, which is [0-9a-f]{8}: put it back/);
-  assert.match(wrong.stderr, /this is not the encryption key that sealed it/);
+  assert.match(none.stderr, /encryption key missing: the database is sealed with another one, which is [0-9a-f]{8}; put it back/);
+  assert.match(wrong.stderr, /it is sealed with another encryption key/);
   assert.equal(fs.existsSync(key), false);
   fs.writeFileSync(key, right, { mode: 0o600 });
   gateway = await startGatewayIn(t, elsewhere);
@@ -223,7 +223,7 @@ test("a backup under load has every run acknowledged before it and the files of 
   const folder = temporaryFolder(), backup = path.join(folder, "nightly"), before = [...clients.acknowledged];
   const made = await command(["backup", backup, "--data", gateway.data]);
   assert.equal(made.code, 0, made.all);
-  assert.match(made.stdout, /is a backup of .* as of [\dTZ:.-]+: \d+ [KM]iB, 4 files\nIt holds the encryption key/);
+  assert.match(made.stdout, /is a backup of .* as of [\dTZ:.-]+: \d+ [KM]iB, 4 files\nIt contains the encryption key/);
   const then = clients.acknowledged.length;
   assert.ok(then > before.length, "triggers went on meanwhile");
   await until(() => clients.acknowledged.length > then + 20, { what: "runs behind the backup" });
@@ -349,15 +349,15 @@ async function backedUp(t, more = {}) {
 test("a backup without its key, or with a different one, is refused before anything is written", async (t) => {
   const key = "cd".repeat(32), env = { RUNCAST_ENCRYPTION_KEY: key };
   const { folder, backup, made } = await backedUp(t, { env });
-  const [, id] = made.stdout.match(/It holds no encryption key: keep the one that the gateway is given, which is ([0-9a-f]{8}) elsewhere/);
+  const [, id] = made.stdout.match(/It does not contain the encryption key, which is ([0-9a-f]{8}): keep/);
   assert.deepEqual([manifestOf(backup).holdsKey, manifestOf(backup).key], [false, id]);
   for (const { name, folder: isFolder } of filesIn(backup)) if (!isFolder) assert.ok(!fs.readFileSync(name, "latin1").includes(key), name);
 
   const data = path.join(folder, "data"), restore = (more) => command(["restore", backup, "--data", data], more);
   const none = await restore(), wrong = await restore({ env: { RUNCAST_ENCRYPTION_KEY: "ab".repeat(32) } });
   assert.deepEqual([none.code, wrong.code], [1, 1]);
-  assert.match(none.stderr, new RegExp(`the backup holds no encryption key: set RUNCAST_ENCRYPTION_KEY .* to the one that sealed it, which is ${id}`));
-  assert.match(wrong.stderr, new RegExp(`this is not the encryption key that sealed it, which is ${id}, but [0-9a-f]{8}`));
+  assert.match(none.stderr, new RegExp(`the backup contains no encryption key; set RUNCAST_ENCRYPTION_KEY .* to the key that sealed it, which is ${id}`));
+  assert.match(wrong.stderr, new RegExp(`it is sealed with another encryption key, which is ${id}, not with [0-9a-f]{8}`));
   assert.equal(fs.existsSync(data), false);
   const right = await restore({ env });
   assert.equal(right.code, 0, right.all);
@@ -378,18 +378,18 @@ test("a damaged or changed backup is refused with the name of the file, and noth
   const outside = path.join(folder, "outside");
   fs.writeFileSync(outside, "x");
   const cases = {
-    "a bit of the database": [(b) => flip(path.join(b, "runcast.db")), /runcast\.db of the backup is damaged: its content/],
-    "the end of the database": [(b) => fs.truncateSync(path.join(b, "runcast.db"), 8192), /runcast\.db of the backup is damaged: it has 8192 bytes, and had \d+/],
+    "a bit of the database": [(b) => flip(path.join(b, "runcast.db")), /runcast\.db of the backup is damaged: its hash/],
+    "the end of the database": [(b) => fs.truncateSync(path.join(b, "runcast.db"), 8192), /runcast\.db of the backup is damaged: it has 8192 bytes instead of \d+/],
     "an archive": [(b) => flip(path.join(b, archive)), new RegExp(`${archive} of the backup is damaged`)],
     "no archive": [(b) => fs.rmSync(path.join(b, archive)), new RegExp(`${archive} of the backup is missing`)],
     "no folder of archives": [(b) => fs.rmSync(path.join(b, "deployments"), { recursive: true }), /deployments\/\S+ of the backup is missing/],
     "a key that was exchanged": [(b) => fs.writeFileSync(path.join(b, "encryption.key"), `${"ab".repeat(32)}\n`), /encryption\.key of the backup is damaged/],
-    "no manifest": [(b) => fs.rmSync(path.join(b, "manifest.json")), /has no manifest\.json: it is no whole backup/],
+    "no manifest": [(b) => fs.rmSync(path.join(b, "manifest.json")), /has no manifest\.json, so it is not a complete backup/],
     "half a manifest": [(b) => fs.truncateSync(path.join(b, "manifest.json"), 200), /manifest\.json is damaged/],
     "a manifest of the future": [(b) => rewrite(path.join(b, "manifest.json"), (text) => text.replace('"format":1', '"format":2')), /made by a newer runcast/],
-    "a way out": [(b) => rewrite(path.join(b, "manifest.json"), (text) => text.replace("encryption.key", "../outside")), /names '\.\.\/outside', which is no file of a backup/],
+    "a way out": [(b) => rewrite(path.join(b, "manifest.json"), (text) => text.replace("encryption.key", "../outside")), /names "\.\.\/outside", which is not a file of a backup/],
     "a link instead of the database": [(b) => { fs.rmSync(path.join(b, "runcast.db")); fs.symlinkSync(outside, path.join(b, "runcast.db")); }, /runcast\.db is a symbolic link/],
-    "a link instead of the folder": [(b) => { fs.renameSync(path.join(b, "deployments"), path.join(folder, "moved")); fs.symlinkSync(path.join(folder, "moved"), path.join(b, "deployments")); }, /deployments is no folder/],
+    "a link instead of the folder": [(b) => { fs.renameSync(path.join(b, "deployments"), path.join(folder, "moved")); fs.symlinkSync(path.join(folder, "moved"), path.join(b, "deployments")); }, /deployments is not a folder/],
   };
   for (const [what, [damage, said]] of Object.entries(cases)) {
     const copy = path.join(temporaryFolder(), "backup");
@@ -411,7 +411,7 @@ test("a backup refuses a folder where other users could replace its files or rea
   const refuse = async (what) => {
     const end = await backUp();
     assert.deepEqual([end.code, end.stdout, fs.readdirSync(shared)], [1, "", []], what);
-    assert.match(end.stderr, /others can rename what is in \S+shared\/? \(it belongs to user \d+, mode \d{4}\)/, what);
+    assert.match(end.stderr, /other users can rename files in \S+shared\/? \(owner \d+, mode \d{4}\)/, what);
   };
   for (const mode of [0o777, 0o770]) {
     fs.chmodSync(shared, mode);
@@ -432,11 +432,11 @@ test("a backup goes into a missing or empty folder, and a restore into an empty 
   fs.mkdirSync(full);
   fs.writeFileSync(path.join(full, "mine"), "mine");
   const refused = {
-    [full]: /full is not empty: name a folder that is not there yet/,
-    [path.join(full, "mine")]: /is there, and no folder/,
+    [full]: /full is not empty; choose a name that does not exist yet/,
+    [path.join(full, "mine")]: /exists and is not a folder/,
     [path.join(folder, "nowhere/x")]: /cannot open .*nowhere/,
-    [path.join(gateway.data, "backup")]: /is in the data directory: name a folder outside of it/,
-    [`${folder}/..`]: /is no name of a folder/,
+    [path.join(gateway.data, "backup")]: /is in the data directory; choose a folder outside of it/,
+    [`${folder}/..`]: /is not a folder name/,
   };
   for (const [target, said] of Object.entries(refused)) {
     const end = await command(["backup", target, "--data", gateway.data]);
@@ -450,10 +450,10 @@ test("a backup goes into a missing or empty folder, and a restore into an empty 
 
   const into = await command(["restore", backup, "--data", full]);
   assert.equal(into.code, 1);
-  assert.match(into.stderr, /the data directory \S+ is not empty \(mine\): stop its gateway, and move away/);
+  assert.match(into.stderr, /the data directory \S+ is not empty \(mine\); stop its gateway and move/);
   assert.deepEqual(fs.readdirSync(full), ["mine"]);
   const misused = await command(["restore"]);
-  assert.deepEqual([misused.code, misused.stderr], [2, "runcast: DIR is missing: say runcast restore DIR; runcast help restore says more\n"]);
+  assert.deepEqual([misused.code, misused.stderr], [2, "runcast: DIR is missing; use runcast restore DIR (runcast help restore explains it)\n"]);
 });
 
 // ---- interrupted ----
@@ -497,7 +497,7 @@ test("a signal ends a backup or a restore without a trace, and what a kill leave
   const partial = () => fs.readdirSync(folder).find((name) => name.startsWith("backup.partial-"));
   for (const signal of ["SIGINT", "SIGTERM"]) {
     const end = await interrupted(["backup", backup, "--data", gateway.data], signal, partial);
-    assert.deepEqual([end.code, end.stderr], [1, "runcast: stopped: nothing is left of the backup\n"]);
+    assert.deepEqual([end.code, end.stderr], [1, "runcast: backup stopped; its files were removed\n"]);
     assert.deepEqual(fs.readdirSync(folder), []);
   }
   assert.equal((await interrupted(["backup", backup, "--data", gateway.data], "SIGKILL", partial)).signal, "SIGKILL");
@@ -508,7 +508,7 @@ test("a signal ends a backup or a restore without a trace, and what a kill leave
 
   const data = path.join(folder, "data"), begun = () => fs.existsSync(path.join(data, "restore.partial/runcast.db"));
   const stopped = await interrupted(["restore", backup, "--data", data], "SIGINT", begun);
-  assert.deepEqual([stopped.code, stopped.stderr], [1, "runcast: stopped: nothing was restored\n"]);
+  assert.deepEqual([stopped.code, stopped.stderr], [1, "runcast: restore stopped; nothing was restored\n"]);
   assert.deepEqual(fs.readdirSync(folder), ["backup"]);
   assert.equal((await interrupted(["restore", backup, "--data", data], "SIGKILL", begun)).signal, "SIGKILL");
   assert.equal(fs.existsSync(path.join(data, "runcast.db")), false, "nothing that a gateway would start on");

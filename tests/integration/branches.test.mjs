@@ -198,7 +198,7 @@ test("a project has at most as many branches as the setting allows, archived one
   const made = await Promise.all(Array.from({ length: 6 }, (_, i) => ask("", `many-${i}`)));
   const refused = made.filter(({ status }) => status !== 200);
   assert.deepEqual(refused.map(({ status }) => status), [422]);
-  assert.match(refused[0].json.error, /has 5 of 5 preview branches: archive some .*, or have the gateway's setting branches raised/);
+  assert.match(refused[0].json.error, /has too many preview branches \(5, max 5\); archive some .*, or raise the gateway's setting branches/);
   assert.equal((await own.get(branches, pat)).json.branches.length, 5);
   const { id } = (await ask("", "many-0")).json;
   assert.ok(id, "one that is there is found");
@@ -215,7 +215,7 @@ test("a project has a limited number of archived branches, until retention remov
   const ask = (what, branch) => own.post(branches + what, { env: "preview", branch }, pat);
   const isFull = ({ status, json }) => {
     assert.equal(status, 422);
-    assert.match(json.error, /has 50 archived preview branches that are still kept, of at most 50: wait until retention/);
+    assert.match(json.error, /has too many archived preview branches that are still kept \(50, max 50\); wait until retention/);
   };
   for (let i = 0; i < 50; i++) {
     const made = await ask("", "again");

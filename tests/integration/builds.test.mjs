@@ -104,9 +104,9 @@ describe("a bundle", () => {
     const cases = [
       [{ commands: ["echo the reason >&2; exit 3"] }, /the command 'echo the reason >&2; exit 3' failed: it ended with exit code 3/],
       [{ commands: ["echo the reason >&2; exit 3"] }, /the reason/],
-      [{ image: { pkgs: ["ffmpeg", "curl"] } }, /system packages ffmpeg; install them on the machine and name them in --deploy-packages/],
+      [{ image: { pkgs: ["ffmpeg", "curl"] } }, /system packages ffmpeg; install them on the machine and list them in --deploy-packages/],
       [{ image: { base: "debian" } }, /--deploy-ignore-image/],
-      [{ runtime: "bun" }, /this version wants bun, which is not here/],
+      [{ runtime: "bun" }, /this version needs bun, which is not configured/],
       [{ cli: "4.3.0" }, /upgrade to 4.4 or newer/],
       [{ without: ["build.json"] }, /the archive has no build.json/],
       [{ files: { Containerfile: "FROM scratch\n" } }, /unknown CLI version/],
@@ -134,8 +134,8 @@ test("a bundle is executed by a Node that is new enough, and a failure reports w
   const deployed = await cli.deploy({}, makeBundle({ runtime: "node-26", commands: ["echo built"] }));
   assert.equal(deployed.status, 200, deployed.text);
   assert.equal(await log(deployed.json.id), "$ echo built\nbuilt\n");
-  assert.match(await refused(makeBundle({ runtime: "node-26", index: "process.exit(3)" })), new RegExp(`indexing failed: .*; the version names Node 26 and v${major}\\.\\S* executed it: --node 26=PATH names another one`));
-  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, and .*node18 is v18\.20\.4: .*--node 24=/);
+  assert.match(await refused(makeBundle({ runtime: "node-26", index: "process.exit(3)" })), new RegExp(`indexing failed: .*; the version asks for Node 26, but v${major}\\.\\S* executed it; name the right one with --node 26=PATH`));
+  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, but .*node18 is v18\.20\.4: .*--node 24=/);
   await end();
 });
 
@@ -150,15 +150,15 @@ test("a bundle is executed by the programs that --node names, Bun among them", a
   assert.equal(node.status, 200, node.text);
   assert.doesNotMatch(await log(node.json.id), /Bun/);
   assert.match(await refused(makeBundle({ runtime: "node-24" })), /\/nowhere\/node/);
-  assert.match(await refused(makeBundle({ runtime: "bun-1.4" })), /this version wants bun-1\.4, which is not here: name its program, as in --node bun-1\.4=/);
+  assert.match(await refused(makeBundle({ runtime: "bun-1.4" })), /this version needs bun-1\.4, which is not configured; name its program, as in --node bun-1\.4=/);
   await end();
 });
 
 test("a bundle with too many files, or too large ones, is refused with the reason", async (t) => {
   const { versions, cli, refused, end } = await begin({ t, options: ["--deploy-unpacked", "1m", "--deploy-files", "20"] });
-  assert.match(await refused(makeBundle({ files: { "large.txt": "x".repeat(1 << 20) } })), /the files are larger than 1048576 bytes together \(setting deploy-unpacked\)/);
+  assert.match(await refused(makeBundle({ files: { "large.txt": "x".repeat(1 << 20) } })), /the files together are too large \(max 1048576 bytes, setting deploy-unpacked\)/);
   const many = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`file-${i}`, ""]));
-  assert.match(await refused(makeBundle({ files: many })), /there are more than 20 files and folders \(setting deploy-files\)/);
+  assert.match(await refused(makeBundle({ files: many })), /too many files and folders \(max 20, setting deploy-files\)/);
   await until(() => versions().length === 0, { what: "nothing is left of them" });
   assert.equal((await cli.deploy({}, makeBundle())).status, 200);
   await end();
@@ -169,7 +169,7 @@ test("a build fails with the reason when the disk is full, and the version befor
   const { cli, newest, versions, refused, end } = await begin({ t, preload: "shim_disk", env: { SHIM_DISK: order } });
   const { json } = await cli.deploy({}, makeBundle()), before = (await cli.get("/api/v1/deployments/current")).json;
   for (const [where, reason] of [
-    [".tar.gz.new", /the disk is full: the archive cannot be written$/], // the unpacker runs with its own environment, without the shim
+    [".tar.gz.new", /cannot write the archive: the disk is full$/], // the unpacker runs with its own environment, without the shim
     [".new/build.json", /the disk is full: cannot write/], [".new/runcast.json", /the disk is full: cannot write runcast\.json/],
   ]) {
     fs.writeFileSync(order, `full ${where}`);

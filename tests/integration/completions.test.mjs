@@ -163,10 +163,10 @@ const completions = {
   },
   async "the body is not JSON"() {
     for (const body of ['{"completion":{"ok":true,}}', "[]", '{"completion":{"ok":true', Buffer.from('{"completion":{"ok":true,"output":"\xff"}}', "latin1")])
-      await failsForGood(body, /cannot be read: /);
+      await failsForGood(body, /cannot read the completion of the attempt: /);
   },
   async "more than 1 MiB apart from long strings"() {
-    await failsForGood(`{"completion":{"ok":true,"more":[${"[],".repeat(400_000)}1]}}`, /at most 1 MiB apart from its output/);
+    await failsForGood(`{"completion":{"ok":true,"more":[${"[],".repeat(400_000)}1]}}`, /max 1 MiB without its output/);
   },
   async "a `content-encoding`"() {
     await failsForGood("\x1f\x8b", /content-encoding "gzip" is not supported/, { headers: { "content-encoding": "gzip" } });

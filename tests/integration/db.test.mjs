@@ -68,15 +68,15 @@ test("check names damaged, missing and orphaned data, one per line, with what to
   await gateway.stop();
   const stray = "deployments/deployment_123456789abcdefghijkm.log";
   const cases = {
-    "a missing archive": [(copy) => fs.rmSync(path.join(copy, archive)), new RegExp(`^${archive} is missing: copy it from a backup, or deploy that version again\n$`)],
-    "a damaged archive": [(copy) => fs.appendFileSync(path.join(copy, archive), "x"), new RegExp(`^${archive} is damaged: copy it from a backup, or deploy that version again\n$`)],
+    "a missing archive": [(copy) => fs.rmSync(path.join(copy, archive)), new RegExp(`^${archive} is missing; copy it from a backup, or deploy that version again\n$`)],
+    "a damaged archive": [(copy) => fs.appendFileSync(path.join(copy, archive), "x"), new RegExp(`^${archive} is damaged; copy it from a backup, or deploy that version again\n$`)],
     "a missing index": [(copy) => fs.rmSync(path.join(copy, archive.replace(".tar.gz", ".index.json"))), /^deployments\/\S+\.index\.json is missing: copy it from a backup/],
-    "a file of nobody": [(copy) => fs.writeFileSync(path.join(copy, stray), "x"), new RegExp(`^${stray} belongs to no deployment: the next start of the gateway removes it\n$`), later(120_000)],
-    "another key": [(copy) => fs.writeFileSync(path.join(copy, "encryption.key"), `${"ab".repeat(32)}\n`), /does not open: this is not the encryption key that sealed it, which is [0-9a-f]{8}, but [0-9a-f]{8}; put the right one back as [^\n]*\/encryption\.key\n/],
-    "no key": [(copy) => fs.rmSync(path.join(copy, "encryption.key")), /there is a database, but not the encryption key that sealed it, which is [0-9a-f]{8}: put it back/],
-    "a sealed value that was exchanged": [(copy) => sql(copy, "UPDATE document SET version = version + 1 WHERE kind = 11"), /^variable V of environment \S+ does not open, and the encryption key is the right one: the database was changed or damaged; restore a backup\n$/],
-    "rows of no run": [(copy) => sql(copy, "INSERT INTO run_payload (env, id) VALUES (1, 'run_x'), (1, 'run_y')"), /^2 rows of run_payload belong to no run: /],
-    "an index that lacks a row": [(copy) => sql(copy, "PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'run_task'"), /^the database is damaged: .*: restore a backup\n/],
+    "a file of nobody": [(copy) => fs.writeFileSync(path.join(copy, stray), "x"), new RegExp(`^${stray} belongs to no deployment; the next start of the gateway removes it\n$`), later(120_000)],
+    "another key": [(copy) => fs.writeFileSync(path.join(copy, "encryption.key"), `${"ab".repeat(32)}\n`), /^cannot decrypt .*: it is sealed with another encryption key, which is [0-9a-f]{8}, not with [0-9a-f]{8}; put the right one back as [^\n]*\/encryption\.key\n/],
+    "no key": [(copy) => fs.rmSync(path.join(copy, "encryption.key")), /encryption key missing: the database is sealed with another one, which is [0-9a-f]{8}; put it back/],
+    "a sealed value that was exchanged": [(copy) => sql(copy, "UPDATE document SET version = version + 1 WHERE kind = 11"), /^cannot decrypt variable V of environment \S+ although the encryption key is right: the database was changed or damaged; restore a backup\n$/],
+    "rows of no run": [(copy) => sql(copy, "INSERT INTO run_payload (env, id) VALUES (1, 'run_x'), (1, 'run_y')"), /^2 rows of run_payload belong to no run and only use space; /],
+    "an index that lacks a row": [(copy) => sql(copy, "PRAGMA writable_schema = ON", "DELETE FROM sqlite_schema WHERE name = 'run_task'"), /^the database is damaged: .*; restore a backup\n/],
   };
   for (const [what, [change, said, more]] of Object.entries(cases)) {
     const end = await check(changed(data, change), more);
@@ -170,8 +170,8 @@ test("stats counts bytes, tables, runs by environment and status, and what reten
   await gateway.stop();
   assert.deepEqual((await asJson()).environments[0].runs, dev.runs, "and without a gateway");
   for (const [words, said] of [
-    [["db"], "db: say runcast db check or stats; runcast help db says more"], [["db", "vacuum"], "db vacuum: not a command; runcast help db shows what is"],
-    [["db", "check", "--json"], "--json: not an option of runcast db check; runcast help db shows them"], [["db", "stats", "more"], "more: not for runcast db stats; runcast help db shows what is"],
+    [["db"], "db: incomplete; use runcast db check or stats (runcast help db explains them)"], [["db", "vacuum"], "db vacuum: not a command; runcast help db lists its commands"],
+    [["db", "check", "--json"], "--json: not an option of runcast db check; runcast help db lists them"], [["db", "stats", "more"], "more: not for runcast db stats; runcast help db explains it"],
   ]) {
     const end = await runProgram([...words, "--data", data]);
     assert.deepEqual([end.code, end.stderr], [2, `runcast: ${said}\n`]);

@@ -95,7 +95,7 @@ for (const level of levels) {
     check(gateway, level, [
       { event: "run leased", environment, run: asked.id, reason: /worker/, version: worker.version },
       { event: "run leased", ...inProd, run: never, reason: /worker/, version },
-      { event: "retry planned", environment, run: asked.id, reason: "its worker asked for it", attempt: "1", delay_ms: /^[45]\d{4}$/ },
+      { event: "retry planned", environment, run: asked.id, reason: "its worker requested it", attempt: "1", delay_ms: /^[45]\d{4}$/ },
       { event: "retry planned", environment, run: planned.id, reason: "by the settings of its task", attempt: "1", delay_ms: /^\d{5,6}$/ },
       { event: "attempt lost", environment, run: left.id, reason: /./, attempt: "1" },
       { event: "lease over", ...inProd, run: released, reason: /gave it back/, failures: "1", delay_ms: /^\d+$/ },
@@ -128,7 +128,7 @@ for (const level of levels) {
     check(gateway, level, [
       { event: "waitpoint completed", environment, reason: /completed/, waitpoint },
       { event: "batch sealed", environment, reason: /items/, batch, runs: "2" },
-      { event: "drain step", step: "nobody is waited for", reason: /./ },
+      { event: "drain step", step: "waiting ended", reason: /./ },
       { event: "drain step", step: "the server is closed", reason: /./ },
       { event: "drain step", step: "the store is closed", reason: /./ },
     ]);

@@ -82,11 +82,11 @@ test("a project ends when its deletion is acknowledged, and leaves the database 
   const held = gateway.post("/engine/v1/worker-actions/dequeue", {}, { key: theirs.workers, timeoutMs: 30_000 });
   const environments = await gateway.metric("runcast_environments");
 
-  for (const [said, ...words] of [[/gone for good: say --confirm proj_z{20}\n$/], [/is called proj_z{20}: nothing was deleted\n$/, "--confirm", keys.ref], [/is called proj_z{20}: nothing was deleted\n$/, "--confirm", "Theirs"]]) {
+  for (const [said, ...words] of [[/for good; confirm with --confirm proj_z{20}\n$/], [/instead of proj_z{20}; nothing was deleted\n$/, "--confirm", keys.ref], [/instead of proj_z{20}; nothing was deleted\n$/, "--confirm", "Theirs"]]) {
     const { code, stderr } = await run("project", "delete", ref, ...words);
     assert.deepEqual([code, said.test(stderr)], [1, true], stderr);
   }
-  assert.match((await run("project", "delete", "proj_none", "--confirm", "proj_none")).stderr, /no such project/);
+  assert.match((await run("project", "delete", "proj_none", "--confirm", "proj_none")).stderr, /project not found/);
   ok(await gateway.get("/api/v1/runs", { key: own.dev }));
 
   assert.match(await saying(gateway)("project", "delete", ref, "--confirm", ref), /^deleted project proj_z{20}: /);
@@ -175,14 +175,14 @@ test("an organization without projects can be deleted with its users, but never 
   const gateway = await startGateway({ t });
   const run = asked(gateway), say = saying(gateway);
   const first = (await say("org", "list")).split(/\s/)[0];
-  assert.match((await run("org", "delete", first, "--confirm", first)).stderr, new RegExp(`^runcast: ${first} has 1 project \\(${keys.ref}\\): runcast project delete REF`));
+  assert.match((await run("org", "delete", first, "--confirm", first)).stderr, new RegExp(`^runcast: ${first} still has 1 project \\(${keys.ref}\\); delete them first with runcast project delete REF`));
   await say("org", "create", "Second");
   await say("project", "create", "Theirs", "--org", "second", "--ref", ref);
   await say("user", "create", "Bob", "--email", "bob@example.com", "--org", "second");
   const token = (await say("token", "create", "--user", "bob@example.com")).trim();
   assert.match((await run("org", "delete", "second", "--confirm", "second")).stderr, /has 1 project \(proj_z{20}\)/);
   await say("project", "delete", ref, "--confirm", ref);
-  assert.match((await run("org", "delete", "second")).stderr, /second \(Second\) would be gone, with 1 user and 1 token: say --confirm second\n$/);
+  assert.match((await run("org", "delete", "second")).stderr, /this deletes second \(Second\) with 1 user and 1 token; confirm with --confirm second\n$/);
   ok(await gateway.get("/api/v1/projects", { key: token }));
   assert.match(await say("org", "delete", "second", "--confirm", "second"), /users: 1, tokens revoked: 1/);
   assert.equal((await gateway.get("/api/v1/projects", { key: token })).status, 401);
@@ -193,8 +193,8 @@ test("an organization without projects can be deleted with its users, but never 
   assert.match(await say("org", "list"), new RegExp(`^${first} [^\n]+\n$`));
   assert.equal((await say("user", "list")).trim().split("\n").length, 1);
   await say("project", "delete", keys.ref, "--confirm", keys.ref);
-  assert.match((await run("org", "delete", first, "--confirm", first)).stderr, /the last organization stays/);
-  assert.match((await run("org", "delete", "second", "--confirm", "second")).stderr, /no such organization/);
-  assert.match((await run("keys", "rotate", "dev")).stderr, /there is no project/);
+  assert.match((await run("org", "delete", first, "--confirm", first)).stderr, /the last organization cannot be deleted/);
+  assert.match((await run("org", "delete", "second", "--confirm", "second")).stderr, /organization not found/);
+  assert.match((await run("keys", "rotate", "dev")).stderr, /there are no projects/);
   await gateway.stop();
 });

@@ -53,22 +53,22 @@ describe("a bundle of --dry-run", () => {
   });
 
   test("can be rolled back to and promoted again, by the command that the output names", async () => {
-    await world.refused(["promote", first], 1, new RegExp(`^runcast: version ${first} is older than ${second}, the current one: say runcast rollback ${first}\n$`));
+    await world.refused(["promote", first], 1, new RegExp(`^runcast: version ${first} is older than the current one, ${second}; use runcast rollback ${first}\n$`));
     assert.equal(await world.good(["rollback", first]), `version ${first} is the current one of prod, after ${second}\n`);
     assert.match(await world.good(["versions"]), new RegExp(`^\\* ${first}`, "m"));
-    await world.refused(["rollback", second], 1, new RegExp(`version ${second} is newer than ${first}, the current one: say runcast promote ${second}`));
-    await world.refused(["rollback", first], 1, /is the current one already/);
+    await world.refused(["rollback", second], 1, new RegExp(`version ${second} is newer than the current one, ${first}; use runcast promote ${second}`));
+    await world.refused(["rollback", first], 1, /is already the current one/);
     assert.equal(await world.good(["promote", second, "--env", "prod"]), `version ${second} is the current one of prod, after ${first}\n`);
     await world.refused(["promote", "20990101.1"], 1, /^runcast: 20990101\.1: Deployment not found; runcast versions lists those that exist\n$/);
     await world.refused(["rollback", "20200101.1"], 1, /^runcast: 20200101\.1: Deployment not found; runcast versions lists those that exist\n$/);
-    await world.refused(["rollback", "latest"], 1, /latest: not a version, which looks like 20261125\.1/);
+    await world.refused(["rollback", "latest"], 1, /"latest" is not a version like 20261125\.1; runcast versions/);
   });
 
   test("is not promoted with --skip-promotion, and not built twice with one external id", async () => {
     const bundle = makeBundle();
     const said = await world.good(["deploy", bundle.folder, "--skip-promotion", "--external-id", "commit-1"]);
-    const [, version] = new RegExp(`^version (\\S+) is deployed; prod has ${second}: runcast promote (\\S+) makes it the current one\n$`).exec(said) ?? assert.fail(said);
-    assert.equal(await world.good(["deploy", bundle.folder, "--external-id=commit-1"]), `version ${version} of prod has this external id already: nothing was built\n`);
+    const [, version] = new RegExp(`^version (\\S+) is deployed; the current one of prod is ${second}; runcast promote (\\S+) makes this one current\n$`).exec(said) ?? assert.fail(said);
+    assert.equal(await world.good(["deploy", bundle.folder, "--external-id=commit-1"]), `version ${version} of prod already has this external id: nothing was built\n`);
     assert.match(await world.good(["versions"]), new RegExp(`^ {2}${version} +DEPLOYED .*commit-1$`, "m"));
     await world.good(["promote", version]);
     await world.good(["rollback", second]);
@@ -96,25 +96,25 @@ describe("a bundle of --dry-run", () => {
     const folder = makeBundle().folder, link = makeBundle().folder, large = makeBundle({ files: { "large.bin": "x".repeat(1 << 20) } }).folder;
     fs.symlinkSync("build.json", path.join(link, "link.json"));
     const cases = [
-      [["deploy"], 2, /^runcast: DIR is missing: say runcast deploy DIR \[.*; runcast help deploy/],
+      [["deploy"], 2, /^runcast: DIR is missing; use runcast deploy DIR \[.* \(runcast help deploy/],
       [["deploy", folder, "other"], 2, /other: not for runcast deploy/],
       [["versions", "--skip-promotion"], 2, /--skip-promotion: not an option of runcast versions/],
       [["org", "list", "--branch", "x"], 2, /--branch: not an option of runcast org list/],
-      [["versions"], 2, /Set TRIGGER_API_URL to its address, or say --url/, { url: "" }],
-      [["versions"], 2, /set TRIGGER_SECRET_KEY to the secret key/, { key: "" }],
-      [["versions"], 2, /has to be the secret key of an environment/, { key: keys.pat }],
-      [["versions"], 2, /development environment, where nothing is deployed/, { key: keys.dev }],
-      [["versions", "--env", "staging"], 2, /--env staging, and TRIGGER_SECRET_KEY is the key of prod/],
-      [["versions"], 2, /say --branch NAME/, { key: keys.preview }],
+      [["versions"], 2, /^runcast: TRIGGER_API_URL is missing; set it to the address of the gateway, or use --url\n$/, { url: "" }],
+      [["versions"], 2, /^runcast: TRIGGER_SECRET_KEY is missing; set it to the secret key of the environment/, { key: "" }],
+      [["versions"], 2, /TRIGGER_SECRET_KEY is not the secret key of an environment/, { key: keys.pat }],
+      [["versions"], 2, /development environment, which has no deployments; use the key of prod/, { key: keys.dev }],
+      [["versions", "--env", "staging"], 2, /--env is staging, but TRIGGER_SECRET_KEY is the key of prod/],
+      [["versions"], 2, /add --branch NAME/, { key: keys.preview }],
       [["versions", "--branch", "x"], 2, /only preview has branches, not prod/],
       [["versions"], 2, /^runcast: TRIGGER_API_URL: "runs\.example\.com": the URL does not begin with http:\/\/ or https:\/\/\n$/, { url: "runs.example.com" }],
       [["versions", "--url", "ftp://x"], 2, /^runcast: --url: "ftp:\/\/x": the URL does not begin with http:/],
       [["versions"], 2, /^runcast: TRIGGER_API_URL: the URL [^"]*\n$/, { url: "http://user:secret@runs.example.com" }],
-      [["deploy", temporaryFolder()], 1, /no build\.json can be read there: name the folder that npx trigger\.dev deploy --dry-run has made/],
-      [["deploy", link], 1, /'link\.json' is a link/],
+      [["deploy", temporaryFolder()], 1, /cannot read build\.json; name the folder that npx trigger\.dev deploy --dry-run created/],
+      [["deploy", link], 1, /"link\.json" is a link/],
       [["deploy", makeBundle({ cli: "4.3.0" }).folder], 1, /upgrade to 4\.4 or newer/],
-      [["deploy", large, "--deploy-unpacked", "1m"], 1, /larger than 1048576 bytes together \(setting deploy-unpacked\)/],
-      [["versions"], 1, /^runcast: the current version: Invalid API key\n$/, { key: `${keys.prod}x` }],
+      [["deploy", large, "--deploy-unpacked", "1m"], 1, /too large \(max 1048576 bytes, setting deploy-unpacked\)/],
+      [["versions"], 1, /^runcast: cannot read the current version: Invalid API key\n$/, { key: `${keys.prod}x` }],
     ];
     for (const [words, code, why, more] of cases) await world.refused(words, code, why, more);
     assert.match((await runProgram(["help", "rollback"])).stdout, /of one that is older/);
@@ -125,14 +125,14 @@ test("a gateway that is unreachable is tried five times, and named", async () =>
   const url = `http://127.0.0.1:${await freePort()}`, begun = Date.now();
   const { code, stderr } = await runProgram(["versions"], { env: { TRIGGER_API_URL: url, TRIGGER_SECRET_KEY: keys.prod } });
   assert.equal(code, 1);
-  assert.match(stderr, /^runcast: the current version: .*connect/i);
+  assert.match(stderr, /^runcast: cannot read the current version: .*connect/i);
   assert.ok(Date.now() - begun >= 7000, "0.5, 1, 2 and 4 s");
 });
 
 test("a bundle larger than the gateway accepts is refused with both sizes", async (t) => {
   const world = await begin({ t, options: ["--deploy-bundle", "1m"] });
   const random = Buffer.from(Array.from({ length: 1 << 20 }, () => 33 + Math.floor(Math.random() * 90))).toString("latin1");
-  await world.refused(["deploy", makeBundle({ files: { "random.txt": random + random } }).folder], 1, /the bundle is not taken: contentLength: the bundle has \d+ bytes, and at most 1048576 are taken/);
+  await world.refused(["deploy", makeBundle({ files: { "random.txt": random + random } }).folder], 1, /the gateway rejected the bundle: contentLength: the bundle has \d+ bytes, and at most 1048576 are taken/);
   await world.end();
 });
 
@@ -144,7 +144,7 @@ test("a build that outlasts all held calls is waited for, whether it fails or no
   const [failed, deployed] = await Promise.all(ends); // one is built after the other, and each takes longer than the calls of 5 s with their pauses
   assert.deepEqual([deployed.code, /is deployed, and the current one of prod/.test(deployed.stdout)], [0, true], deployed.all);
   assert.deepEqual([failed.code, failed.stdout], [1, ""]);
-  assert.match(failed.stderr, /runcast: version \S+ is FAILED: .*indexing failed: it ended with exit code 4; the version names Node 22 and v[\d.]+ executed it: [^\n]*\nthe reason\n/);
+  assert.match(failed.stderr, /runcast: version \S+ is FAILED: .*indexing failed: it ended with exit code 4; the version asks for Node 22, but v[\d.]+ executed it; [^\n]*\nthe reason\n/);
   await world.end();
 });
 

@@ -391,7 +391,7 @@ describe("a worker's token", () => {
   });
 
   test("can be made only for what exists", async () => {
-    for (const [words, text] of [[["--env", "dev"], /--env is staging, prod or preview/], [["--env", "moon"], /--env is/], [["--project", "proj_nobody0000"], /no such project/], [["--user", "x"], /not an option/], [["--name", ""], /1 to 100 bytes/]]) {
+    for (const [words, text] of [[["--env", "dev"], /unknown --env; use staging, prod or preview/], [["--env", "moon"], /unknown --env/], [["--project", "proj_nobody0000"], /project not found/], [["--user", "x"], /not an option/], [["--name", ""], /1 to 100 bytes/]]) {
       const { code, all } = await runProgram(["worker-token", "create", ...words, "--data", gateway.data]);
       assert.equal(code, words[0] === "--project" ? 1 : 2, words.join(" "));
       assert.match(all, text);

@@ -252,13 +252,13 @@ test("a bundle that cannot be built is refused with the reason", async (t) => {
   const { gateway, cli } = await start(t);
   const garbage = await cli.artifact(Buffer.from("no gzip, but of some length"));
   const told = await cli.initialize(cli.body(garbage));
-  assert.deepEqual([told.status, told.json.error], [422, "The bundle is not a gzip archive: deploy again"]);
+  assert.deepEqual([told.status, told.json.error], [422, "The bundle is not a gzip archive; deploy again"]);
   await until(() => !files(gateway, "artifacts").length, { what: "the bundle is removed" });
   assert.deepEqual(new KeptFiles(gateway).names(), []);
   assert.equal((await cli.get("/api/v1/deployments")).json.data.length, 0);
   for (const [more, text] of [
-    [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /does not execute deployments: start it with --execute or start a supervise role/], [{ isNativeBuild: false }, /does not execute deployments/],
-    [{ fromBundle: undefined }, /takes bundles/], [{ artifactKey: undefined }, /artifactKey/], [{ artifactKey: "bundles/none.tar.gz" }, /no bundle by this key/], [{ contentHash: "" }, /contentHash/],
+    [{ type: undefined }, /upgrade the CLI/], [{ type: "V1" }, /MANAGED/], [{ isLocalBuild: true }, /does not execute deployments; start it with --execute or start a supervise role/], [{ isNativeBuild: false }, /does not execute deployments/],
+    [{ fromBundle: undefined }, /takes bundles/], [{ artifactKey: undefined }, /artifactKey/], [{ artifactKey: "bundles/none.tar.gz" }, /bundle not found/], [{ contentHash: "" }, /contentHash/],
     [{ skipPromotion: "true" }, /skipPromotion must be true or false/], [{ force: 1, externalId: "x" }, /force must be true or false/], [{ isNativeBuild: "yes" }, /isNativeBuild must be/], [{ fromBundle: 1 }, /fromBundle must be/],
     [{ force: true }, /force requires externalId/], [{ externalId: "x".repeat(129) }, /128/], [{ buildEnvVars: { A: 1 } }, /buildEnvVars/], [{ buildEnvVars: [] }, /buildEnvVars/], [{ gitMeta: 1 }, /gitMeta/],
   ]) {

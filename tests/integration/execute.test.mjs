@@ -175,20 +175,20 @@ describe("is refused with the reason", () => {
     const top = temporaryFolder(); // mode 0700
     const { code, all } = await runProgram(["supervise", "--url", "http://127.0.0.1:9", "--versions", path.join(top, "versions"), ...user], { env: { RUNCAST_WORKER_TOKEN: "tr_wgt_x" } });
     assert.notEqual(code, 0);
-    assert.match(all, new RegExp(`other users cannot enter ${top}.*--versions`));
+    assert.match(all, new RegExp(`the users of tasks cannot enter ${top}.*--versions`));
   });
 
   test("with --url, or without an address that has a port", async () => {
     const { all } = await start("--execute", "--url", "http://127.0.0.1:9", ...user);
-    assert.match(all, /say one of them/);
+    assert.match(all, /execute and url are both set/);
     const folder = temporaryFolder();
     const lone = await runProgram(["--data", path.join(folder, "data"), "--listen", `unix:${folder}/socket`, "--execute", ...user]);
-    assert.match(lone.all, /an address of the gateway that has a port/);
+    assert.match(lone.all, /an address of the gateway with a port/);
   });
 
   test("where users can create organizations, unless that is allowed", async () => {
     const { all } = await start("--execute", "--user-organizations", "2", "--check-config", ...user);
-    assert.match(all, /user-organizations lets users make organizations.*--execute-tenants/);
+    assert.match(all, /user-organizations lets users create organizations.*--execute-tenants/);
   });
 
   test("with several organizations, unless that is allowed", async (t) => {
@@ -203,10 +203,10 @@ describe("is refused with the reason", () => {
     await world.gateway.stop();
     await world.gateway.restart({ ready: false });
     assert.equal((await world.gateway.ended()).code, 1);
-    assert.match(world.gateway.stderr, /there are several organizations/);
+    assert.match(world.gateway.stderr, /several organizations would share/);
     assert.deepEqual(world.roles(), []);
     await world.gateway.restart({ options: [...world.gateway.options, "--execute-tenants"], ready: false });
     assert.equal((await world.gateway.ended()).code, 2);
-    assert.match(world.gateway.stderr, /a range of uids/, "nor by one user for both (tenants.test.mjs is the other way)");
+    assert.match(world.gateway.stderr, /a range of unused uids/, "nor by one user for both (tenants.test.mjs is the other way)");
   });
 });

@@ -124,7 +124,7 @@ test("an unknown run is 404 at once, and an invalid duration is refused with wha
   for (const wrong of ["", "soon", "-1", "1.5", "56", "56s", "1m", "99999999999999999999"])
     for (const target of [run(id), result(id), batch("batch_nobody"), batch("batch_nobody", "", 1)]) {
       const { status, json } = await gateway.get(`${target}?wait=${wrong}`);
-      assert.deepEqual([status, json.error], [400, "wait must be a duration of at most 55s, such as 30s, or seconds: ask again when it is over"], `${target} ${wrong}`);
+      assert.deepEqual([status, json.error], [400, "wait must be a duration like 30s or seconds (max 55s); repeat the call to wait longer"], `${target} ${wrong}`);
     }
 });
 

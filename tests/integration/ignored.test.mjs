@@ -140,7 +140,7 @@ test("an unknown filter is refused, since without it the call would match more",
     ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"], ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
   ]) {
     const { status, json } = await gateway.get(path, call);
-    assert.deepEqual([status, json.error], [400, `Invalid query: unknown filter '${filter}'; without it the call would find more than is meant`], path);
+    assert.deepEqual([status, json.error], [400, `Invalid query: unknown filter '${filter}'; without it, the call would match more than you mean`], path);
   }
 });
 
@@ -180,7 +180,7 @@ test("a repeated parameter is refused, since one of the two would be ignored", a
   ]) {
     const { status, json } = await gateway.get(path);
     assert.equal(status, 400, path);
-    assert.match(json.error, new RegExp(`'${name.replace(/[[\]]/g, "\\$&")}' is there more than once; send it once, a list with commas`));
+    assert.match(json.error, new RegExp(`'${name.replace(/[[\]]/g, "\\$&")}' occurs more than once; send it once, with commas`));
   }
   assert.equal(named(await gateway.get("/api/v1/runs?nobody=1&nobody=2")), "nobody");
 });
@@ -272,15 +272,15 @@ test("a WebSocket names unknown members in its answers", async (t) => {
     assert.deepEqual((await socket.next("end")).ignored, ["why"]);
     socket.send({ op: "auth", token: keys.dev, until: 1, as: 2 });
     const { code, message } = await socket.next("error");
-    assert.deepEqual([code, message], ["ignored", "auth: the token is in use; nobody reads its until, as"]);
+    assert.deepEqual([code, message], ["ignored", "auth: the token is in use; ignored members: until, as"]);
   }
 });
 
 test("a bulk action with an invalid filter is refused, since it would reach more runs than meant", async () => {
   const { json: { id } } = await trigger({ payload: 1, options: { delay: "1h", tags: "kept" } });
   for (const [filter, why] of [
-    [{ tag: "kept", tga: "other" }, /^filter\.tga: there is no such filter/], [{ tags: "kept" }, /^filter\.tags: there is no such filter/],
-    [{ tag: "kept", taskIdentifier: [] }, /^filter\.taskIdentifier: it names nothing, and without it/], [{ queue: [], tag: "kept" }, /^filter\.queue: it names nothing/],
+    [{ tag: "kept", tga: "other" }, /^filter\.tga: unknown filter/], [{ tags: "kept" }, /^filter\.tags: unknown filter/],
+    [{ tag: "kept", taskIdentifier: [] }, /^filter\.taskIdentifier: empty, and without it/], [{ queue: [], tag: "kept" }, /^filter\.queue: empty/],
     [{ tag: "kept", schedule: " " }, /^filter\.schedule: it names nothing/], [{ tag: "kept", version: null }, /^filter\.version: it names nothing/],
     [{ from: 1, period: "1h" }, /^filter\.period: it would count instead of from and to/], [{ tag: [""] }, /^filter\.tag: it names nothing/],
   ]) {
@@ -295,14 +295,14 @@ test("a bulk action with an invalid filter is refused, since it would reach more
 
 test("the log names unknown members at debug, without values", async () => {
   await trigger({ payload: 1, loggedName: "secretValue" });
-  await until(() => /members of a request are ignored.*loggedName/.test(gateway.stderr), { what: "the line" });
+  await until(() => /unknown members of a request ignored.*loggedName/.test(gateway.stderr), { what: "the line" });
   assert.doesNotMatch(gateway.stderr, /secretValue/);
 });
 
 test("telemetry that runcast lacks is named once in the log", async (t) => {
   const other = await startGateway({ t });
   for (let i = 0; i < 2; i++) assert.equal((await other.post("/otel/v1/metrics", {}, { key: null })).status, 200);
-  const said = () => [...other.stderr.matchAll(/a worker sends what runcast does not do.*?what\W+([\w ]+)/g)].map(([, what]) => what);
+  const said = () => [...other.stderr.matchAll(/worker sends an unsupported request.*?what\W+([\w ]+)/g)].map(([, what]) => what);
   await until(() => said().length >= 1, { what: "a line" });
   assert.deepEqual(said(), ["metrics of telemetry"]);
 });
@@ -325,7 +325,7 @@ test("a page smaller than requested, and headers that have no effect, are report
 test("an encoded body is refused with the name of its encoding", async () => {
   for (const encoding of ["gzip", "br", "deflate, gzip"]) {
     const { status, json } = await trigger({ payload: 1 }, { headers: { "content-encoding": encoding } });
-    assert.deepEqual([status, json.error], [415, `Content-Encoding: ${encoding} is not taken: send the body as it is`]);
+    assert.deepEqual([status, json.error], [415, `Content-Encoding: ${encoding} is not supported; send the body uncompressed`]);
   }
   assert.equal((await trigger({ payload: 1 }, { headers: { "content-encoding": "identity" } })).status, 200);
 });

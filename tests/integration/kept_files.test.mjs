@@ -66,7 +66,7 @@ test("a builder that repeats a call while its result is being stored does not di
   await until(async () => { // the first call is in the gateway, and its index is being stored
     const again = await builder.complete(build, { index });
     assert.equal(again.status, 503, again.text);
-    return /being kept already/.test(again.text);
+    return /already being stored/.test(again.text);
   }, { what: "the second one must retry" });
   assert.equal((await first).status, 503, "nobody knows yet");
   postgres.goOn();
@@ -160,7 +160,7 @@ test("a bundle that the database does not accept now is accepted by the next try
   const bytes = bundleOf(3 * PIECE), body = cli.body(await cli.artifact(bytes));
   postgres.ask("ALTER TABLE runcast.deployed_file ADD CONSTRAINT no CHECK (piece <> 2)");
   const refused = await cli.initialize(body, { id: randomUUID() });
-  assert.deepEqual([refused.status, /could not be kept/.test(refused.text)], [503, true], refused.text);
+  assert.deepEqual([refused.status, /Cannot store the bundle/.test(refused.text)], [503, true], refused.text);
   assert.deepEqual((await cli.get("/api/v1/deployments")).json.data, []);
   await until(() => kept.names().length === 0, { what: "what it has taken of it is removed" });
   postgres.ask("ALTER TABLE runcast.deployed_file DROP CONSTRAINT no");

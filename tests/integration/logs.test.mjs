@@ -59,7 +59,7 @@ test("a flood of one kind is ten lines and a count, one of a single refused key 
   await gateway.get("/api/v3/runs/run_nobody");
   await gateway.stop();
   const counts = (all) => all.reduce((sum, { route, status, count = 1 }) => ({ ...sum, [`${status} ${route}`]: (sum[`${status} ${route}`] ?? 0) + Number(count) }), {});
-  const written = counts(requests(gateway)), counted = counts(lines(gateway).filter(({ event }) => event === "requests like those before"));
+  const written = counts(requests(gateway)), counted = counts(lines(gateway).filter(({ event }) => event === "similar requests"));
   assert.deepEqual(written, { "401 /api/v1/runs": 2, "401 /api/v1/queues": 10, "404 none": 10, "404 /api/v3/runs/{runId}": 1 });
   assert.deepEqual(counted, { "401 /api/v1/runs": 399, "401 /api/v1/queues": 390, "404 none": 390 });
 });

@@ -146,7 +146,7 @@ test("a gateway with a different encryption key than the leader's neither stands
   for (const name of ["other", "leads"]) {
     const { code, all } = await runProgram(["--gateway-name", name, "--data", temporaryFolder(), "--listen", "127.0.0.1:0"], { env: other });
     assert.equal(code, 1, all);
-    assert.match(all, /the gateway 'leads', which leads, has the encryption key [0-9a-f]+, and this one has [0-9a-f]{8}: give all gateways of a database the same key/);
+    assert.match(all, /the leading gateway \\?"leads\\?" has the encryption key [0-9a-f]+, but this one has [0-9a-f]{8}; give all gateways of a database the same key/);
   }
   assert.equal((await gateway.get("/readyz")).status, 200);
   await gateway.stop();
@@ -183,7 +183,7 @@ test("settings of a PostgreSQL are refused where no database is set", async () =
   for (const more of [["--gateway-name", "a"], ["--commit-durability", "remote_apply"]]) {
     const { code, all } = await runProgram(["--data", temporaryFolder(), "--listen", "127.0.0.1:0", ...more]);
     assert.equal(code, 2, all);
-    assert.match(all, new RegExp(`${more[0]}: is about a PostgreSQL, and database is not set`));
+    assert.match(all, new RegExp(`${more[0]}: needs PostgreSQL, but database is not set`));
   }
 });
 
@@ -191,7 +191,7 @@ test("an invalid address is refused without showing it, and --check-config finds
   for (const more of [[], ["--check-config"]]) {
     const { code, all } = await runProgram(["--database", "nonsense%%", ...more], { env: { RUNCAST_ENCRYPTION_KEY: key } });
     assert.notEqual(code, 0);
-    assert.match(all, /(^runcast: |")database is no address of a PostgreSQL: it is like postgresql:/);
+    assert.match(all, /(^runcast: |")database is not the address of a PostgreSQL; give one like postgresql:/);
     assert.doesNotMatch(all, /nonsense/, "it may hold a password");
   }
 });

@@ -40,8 +40,8 @@ test("a new name is shown everywhere, and everything else stays, with and withou
     }
     await check();
   }
-  for (const [words, why] of [[["org", "rename", "x", "--name", "y"], /no such organization/], [["project", "rename", keys.ref], /--name NAME is missing/],
-    [["user", "rename", "x@y.zz", "--name", "y"], /no such user/], [["org", "rename", slug, "--name", "a\nb"], /control characters/]])
+  for (const [words, why] of [[["org", "rename", "x", "--name", "y"], /organization not found/], [["project", "rename", keys.ref], /--name NAME is missing/],
+    [["user", "rename", "x@y.zz", "--name", "y"], /user not found/], [["org", "rename", slug, "--name", "a\nb"], /control characters/]])
     assert.match((await run(...words)).stderr, why);
   await gateway.stop();
 });
@@ -57,11 +57,11 @@ test("deleting a user, which must be confirmed, deletes the user's tokens and af
   const sees = async (ref) => (await gateway.get(`/api/v1/projects/${ref}/dev`, { key: token })).status;
   assert.deepEqual([await sees(keys.ref), await sees("proj_zzzzzzzzzzzzzzzzzzzz")], [200, 200]);
 
-  assert.match((await run("user", "delete", "bob@example.com")).stderr, /say --org SLUG/);
+  assert.match((await run("user", "delete", "bob@example.com")).stderr, /choose one with --org SLUG/);
   assert.equal((await run("user", "delete", "bob@example.com", "--org", "second")).code, 0);
   assert.deepEqual([await sees(keys.ref), await sees("proj_zzzzzzzzzzzzzzzzzzzz")], [200, 404]);
-  assert.match((await run("user", "delete", "bob@example.com")).stderr, /1 token of bob@example\.com would end: say --confirm bob@example\.com/);
-  assert.match((await run("user", "delete", "bob@example.com", "--confirm", "ada@example.com")).stderr, /--confirm says ada@example\.com, but what would be deleted is called bob@example\.com/);
+  assert.match((await run("user", "delete", "bob@example.com")).stderr, /this revokes 1 token of bob@example\.com; confirm with --confirm bob@example\.com/);
+  assert.match((await run("user", "delete", "bob@example.com", "--confirm", "ada@example.com")).stderr, /--confirm names "ada@example\.com" instead of bob@example\.com; nothing was deleted/);
   assert.equal(await sees(keys.ref), 200);
   assert.match((await run("user", "delete", "bob@example.com", "--confirm", "bob@example.com")).stdout, /tokens revoked: 1/);
   assert.equal(await sees(keys.ref), 401);

@@ -62,7 +62,7 @@ test("a failure is the same in both forms, and other formats are refused", async
   assert.deepEqual((await result(id, "?format=json")).json, (await result(id)).json);
   for (const format of ["xml", "JSON", ""]) {
     const { status, json } = await result(id, `?format=${format}`);
-    assert.deepEqual([status, json.error], [400, "format must be json, or left out: then the output is a text"], format);
+    assert.deepEqual([status, json.error], [400, "format must be json or omitted; without it, the output is a string"], format);
   }
 });
 

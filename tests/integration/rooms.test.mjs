@@ -75,7 +75,7 @@ test("unfinished bodies of workers share a quota, and return it", async (t) => {
   for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: stdout.trim(), length: 15 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
   await until(() => bodies.some(statusOf), { what: "a refusal" });
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
-  assert.match(bodies.find(statusOf).received.toString(), /have no room in memory/);
+  assert.match(bodies.find(statusOf).received.toString(), /use all memory of/);
 
   // A secret key has a quota of its own.
   assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(100_000) })).status, 200);
@@ -120,7 +120,7 @@ test("unfinished lines of pipes share the quota for bodies, and return it", asyn
   await until(() => pipes.some(statusOf), { what: "a refusal" });
   const refused = pipes.filter(statusOf);
   assert.ok(refused.length < 30 && refused.every((one) => statusOf(one) === 503), `${refused.length} are refused`);
-  assert.match(refused[0].received.toString(), /have no room in memory/);
+  assert.match(refused[0].received.toString(), /use all memory of/);
   for (const pipe of pipes.slice(1)) pipe.destroy();
 
   // A long line returns its quota when it has ended, although its pipe continues.

@@ -55,14 +55,14 @@ describe("a second machine", () => {
     const other = await second();
     const runs = await Promise.all(Array.from({ length: 3 }, () => trigger({ do: "finish" })));
     for (const run of runs) assert.equal((await ended(run, () => other.log)).status, "COMPLETED");
-    assert.equal(other.log.match(/event="a version is fetched"/g).length, 1, other.log);
+    assert.equal(other.log.match(/event="fetching a version"/g).length, 1, other.log);
     const folder = path.join(other.folder, "versions", id), read = (name) => JSON.parse(fs.readFileSync(path.join(folder, name), "utf8"));
     assert.equal(read("index.json").configPath, `${folder}/trigger.config.mjs`);
     assert.deepEqual(fs.readdirSync(path.join(other.folder, "versions")), [id], "and nothing else");
 
     fs.rmSync(path.join(folder, "node_modules"), { recursive: true });
     assert.equal((await ended(await trigger({ do: "finish" }), () => other.log)).status, "COMPLETED", "a damaged version is built again");
-    assert.equal(other.log.match(/event="a version is fetched"/g).length, 2, other.log);
+    assert.equal(other.log.match(/event="fetching a version"/g).length, 2, other.log);
     assert.deepEqual(await other.stop(), { code: 0, signal: null }, other.log.slice(-3000));
   });
 
@@ -79,7 +79,7 @@ describe("a second machine", () => {
 
     const third = await Supervisor.start({ url: proxy.url }, { token, folder: versionsFolder(), options: ["--ca-file", proxy.certificate] });
     const another = await trigger({ do: "finish" });
-    await until(() => third.log.includes("a version is fetched"), { what: "that it begins" });
+    await until(() => third.log.includes("fetching a version"), { what: "that it begins" });
     await third.kill();
     await third.begin();
     assert.equal((await ended(another, () => third.log)).status, "COMPLETED");
@@ -90,7 +90,7 @@ describe("a second machine", () => {
   test("gives back a run whose version is larger than its settings allow, with the reason", async () => {
     const narrow = await second(["--deploy-files", "5"]);
     const run = await trigger({ do: "finish" });
-    await until(() => /a version cannot be made here.*there are more than 5 files and folders \(setting deploy-files\)/.test(narrow.log), { what: "the reason", timeoutMs: 30_000 });
+    await until(() => /cannot prepare a version.*too many files and folders \(max 5, setting deploy-files\)/.test(narrow.log), { what: "the reason", timeoutMs: 30_000 });
     await narrow.stop();
     const other = await second();
     assert.equal((await ended(run, () => other.log)).status, "COMPLETED");
@@ -99,14 +99,14 @@ describe("a second machine", () => {
 
   test("reports what is wrong with an address, a certificate and a token", async () => {
     const wrong = await Supervisor.start({ url: proxy.url }, { token, options: ["--ca-file", "/etc/ssl/certs/ca-certificates.crt"], wait: false });
-    await until(() => /does not answer as it should.*certificate/.test(wrong.log), { what: "the reason" });
+    await until(() => /request to the gateway failed.*certificate/.test(wrong.log), { what: "the reason" });
     await wrong.stop();
 
     const name = "rack 9", created = (await runProgram(["worker-token", "create", "--name", name, "--data", gateway.data])).stdout.trim();
     const other = await Supervisor.start({ url: proxy.url }, { token: created, options: ["--ca-file", proxy.certificate] });
     const revoked = await runProgram(["worker-token", "revoke", created, "--data", gateway.data]);
     assert.equal(revoked.code, 0, revoked.all);
-    await until(() => /does not answer as it should.*it refuses the worker token/.test(other.log), { what: "the reason" });
+    await until(() => /request to the gateway failed.*it rejects the worker token/.test(other.log), { what: "the reason" });
     assert.deepEqual(await other.stop(), { code: 0, signal: null }, other.log.slice(-3000));
   });
 });

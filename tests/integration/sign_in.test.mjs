@@ -33,7 +33,7 @@ describe("a one-time link", () => {
     assert.ok(hours > 11.9 && hours < 12.1, `${hours} h`);
     assert.equal(await whoami(json.token), 200);
     const again = await signIn(codeOf(text));
-    assert.deepEqual([again.status, again.json.error], [400, "This link has been used, or is over: runcast dashboard prints another one"]);
+    assert.deepEqual([again.status, again.json.error], [400, "This link was used or has expired; runcast dashboard prints another one"]);
     assert.equal((await dashboard("--user", "nobody@example.com")).code, 1);
     assert.equal((await dashboard("--user", "admin@example.com")).code, 0);
     assert.equal((await dashboard("nonsense")).code, 2);
@@ -229,7 +229,7 @@ describe("a login of the CLI", () => {
     const approval = await login.approve(own);
     await revoke(own);
     const late = await login.token(approval);
-    assert.deepEqual([late.status, /the login is not known/.test(late.json.error)], [400, true]);
+    assert.deepEqual([late.status, /unknown login/.test(late.json.error)], [400, true]);
     assert.equal((await login.token(approval)).status, 404);
   });
 
@@ -238,7 +238,7 @@ describe("a login of the CLI", () => {
     const own = `127.0.0.1:${gateway.port}`, evil = `evil.example:${gateway.port}`;
     for (const [origin, host] of [["http://evil.example", own], ["null", own], [`http://${evil}`, evil], [`http://127.0.0.1:${gateway.port + 1}`, own], ["", own]]) {
       const { status, json } = await begin({ origin, host });
-      assert.deepEqual([status, /A page of another address/.test(json.error)], [403, true], `${origin} at ${host}`);
+      assert.deepEqual([status, /A page of another origin/.test(json.error)], [403, true], `${origin} at ${host}`);
     }
     for (const headers of [{}, { origin: `http://${own}`, host: own }, { origin: `http://LOCALHOST:${gateway.port}`, host: `localhost:${gateway.port}` }]) assert.equal((await begin(headers)).status, 200, JSON.stringify(headers));
     for (const path of ["sign-in", "token"]) assert.equal((await gateway.post(`/api/v1/${path}`, { code: "x" }, { key: null, headers: { origin: "http://evil.example" } })).status, 403);

@@ -132,11 +132,11 @@ test("in a full project only small outputs and errors are kept, and the run says
   for (const attempt of large) assert.equal((await attempt.succeed("o".repeat(400_000))).attemptStatus, "RUN_FINISHED");
   const { status, error, output } = (await gateway.get(`/api/v3/runs/${large[0].id}`)).json;
   assert.deepEqual([status, output], ["FAILED", undefined]);
-  assert.match(error.message, /^storage_quota: the output of 400002 bytes was not kept, for the project stores \d+ of 1048576 bytes: have runs removed/);
+  assert.match(error.message, /^storage_quota: the output of 400002 bytes was discarded, because the project stores \d+ of 1048576 bytes; remove runs/);
   assert.equal((await small.succeed("o".repeat(4000))).attemptStatus, "RUN_FINISHED");
   assert.equal((await gateway.get(`/api/v3/runs/${small.id}`)).json.output.length, 4000);
   await failing.fail({ ...thrown, stackTrace: "s".repeat(200_000) });
-  assert.match((await gateway.get(`/api/v3/runs/${failing.id}`)).json.error.message, /^storage_quota: the error of 200\d\d\d bytes was not kept/);
+  assert.match((await gateway.get(`/api/v3/runs/${failing.id}`)).json.error.message, /^storage_quota: the error of 200\d\d\d bytes was discarded/);
   await stackless.fail(thrown);
   assert.equal((await gateway.get(`/api/v3/runs/${stackless.id}`)).json.error.message, thrown.message);
   const metadata = { operations: [{ type: "set", key: "text", value: "m".repeat(100_000) }] };

@@ -234,7 +234,7 @@ describe("gateway and supervise role", () => {
     const world = await begin(t);
     const second = await Supervisor.start(world.gateway, { t, token: world.token, folder: world.folder, wait: false });
     assert.equal((await second.exited).code, 3);
-    assert.match(second.log, /another supervise role works in/);
+    assert.match(second.log, /another supervise role uses/);
     await world.supervisor.stop();
     await world.gateway.stop();
   });
@@ -319,7 +319,7 @@ describe("capacity", () => {
   test("a kept controller executes the next run, and ends with the role", async (t) => {
     const world = await begin(t, { options: ["--warm", "1"] });
     const first = await world.ended(await world.trigger({ do: "finish" }));
-    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    await until(() => world.supervisor.log.includes("controller kept"), { what: "it asks for another" });
     const second = await world.ended(await world.trigger({ do: "finish" }));
     assert.equal(second.output.runner, first.output.runner);
     await world.when("kept", 1);
@@ -341,7 +341,7 @@ test("metrics count processes, how they started and why they ended", async (t) =
   for (const other of ["/", "/connect", "/warm-start", "/socket.io/"]) assert.equal((await getBySocket(socket, other)).status, 404, other);
 
   await world.ended(await world.trigger({ do: "finish" }));
-  await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+  await until(() => world.supervisor.log.includes("controller kept"), { what: "it asks for another" });
   await world.ended(await world.trigger({ do: "finish" }));
   await becomes({ [name.runners]: 1, [name.cold]: 1, [name.warm]: 1 }, "one process has executed two runs");
   await world.ended(await world.trigger({ do: "die" }));
@@ -455,12 +455,12 @@ describe("a kept controller", () => {
   test("that does not start its run loses it to a new one, and no attempt is used", async (t) => {
     const world = await begin(t, { options: ["--warm", "1"] });
     const first = await world.ended(await world.trigger({ do: "finish" }));
-    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    await until(() => world.supervisor.log.includes("controller kept"), { what: "it asks for another" });
     fs.writeFileSync(path.join(world.version, "events/deaf"), "");
     const { status, output } = await world.ended(await world.trigger({ do: "finish" }));
     assert.deepEqual([status, output.attempt, output.runner !== first.output.runner], ["COMPLETED", 1, true]);
     assert.ok(fs.existsSync(path.join(world.version, "events/deafened")), "it was given to the kept one first");
-    assert.match(world.supervisor.log, /a kept controller did not start its run: it is begun anew/);
+    assert.match(world.supervisor.log, /kept controller did not start its run; restarting the run/);
     await world.supervisor.stop();
     await world.gateway.stop();
   });
@@ -468,7 +468,7 @@ describe("a kept controller", () => {
   test("of an older version ends when a run of the next one arrives", async (t) => {
     const world = await begin(t, { options: ["--warm", "2", "--builders", "0"] });
     await world.ended(await world.trigger({ do: "finish" }));
-    await until(() => world.supervisor.log.includes("a controller is kept"), { what: "it asks for another" });
+    await until(() => world.supervisor.log.includes("controller kept"), { what: "it asks for another" });
     const deploying = new Deployer(world.gateway).deploy();
     await new Builder(world.gateway, world.token).build(tasks);
     prepareVersion(world.folder, (await deploying).json.id);
@@ -486,7 +486,7 @@ describe("runs and settings that cannot be executed", () => {
     const worker = await Worker.register(gateway, { tasks: ["double"], key: keys.prod });
     const supervisor = await Supervisor.start(gateway, { t, token });
     const id = await worker.trigger("double", {}, 4);
-    await until(async () => /registered by a worker and not deployed/.test((await worker.show(id)).run.waitingFor?.message), { what: "the reason" });
+    await until(async () => /registered by a worker, not deployed/.test((await worker.show(id)).run.waitingFor?.message), { what: "the reason" });
     const program = new URL("../support/js/plain_worker.mjs", import.meta.url).pathname;
     const plain = spawn(process.execPath, [program], { env: { ...process.env, URL: gateway.url, WORKER_TOKEN: token }, stdio: "ignore" });
     t.after(() => plain.kill("SIGKILL"));
@@ -502,17 +502,17 @@ describe("runs and settings that cannot be executed", () => {
     const world = await begin(t);
     fs.rmSync(world.version, { recursive: true });
     const id = await world.trigger({ do: "finish" });
-    await until(() => /a version cannot be made here.*reason="the archive.*\n.*a run is given back.*reason="the archive/.test(world.supervisor.log), { what: "the reason" });
+    await until(() => /cannot prepare a version.*reason="the archive.*\n.*run given back.*reason="the archive/.test(world.supervisor.log), { what: "the reason" });
     assert.ok(["QUEUED", "DEQUEUED", "EXECUTING"].includes(await world.worker.status(id)));
     await world.supervisor.stop();
     await world.gateway.stop();
   });
 
-  for (const [about, reason] of [[{ libc: "musl" }, /built for libc musl, and this machine has glibc/], [{ architecture: "s390x" }, new RegExp(`built for architecture s390x, and this machine has ${process.arch}`)]])
+  for (const [about, reason] of [[{ libc: "musl" }, /built for libc musl, but this machine has glibc/], [{ architecture: "s390x" }, new RegExp(`built for architecture s390x, but this machine has ${process.arch}`)]])
     test(`a version of another machine is refused with the reason: ${Object.keys(about)}`, async (t) => {
       const world = await begin(t, { about });
       const id = await world.trigger({ do: "finish" });
-      await until(() => /a run is given back/.test(world.supervisor.log) && reason.test(world.supervisor.log), { what: "the reason" });
+      await until(() => /run given back/.test(world.supervisor.log) && reason.test(world.supervisor.log), { what: "the reason" });
       assert.deepEqual([world.events(), (await world.worker.show(id)).run.attemptCount ?? 0], [[], 0], "nothing of it was executed");
       await world.supervisor.stop();
       await world.gateway.stop();
@@ -524,7 +524,7 @@ describe("runs and settings that cannot be executed", () => {
     assert.equal(plain.code, 2);
     assert.match(plain.stderr, isRoot ? /--runner-user/ : /--execute-unsafe/);
     const missing = await runProgram(["supervise", "--url", "http://127.0.0.1:9"]);
-    assert.match(missing.stderr, /needs a token of that gateway/);
+    assert.match(missing.stderr, /--url needs a worker token of that gateway/);
     if (isRoot) assert.match((await run("--runner-user", "root")).stderr, /root/);
   });
 });

@@ -48,7 +48,7 @@ test("a gateway that receives SIGTERM just when it has lost the lead exits clean
   const { leader, other } = await startTwoGateways(t);
   leader.child.kill("SIGSTOP");
   await until(() => other.isReady(), { timeoutMs: 60_000, what: "the other one leads" });
-  leader.child.stderr.on("data", (text) => { if (text.includes("the lead is lost")) leader.child.kill("SIGTERM"); });
+  leader.child.stderr.on("data", (text) => { if (text.includes("lead lost")) leader.child.kill("SIGTERM"); });
   leader.child.kill("SIGCONT");
   assert.deepEqual(await leader.ended(), { code: 0, signal: null });
   await other.stop();

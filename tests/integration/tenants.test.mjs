@@ -89,11 +89,11 @@ test("no organization executes without the limits of a control group", { skip: !
 
   fs.renameSync(groups, away);
   const worker = new Worker(gateway, keys.prod), run = await worker.trigger("task", {}, { do: "finish" });
-  await until(() => /a run is given back.*cannot make the group/.test(gateway.stderr), { what: "the reason" });
+  await until(() => /run given back.*cannot create the group/.test(gateway.stderr), { what: "the reason" });
   assert.ok(!fs.readdirSync(path.join(top, "events")).length, "no process was begun");
   const refused = await new Deployer(gateway).deploy({}, makeFakeBundle(["task"]));
   assert.equal(refused.status, 422);
-  assert.match(refused.text, /cannot make the group/);
+  assert.match(refused.text, /cannot create the group/);
   fs.renameSync(away, groups);
   await until(async () => (await worker.show(run)).run.status === "COMPLETED", { what: "the end of the run" });
   await gateway.stop();
@@ -106,10 +106,10 @@ test("--execute-tenants says what it requires", { skip: !isRoot && "only root ex
     assert.notEqual(code, 0, all);
     return all;
   };
-  assert.match(await start(top, "--runner-user", "54321"), /a range of uids that nobody else has/);
-  assert.match(await start(top, "--runner-user", users, "--cgroup", "off"), /--cgroup off would leave/);
-  assert.match(await start(top, "--runner-user", users, "--cgroup", path.join(top, "none")), /there is no such folder/);
+  assert.match(await start(top, "--runner-user", "54321"), /a range of unused uids/);
+  assert.match(await start(top, "--runner-user", users, "--cgroup", "off"), /remove --cgroup off/);
+  assert.match(await start(top, "--runner-user", users, "--cgroup", path.join(top, "none")), /folder not found/);
   const below = temporaryFolder();
   fs.chmodSync(below, 0o711);
-  assert.match(await start(below, "--runner-user", users, "--cgroup", groups), /of its own, in which .* could not be found.*--versions/);
+  assert.match(await start(below, "--runner-user", users, "--cgroup", groups), /a private .*, which would hide .*--versions/);
 });

@@ -237,7 +237,7 @@ describe("a column that a token leaves out", () => {
     for (const one of [name, output]) {
       const refused = await packet(one, key);
       assert.equal(refused.status, 403);
-      assert.match(refused.json.error, /leaves out columns/);
+      assert.match(refused.json.error, /omits columns/);
     }
     assert.equal(await reads(name, ["read:runs"], { skipColumns: ["metadata"] }), 200);
   });

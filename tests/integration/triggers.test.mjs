@@ -194,7 +194,7 @@ test("a payload must name a stored packet, or no run is made", async () => {
   ];
   for (const answer of answers) {
     assert.equal(answer.status, 400, answer.text);
-    assert.match(answer.json.error, /packet .* not stored: upload it first/);
+    assert.match(answer.json.error, /packet .* not stored; upload it first/);
   }
   assert.deepEqual((await gateway.get("/api/v1/runs?filter[tag]=of%20nobody")).json.data, []);
   assert.ok(await commits("missing") > missing, "what the caller forgot to store is counted");

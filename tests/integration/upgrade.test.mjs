@@ -116,6 +116,6 @@ test("a data directory of a newer version is refused with the reason", async (t)
   const before = fs.readFileSync(path.join(data, "runcast.db"));
   const gateway = await startGateway({ t, data, ready: false });
   assert.equal((await gateway.ended()).code, 1);
-  assert.match(gateway.stderr, /was written by a newer runcast \(schema 1000, this one knows \d+\): run that version, or restore an older backup/);
+  assert.match(gateway.stderr, /was written by a newer runcast \(schema 1000, this one knows \d+\); run that version, or restore an older backup/);
   assert.deepEqual(fs.readFileSync(path.join(data, "runcast.db")), before);
 });

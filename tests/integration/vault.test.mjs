@@ -68,7 +68,7 @@ test("a generated key takes effect while calls are served, and the old one opens
   fs.writeFileSync(keyFile(gateway), old);
   await gateway.restart({ ready: false });
   assert.equal((await gateway.ended()).code, 1);
-  assert.match(gateway.stderr, /not the encryption key that sealed it, which is [0-9a-f]{8}, but [0-9a-f]{8}; put the right one back as \S+encryption\.key/);
+  assert.match(gateway.stderr, /sealed with another encryption key, which is [0-9a-f]{8}, not with [0-9a-f]{8}; put the right one back as \S+encryption\.key/);
   fs.writeFileSync(keyFile(gateway), now);
   await gateway.restart();
   await check(gateway, variables);
@@ -104,7 +104,7 @@ test("a key from the environment is rotated to another one, which the next start
   assert.equal(without.code, 1);
   assert.match(without.stderr, /^runcast: .*RUNCAST_NEXT_ENCRYPTION_KEY/);
   const same = await rotate(gateway, { RUNCAST_NEXT_ENCRYPTION_KEY: hex("a") });
-  assert.match(same.stderr, /^runcast: the new encryption key is the one in use\n$/);
+  assert.match(same.stderr, /^runcast: the new encryption key is already in use\n$/);
   const end = await rotate(gateway, { RUNCAST_NEXT_ENCRYPTION_KEY: hex("b") });
   assert.equal(end.code, 0, end.all);
   await check(gateway, variables);
@@ -114,10 +114,10 @@ test("a key from the environment is rotated to another one, which the next start
 
   await gateway.restart({ ready: false });
   assert.equal((await gateway.ended()).code, 1);
-  assert.match(gateway.stderr, /not the encryption key that sealed it.*set the right one as RUNCAST_ENCRYPTION_KEY/);
+  assert.match(gateway.stderr, /sealed with another encryption key.*set the right one as RUNCAST_ENCRYPTION_KEY/);
   await gateway.restart({ env: { RUNCAST_ENCRYPTION_KEY: hex("a"), RUNCAST_NEXT_ENCRYPTION_KEY: hex("b") } });
   await check(gateway, variables);
-  assert.match(gateway.stderr, /the next encryption key has sealed the database/);
+  assert.match(gateway.stderr, /the database is sealed with the next encryption key/);
   await gateway.stop();
   await gateway.restart({ env: { RUNCAST_ENCRYPTION_KEY: hex("b") } });
   await check(gateway, variables);
@@ -143,8 +143,8 @@ test("after a kill at any moment of a rotation, the next start says which key is
     if (asks) assert.equal(asks.code, 0, asks.all);
     await gateway.restart();
     gateway.stderr += asks ? asks.stderr : "";
-    if (/the next encryption key has sealed the database/.test(gateway.stderr)) seen.next++;
-    else if (/the next encryption key has sealed nothing/.test(gateway.stderr)) seen.old++;
+    if (/the database is sealed with the next encryption key/.test(gateway.stderr)) seen.next++;
+    else if (/nothing is sealed with the next encryption key/.test(gateway.stderr)) seen.old++;
     else seen.over++;
     delay = seen.old > old ? delay * 1.4 + 2 : delay * 0.8;
     assert.equal(fs.existsSync(keyFile(gateway, ".next")), false);
@@ -159,7 +159,7 @@ test("after a kill at any moment of a rotation, the next start says which key is
 test("without a gateway, or without its second word, the command says what to do", async () => {
   const nobody = await runProgram(["vault", "rotate", "--data", "/nowhere/at/all"]);
   assert.equal(nobody.code, 1);
-  assert.match(nobody.stderr, /^runcast: no gateway serves the data in \/nowhere\/at\/all: start it/);
+  assert.match(nobody.stderr, /^runcast: no gateway serves the data in \/nowhere\/at\/all; start it first/);
   const half = await runProgram(["vault"]);
   assert.equal(half.code, 2);
   assert.match(half.stderr, /vault rotate/);

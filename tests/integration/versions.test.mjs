@@ -45,7 +45,7 @@ test("each of very many simultaneous registrations is accepted, or told to retry
   assert.ok(versions.length > 0);
   assert.equal(new Set(versions).size, versions.length);
   for (const { status, json } of made)
-    if (status !== 200) assert.deepEqual([status, json.error], [409, "Too many versions are being registered at once: try again"]);
+    if (status !== 200) assert.deepEqual([status, json.error], [409, "Too many versions are being registered at once; try again"]);
   await gateway.stop();
 });
 

@@ -284,8 +284,8 @@ describe("credentials", () => {
     const socket = await connect(t);
     for (const [message, code, words] of [
       [{ filter: { status: "SLEEPING" } }, "bad_member", /filter\[status\]: 'SLEEPING' is not a status/],
-      ...[[], "", [""], null].map((tag) => [{ filter: { tag } }, "bad_member", /filter\.tag: it names nothing, and without it the list would have more runs/]),
-      [{ filter: { tags: ["x"] } }, "bad_member", /filter\.tags: there is no such filter, and without it the list would have more runs/],
+      ...[[], "", [""], null].map((tag) => [{ filter: { tag } }, "bad_member", /filter\.tag: empty, and without it the list would have more runs/]),
+      [{ filter: { tags: ["x"] } }, "bad_member", /filter\.tags: unknown filter, and without it the list would have more runs/],
       [{ filter: { tag: 5 } }, "bad_member", /filter\.tag: must be a string or a list/],
       [{ filter: [] }, "bad_member", /filter: must be an object/],
       [{ filter: { period: "soon" } }, "bad_member", /duration/],

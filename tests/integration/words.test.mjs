@@ -28,7 +28,7 @@ test("help exists for everything and for each command, in every spelling of the 
   assert.deepEqual([second.code, second.stderr], [2, "runcast: keys rotatee: not a command; did you mean keys rotate?\n"]);
   const unknown = await runProgram(["help", "orgs"]);
   assert.deepEqual([unknown.code, unknown.stdout, unknown.stderr], [2, "", "runcast: orgs: not a command; did you mean org?\n"]);
-  for (const [typed, meant] of [["dashboar", "dashboard"], ["version", "versions"]])
+  for (const [typed, meant] of [["dashboards", "dashboard"], ["version", "versions"]])
     assert.equal((await runProgram([typed])).stderr, `runcast: ${typed}: not a command; did you mean ${meant}?\n`);
 });
 
@@ -62,7 +62,7 @@ test("\"keys\" can print one project", async (t) => {
   assert.match(first.stdout, new RegExp(keys.dev));
   assert.equal(first.stdout.trim().split("\n").length, 4);
   assert.equal((await run("keys")).stdout.trim().split("\n").length, 8);
-  assert.match((await run("keys", "--project", "proj_x")).stderr, /there is no such project/);
+  assert.match((await run("keys", "--project", "proj_x")).stderr, /project not found/);
   assert.match((await run("keys", "--project", keys.ref, "more")).stderr, /more: not for runcast keys;/);
   await gateway.stop();
 });
@@ -86,12 +86,12 @@ test("an invalid command line exits with 2, a command that fails with 1, whether
 test("a wrong --confirm is refused with the right value, and a changed slug is reported", async (t) => {
   const gateway = await startGateway({ t });
   const run = (...words) => runProgram([...words, "--data", gateway.data]);
-  assert.equal((await run("org", "create", "Second", "--slug", "My Slug")).stdout, "made organization my-slug: a slug has lower-case letters, digits and dashes between them\n");
-  assert.equal((await run("org", "create", "Third", "--slug", "third")).stdout, "made organization third\n");
+  assert.equal((await run("org", "create", "Second", "--slug", "My Slug")).stdout, "created organization my-slug: a slug has lower-case letters, digits and dashes between them\n");
+  assert.equal((await run("org", "create", "Third", "--slug", "third")).stdout, "created organization third\n");
   await run("user", "create", "Ada", "--email", "ada@example.com", "--org", "third");
   for (const [noun, name] of [["project", keys.ref], ["org", "my-slug"], ["user", "ada@example.com"]]) {
     const { code, stderr } = await run(noun, "delete", name, "--confirm", "other");
-    assert.deepEqual([code, stderr], [1, `runcast: --confirm says other, but what would be deleted is called ${name}: nothing was deleted\n`]);
+    assert.deepEqual([code, stderr], [1, `runcast: --confirm names "other" instead of ${name}; nothing was deleted\n`]);
   }
   await gateway.stop();
 });
@@ -102,10 +102,10 @@ test("--check-config refuses what a start would refuse", async () => {
     [[], { RUNCAST_DEV_SECRET_KEY: "secret" }, /RUNCAST_DEV_SECRET_KEY: must be tr_dev_/],
     [[], { RUNCAST_PROJECT_REF: "shop" }, /RUNCAST_PROJECT_REF: must be proj_/],
     [["--listen", ":3030"], {}, /0\.0\.0\.0 is not a loopback address/],
-    [["--listen", "127.0.0.1:3030", "--listen", "localhost:3030"], {}, /--listen: listen names localhost:3030, where listen has an address already: give each once/],
-    [["--listen", "127.0.0.1:3030 :3030", "--insecure"], {}, /listen names :3030/],
-    [["--listen", "unix:/run/a unix:/run/a"], {}, /listen names unix:\/run\/a/],
-    [["--listen", "3030", "--admin-listen", "127.0.0.1:3030"], {}, /--admin-listen: admin-listen names 127\.0\.0\.1:3030/],
+    [["--listen", "127.0.0.1:3030", "--listen", "localhost:3030"], {}, /--listen: listen repeats the address localhost:3030 of listen; give each address once/],
+    [["--listen", "127.0.0.1:3030 :3030", "--insecure"], {}, /listen repeats the address :3030/],
+    [["--listen", "unix:/run/a unix:/run/a"], {}, /listen repeats the address unix:\/run\/a/],
+    [["--listen", "3030", "--admin-listen", "127.0.0.1:3030"], {}, /--admin-listen: admin-listen repeats the address 127\.0\.0\.1:3030/],
   ]) {
     const { code, stdout, stderr } = await check(args, env);
     assert.deepEqual([code, stdout], [2, ""], `${args} ${Object.keys(env)}`);

@@ -6,7 +6,8 @@
     english.py TOP --write             lowers the budgets in english.txt; none of them is raised
 
 A budget only falls. A folder that was renamed takes its line in english.txt along, by hand. The
-chapters of a folder have a line of their own, `FOLDER/*.md`. A count of zero is not the aim: a
+chapters of a folder have a line of their own, `FOLDER/*.md`. `messages` are the strings of all
+files of src: log lines, errors, help. A count of zero is not the aim: a
 reader who understands each sentence at once is. GOOD lists uses that are good English."""
 import re
 import sys
@@ -60,6 +61,7 @@ GOOD = {
          "the place of a server in a network"),
         (r"\b(?:fall|falls|fell|fallen|lag|lags|lagged|leave|leaves|left) behind\b",
          "a reader that is slower than what it reads"),
+        (r"\b(?:too far|subscriptions) behind\b", "the same, in messages that clients and logs match"),
         (r"\bbehind (?:an|the|one|this) (?:interface|contract|header|API)\b", "an implementation"),
     ],
     "nobody, somebody, everybody": [
@@ -118,6 +120,16 @@ def phrases_in(text):
                 yield start, name, text[start:match.end() + 50].split("\n")[0]
 
 
+def messages(path):
+    """Yields (line, text) of each string of two words or more in C: log lines, errors, help."""
+    text = re.sub(r"/\*.*?\*/", lambda found: re.sub(r"[^\n]", " ", found.group()),
+                  path.read_text(), flags=re.DOTALL)
+    for match in re.finditer(r'"(?:\\.|[^"\\\n])*"(?:\s*"(?:\\.|[^"\\\n])*")*', text):
+        words = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', match.group()))
+        if " " in words.strip():
+            yield text.count("\n", 0, match.start()) + 1, words.replace("\\n", "\n")
+
+
 def folder_of(name):
     folder = name.parent.as_posix()
     return f"{folder}/*.md" if name.suffix == ".md" else folder
@@ -141,6 +153,10 @@ def count(top):
             for offset, phrase, words in phrases_in(text):
                 where = f"{name}:{line + text.count(chr(10), 0, offset)}"
                 found.setdefault(folder_of(name), []).append(f"{where}: {phrase}: {words}")
+        if name.parts[0] == "src" and path.suffix in {".c", ".h", ".def"}:
+            for line, text in messages(path):
+                for _, phrase, words in phrases_in(text):
+                    found.setdefault("messages", []).append(f"{name}:{line}: {phrase}: {words}")
     return found
 
 

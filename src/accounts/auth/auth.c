@@ -174,8 +174,8 @@ static const char *end_reason(const struct identity *identity, int64_t now_ms)
     if (identity->account && identity->account->archived)
         return "its environment was archived";
     if (!grant_holds(identity, now_ms))
-        return "the personal token that asked for it has ended";
-    return identity->secret->ended ? "it was revoked, or the key that it hangs on"
+        return "the personal token that requested it has ended";
+    return identity->secret->ended ? "it or the key that signed it was revoked"
                                    : "its key was replaced a while ago";
 }
 
@@ -328,7 +328,7 @@ static enum err find_grant(struct auth *auth, const json_t *claims, int64_t now_
     identity->granted_by = user ? secret_find(&user->secrets, id) : NULL;
     if (!identity->granted_by || !grant_holds(identity, now_ms))
         return explain(why, ERR_UNAUTHORIZED,
-                       "the personal token that asked for it has ended");
+                       "the personal token that requested it has ended");
     return OK;
 }
 

@@ -62,7 +62,7 @@ static enum err read_offer(struct api_call *call, int64_t *length)
         return err;
     if (call->account->type == ENVIRONMENT_DEV)
         err = explain(&call->why, ERR_INVALID,
-                      "Nothing is deployed to a development environment: use trigger dev");
+                      "A development environment has no deployments; use trigger dev");
     err = err ? err : check_type(call, body);
     err = err ? err : read_length(call, body, length);
     json_decref(body);
@@ -124,7 +124,8 @@ static enum err check_disk(const struct offering *op, struct failure *why)
 {
     uint64_t reserved = artifacts_reserved(api_artifacts(op->call->api));
     if (op->asking.job.error)
-        return explain(why, ERR_STORE, "The free room on the gateway's disk is unknown: %s",
+        return explain(why, ERR_STORE,
+                       "The free space on the gateway's disk is unknown: %s",
                        strerror(op->asking.job.error));
     if (op->asking.free >= reserved + DISK_LEAST_FREE)
         return OK;
@@ -143,7 +144,7 @@ static void on_asked(struct file_job *job)
     enum err err = check_disk(op, &call->why);
     free(op);
     if (!artifact)
-        err = explain(&call->why, ERR_STORE, "The offer has expired: ask for a new one");
+        err = explain(&call->why, ERR_STORE, "The offer has expired; request a new one");
     if (!err) {
         reply_offer(call, artifact);
         return;

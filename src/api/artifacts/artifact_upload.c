@@ -153,10 +153,9 @@ static void on_rate(struct timer *timer)
         await_more(writer);
         return;
     }
-    explain(
-        &writer->call->why, ERR_TIMEOUT,
-        "The upload came more slowly than %d KiB/s: try again, or from a faster network",
-        LEAST_RATE / 1024);
+    explain(&writer->call->why, ERR_TIMEOUT,
+            "The upload was slower than %d KiB/s; try again, or from a faster network",
+            LEAST_RATE / 1024);
     fail_with(writer, ERR_TIMEOUT);
 }
 
@@ -327,8 +326,7 @@ static enum err artifact_upload_begin(struct api_call *call, struct artifact_wri
         artifacts_find(artifacts, call->account->number, call->params[1]);
     if (!artifact || artifact->state != ARTIFACT_OFFERED)
         return explain(&call->why, ERR_FORBIDDEN,
-                       "There is no upload at this address: it was used, or has expired; "
-                       "ask for a new one");
+                       "Upload not found: it was used or has expired; request a new one");
     struct artifact_writer *writer = mem_new(struct artifact_writer);
     writer->form = (struct multipart){ .on_part = on_part,
                                        .on_content = on_content,

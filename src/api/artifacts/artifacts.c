@@ -233,7 +233,7 @@ static enum err check_room(struct artifacts *artifacts, uint32_t env,
     if (is_project && has_room(artifacts, sharers, ARTIFACTS_OPEN_PROJECT_MAX))
         return OK;
     return explain(why, ERR_BUSY,
-                   "The %s has %d uploads open: wait until one is deployed or has expired",
+                   "The %s has %d open uploads; wait until one is deployed or expires",
                    is_project ? "project" : "environment",
                    is_project ? ARTIFACTS_OPEN_PROJECT_MAX : ARTIFACTS_OPEN_MAX);
 }

@@ -113,8 +113,7 @@ static void on_taken_into_store(struct kept_putting *putting, enum err status)
     bytes_clear(&taking->piece.piece);
     taking->files->busy--;
     if (status) {
-        explain(&taking->why, status, "The bundle could not be kept: %s",
-                errors[status].text);
+        explain(&taking->why, status, "Cannot store the bundle: %s", errors[status].text);
         kept_files_remove(taking->files, taking->name); /* the pieces written so far */
     }
     end_taking(taking);
@@ -129,11 +128,11 @@ static enum err judge_bundle(struct kept_taking *taking)
                        "storage_full: the gateway's disk has less than 1 GiB free, and no "
                        "version is deleted to make room");
     if (bundle->job.error)
-        return explain(&taking->why, ERR_STORE, "The bundle could not be kept: %s",
+        return explain(&taking->why, ERR_STORE, "Cannot store the bundle: %s",
                        strerror(bundle->job.error));
     if (!bundle->is_gzip)
         return explain(&taking->why, ERR_RULE,
-                       "The bundle is not a gzip archive: deploy again");
+                       "The bundle is not a gzip archive; deploy again");
     memcpy(taking->hash, bundle->hash, sizeof(taking->hash));
     return OK;
 }
@@ -209,7 +208,7 @@ void kept_writing_begin(struct kept_files *files, struct kept_writing *writing)
 static void on_written_unasked(struct kept_writing *writing, enum err status)
 {
     if (status)
-        log_warn("a file of a deployment was not written", "name", writing->name.text,
+        log_warn("cannot write a file of a deployment", "name", writing->name.text,
                  "reason", errors[status].text, NULL);
     bytes_unref(writing->content);
     free(writing);

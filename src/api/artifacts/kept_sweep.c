@@ -9,8 +9,7 @@ static void list_next(struct kept_sweep *sweep);
 static void end(struct kept_sweep *sweep, enum store_status status)
 {
     if (status)
-        log_warn("files of deployments that nobody needs may be left in the database",
-                 NULL);
+        log_warn("cannot list unused files of deployments in the database", NULL);
     free(sweep->names);
     sweep->names = NULL;
     sweep->done(sweep);

@@ -69,11 +69,11 @@ enum err multipart_init(struct multipart *multipart, struct slice content_type)
                    (type.len == len || type.ptr[len] == ';' || type.ptr[len] == ' ');
     if (!is_form)
         return explain(multipart->why, ERR_MEDIA_TYPE,
-                       "The body must be a form: multipart/form-data");
+                       "The body must be multipart/form-data");
     boundary = parameter(type, "boundary");
     if (!is_boundary(boundary))
         return explain(multipart->why, ERR_INVALID,
-                       "The content type of a form must name its boundary");
+                       "The content type multipart/form-data must have a boundary");
     multipart->divider_len = (size_t)snprintf(
         multipart->divider, sizeof(multipart->divider), "\r\n--%.*s", SLICE_ARG(boundary));
     multipart->matched = 2; /* the first divider may be at the very beginning */

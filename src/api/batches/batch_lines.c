@@ -41,9 +41,8 @@ enum err batch_lines_no_room(struct api_call *call)
 {
     api_add_header(call, "x-should-retry", SLICE("true"));
     return explain(&call->why, ERR_STORE,
-                   "The items of this environment's, or its project's, batches that are "
-                   "being streamed have no room in memory: try again, or stream fewer "
-                   "batches at once");
+                   "The batches that are being streamed use all memory of this environment "
+                   "or its project; try again, or stream fewer batches at once");
 }
 
 /* Reserves memory for a line's text and for the text of its payload. */

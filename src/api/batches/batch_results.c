@@ -54,7 +54,7 @@ static void on_run(struct run_read *read, enum err status)
     }
     if (rope_len(&results->out) > RESULTS_BYTES_MAX) {
         explain(&results->call->why, ERR_RULE,
-                "The results are larger than %d bytes together: read them run by run",
+                "The results together are too large (max %d bytes); read them run by run",
                 RESULTS_BYTES_MAX);
         batch_results_refuse(results, ERR_RULE);
         return;

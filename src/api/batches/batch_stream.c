@@ -108,7 +108,7 @@ static enum err being_sealed(struct api_call *call)
 {
     api_add_header(call, "x-should-retry", SLICE("true"));
     return explain(&call->why, ERR_STORE,
-                   "The items of this batch are being written: try again");
+                   "The items of this batch are being written; try again");
 }
 
 /* ERR_CONFLICT means that another stream has sealed the batch since this one read it. */
@@ -267,8 +267,8 @@ enum err batch_items(struct api_call *call)
         return err;
     err = batch_lines_end(&stream->lines);
     if (!err && !stream->lines.count)
-        err =
-            explain(&call->why, ERR_INVALID, "Request body is empty: send one item a line");
+        err = explain(&call->why, ERR_INVALID,
+                      "Request body is empty; send one item per line");
     if (err) {
         destroy(stream);
         return err;

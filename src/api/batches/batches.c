@@ -279,8 +279,7 @@ static const struct route routes[] = {
           "string}[]}}" },
     { .method = HTTP_GET_, .path = "/api/v1/batches/{batchId}/results",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = batch_results,
-      .id = "retrieve_batch_results_v1", .summary = "What the finished runs of a batch "
-          "gave back",
+      .id = "retrieve_batch_results_v1", .summary = "The outputs and errors of the finished runs of a batch",
       .reply = "{id: string, items: RunResult[]}",
       .also = "422" },
     { 0 },

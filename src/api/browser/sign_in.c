@@ -42,11 +42,10 @@ struct signing {
     int64_t ends_at; /* Unix ms; 0: never */
 };
 
-static const char wrong_link[] = "This link has been used, or is over: runcast dashboard "
-                                 "prints another one";
-static const char wrong_code[] =
-    "the login is not known: it was used, refused, or is over. "
-    "Begin again with trigger.dev login";
+static const char wrong_link[] =
+    "This link was used or has expired; runcast dashboard prints another one";
+static const char wrong_code[] = "unknown login: it was used, refused, or has expired; "
+                                 "begin again with trigger.dev login";
 
 static int64_t now_of(const struct api_call *call)
 {
@@ -87,11 +86,10 @@ static enum err check_count(const struct user *user, int64_t now_ms, struct fail
         count += secret_is_valid(container_of(link, struct secret, of_owner), now_ms);
     if (count < TOKENS_OF_USER_MAX)
         return OK;
-    return explain(
-        why, ERR_RULE,
-        "You have %zu tokens that are valid: end some where the gateway runs, with "
-        "runcast token list and runcast token revoke",
-        count);
+    return explain(why, ERR_RULE,
+                   "You have too many valid tokens (%zu); revoke some on the gateway's "
+                   "machine with runcast token list and runcast token revoke",
+                   count);
 }
 
 static enum err decide(struct account_write *write, struct accounts *accounts,
@@ -180,7 +178,7 @@ static enum err check_page(struct api_call *call)
         return OK;
     return explain(
         &call->why, ERR_FORBIDDEN,
-        "A page of another address signs nobody in here: open the gateway's own");
+        "A page of another origin cannot sign in here; open the gateway's own page");
 }
 
 /* ---- by a one-time link ---- */
@@ -235,9 +233,9 @@ static enum err read_login(struct api_call *call, const json_t *body,
     *port = (uint16_t)number;
     if (!challenge->ptr)
         return explain(&call->why, ERR_INVALID,
-                       "codeChallenge: must be there. A login is bound to who begins it, "
-                       "which trigger.dev does from 4.8 on; with an older one use "
-                       "TRIGGER_ACCESS_TOKEN, which runcast token create makes");
+                       "codeChallenge: missing. A login is bound to the client that began "
+                       "it, which needs trigger.dev 4.8 or newer; with an older one set "
+                       "TRIGGER_ACCESS_TOKEN to a token of runcast token create");
     if (!slice_is(method, "S256") || !is_challenge(*challenge))
         return explain(&call->why, ERR_INVALID,
                        "codeChallenge: must be the SHA-256 of the verifier in base64url, "
@@ -334,7 +332,7 @@ static enum err approve_login(struct api_call *call)
         return refused;
     if (*login->approval)
         return explain(&call->why, ERR_CONFLICT,
-                       "This login is approved already: if that was not you, refuse it");
+                       "This login is already approved; if that was not you, refuse it");
     login_approve(login, call->identity->secret);
     log_audit(call->route->path, "by", call->identity->user->id, "machine", login->client,
               "result", "ok", NULL);
@@ -371,11 +369,10 @@ static enum err prove(struct api_call *call, const json_t *body)
     if (refused)
         return refused;
     if (!logins_prove(api_logins(call->api), login, verifier, slice_trim(approval)))
-        return explain(
-            &call->why, ERR_INVALID,
-            "the code is wrong, or the login is not approved yet; after %d wrong "
-            "ones the login is over",
-            LOGIN_TRIES);
+        return explain(&call->why, ERR_INVALID,
+                       "the code is wrong, or the login is not approved yet; the login "
+                       "ends after %d wrong codes",
+                       LOGIN_TRIES);
     struct signing *op = signing_create(call);
     op->approver = login->approver;
     snprintf(op->name, sizeof(op->name), "trigger.dev login from %s",

@@ -283,7 +283,7 @@ static void narrow_window(struct bulk_queue *queue)
         next_turn(queue);
         return;
     }
-    log_warn("bulk action aborted: searching takes too long", "id", action->id, NULL);
+    log_warn("bulk action aborted: search timed out", "id", action->id, NULL);
     write_end(queue, BULK_ABORTED);
 }
 
@@ -388,12 +388,12 @@ enum err bulk_queue_reserve(struct bulk_queue *queue, struct failure *why)
         pending += other->pending_count;
     if (queue->pending_count >= BULK_PENDING_MAX)
         return explain(why, ERR_BUSY,
-                       "%d bulk actions are pending: wait until one has ended",
+                       "Too many pending bulk actions (max %d); wait until one has ended",
                        BULK_PENDING_MAX);
     if (pending >= BULK_PROJECT_PENDING_MAX)
         return explain(why, ERR_BUSY,
-                       "The project has %u bulk actions pending (max %d), those of its "
-                       "preview branches included: wait until one has ended",
+                       "The project has too many pending bulk actions, including those of "
+                       "its preview branches (%u, max %d); wait until one has ended",
                        (unsigned)pending, BULK_PROJECT_PENDING_MAX);
     queue->pending_count++;
     return OK;

@@ -226,7 +226,8 @@ enum err build_check_hands(struct api_call *call, const struct deployment *deplo
         deployment_is_being_built(deployment->row.status) &&
         (!attempt || attempt == deployment->row.builds))
         return OK;
-    return explain(&call->why, ERR_CONFLICT, "The deployment is %s, and not in your hands",
+    return explain(&call->why, ERR_CONFLICT,
+                   "The deployment is %s and assigned to another worker",
                    deployment_status_name(deployment->row.status));
 }
 

@@ -170,7 +170,7 @@ static enum err check_hash(struct completing *op, struct slice body)
     bytes_unref(hash);
     return same ? OK
                 : explain(&op->call->why, ERR_INVALID,
-                          "sha256: is not that of the archive that was handed out");
+                          "sha256: differs from the archive of the job");
 }
 
 static enum err read_made(struct completing *op, struct body_fields *fields,
@@ -223,8 +223,9 @@ static enum err read_complete(struct completing *op, struct body_fields *fields,
         return err;
     /* A repetition must not touch the index that the row will name. */
     if (op->deployment->completing)
-        return explain(&op->call->why, ERR_STORE,
-                       "What was built is being kept already: ask again in a moment");
+        return explain(
+            &op->call->why, ERR_STORE,
+            "The result of the build is already being stored; try again in a moment");
     return op->ok ? read_made(op, fields, body) : read_failed(op, body);
 }
 
@@ -283,7 +284,7 @@ enum err build_complete(struct api_call *call)
 
 static enum err not_kept(struct api_call *call)
 {
-    return explain(&call->why, ERR_NOT_FOUND, "It is no longer kept");
+    return explain(&call->why, ERR_NOT_FOUND, "The version is no longer kept");
 }
 
 struct file_sending {
@@ -343,8 +344,7 @@ static enum err explain_missing(const struct file_sending *op)
     if (!deployment || !deployment->row.archive_bytes)
         return not_kept(op->call);
     return explain(&op->call->why, ERR_STORE,
-                   "The file of this version is missing where the gateway keeps files "
-                   "of deployments");
+                   "The file of this version is missing in the gateway's storage");
 }
 
 static void on_piece(struct kept_reading *reading, enum err status)

@@ -233,7 +233,7 @@ static enum err decide_hand_out(struct deployment_command *command,
 {
     struct build_wait *wait = container_of(command, struct build_wait, command);
     if (deployment->row.status != DEPLOYMENT_PENDING)
-        return explain(&command->why, ERR_CONFLICT, "it is not pending any more");
+        return explain(&command->why, ERR_CONFLICT, "it is no longer pending");
     next->status = DEPLOYMENT_INSTALLING;
     next->builds++;
     next->started_at = loop_wall_ms(deployment->all->loop);

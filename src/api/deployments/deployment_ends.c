@@ -221,11 +221,10 @@ static enum err decide_progress(struct deployment_command *command,
                                 struct deployment_row *next)
 {
     (void)next;
-    return explain(
-        &command->why, ERR_CONFLICT,
-        "The deployment is %s: it is built by this gateway's builder, which says "
-        "itself how far it is",
-        deployment_status_name(deployment->row.status));
+    return explain(&command->why, ERR_CONFLICT,
+                   "The deployment is %s: this gateway's builder builds it and reports the "
+                   "progress itself",
+                   deployment_status_name(deployment->row.status));
 }
 
 enum err deployment_progress(struct api_call *call)
@@ -251,10 +250,9 @@ enum err deployment_finalize(struct api_call *call)
 {
     if (!deployment_of_call(call))
         return ERR_NOT_FOUND;
-    return explain(
-        &call->why, ERR_INVALID,
-        "This gateway builds deployments itself and finalizes them when they are "
-        "built: deploy without --local-build and --depot-build");
+    return explain(&call->why, ERR_INVALID,
+                   "This gateway builds and finalizes deployments itself; deploy without "
+                   "--local-build and --depot-build");
 }
 
 /* ---- promote ---- */
@@ -272,12 +270,12 @@ static void on_promoted(struct promotion *promotion, enum err status)
     struct api_call *call = op->call;
     struct buf out = { 0 };
     if (promotion->outcome == PROMOTION_OLDER && !status)
-        status = explain(&call->why, ERR_INVALID,
-                         "Version %s is older than the current one: promote it with "
-                         "allowRollbacks=true",
-                         op->deployment->row.version);
+        status = explain(
+            &call->why, ERR_INVALID,
+            "Version %s is older than the current one; promote it with allowRollbacks=true",
+            op->deployment->row.version);
     else if (promotion->outcome == PROMOTION_WAS_CURRENT && !status)
-        status = explain(&call->why, ERR_INVALID, "Version %s is the current one already",
+        status = explain(&call->why, ERR_INVALID, "Version %s is already the current one",
                          op->deployment->row.version);
     else if (status == ERR_NOT_FOUND)
         status = explain(&call->why, ERR_INVALID, "Version %s is no longer kept",
@@ -306,8 +304,7 @@ static enum err check_promotable(struct api_call *call, const struct deployment 
         return explain(&call->why, ERR_NOT_FOUND, "Deployment not found");
     if (deployment->row.status != DEPLOYMENT_DEPLOYED)
         return explain(&call->why, ERR_INVALID,
-                       "Version %s is %s: only what is DEPLOYED is "
-                       "promoted",
+                       "Version %s is %s: only DEPLOYED versions can be promoted",
                        deployment->row.version,
                        deployment_status_name(deployment->row.status));
     if (!deployment->row.archive_bytes)

@@ -19,8 +19,7 @@ struct settings_wait {
 
 static enum err deployment_settings_refuse(struct api_call *call)
 {
-    return explain(&call->why, ERR_NOT_FOUND,
-                   "Not found: nobody builds deployments of this environment");
+    return explain(&call->why, ERR_NOT_FOUND, "Not found: this environment has no builds");
 }
 
 static void reply(struct api_call *call)

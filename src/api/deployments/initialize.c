@@ -90,11 +90,10 @@ static enum err check_way(struct api_call *call, struct slice body)
     bytes_unref(type);
     if (call->account->type == ENVIRONMENT_DEV)
         return initialize_refuse(
-            call, "Nothing is deployed to a development environment: use trigger dev");
+            call, "A development environment has no deployments; use trigger dev");
     if (!has_type)
-        return initialize_refuse(
-            call, "This CLI is too old for this gateway: upgrade the CLI to 4.x "
-                  "and deploy again");
+        return initialize_refuse(call, "This CLI is too old for this gateway; upgrade the "
+                                       "CLI to 4.x and deploy again");
     if (!is_managed)
         return initialize_refuse(call, "Validation error: type must be \"MANAGED\"");
     if (read_flag(call, body, "isLocalBuild", &is_local) ||
@@ -104,12 +103,12 @@ static enum err check_way(struct api_call *call, struct slice body)
     if ((is_local || !is_native) &&
         !builds_are_served(api_deployments(call->api), call->account))
         return initialize_refuse(call,
-                                 "This gateway does not execute deployments: start it with "
+                                 "This gateway does not execute deployments; start it with "
                                  "--execute or start a supervise role, and deploy again");
     if (is_local || !is_native)
         return initialize_refuse(
-            call, "This gateway builds deployments itself and has no registry for "
-                  "images: deploy without --local-build and --depot-build");
+            call, "This gateway builds deployments itself and has no image registry; "
+                  "deploy without --local-build and --depot-build");
     if (!is_bundle)
         return initialize_refuse(
             call, "this gateway takes bundles: deploy without --native-build, or "
@@ -219,9 +218,8 @@ static enum err read_key(struct api_call *call, struct slice body,
     enum err err =
         read_text(call, body, "artifactKey", SHORT_TEXT_MAX, &read->artifact_key);
     if (!err && !read->artifact_key)
-        err = initialize_refuse(
-            call, "Validation error: artifactKey is missing: upload the bundle "
-                  "first (POST /api/v1/artifacts)");
+        err = initialize_refuse(call, "Validation error: artifactKey is missing; upload "
+                                      "the bundle first (POST /api/v1/artifacts)");
     return err;
 }
 
@@ -439,9 +437,9 @@ static enum err find_artifact(struct api_call *call, const struct initialize_bod
                                bytes_slice(body->artifact_key));
     if (*artifact && (*artifact)->state == ARTIFACT_WHOLE)
         return engine_check_quota(call->env, (size_t)(*artifact)->length, &call->why);
-    return explain(&call->why, ERR_INVALID,
-                   "artifactKey: there is no bundle by this key: it was not uploaded, was "
-                   "used, or has expired");
+    return explain(
+        &call->why, ERR_INVALID,
+        "artifactKey: bundle not found: it was not uploaded, was used, or has expired");
 }
 
 /* Returns true if the deployment counts for the limits. Those that the call's external id
@@ -470,12 +468,12 @@ static enum err check_unfinished(struct api_call *call, const struct initialize_
     }
     if (of_environment >= UNFINISHED_MAX)
         return explain(&call->why, ERR_BUSY,
-                       "The environment has %u deployments in progress (max %d): wait "
+                       "The environment has %u deployments in progress (max %d); wait "
                        "until one has ended, or cancel one",
                        of_environment, UNFINISHED_MAX);
     if (of_project >= UNFINISHED_PROJECT_MAX)
         return explain(&call->why, ERR_BUSY,
-                       "The project has %u deployments in progress (max %d): wait until "
+                       "The project has %u deployments in progress (max %d); wait until "
                        "one has ended, or cancel one",
                        of_project, UNFINISHED_PROJECT_MAX);
     return OK;
@@ -518,11 +516,10 @@ static enum err initialize_begin(struct api_call *call, struct initialize_body *
         return OK;
     }
     if (id && !body->force && (known = in_progress(call, id)))
-        return explain(
-            &call->why, ERR_CONFLICT,
-            "Version %s is being deployed with this external id: wait for it, or "
-            "deploy with --force",
-            known->row.version);
+        return explain(&call->why, ERR_CONFLICT,
+                       "Version %s is being deployed with this external id; wait for it, "
+                       "or deploy with --force",
+                       known->row.version);
     if (id && !body->force && (known = deployed(call, id))) {
         holding_reply_existing(call, known);
         return OK;

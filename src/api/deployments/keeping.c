@@ -101,7 +101,7 @@ static void on_dropped(struct deployment_command *command, struct deployment *de
 {
     if (!status) {
         keeping_remove_files(deployment, false);
-        log_info("a version is no longer kept", "id", deployment->row.id, "version",
+        log_info("version no longer kept", "id", deployment->row.id, "version",
                  deployment->row.version, NULL);
     }
     free(command);

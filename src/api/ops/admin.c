@@ -29,9 +29,10 @@ static enum err readyz(struct api_call *call)
 static enum err show_metrics(struct api_call *call)
 {
     if (!call->x->admin && !admin_has_metrics_token(call))
-        return explain(&call->why, ERR_UNAUTHORIZED,
-                       "Metrics are read at --admin-listen, which is metrics.sock in the "
-                       "data directory; here with RUNCAST_METRICS_TOKEN as bearer token");
+        return explain(
+            &call->why, ERR_UNAUTHORIZED,
+            "Metrics are served at --admin-listen (by default metrics.sock in the data "
+            "directory); this address needs RUNCAST_METRICS_TOKEN as bearer token");
     scrape_begin(call);
     return OK;
 }

@@ -222,12 +222,11 @@ static const struct {
     { "runcast_environment_oldest_queued_seconds", "gauge",
       "How long the run has been queued that has been for longest, by environment", add_oldest },
     { "runcast_environment_unserved_runs", "gauge",
-      "Runs that nobody can take: queued without a worker that would, or waiting for a "
-      "version with their task", add_unserved },
+      "Runs that no worker can take: queued without a worker for them, or waiting for a version with their task", add_unserved },
     { "runcast_environment_waiting_workers", "gauge",
       "Calls of workers for a run that are held because there is none, by environment", add_seated },
     { "runcast_environment_sessions", "gauge",
-      "CLIs that are there, executing or not, heard of in the last minute, by environment",
+      "CLIs connected in the last minute, executing or not, by environment",
       add_sessions },
     { "runcast_environment_queue_wait_seconds", "histogram",
       "From a run's place in its queue to its being given to a worker, by environment", add_waits },
@@ -248,9 +247,8 @@ static void print_sums(const struct environment_metrics *seen, struct buf *out)
     metrics_print_gauge(out, "runcast_waiting_workers",
                         "Calls of workers for a run that are held because there is none",
                         seated);
-    metrics_print_gauge(
-        out, "runcast_sessions",
-        "CLIs that are there, executing or not, heard of in the last minute", sessions);
+    metrics_print_gauge(out, "runcast_sessions",
+                        "CLIs connected in the last minute, executing or not", sessions);
     metrics_print_gauge(out, "runcast_unserved_environments",
                         "Environments that have queued runs, and no worker",
                         seen->unserved);

@@ -115,7 +115,7 @@ static enum err offer_download(struct api_call *call)
         return reply_url(call, "GET", call->params[0], false);
     if (hidden_contents(hidden_fields(call->identity)))
         return explain(&call->why, ERR_FORBIDDEN,
-                       "This token leaves out columns: ask for "
+                       "This token omits columns; request "
                        "/api/v1/runs/<id>/packets/payload or …/output");
     return find_runs(call);
 }
@@ -138,11 +138,11 @@ static enum err reply_of_run(struct api_call *call, const struct run *run)
     if (err)
         return err;
     if (hidden & 1u << (payload ? FIELD_PAYLOAD : FIELD_OUTPUT))
-        return explain(&call->why, ERR_FORBIDDEN, "This token leaves out the %s",
+        return explain(&call->why, ERR_FORBIDDEN, "This token omits the %s",
                        payload ? "payload" : "output");
     if (!name.len || !slice_is(type, "application/store"))
         return explain(&call->why, ERR_NOT_FOUND,
-                       "Packet not found: the run has none that is stored beside it");
+                       "Packet not found: the run's value is stored in the run itself");
     return reply_url(call, "GET", name, false);
 }
 

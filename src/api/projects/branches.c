@@ -130,17 +130,17 @@ static enum err check_count(struct branching *op, const struct account *preview)
 {
     long long most = api_options(op->call->api)->branches_max;
     if (preview->branch_count >= most)
-        return explain(&op->write.why, ERR_RULE,
-                       "The project has %u of %lld preview branches: archive some (trigger "
-                       "preview archive), or have the gateway's setting branches raised",
-                       preview->branch_count, most);
-    if (preview->archived_count >= ARCHIVED_FOR_EACH * most)
         return explain(
             &op->write.why, ERR_RULE,
-            "The project has %u archived preview branches that are still kept, of "
-            "at most %lld: wait until retention has removed some, or have the "
-            "gateway's setting branches raised",
-            preview->archived_count, ARCHIVED_FOR_EACH * most);
+            "The project has too many preview branches (%u, max %lld); archive some "
+            "(trigger preview archive), or raise the gateway's setting branches",
+            preview->branch_count, most);
+    if (preview->archived_count >= ARCHIVED_FOR_EACH * most)
+        return explain(&op->write.why, ERR_RULE,
+                       "The project has too many archived preview branches that are still "
+                       "kept (%u, max %lld); wait until retention removes some, or raise "
+                       "the gateway's setting branches",
+                       preview->archived_count, ARCHIVED_FOR_EACH * most);
     return OK;
 }
 
@@ -160,10 +160,8 @@ static enum err decide_create(struct account_write *write, struct accounts *acco
         return refused;
     uint32_t number = accounts_free_number(accounts);
     if (!number)
-        return explain(
-            &write->why, ERR_RULE,
-            "This gateway has made as many environments as it can: no branch can "
-            "be added");
+        return explain(&write->why, ERR_RULE,
+                       "Too many environments on this gateway: no branch can be added");
     draft_branch(draft, number, preview, slice_of(op->name), id);
     return OK;
 }

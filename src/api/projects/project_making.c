@@ -136,12 +136,12 @@ static enum err check_projects(struct making *op, const struct organization *org
         count += container_of(link, struct project, link)->organization == organization;
     if (!most)
         return explain(&op->write.why, ERR_RULE,
-                       "Users make no projects here: runcast project create does, or have "
-                       "the gateway's setting user-projects raised");
+                       "Users cannot create projects here; use runcast project create, or "
+                       "raise the gateway's setting user-projects");
     if (count >= most)
         return explain(&op->write.why, ERR_RULE,
-                       "The organization has %lld of the %lld projects that its users may "
-                       "make: have the gateway's setting user-projects raised",
+                       "The organization's users have created too many projects (%lld, max "
+                       "%lld); raise the gateway's setting user-projects",
                        count, most);
     return OK;
 }
@@ -162,8 +162,7 @@ static enum err decide_project(struct account_write *write, struct accounts *acc
     uint32_t number = accounts_free_number(accounts);
     if (!number)
         return explain(&write->why, ERR_RULE,
-                       "This gateway has made as many environments as it can: no project "
-                       "can be added");
+                       "Too many environments on this gateway: no project can be added");
     bootstrap_draw_ref(op->ref);
     memcpy(op->claim.owner, op->ref, sizeof(op->claim.owner)); /* a random ref is shorter */
     draft_whole_project(draft, organization->id, op->ref, slice_of(op->name), number, keys);
@@ -247,8 +246,8 @@ static enum err check_organizations(struct making *op)
                             container_of(link, struct organization, link));
     if (count >= most)
         return explain(&op->write.why, ERR_RULE,
-                       "You are in %lld organizations, and who is in %lld makes none: have "
-                       "the gateway's setting user-organizations raised",
+                       "You are in too many organizations to create another (%lld, max "
+                       "%lld); raise the gateway's setting user-organizations",
                        count, most);
     return OK;
 }
@@ -302,8 +301,8 @@ enum err organization_create(struct api_call *call)
     char name[ACCOUNT_NAME_MAX + 1];
     if (!api_options(call->api)->user_organizations)
         return explain(&call->why, ERR_RULE,
-                       "Users make no organizations here: runcast org create does, or have "
-                       "the gateway's setting user-organizations raised");
+                       "Users cannot create organizations here; use runcast org create, or "
+                       "raise the gateway's setting user-organizations");
     enum err refused = read_name(call, "title", name);
     if (refused)
         return refused;

@@ -92,7 +92,7 @@ static const struct route routes[] = {
     /* not a ref: must come before them */
     { .method = HTTP_GET_, .path = PROJECTS "/runtimes",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = project_runtimes,
-      .id = "list_project_runtimes_v1", .summary = "What the current deployments of prod run on",
+      .id = "list_project_runtimes_v1", .summary = "The runtimes of the current deployments of prod",
       .reply = "ProjectRuntime[]" },
     { .method = HTTP_PATCH_, .path = PROJECTS "/{projectRef}",
       .auth = AUTH_PERSONAL, .body_limit = NAME_BODY, .handle = project_rename,

@@ -468,7 +468,8 @@ static void start(struct event_stream *stream)
     struct view *view = refused ? NULL : environment_view(env, &wish);
     if (!refused && !view)
         refused =
-            explain(&call->why, ERR_BUSY, "Too many different views: ask for other fields");
+            explain(&call->why, ERR_BUSY,
+                    "Too many different views; request the fields of another subscription");
     if (refused) {
         event_stream_refuse(stream, refused);
         return;

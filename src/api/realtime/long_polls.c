@@ -212,7 +212,7 @@ static void poll_lost(struct feed *feed)
     struct poll *poll = container_of(feed, struct poll, feed);
     if (!poll->call)
         return;
-    explain(&poll->call->why, ERR_STORE, "The store did not answer: try again");
+    explain(&poll->call->why, ERR_STORE, "The store did not respond; try again");
     long_poll_refuse(poll, ERR_STORE);
 }
 
@@ -315,8 +315,9 @@ static enum err open_view(struct poll *poll, struct view **view)
         poll->skipped = (*view)->skipped;
         return OK;
     }
-    return explain(&call->why, ERR_BUSY,
-                   "Too many different sets of columns are being watched: skip fewer");
+    return explain(
+        &call->why, ERR_BUSY,
+        "Too many different sets of columns are being watched; skip fewer columns");
 }
 
 static enum err take_place(struct poll *poll)

@@ -396,7 +396,7 @@ static bool same_text(const char *a, const char *b)
 static void tell_ignored(struct socket *socket, const struct tag_list *names)
 {
     struct buf text = { 0 };
-    buf_add_text(&text, "auth: the token is in use; nobody reads its");
+    buf_add_text(&text, "auth: the token is in use; ignored members:");
     for (uint32_t i = 0; i < names->count; i++)
         buf_print(&text, "%s %.*s", i ? "," : "", SLICE_ARG(bytes_slice(names->names[i])));
     buf_add_char(&text, '\0');
@@ -594,9 +594,8 @@ static enum err choose_protocol(struct api_call *call, const char **protocol,
     }
     if (!any)
         return OK;
-    return explain(&call->why, ERR_INVALID,
-                   "None of the subprotocols is spoken here: offer %s or %s", protocol_json,
-                   protocol_msgpack);
+    return explain(&call->why, ERR_INVALID, "Unknown subprotocol: offer %s or %s",
+                   protocol_json, protocol_msgpack);
 }
 
 /* Sets when the socket has to go. Its timer sends the message and closes it: so no more

@@ -326,7 +326,7 @@ static enum err check_length(const struct body_fields *fields, struct failure *w
     if (fields->text.len <= BODY_FIELDS_BESIDE_MAX)
         return OK;
     return explain(why, ERR_TOO_LARGE,
-                   "The body is too large: at most 1 MiB apart from its output");
+                   "The body is too large (max 1 MiB without its output)");
 }
 
 enum err body_fields_take_long(struct api_call *call, struct slice piece)

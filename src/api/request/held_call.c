@@ -43,8 +43,8 @@ enum err held_call_read(struct held_call *held, struct api_call *call)
     int64_t ms = 0;
     if (text.ptr && (read_ms(text, &ms) || ms > WAIT_MAX_MS))
         return explain(&call->why, ERR_INVALID,
-                       "wait must be a duration of at most 55s, such as 30s, or seconds: "
-                       "ask again when it is over");
+                       "wait must be a duration like 30s or seconds (max 55s); repeat the "
+                       "call to wait longer");
     int64_t left = time_left(call, ms);
     held->call = call;
     held->ends_with_token = left < ms;

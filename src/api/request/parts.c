@@ -91,7 +91,7 @@ struct deployments *api_deployments(const struct api *api)
 void api_skip(struct api *api, unsigned bit, const char *what)
 {
     if (!(api->skipped & 1u << bit))
-        log_info("a worker sends what runcast does not do", "what", what, NULL);
+        log_info("worker sends an unsupported request", "what", what, NULL);
     api->skipped |= 1u << bit;
 }
 

@@ -14,7 +14,7 @@ static void add_ignored(struct api_call *call)
         return;
     api_add_header(call, "x-ignored-members", names);
     buf_add_char(&call->ignored.names, '\0'); /* ends the text, for the log */
-    log_debug("members of a request are ignored", "route", call->route->path, "members",
+    log_debug("unknown members of a request ignored", "route", call->route->path, "members",
               call->ignored.names.ptr, NULL);
     call->ignored.names.len--; /* a stream sends them once more */
 }

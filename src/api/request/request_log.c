@@ -58,7 +58,7 @@ static void tell_counts(const struct request_log *log)
     for (size_t i = 0; i < log->kind_count; i++) {
         const struct kind *kind = &log->kinds[i];
         if (kind->more)
-            log_info("requests like those before", "route", kind->route, "status",
+            log_info("similar requests", "route", kind->route, "status",
                      log_number(kind->status), "count", log_number(kind->more), NULL);
     }
 }

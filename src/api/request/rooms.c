@@ -120,8 +120,8 @@ enum err rooms_check_answer(struct api_call *call)
     if (room_has(call->x->answer_room, 1))
         return OK;
     return explain(&call->why, ERR_NO_ROOM,
-                   "Answers that were not read yet leave no room in memory for another: "
-                   "try again when they are read, and ask for fewer at once");
+                   "Too many responses wait to be read by you; read them, then try again "
+                   "with fewer requests at once");
 }
 
 /* Returns true if the response may be long. Only reads have long ones, and calls that keep
@@ -193,8 +193,8 @@ enum err rooms_hold_piece(struct api_call *call, size_t bytes)
     call->room_taken = 0;
     if (bytes && !room_has(call->room, bytes))
         return explain(&call->why, ERR_NO_ROOM,
-                       "The bodies of your requests under way have no room in memory: try "
-                       "again, or send fewer at once");
+                       "The bodies of your requests in flight use all memory of your "
+                       "share; try again, or send fewer at once");
     call->room_taken = bytes;
     room_take(call->room, bytes);
     return OK;

@@ -161,17 +161,16 @@ enum err unread_check_query(struct api_call *call)
         struct slice name = call->query[i].name;
         bool is_known = has_parameter(call->routed, name);
         if (!is_known && slice_starts(name, "filter["))
-            return explain(
-                &call->why, ERR_INVALID,
-                "Invalid query: unknown filter '%.*s'; without it the call would find "
-                "more than is meant",
-                SLICE_ARG(text_clip(name)));
+            return explain(&call->why, ERR_INVALID,
+                           "Invalid query: unknown filter '%.*s'; without it, the call "
+                           "would match more than you mean",
+                           SLICE_ARG(text_clip(name)));
         if (!is_known)
             ignored_add_parameter(&call->ignored, name);
         else if (came_before(call, i))
             return explain(&call->why, ERR_INVALID,
-                           "Invalid query: '%.*s' is there more than once; send it once, a "
-                           "list with commas between its values",
+                           "Invalid query: '%.*s' occurs more than once; send it once, "
+                           "with commas between values",
                            SLICE_ARG(name));
     }
     return OK;
@@ -192,9 +191,10 @@ enum err unread_check_headers(struct api_call *call)
     struct slice encoding = http_header(call->x, "content-encoding");
     bool takes_any = call->route && call->route->signed_form == SIGNED_CALLBACK;
     if (encoding.len && !slice_is(encoding, "identity") && !takes_any)
-        return explain(&call->why, ERR_MEDIA_TYPE,
-                       "Content-Encoding: %.*s is not taken: send the body as it is",
-                       SLICE_ARG(text_clip(encoding)));
+        return explain(
+            &call->why, ERR_MEDIA_TYPE,
+            "Content-Encoding: %.*s is not supported; send the body uncompressed",
+            SLICE_ARG(text_clip(encoding)));
     if (http_header(call->x, "x-trigger-request-idempotency-key").len > API_REQUEST_ID_MAX)
         return explain(&call->why, ERR_INVALID,
                        "Headers Error: x-trigger-request-idempotency-key must have at most "

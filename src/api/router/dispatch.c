@@ -135,8 +135,8 @@ static enum err check_credential(struct api_call *call, const struct route *rout
     if (route->auth & AUTH_FOR_USER && identity_is_for_user(call->identity))
         return check_user(call);
     log_decision("credential refused", call->account ? call->account->id : NULL, NULL,
-                 "one of its kind may not call this route", "client", call->x->peer,
-                 "route", route->path, NULL);
+                 "its kind may not call this route", "client", call->x->peer, "route",
+                 route->path, NULL);
     return explain(&call->why, ERR_UNAUTHORIZED,
                    route->auth == AUTH_PERSONAL ? "Invalid or Missing PAT"
                                                 : "Invalid API key");
@@ -155,7 +155,7 @@ static const struct absent {
     { "/realtime/v1/sessions", "sessions and agents that chat" },
     { "/api/v1/runs/:/session-streams", "sessions and agents that chat" },
     { "/api/v1/prompts", "prompts" },
-    { "/api/v1/concurrency-limits", "concurrency limits beside those of queues" },
+    { "/api/v1/concurrency-limits", "concurrency limits other than those of queues" },
     { "/api/v1/deployments/:/build-env-vars", "builds by others" },
     { "/api/v1/deployments/:/start-indexing", "builds by others" },
     { "/api/v1/projects/:/:/workers", "a list of the tasks of a version" },
@@ -218,7 +218,7 @@ static void refuse_unknown(struct api_call *call, struct buf *allow)
         api_reply_error(call, ERR_METHOD);
         return;
     }
-    explain(&call->why, ERR_NOT_FOUND, "Not found: there is nothing at this path");
+    explain(&call->why, ERR_NOT_FOUND, "Not found: no route at this path");
     api_reply_error(call, ERR_NOT_FOUND);
 }
 

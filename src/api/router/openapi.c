@@ -12,8 +12,8 @@ static const struct {
 } tags[] = {
     { "runs", "Trigger, watch and steer runs" },
     { "batches", "Trigger many runs at once" },
-    { "queues", "What waits, and how much of it runs" },
-    { "environments", "What happens in an environment" },
+    { "queues", "Queued runs and their limits" },
+    { "environments", "Activity of an environment" },
     { "schedules", "Runs by the clock" },
     { "envvars", "Variables that tasks see" },
     { "tokens", "Tokens for browsers and others" },
@@ -21,9 +21,9 @@ static const struct {
     { "projects", "Projects and preview branches" },
     { "deployments", "From a bundle to the version that executes runs" },
     { "realtime", "Changes as they happen" },
-    { "streams", "What tasks and readers tell each other" },
-    { "waitpoints", "What runs wait for" },
-    { "workers", "What workers call" },
+    { "streams", "Data streams between tasks and readers" },
+    { "waitpoints", "Tokens and timers that runs wait for" },
+    { "workers", "Calls of workers" },
     { "admin", "The gateway itself" },
 };
 
@@ -266,7 +266,7 @@ static void add_responses(struct buf *out)
 
 static const char headers[] =
     ",\"headers\":{\"x-ignored-members\":{\"description\":\"Members of the body, as paths, "
-    "and parameters of the query that nobody reads, at most 16 of them.\",\"schema\":{"
+    "and parameters of the query that have no effect, at most 16 of them.\",\"schema\":{"
     "\"type\":\"string\",\"maxLength\":1024}}}";
 
 static const char security[] =

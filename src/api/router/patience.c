@@ -46,7 +46,7 @@ static bool answer_calls(struct api *api)
         if (!has_waited(call))
             continue;
         explain(&call->why, ERR_STORE,
-                "The database does not answer, and nobody knows yet whether this was done: "
+                "The database does not respond, so it is unknown whether this was done; "
                 "try again, with the same idempotency key if it is a trigger");
         api_reply_early(call, ERR_STORE);
         list_remove(&call->link);

@@ -102,7 +102,7 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/environments/stats",
       .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = NO_BODY, .handle = show_stats,
       .id = "environment_stats_v1",
-      .summary = "What happened in the last six hours, in samples of ten seconds",
+      .summary = "Activity of the last six hours, in samples of ten seconds",
       .query = "since?: string",
       .reply = "EnvironmentStats" },
     { 0 },

@@ -76,13 +76,12 @@ static enum err read_expiry(struct api_call *call, const json_t *value, int64_t 
         lives = floor(json_number_value(value)) - floor((double)now_ms / 1000);
     bool is_for_user = call->identity->user;
     if (lives > (double)(is_for_user ? LONGEST_FOR_USER_S : LONGEST_S))
-        return explain(&call->why, ERR_INVALID,
-                       "expirationTime is more than %s away: ask for less",
+        return explain(&call->why, ERR_INVALID, "expirationTime is too large (max %s)",
                        is_for_user ? "an hour" : "30 days");
     if (!(lives > 0))
         return explain(&call->why, ERR_INVALID,
-                       "expirationTime must be a span like 1h or 2 days, or a Unix time in "
-                       "seconds that is to come");
+                       "expirationTime must be a span like 1h or 2 days, or a future Unix "
+                       "time in seconds");
     *lives_ms = (int64_t)(lives * 1000);
     return OK;
 }
@@ -128,7 +127,7 @@ static enum err sign_token(struct api_call *call, json_t *claims, int64_t now_ms
     enum err err = OK;
     if (token.len > JWT_TEXT_MAX)
         err = explain(&call->why, ERR_INVALID,
-                      "The token would be larger than %d bytes: ask for fewer scopes",
+                      "The token would be too large (max %d bytes); request fewer scopes",
                       JWT_TEXT_MAX);
     else
         api_reply_value(call, 200, json_pack("{s:s%}", "token", token.ptr, token.len));
@@ -164,11 +163,10 @@ static enum err check_limits(struct api_call *call, const struct token_wishes *w
     {
         const char *name = json_string_value(column);
         if (!shape_column(slice_of(name), VOCABULARY_B))
-            return explain(
-                &call->why, ERR_INVALID,
-                "Invalid request body: realtime.skipColumns names '%.60s', which "
-                "is no column that can be left out",
-                name);
+            return explain(&call->why, ERR_INVALID,
+                           "Invalid request body: realtime.skipColumns names '%.60s', "
+                           "which is not a column that can be skipped",
+                           name);
     }
     return OK;
 }
@@ -273,8 +271,7 @@ static enum err make_token_of(struct api_call *call)
         return refused;
     if (account->type == ENVIRONMENT_PREVIEW && !account->parent)
         return explain(&call->why, ERR_INVALID,
-                       "preview has runs in its branches only: name one in "
-                       "x-trigger-branch");
+                       "Only branches of preview have runs; name one in x-trigger-branch");
     api_enter_environment(call, account);
     return make_token(call);
 }

@@ -124,8 +124,7 @@ enum err filter_words_read(json_t *filter, json_t *words,
         refused = member
                       ? read_member(member, json_object_iter_value(at), purpose, &text, why)
                       : explain(why, ERR_INVALID,
-                                "filter.%.60s: there is no such filter, and without it "
-                                "%s",
+                                "filter.%.60s: unknown filter, and without it %s",
                                 json_object_iter_key(at), purpose->otherwise);
         if (!refused && text.len)
             json_object_set_new(words, member->word,
@@ -134,9 +133,8 @@ enum err filter_words_read(json_t *filter, json_t *words,
             nothing = member->name;
     }
     if (!refused && nothing)
-        refused =
-            explain(why, ERR_INVALID, "filter.%s: it names nothing, and without it %s",
-                    nothing, purpose->otherwise);
+        refused = explain(why, ERR_INVALID, "filter.%s: empty, and without it %s", nothing,
+                          purpose->otherwise);
     bool spans = json_object_get(filter, "from") || json_object_get(filter, "to");
     if (!refused && spans && json_object_get(filter, "period"))
         refused = explain(why, ERR_INVALID,

@@ -58,8 +58,9 @@ static enum err read_format(struct api_call *call, bool *as_value)
     struct slice format = api_query(call, "format");
     *as_value = slice_is(format, "json");
     if (format.ptr && !*as_value)
-        return explain(&call->why, ERR_INVALID,
-                       "format must be json, or left out: then the output is a text");
+        return explain(
+            &call->why, ERR_INVALID,
+            "format must be json or omitted; without it, the output is a string");
     return OK;
 }
 

@@ -139,7 +139,7 @@ static const struct route routes[] = {
       .reply = "Run" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/result",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = UNREAD_BODY, .handle = run_result,
-      .id = "retrieve_run_result_v1", .summary = "What a finished run gave back",
+      .id = "retrieve_run_result_v1", .summary = "The output or error of a finished run",
       .query = "format?: 'json', wait?: string",
       .reply = "RunResult" },
     { .method = HTTP_GET_, .path = "/api/v1/runs/{runId}/children",

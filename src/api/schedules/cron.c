@@ -128,7 +128,7 @@ static enum err read_part(const struct cron_field *field, struct slice part,
         return good ? OK : cron_refuse(why, field, part, "is neither like 5L nor like 5#2");
     if (take_char(&rest, '/')) {
         if (!take_digits(&rest, &step) || step < 1)
-            return cron_refuse(why, field, part, "needs a step of 1 or more behind the /");
+            return cron_refuse(why, field, part, "needs a step of 1 or more after the /");
         if (step > field->max - field->min + 1 && !cron->overstepped)
             cron->overstepped = field->name;
         if (!any && from == to)

@@ -115,8 +115,8 @@ static void tell_fired(const struct firing *firing)
     const struct schedule *schedule = firing->schedule;
     if (firing->nominal != firing->first)
         log_decision("schedule skipped", schedule->env->id, NULL,
-                     "of the times that have come only the latest fires", "schedule",
-                     schedule->id, "first_ms", log_number(firing->first), NULL);
+                     "only the latest of several due times fires", "schedule", schedule->id,
+                     "first_ms", log_number(firing->first), NULL);
     log_decision("schedule fired", schedule->env->id, firing->item.id, "its time has come",
                  "schedule", schedule->id, "nominal_ms", log_number(firing->nominal), NULL);
 }

@@ -380,7 +380,7 @@ enum err schedules_restore(struct schedules *all, const struct document *documen
     schedule->version = document->version;
     schedule_adopt(all, schedule, &facts);
     if (!schedule->zone)
-        log_warn("schedule not understood", "schedule", schedule->id, "timezone",
+        log_warn("invalid schedule ignored", "schedule", schedule->id, "timezone",
                  schedule->facts.timezone->data, NULL);
     schedule_release(all, schedule);
     return OK;

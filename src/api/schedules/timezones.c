@@ -35,8 +35,8 @@ struct bytes *timezones_list_installed(void)
     unsigned missing;
     struct bytes *list = timezones_list(zone_is_installed, &missing);
     if (missing)
-        log_warn("names of time zones are not offered, for the system does not have them: "
-                 "install tzdata, and in Debian 13 tzdata-legacy, then start again",
+        log_warn("names of time zones are missing on this system; install tzdata (in "
+                 "Debian 13 also tzdata-legacy) and restart",
                  "missing", log_number(missing), NULL);
     return list;
 }

@@ -149,7 +149,7 @@ static bool take_line(struct stream_writer *writer, struct slice line)
     }
     if (has_many_returns(line)) {
         explain(&writer->call->why, ERR_INVALID,
-                "A chunk has more than %d carriage returns: send a line of JSON",
+                "A chunk has too many carriage returns (max %d); send a line of JSON",
                 RETURNS_MAX);
         return false;
     }
@@ -184,7 +184,8 @@ static bool take_lines(struct stream_writer *writer)
     writer->used = 0;
     if (writer->looked_at < unread->len || unread->len <= CHUNK_MAX)
         return true;
-    explain(&writer->call->why, ERR_TOO_LARGE, "A chunk has more than %d bytes", CHUNK_MAX);
+    explain(&writer->call->why, ERR_TOO_LARGE, "A chunk is too large (max %d bytes)",
+            CHUNK_MAX);
     return false;
 }
 

@@ -31,7 +31,7 @@ static enum err check_type(struct api_call *call)
 {
     if (!slice_starts(http_header(call->x, "content-type"), "application/json"))
         return explain(&call->why, ERR_MEDIA_TYPE,
-                       "Telemetry is read as plain JSON: http/json");
+                       "Telemetry must be uncompressed JSON (http/json)");
     return OK;
 }
 

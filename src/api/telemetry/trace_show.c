@@ -353,7 +353,7 @@ static enum err read_page(struct showing *op)
         return ERR_INVALID;
     if (behind.ptr && (text_to_u64(behind, &after) || after > (uint64_t)op->count))
         return explain(&call->why, ERR_INVALID,
-                       "page[after]: must be what pagination.next said");
+                       "page[after]: must be the pagination.next of an earlier page");
     op->what = WHAT_PAGE;
     op->from = (int64_t)after;
     op->size = (int64_t)size;

@@ -54,7 +54,7 @@ static enum err check_parent(struct api_call *call, const struct run *parent,
         return ERR_FORBIDDEN;
     if (run_is_final(parent))
         return explain(&call->why, ERR_RULE,
-                       "The parent run '%s' has finished: it cannot trigger anything",
+                       "The parent run '%s' has finished; it cannot trigger runs",
                        parent->id);
     return OK;
 }

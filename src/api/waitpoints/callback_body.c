@@ -90,7 +90,7 @@ static struct callback_field *add_field(struct form *form)
 {
     if (form->count == CALLBACK_FIELDS_MAX) {
         explain(form->why, ERR_TOO_LARGE,
-                "The form has more than %d fields: send fewer, or JSON",
+                "The form has too many fields (max %d); send fewer, or JSON",
                 CALLBACK_FIELDS_MAX);
         return NULL;
     }
@@ -309,7 +309,7 @@ enum err callback_body_read(struct slice content_type, struct slice body,
     else
         err = read_by_type(content_type, body, output, why);
     if (!err && output->len > CALLBACK_OUTPUT_MAX)
-        err = explain(why, ERR_TOO_LARGE, "The output is larger than %d bytes as JSON",
+        err = explain(why, ERR_TOO_LARGE, "The output as JSON is too large (max %d bytes)",
                       CALLBACK_OUTPUT_MAX);
     return err;
 }

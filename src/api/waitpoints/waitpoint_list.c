@@ -44,8 +44,7 @@ static enum err check_statuses(struct api_call *call, struct slice list)
             !slice_is(word, "TIMED_OUT"))
             return explain(
                 &call->why, ERR_INVALID,
-                "'%.*s' is not a status of a token: there are WAITING, COMPLETED "
-                "and TIMED_OUT",
+                "'%.*s' is not a status of a token; use WAITING, COMPLETED or TIMED_OUT",
                 SLICE_ARG(text_clip(word)));
     }
     return OK;

@@ -24,7 +24,7 @@ static enum err upgrade(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/socket.io/",
       .needs_lead = true, .handle = upgrade,
-      .id = "worker_notices_v1", .summary = "Socket that tells which runs to look at",
+      .id = "worker_notices_v1", .summary = "Socket that notifies workers of runs that changed",
       .query = "EIO: string, transport: string",
       .status = 101,
       .also = "426" },

@@ -219,7 +219,8 @@ static void fail_for_size(struct completion *op, size_t len)
     struct buf text = { 0 };
     buf_add_text(&text, "completion.output: too large (");
     completion_error_add_size(&text, len);
-    buf_add_text(&text, ", max 16 MiB); return less, or store it and return where it is");
+    buf_add_text(
+        &text, ", max 16 MiB); return less, or store it elsewhere and return a reference");
     fail(op, buf_slice(&text));
     buf_finish(&text);
 }
@@ -337,8 +338,7 @@ static void fail_for_body(struct completion *op)
 {
     struct slice encoding = http_header(op->call->x, "content-encoding");
     struct buf text = { 0 };
-    buf_print(&text, "the completion of the attempt cannot be read: %s",
-              op->call->why.text);
+    buf_print(&text, "cannot read the completion of the attempt: %s", op->call->why.text);
     if (encoding.len && !slice_is(encoding, "identity"))
         buf_print(&text, "; content-encoding \"%.*s\" is not supported, send JSON",
                   SLICE_ARG(text_clip(encoding)));

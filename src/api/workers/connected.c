@@ -85,7 +85,7 @@ static enum err list(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/environments/workers",
       .auth = AUTH_KEY | AUTH_FOR_USER, .body_limit = NO_BODY, .handle = list,
-      .id = "list_workers_v1", .summary = "Who executes the runs of the environment now",
+      .id = "list_workers_v1", .summary = "The workers that execute the runs of the environment",
       .reply = "{data: {kind: 'cli'|'supervise'|'worker', id?: string, version?: string, "
           "connectedAt?: datetime, lastHeardAt?: datetime, waiting: integer, isConnected: "
           "boolean}[]}" },

@@ -101,7 +101,7 @@ enum err worker_current(struct api_call *call)
                        SLICE_ARG(text_clip(version)));
     if (!worker)
         return explain(&call->why, ERR_NOT_FOUND,
-                       "No version is current: start the CLI's dev command, or deploy one");
+                       "No version is current; start the CLI's dev command, or deploy one");
     api_base_url(call, &url);
     buf_print(&url, "/projects/v3/%s/runs", account->project->ref);
     buf_add_char(&out, '{');

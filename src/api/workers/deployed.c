@@ -266,8 +266,8 @@ static enum err release(struct api_call *call)
 static enum err keep_process(struct api_call *call)
 {
     return explain(&call->why, ERR_INVALID,
-                   "This gateway has no checkpoints: keep the process, it is told when the "
-                   "wait is over");
+                   "This gateway has no checkpoints; keep the process, which is notified "
+                   "when the wait ends");
 }
 
 static enum err not_suspended(struct api_call *call)

@@ -74,7 +74,7 @@ static void on_written(struct document_write *write, enum err status)
     }
     if (status == ERR_CONFLICT)
         explain(&op->why, status,
-                "Too many versions are being promoted at once: try again");
+                "Too many versions are being promoted at once; try again");
     promotion_finish(op, status);
 }
 
@@ -112,7 +112,7 @@ static void decide(struct promotion *op)
         bool was_there = workers_knows_gone(workers, slice_of(op->version));
         promotion_finish(op, explain(&op->why, ERR_NOT_FOUND,
                                      was_there ? "Version %s is no longer kept"
-                                               : "There is no version %s that is deployed",
+                                               : "Version %s is not deployed",
                                      op->version));
     } else if (workers->pointer && worker == current) {
         op->outcome = PROMOTION_WAS_CURRENT;

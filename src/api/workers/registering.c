@@ -181,7 +181,7 @@ static void on_taken(struct registering *op)
         write_worker(op);
     } else {
         explain(&op->call->why, ERR_CONFLICT,
-                "Too many versions are being registered at once: try again");
+                "Too many versions are being registered at once; try again");
         registering_finish(op, ERR_CONFLICT);
     }
 }

@@ -389,10 +389,10 @@ static enum err check_ids(const struct worker *worker, struct failure *why)
     const struct worker_task *tasks = worker->tasks;
     for (size_t i = 1; i < worker->task_count; i++)
         if (slice_equal(bytes_slice(tasks[i - 1].id), bytes_slice(tasks[i].id)))
-            return explain(why, ERR_INVALID,
-                           "metadata.tasks: two tasks have the id '%.80s': give each its "
-                           "own",
-                           tasks[i].id->data);
+            return explain(
+                why, ERR_INVALID,
+                "metadata.tasks: two tasks have the id '%.80s'; give each its own",
+                tasks[i].id->data);
     return OK;
 }
 
@@ -411,7 +411,7 @@ static enum err read_one(struct registration_reader *reader, struct slice span,
                                       reader->is_stored, why };
     size_t most = reader->list == DECLARED_TASKS ? reader->tasks_max : reader->queues_max;
     if (spot.index == most)
-        return explain(why, ERR_INVALID, "metadata.%s: at most %zu are taken", spot.list,
+        return explain(why, ERR_INVALID, "metadata.%s: too many (max %zu)", spot.list,
                        most);
     return read_element(&spot, span, reader);
 }

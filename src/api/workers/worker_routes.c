@@ -36,14 +36,14 @@ static enum err notification(struct api_call *call)
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v2/whoami",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_whoami,
-      .id = "whoami_v2", .summary = "Who a personal token is",
+      .id = "whoami_v2", .summary = "The user of a personal token",
       .query = "projectRef?: string",
       .reply = "{userId: string, email: string, dashboardUrl: string, project?: {name: "
           "string, url: string, orgTitle: string}}" },
     { .method = HTTP_GET_, .path = "/api/v1/platform-notifications",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = notification,
       .id = "platform_notifications_v1",
-      .summary = "What the CLI shows at its start: nothing",
+      .summary = "The notice that the CLI shows when it starts: none",
       .reply = "{notification: null}" },
     { .method = HTTP_GET_, .path = PROJECT "/dev",
       .auth = AUTH_KEY | AUTH_PERSONAL, .body_limit = NO_BODY, .handle = worker_environment,

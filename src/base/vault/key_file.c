@@ -93,7 +93,7 @@ enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
     char text[KEY_HEX_LEN + 2], beside[PATH_MAX];
     int length = snprintf(beside, sizeof(beside), "%s.new", path);
     if (length < 0 || (size_t)length >= sizeof(beside))
-        return explain(why, ERR_INVALID, "%s: the path is too long", path);
+        return explain(why, ERR_INVALID, "%s: path too long", path);
     text_to_hex(key, KEY_LEN, text);
     text[KEY_HEX_LEN] = '\n';
 
@@ -124,7 +124,7 @@ enum err key_file_read(const char *path, unsigned char key[KEY_LEN], struct fail
 {
     char *text;
     if (access(path, F_OK) && errno == ENOENT)
-        return explain(why, ERR_NOT_FOUND, "%s: there is no such file", path);
+        return explain(why, ERR_NOT_FOUND, "%s: file not found", path);
     enum err err = secret_file_read(path, SECRET_FILE_PRIVATE, &text, why);
     if (err)
         return err;

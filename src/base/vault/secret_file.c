@@ -22,8 +22,8 @@ static enum err check_file(int file, const char *path, enum secret_file kind,
         return explain(why, ERR_INVALID, "%s: not a regular file", path);
     if (kind == SECRET_FILE_PRIVATE && (stat.st_mode & 077))
         return explain(why, ERR_INVALID,
-                       "%s: others than its owner may touch it (mode %03o); chmod 600 it",
-                       path, (unsigned)stat.st_mode & 0777u);
+                       "%s: other users can access it (mode %03o); run chmod 600", path,
+                       (unsigned)stat.st_mode & 0777u);
     return OK;
 }
 
@@ -42,7 +42,7 @@ static enum err read_line(int file, const char *path, char **secret, struct fail
     if (got < 0)
         err = explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
     else if (len > SECRET_MAX)
-        err = explain(why, ERR_INVALID, "%s: longer than a secret (4 KiB)", path);
+        err = explain(why, ERR_INVALID, "%s: too long for a secret (max 4 KiB)", path);
     else if (!line.len)
         err = explain(why, ERR_INVALID, "%s: the file is empty", path);
     else if (memchr(line.ptr, '\n', line.len) || memchr(line.ptr, '\0', line.len))
@@ -60,7 +60,8 @@ enum err secret_file_read(const char *path, enum secret_file kind, char **secret
     int follow = kind == SECRET_FILE_PRIVATE ? O_NOFOLLOW : 0;
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | follow);
     if (file < 0 && errno == ELOOP)
-        return explain(why, ERR_INVALID, "%s: a symbolic link; put the file there", path);
+        return explain(why, ERR_INVALID, "%s: a symbolic link; put the file there instead",
+                       path);
     if (file < 0)
         return explain(why, ERR_INVALID, "%s: %s", path, strerror(errno));
     enum err err = check_file(file, path, kind, why);

@@ -69,7 +69,7 @@ static void forget_next(struct vault *vault)
 static enum err draw(struct key *key, struct failure *why)
 {
     if (RAND_priv_bytes(key->bytes, KEY_LEN) != 1)
-        return explain(why, ERR_INVALID, "cannot draw an encryption key");
+        return explain(why, ERR_INVALID, "cannot generate an encryption key");
     return OK;
 }
 
@@ -229,8 +229,8 @@ static enum err save_key(struct vault *vault, struct failure *why)
     vault->unsaved = err != OK;
     vault_key_id(vault, id);
     if (!err && vault->key.opened)
-        log_warn("the database was sealed with a key that was kept: it is in use again",
-                 "key", id, NULL);
+        log_warn("the database is sealed with an earlier key; using that one again", "key",
+                 id, NULL);
     return err;
 }
 
@@ -242,8 +242,8 @@ static enum err settle_next(struct vault *vault, struct failure *why)
     text_to_hex(vault->next.id, KEY_ID_LEN, new);
     if (done && vault->key.opened)
         return explain(why, ERR_INVALID,
-                       "a part of the database is sealed with encryption key %s and a part "
-                       "with %s: restore a backup",
+                       "part of the database is sealed with encryption key %s and part "
+                       "with %s; restore a backup",
                        old, new);
     enum err err = vault_rotation_place(vault, done, why);
     if (err)
@@ -251,11 +251,11 @@ static enum err settle_next(struct vault *vault, struct failure *why)
     if (done) {
         take_next(vault);
         log_warn(
-            "the next encryption key has sealed the database and is in use from now on",
+            "the database is sealed with the next encryption key; using it from now on",
             "key", new, "old_key", old, NULL);
     } else {
         forget_next(vault);
-        log_warn("the next encryption key has sealed nothing: the old one stays in use",
+        log_warn("nothing is sealed with the next encryption key; keeping the old one",
                  "key", old, "next_key", new, NULL);
     }
     return OK;
@@ -431,23 +431,21 @@ enum err vault_explain(const struct vault *vault, struct slice sealed, const cha
         text_to_hex(id, KEY_ID_LEN, wanted);
         if (!memcmp(id, vault->key.id, KEY_ID_LEN))
             return explain(why, ERR_INVALID,
-                           "%s does not open, and the encryption key is the right one: the "
+                           "cannot decrypt %s although the encryption key is right: the "
                            "database was changed or damaged; restore a backup",
                            what);
     }
     if (vault->unsaved)
-        return explain(
-            why, ERR_INVALID,
-            "there is a database, but not the encryption key that sealed it%s%s: "
-            "put it back as %s, or set it as %s",
-            wanted[0] ? ", which is " : "", wanted, file, setting);
-    return explain(
-        why, ERR_INVALID,
-        "%s does not open: this is not the encryption key that sealed it%s%s, but "
-        "%s; %s%s",
-        what, wanted[0] ? ", which is " : "", wanted, have,
-        file ? "put the right one back as " : "set the right one as ",
-        file ? file : setting);
+        return explain(why, ERR_INVALID,
+                       "encryption key missing: the database is sealed with another "
+                       "one%s%s; put it back as %s, or set it as %s",
+                       wanted[0] ? ", which is " : "", wanted, file, setting);
+    return explain(why, ERR_INVALID,
+                   "cannot decrypt %s: it is sealed with another encryption key%s%s, not "
+                   "with %s; %s%s",
+                   what, wanted[0] ? ", which is " : "", wanted, have,
+                   file ? "put the right one back as " : "set the right one as ",
+                   file ? file : setting);
 }
 
 /* ---- rotation ---- */
@@ -457,17 +455,18 @@ enum err vault_rotation_begin(struct vault *vault, struct slice next_key,
 {
     enum err err;
     if (vault->rotating || vault->shut)
-        return explain(why, ERR_CONFLICT, "a rotation of the encryption key is on already");
+        return explain(why, ERR_CONFLICT,
+                       "a rotation of the encryption key is already in progress");
     if (!next_key.len && !vault->key_file)
         return explain(
             why, ERR_INVALID,
-            "this gateway has its key from %s: say the new one as "
-            "RUNCAST_NEXT_ENCRYPTION_KEY, and set %s to it before the next start",
+            "this gateway reads its key from %s; set the new one as "
+            "RUNCAST_NEXT_ENCRYPTION_KEY, and before the next start set %s to it",
             setting, setting);
     err = next_key.len ? key_parse(next_key, "the new key", vault->next.bytes, why)
                        : draw(&vault->next, why);
     if (!err && !CRYPTO_memcmp(vault->next.bytes, vault->key.bytes, KEY_LEN))
-        err = explain(why, ERR_INVALID, "the new encryption key is the one in use");
+        err = explain(why, ERR_INVALID, "the new encryption key is already in use");
     if (err) {
         forget_next(vault);
         return err;

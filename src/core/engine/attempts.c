@@ -213,10 +213,11 @@ static struct bytes *error_of_quota(const struct complete_attempt *op, const cha
     const struct room *project = engine_stored_room(op->command.env);
     struct buf text = { 0 };
     metric_add(M_OVER_QUOTA, 1);
-    buf_print(&text,
-              "storage_quota: the %s of %zu bytes was not kept, for the project stores %zu "
-              "of %zu bytes: have runs removed or the quota raised, then replay the run",
-              what, ending.len, project->used, project->limit);
+    buf_print(
+        &text,
+        "storage_quota: the %s of %zu bytes was discarded, because the project stores %zu "
+        "of %zu bytes; remove runs or raise the quota, then replay the run",
+        what, ending.len, project->used, project->limit);
     buf_add_char(&text, 0);
     struct bytes *error = error_text(text.ptr);
     buf_finish(&text);
@@ -251,7 +252,7 @@ static enum decision complete_failed(struct complete_attempt *op, struct run *ne
                               "The run has no attempt to complete");
     next->due_at = at;
     log_decision("retry planned", op->command.env->id, next->id,
-                 by_worker ? "its worker asked for it" : "by the settings of its task",
+                 by_worker ? "its worker requested it" : "by the settings of its task",
                  "attempt", log_number(next->attempt), "delay_ms", log_number(at - time),
                  NULL);
     op->result = soon ? ATTEMPT_RETRY_IMMEDIATELY : ATTEMPT_RETRY_QUEUED;

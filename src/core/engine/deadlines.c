@@ -52,9 +52,10 @@ static struct bytes *never_started(struct slice said)
 {
     char text[NEVER_STARTED_TEXT] = "No worker started the run after it was dequeued";
     if (said.len)
-        snprintf(text, sizeof(text),
-                 "No worker started the run after it was dequeued; the last one said: %.*s",
-                 SLICE_ARG(said));
+        snprintf(
+            text, sizeof(text),
+            "No worker started the run after it was dequeued; the last one reported: %.*s",
+            SLICE_ARG(said));
     return error_internal("TASK_RUN_DEQUEUED_MAX_RETRIES", text);
 }
 
@@ -136,8 +137,8 @@ static enum decision stalled(const struct command *command, const struct run *no
     tell_lost(command, now);
     run_end_with(next,
                  error_internal(code, command->env->is_dev
-                                          ? "Its worker (trigger dev) is gone: nothing was "
-                                            "heard of the run any more"
+                                          ? "Its worker (trigger dev) disconnected and "
+                                            "sent no more heartbeats for the run"
                                           : "The worker stopped its heartbeat"),
                  marks);
     return DECISION_COMMIT;

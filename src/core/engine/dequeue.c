@@ -149,7 +149,7 @@ static enum decision decide_give_back(struct command *command, const struct run 
         return DECISION_NOTHING;
     next->due_at = 0;
     log_decision("lease over", command->env->id, next->id,
-                 "its worker had gone when it was leased", NULL);
+                 "its worker left before it was leased", NULL);
     if (op->pinned && !next->attempt)
         bytes_clear(&next->worker_version);
     return DECISION_COMMIT;
@@ -240,7 +240,7 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
 {
     int64_t since = run->run.started_at ? run->run.queue_position : run->run.queued_at;
     int64_t waited_ms = loop_wall_ms(engine->loop) - since;
-    log_decision("run leased", run->env->id, run->run.id, "a worker asked for it",
+    log_decision("run leased", run->env->id, run->run.id, "a worker requested it",
                  "version", log_slice(bytes_slice(run->run.worker_version)), "waited_ms",
                  log_number(waited_ms), NULL);
     metric_add(M_DEQUEUED, 1);

@@ -212,7 +212,7 @@ void engine_drop_environment(struct engine *engine, struct environment *env)
 {
     assert(engine_may_drop_environment(engine, env));
     log_decision("environment dropped", env->id, NULL,
-                 "its runs have ended and nobody holds it", NULL);
+                 "its runs have ended and no request uses it", NULL);
     *slots_at(&engine->environments, env->number) = NULL;
     destroy_environment(env);
 }

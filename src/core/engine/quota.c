@@ -109,8 +109,7 @@ enum err engine_check_quota(const struct environment *env, size_t more, struct f
     metric_add(M_OVER_QUOTA, 1);
     return explain(why, ERR_QUOTA,
                    "storage_quota: the project stores %zu of %zu bytes, and this is %zu "
-                   "more: wait until retention has removed finished runs, or have the "
-                   "quota raised",
+                   "more; wait until retention removes finished runs, or raise the quota",
                    project->used, project->limit, more);
 }
 

@@ -362,7 +362,7 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     if (status == STORE_MISSING)
         finish_op(op, explain(&op->why, ERR_INVALID,
                               "The payload names a packet (payloadType application/store) "
-                              "that is not stored: upload it first"));
+                              "that is not stored; upload it first"));
     else if (status != STORE_TAKEN)
         finish_op(op, err_of_store(status));
     else if (!answered_by_claim(op))

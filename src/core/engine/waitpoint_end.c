@@ -31,7 +31,7 @@ static void on_written(struct document_write *write, enum err status)
 {
     struct waitpoint_end *op = container_of(write, struct waitpoint_end, write);
     if (!status) {
-        log_decision("waitpoint completed", op->env->id, NULL, "somebody completed it",
+        log_decision("waitpoint completed", op->env->id, NULL, "a client completed it",
                      "waitpoint", log_slice(bytes_slice(op->load.name)), NULL);
         waits_end(op->engine, op->env, bytes_slice(op->load.name));
     }

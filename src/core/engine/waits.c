@@ -88,7 +88,7 @@ static enum err check_block(const struct block *op, struct command *command, siz
                             size_t before, size_t after)
 {
     if (total > WAITS_MAX)
-        return explain(&command->why, ERR_RULE, "A run waits for at most %d things at once",
+        return explain(&command->why, ERR_RULE, "Too many waitpoints (max %d at once)",
                        WAITS_MAX);
     bool asks = op->asks_quota && after > WAITS_SMALL;
     return asks ? engine_check_growth(command->env, before, after, &command->why) : OK;

@@ -35,42 +35,42 @@ static void explain_nobody(const struct waiting *waiting, struct buf *out)
     int64_t ago = SESSION_LOST_MS - waiting->returns_ms;
     if (waiting->returns_ms)
         buf_print(out,
-                  "The gateway has started %lld s ago: whether a worker that has the task "
-                  "comes back is known at the latest in %lld s",
+                  "The gateway started %lld s ago. Workers with this task reconnect within "
+                  "%lld s at the latest",
                   (long long)(ago / 1000), (long long)((waiting->returns_ms + 999) / 1000));
     else
-        buf_add_text(out, "No worker that has the task is connected: start one with "
-                          "trigger dev");
+        buf_add_text(out, "No connected worker has this task: start one with trigger dev");
 }
 
 static void explain_worker(const struct tracked *run, const struct waiting *waiting,
                            struct buf *out)
 {
     if (waiting->is_served)
-        buf_add_text(out, "The workers that are there ask for no run now: it begins when "
-                          "one of them is free, or when another one is started");
+        buf_add_text(
+            out,
+            "All workers are busy: it starts when one is free, or when you start another");
     else if (waiting->gone_ms)
         buf_print(out,
-                  "The worker that has the task was not heard of since a connection closed "
-                  "%lld s ago: start trigger dev again, unless it comes back by itself",
+                  "The worker with this task disconnected %lld s ago: start trigger dev "
+                  "again, unless it reconnects by itself",
                   (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
         explain_nobody(waiting, out);
     else if (waiting->is_plain && run->env->fleet->seated)
-        buf_add_text(out, "Its version was registered by a worker and not deployed, and no "
-                          "such worker asks for runs: start it, or deploy the version");
+        buf_add_text(out, "Its version was registered by a worker, not deployed, and no "
+                          "such worker requests runs: start it, or deploy the version");
     else
-        buf_add_text(out, "No worker asks for runs of this environment: start one, or see "
-                          "in its log why it does not");
+        buf_add_text(out, "No worker requests runs of this environment: start one, or look "
+                          "for the reason in its log");
 }
 
 static void explain_room(const struct tracked *run, struct buf *out)
 {
     enum machine machine = run->run.machine;
     buf_print(out,
-              "Who executes runs of this environment has no room for a %s (%g cores, %g "
-              "GB) now: it begins when others end, or where there is more room "
-              "(supervise-cpu, supervise-memory, supervise-waiting, another machine)",
+              "The supervise roles have no free capacity for a %s (%g cores, %g GB): it "
+              "starts when other runs end, or with more capacity (supervise-cpu, "
+              "supervise-memory, supervise-waiting, another machine)",
               machine_name(machine), machine_cpu(machine), machine_memory_gb(machine));
 }
 
@@ -82,9 +82,8 @@ static void explain_deployment(struct slice external, const struct waiting *wait
     bool is_deployed = waiting->verdict == VERSION_LACKS_TASK;
     buf_print(out,
               is_deployed
-                  ? "The version that is deployed with the external id %.*s has not "
-                    "its task: deploy one that has it with the same id, or cancel "
-                    "the run"
+                  ? "The version that is deployed with the external id %.*s does not have "
+                    "its task: deploy one that has it with the same id, or cancel the run"
                   : "No version is deployed with the external id %.*s, which its "
                     "trigger names: deploy one with that id, or cancel the run",
               SLICE_ARG(external));
@@ -113,14 +112,14 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
     if (waiting->verdict == VERSION_UNDECIDED)
         explain_nobody(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
-        buf_add_text(out, "A version is there by now: it begins as soon as it is its turn");
+        buf_add_text(out, "A version exists now: it starts when its turn comes");
     else if (waiting->verdict == VERSION_LACKS_QUEUE)
         explain_queue(run, out);
     else if (external.ptr && !version.ptr)
         explain_deployment(external, waiting, out);
     else if (version.ptr && waiting->verdict == VERSION_NONE)
         buf_print(out,
-                  "Version %.*s, which it is locked to, is not there: %s it, or cancel "
+                  "Version %.*s, which it is locked to, was not found: %s it, or cancel "
                   "the run and trigger it without the lock",
                   SLICE_ARG(version), is_dev ? "start" : "deploy");
     else if (version.ptr)
@@ -130,8 +129,7 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
                   SLICE_ARG(version), SLICE_ARG(task));
     else if (is_dev)
         buf_print(out,
-                  "No worker that is connected has the task %.*s: start one from the "
-                  "code that has it",
+                  "No connected worker has the task %.*s: start one from code that has it",
                   SLICE_ARG(task));
     else if (waiting->verdict == VERSION_NONE)
         buf_print(out,
@@ -148,8 +146,8 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
 static void explain_quota(const struct room *project, struct buf *out)
 {
     buf_print(out,
-              "The project stores %zu of %zu bytes: raise storage-quota, or remove "
-              "something; it begins when retention has removed finished runs",
+              "The project stores %zu of %zu bytes: raise storage-quota, or remove data; "
+              "it starts once retention has removed finished runs",
               project->used, project->limit);
 }
 
@@ -159,8 +157,9 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
     const struct slice queue = bytes_slice(run->run.queue);
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
-                  "The environment executes as many runs as it may, %u: it begins when one "
-                  "ends, or after a start with a higher %s",
+                  "The environment has reached its concurrency limit, %u: it starts when "
+                  "one ends, "
+                  "or after a restart with a higher %s",
                   waiting->limit,
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
@@ -170,7 +169,7 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
     else
         buf_print(out,
                   "The queue %.*s executes as many runs%s as its limit allows, %u: it "
-                  "begins when one ends, or the limit is raised",
+                  "starts when one ends, or when you raise the limit",
                   SLICE_ARG(queue),
                   waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
                                                              : "",
@@ -183,10 +182,10 @@ static void explain_retry(const struct tracked *run, const struct waiting *waiti
     if (run->run.status == RUN_RETRYING && !run->run.dequeue_failures)
         buf_print(out, "Attempt %u failed: the next one begins at ", run->run.attempt);
     else
-        buf_add_text(out, "The worker that took it did not start it, see the worker's log: "
-                          "it is offered again at ");
+        buf_add_text(out, "The worker that took it did not start it (see its log): it is "
+                          "offered again at ");
     add_time(out, waiting->until);
-    buf_add_text(out, "; cancel the run if it shall not");
+    buf_add_text(out, "; cancel the run to prevent that");
 }
 
 /* Names the first pending wait, and the number of the others. */
@@ -211,7 +210,7 @@ static void explain_waitpoint(const struct tracked *run, const struct waiting *w
     if (pending > 1)
         buf_print(out, " and %u more", pending - 1);
     if (first.type == WAIT_TIME)
-        buf_add_text(out, ": it goes on by itself");
+        buf_add_text(out, ": it continues by itself");
     else if (first.type == WAIT_RUN)
         buf_add_text(out, ": see what that one waits for");
     else
@@ -241,7 +240,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");
         add_time(out, waiting->until);
-        buf_add_text(out, ": reschedule it to have it at another time");
+        buf_add_text(out, ": reschedule it for another time");
         break;
     case WAITING_RETRY: explain_retry(run, waiting, out); break;
     case WAITING_WAITPOINT: explain_waitpoint(run, waiting, out); break;

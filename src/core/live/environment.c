@@ -331,7 +331,7 @@ bool environment_evict(struct environment *env, size_t keep)
         }
         if (run->run.rev > env->cold)
             env->cold = run->run.rev;
-        forget(env, run, "ended runs take more memory than they may");
+        forget(env, run, "ended runs exceed their share of memory");
         metric_add(M_EVICTED, 1);
         if (all->count != count)
             env->evict_from = 0; /* the order was squeezed */

@@ -380,7 +380,7 @@ static enum err read_message(struct reader *reader)
     if (!op.ptr)
         return refuse(reader, "unknown_op", "op: send hello, sub, watch, unsub or auth");
     return refuse(reader, "unknown_op",
-                  "op: '%.*s' is none of hello, sub, watch, unsub and auth",
+                  "op: '%.*s' is unknown; send hello, sub, watch, unsub or auth",
                   SLICE_ARG(quoted(op)));
 }
 

@@ -9,7 +9,7 @@ enum {
     KEPT_HEAD = 4 * 1024, /* capacity that is kept for the next response */
 };
 
-static const char bad_chunks[] = "the chunks of the body are not well-formed";
+static const char bad_chunks[] = "malformed chunks in the body of the response";
 
 static struct answer *of(llhttp_t *parser)
 {
@@ -143,7 +143,7 @@ static bool judge_line(struct answer *answer)
     else if (line.ptr[0] == ' ' || line.ptr[0] == '\t')
         answer->fault = "a header is folded over several lines";
     else if (!first && line.len > 2 && ++answer->header_count > ANSWER_HEADERS_MAX)
-        answer->fault = "the answer has too many headers";
+        answer->fault = "too many headers in the response";
     return !answer->fault && line.len == 2;
 }
 
@@ -160,9 +160,9 @@ static bool take_head(struct answer *answer, struct slice *bytes)
         *bytes = slice_from(*bytes, len);
         answer->begun = true;
         if (!begins_like_http(answer))
-            answer->fault = "the answer is not HTTP";
+            answer->fault = "the response is not HTTP";
         else if (cut)
-            answer->fault = "the head of the answer is too long";
+            answer->fault = "response header too long";
         else if (end && judge_line(answer))
             return true;
     }
@@ -180,10 +180,10 @@ static const char *doubt(const struct answer *answer)
             continue;
         codings++;
         if (!http_name_is(answer->headers[i].value, "chunked"))
-            return "the transfer encoding of the answer is not chunked";
+            return "unknown transfer encoding in the response";
     }
     if (lengths + codings > 1)
-        return "the answer has more than one length";
+        return "more than one length in the response";
     if (codings && !slice_starts(buf_slice(&answer->head), "HTTP/1.1"))
         return "the answer is chunked in HTTP/1.0";
     return NULL;
@@ -199,10 +199,9 @@ static void clear_head(struct answer *answer)
 static enum answer_event judge_interim(struct answer *answer)
 {
     if (answer->status == 101)
-        return answer_refuse(answer,
-                             "the answer changes the protocol, which nobody has asked for");
+        return answer_refuse(answer, "unexpected response: it switches the protocol");
     if (++answer->interims > INTERIMS_MAX)
-        return answer_refuse(answer, "too many answers 1xx before the one that counts");
+        return answer_refuse(answer, "too many 1xx responses before the final one");
     clear_head(answer);
     return ANSWER_MORE;
 }
@@ -214,9 +213,9 @@ static enum answer_event read_head(struct answer *answer)
     int error = llhttp_execute(&answer->parser, answer->head.ptr, answer->head.len);
     if (!answer->head_done ||
         (error != HPE_OK && error != HPE_PAUSED && error != HPE_PAUSED_UPGRADE))
-        return answer_refuse(answer, "the head of the answer is not well-formed");
+        return answer_refuse(answer, "malformed response header");
     if (answer->status < 100 || answer->status > 599)
-        return answer_refuse(answer, "the answer has a status that there is not");
+        return answer_refuse(answer, "invalid status in the response");
     const char *fault = doubt(answer);
     if (fault)
         return answer_refuse(answer, fault);

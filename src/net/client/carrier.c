@@ -185,11 +185,11 @@ static void on_deadline(struct deadline *deadline)
     if (!carrier->job)
         carrier_close(carrier);
     else if (!carrier->is_sent)
-        fail_with(carrier, ERR_NO_ANSWER, "the server did not take the request in time");
+        fail_with(carrier, ERR_NO_ANSWER, "timed out while sending the request");
     else if (!carrier->job->answer.begun)
-        fail_with(carrier, ERR_NO_ANSWER, "no answer in time");
+        fail_with(carrier, ERR_NO_ANSWER, "timed out while waiting for the response");
     else
-        fail_with(carrier, ERR_NO_ANSWER, "the answer stopped in the middle");
+        fail_with(carrier, ERR_NO_ANSWER, "timed out in the middle of the response");
 }
 
 static void on_closed(struct channel *channel)

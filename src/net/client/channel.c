@@ -109,7 +109,7 @@ static void watch(struct channel *channel)
                       : 0u);
     if (readiness_watch(channel->options.readiness, &channel->watch, events))
         return;
-    explain(&channel->why, ERR_LOST, "the connection is of no use: %s", strerror(errno));
+    explain(&channel->why, ERR_LOST, "cannot use the connection: %s", strerror(errno));
     channel->lost = true;
     next_turn(channel);
 }
@@ -120,8 +120,7 @@ static enum tls_result note(struct channel *channel, enum tls_result result)
 {
     if (result != TLS_CUT && result != TLS_FAILED)
         return result;
-    explain(&channel->why, ERR_LOST, "the TLS connection was lost: %s",
-            tls_reason(channel->tls));
+    explain(&channel->why, ERR_LOST, "TLS connection lost: %s", tls_reason(channel->tls));
     return TLS_FAILED;
 }
 
@@ -139,7 +138,7 @@ static enum tls_result take(struct channel *channel, char *room, size_t size, si
         return TLS_ENDED;
     if (errno == EAGAIN || errno == EINTR)
         return TLS_WANTS_READ;
-    explain(&channel->why, ERR_LOST, "the connection was lost: %s", strerror(errno));
+    explain(&channel->why, ERR_LOST, "connection lost: %s", strerror(errno));
     return TLS_FAILED;
 }
 
@@ -185,7 +184,7 @@ static enum tls_result give(struct channel *channel, struct slice bytes, size_t 
     }
     if (errno == EAGAIN || errno == EINTR || errno == ENOBUFS)
         return TLS_WANTS_WRITE;
-    explain(&channel->why, ERR_LOST, "the connection was lost: %s", strerror(errno));
+    explain(&channel->why, ERR_LOST, "connection lost: %s", strerror(errno));
     return TLS_FAILED;
 }
 
@@ -379,10 +378,10 @@ static void on_deadline(struct deadline *deadline)
 {
     struct channel *channel = container_of(deadline, struct channel, deadline);
     if (channel->state == CHANNEL_RESOLVING) {
-        end_unreachable(channel, "the name was not resolved in time");
+        end_unreachable(channel, "timed out while resolving the name");
         return;
     }
-    note_failure(channel, "no connection in time");
+    note_failure(channel, "timed out while connecting");
     try_next(channel);
 }
 
@@ -435,7 +434,7 @@ static void on_ready(struct readiness_watch *watched, uint32_t events)
     if (channel->state == CHANNEL_OPEN && !channel->lost)
         read_some(channel);
     if (channel->state == CHANNEL_OPEN && broken && channel->paused) {
-        explain(&channel->why, ERR_LOST, "the connection was lost");
+        explain(&channel->why, ERR_LOST, "connection lost");
         end(channel, ERR_LOST);
     }
     if (channel->state == CHANNEL_OPEN)

@@ -204,7 +204,8 @@ void fetcher_close(struct fetcher *fetcher, fetcher_closed_fn *closed, void *own
     fetcher->closed = closed;
     fetcher->owner = owner;
     list_each (link, &fetcher->jobs)
-        end_job(container_of(link, struct job, link), ERR_CANCELED, "the client closes");
+        end_job(container_of(link, struct job, link), ERR_CANCELED,
+                "the client is closing");
     list_each (link, &fetcher->carriers)
         carrier_close(container_of(link, struct carrier, link));
     pump_later(fetcher);
@@ -229,14 +230,14 @@ static void on_moved(struct job *job)
 static void on_total(struct deadline *deadline)
 {
     struct job *job = container_of(deadline, struct job, total);
-    end_job(job, ERR_NO_ANSWER, "the request and its answer took too long");
+    end_job(job, ERR_NO_ANSWER, "timed out before the end of the response");
 }
 
 enum err fetch_begin(struct fetcher *fetcher, struct fetch *fetch, struct failure *why)
 {
     struct job *job;
     if (fetcher->closing)
-        return explain(why, ERR_DRAINING, "the client closes");
+        return explain(why, ERR_DRAINING, "the client is closing");
     if (fetcher->waiting_count >= fetcher->waiting_max)
         return explain(why, ERR_BUSY, "too many requests wait for a connection");
     enum err err = job_create(fetcher->loop, &fetcher->url, fetch, &job, why);
@@ -255,7 +256,7 @@ enum err fetch_begin(struct fetcher *fetcher, struct fetch *fetch, struct failur
 
 void fetch_cancel(struct fetch *fetch)
 {
-    end_job(fetch->job, ERR_CANCELED, "it was canceled");
+    end_job(fetch->job, ERR_CANCELED, "canceled");
 }
 
 struct slice fetch_header(const struct fetch *fetch, const char *name)
@@ -284,7 +285,7 @@ enum err fetcher_create(struct loop *loop, const struct fetcher_options *options
     list_init(&made->waiting);
     list_init(&made->carriers);
     if (!readiness_init(&made->readiness, loop)) {
-        explain(why, ERR_INTERNAL, "no sockets can be watched: %s", strerror(errno));
+        explain(why, ERR_INTERNAL, "cannot watch sockets: %s", strerror(errno));
         free(made);
         return ERR_INTERNAL;
     }

@@ -76,7 +76,7 @@ static enum err judge(const struct head_request *request, struct failure *why)
                            "the header %.*s has control characters in its value",
                            SLICE_ARG(header->name));
         if (is_ours(header->name))
-            return explain(why, ERR_INVALID, "the header %.*s is the client's to send",
+            return explain(why, ERR_INVALID, "the header %.*s is set by the client itself",
                            SLICE_ARG(header->name));
     }
     return OK;

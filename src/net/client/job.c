@@ -105,10 +105,10 @@ static void on_uploaded(struct transfer *transfer)
 {
     struct job *job = container_of(transfer, struct job, upload);
     if (transfer->error)
-        explain(&job->why, ERR_STORE, "the file cannot be read: %s",
+        explain(&job->why, ERR_STORE, "cannot read the file: %s",
                 strerror(transfer->error));
     else if (!transfer->buf.len)
-        explain(&job->why, ERR_STORE, "the file is shorter than it was said to be");
+        explain(&job->why, ERR_STORE, "the file is shorter than announced");
     if (job->upload_stale)
         rewind_file(job);
     job->upload_stale = false;
@@ -122,7 +122,7 @@ static void on_uploaded(struct transfer *transfer)
 
 static void refuse_size(struct job *job)
 {
-    explain(&job->why, ERR_TOO_LARGE, "the answer is too large");
+    explain(&job->why, ERR_TOO_LARGE, "response too large");
 }
 
 /* Swaps the buffer that the file has taken with the one that filled up meanwhile. */
@@ -140,7 +140,7 @@ static void note_disk(struct job *job)
 {
     int error = job->download.error;
     bool full = error == ENOSPC || error == EDQUOT;
-    explain(&job->why, full ? ERR_STORE_FULL : ERR_STORE, "the file cannot be written: %s",
+    explain(&job->why, full ? ERR_STORE_FULL : ERR_STORE, "cannot write the file: %s",
             strerror(error));
 }
 
@@ -199,7 +199,8 @@ static enum answer_event judge(struct job *job, enum answer_event event)
     if (job->answer.fault)
         explain(&job->why, ERR_BAD_ANSWER, "%s", job->answer.fault);
     else
-        explain(&job->why, ERR_LOST, "the connection ended before the answer was whole");
+        explain(&job->why, ERR_LOST,
+                "the connection closed before the end of the response");
     return event;
 }
 

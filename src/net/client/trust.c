@@ -18,10 +18,9 @@ static enum err set_up(SSL_CTX *context, const char *ca_file, struct failure *wh
     if (!tls_set_up(context) ||
         SSL_CTX_set_alpn_protos(context, protocols, sizeof(protocols) - 1) ||
         !SSL_CTX_set_default_verify_paths(context))
-        return explain(why, ERR_INVALID, "OpenSSL cannot be set up for clients");
+        return explain(why, ERR_INVALID, "cannot set up OpenSSL for clients");
     if (ca_file && !SSL_CTX_load_verify_locations(context, ca_file, NULL))
-        return explain(why, ERR_INVALID, "%s: cannot be read as certificates in PEM",
-                       ca_file);
+        return explain(why, ERR_INVALID, "%s: not a file of certificates in PEM", ca_file);
     return OK;
 }
 
@@ -29,7 +28,7 @@ enum err trust_create(const char *ca_file, struct trust **trust, struct failure 
 {
     SSL_CTX *context = SSL_CTX_new(TLS_client_method());
     if (!context)
-        return explain(why, ERR_INVALID, "OpenSSL has no TLS");
+        return explain(why, ERR_INVALID, "OpenSSL does not support TLS");
     enum err err = set_up(context, ca_file, why);
     ERR_clear_error();
     if (err) {

@@ -87,8 +87,8 @@ static enum err read_name(struct slice host, struct url *url, struct failure *wh
     url->is_ip = inet_pton(AF_INET, url->host, ip) == 1;
     if (!url->is_ip && ends_like_number(label))
         return explain(why, ERR_INVALID,
-                       "the host of the URL is not a whole IPv4 address, and the last part "
-                       "of a name does not begin with a digit");
+                       "the host of the URL is neither a complete IPv4 address nor a name "
+                       "(the last part of a name does not begin with a digit)");
     return OK;
 }
 
@@ -122,7 +122,7 @@ static enum err read_authority(struct slice text, struct url *url, struct failur
     enum err err;
     if (memchr(text.ptr, '@', text.len))
         return explain(why, ERR_INVALID,
-                       "the URL has a user name or a password: leave them out");
+                       "the URL has a user name or a password; remove them");
     const char *end = text.len ? memchr(text.ptr, ']', text.len) : NULL;
     size_t len;
     if (text.len && text.ptr[0] == '[' && end) {
@@ -136,7 +136,8 @@ static enum err read_authority(struct slice text, struct url *url, struct failur
     if (err || len == text.len)
         return err;
     if (text.ptr[len] != ':')
-        return explain(why, ERR_INVALID, "the URL has something between host and port");
+        return explain(why, ERR_INVALID,
+                       "the URL has extra characters between host and port");
     return read_port(slice_from(text, len + 1), url, why);
 }
 
@@ -163,7 +164,7 @@ static enum err read_path(struct slice path, struct url *url, struct failure *wh
     for (size_t i = 0; i < path.len; i++) {
         if (path.ptr[i] == '?' || path.ptr[i] == '#')
             return explain(why, ERR_INVALID,
-                           "the URL has a query or a fragment: leave them out");
+                           "the URL has a query or a fragment; remove them");
         bool escape = path.ptr[i] == '%' && path.len - i > 2 && is_hex(path.ptr[i + 1]) &&
                       is_hex(path.ptr[i + 2]);
         if (!escape && !is_path_char(path.ptr[i]))
@@ -171,7 +172,7 @@ static enum err read_path(struct slice path, struct url *url, struct failure *wh
                            "the path of the URL has a character that must be escaped");
     }
     if (has_dots(path))
-        return explain(why, ERR_INVALID, "the path of the URL has '.' or '..' in it");
+        return explain(why, ERR_INVALID, "the path of the URL contains \".\" or \"..\"");
     if (path.len)
         memcpy(url->prefix, path.ptr, path.len);
     url->prefix[path.len] = 0;

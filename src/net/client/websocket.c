@@ -181,12 +181,12 @@ void websocket_close(struct websocket *ws, int code, const char *reason)
     if (ws->state == WS_OPEN)
         send_close(ws, code, slice_of(reason));
     else if (ws->state == WS_OPENING)
-        end(ws, ERR_CANCELED, "it was closed before it was open");
+        end(ws, ERR_CANCELED, "closed before it was open");
 }
 
 void websocket_cut(struct websocket *ws)
 {
-    end(ws, ERR_CANCELED, "it was cut");
+    end(ws, ERR_CANCELED, "connection lost");
 }
 
 /* ---- in ---- */
@@ -292,13 +292,13 @@ static const char *judge_acceptance(const struct websocket *ws)
     ws_key_answer(ws->sha1, slice_of(ws->key), accept);
     if (!http_name_is(answer_header(answer, "upgrade"), "websocket") ||
         !http_list_has(answer_header(answer, "connection"), "upgrade"))
-        return "the server changes to another protocol than WebSocket";
+        return "the server switches to a protocol other than WebSocket";
     if (!has_once(answer, "sec-websocket-accept", accept))
-        return "the server's Sec-WebSocket-Accept does not answer our key";
+        return "the server's Sec-WebSocket-Accept does not match the key";
     if (!has_once(answer, "sec-websocket-extensions", NULL))
         return "the server uses an extension that was not offered";
     if (!has_once(answer, "sec-websocket-protocol", ws->protocol))
-        return "the server does not speak the protocol that was asked for";
+        return "the server does not support the requested protocol";
     return NULL;
 }
 
@@ -307,8 +307,8 @@ static void on_answer(struct websocket *ws)
     char text[80];
     ws->status = ws->answer.status == 101 ? 0 : ws->answer.status;
     if (ws->status) {
-        snprintf(text, sizeof(text), "the server answered %d instead of a WebSocket",
-                 ws->status);
+        snprintf(text, sizeof(text),
+                 "the server responded with status %d instead of a WebSocket", ws->status);
         end(ws, ERR_BAD_ANSWER, text);
         return;
     }
@@ -355,7 +355,7 @@ static void on_end(struct channel *channel, enum err error)
 {
     struct websocket *ws = of(channel);
     if (ws->code)
-        end(ws, OK, "it was closed");
+        end(ws, OK, "closed");
     else if (error)
         end(ws, error, channel->why.text);
     else
@@ -366,14 +366,14 @@ static void on_deadline(struct deadline *deadline)
 {
     struct websocket *ws = container_of(deadline, struct websocket, deadline);
     if (ws->state == WS_OPENING) {
-        end(ws, ERR_NO_ANSWER, "no answer in time");
+        end(ws, ERR_NO_ANSWER, "timed out while waiting for the response");
     } else if (ws->state == WS_CLOSING) {
         if (ws->code)
-            end(ws, OK, "it was closed");
+            end(ws, OK, "closed");
         else
             end(ws, ERR_NO_ANSWER, "the server did not answer the closing handshake");
     } else if (ws->awaits) {
-        end(ws, ERR_NO_ANSWER, "the server gave no sign of life");
+        end(ws, ERR_NO_ANSWER, "the server sent nothing in time");
     } else {
         ws->awaits = true;
         deadline_set(ws->loop, &ws->deadline, ws->options.silence_ms);
@@ -457,7 +457,7 @@ static enum err set_up(struct websocket *ws, const struct websocket_options *opt
     if (err)
         return err;
     if (!readiness_init(&ws->readiness, ws->loop))
-        return explain(why, ERR_INTERNAL, "no sockets can be watched: %s", strerror(errno));
+        return explain(why, ERR_INTERNAL, "cannot watch sockets: %s", strerror(errno));
     return OK;
 }
 

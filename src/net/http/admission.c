@@ -31,8 +31,8 @@ static void make_room(struct server *server, const struct connection *newest)
     struct list *from = alone ? &server->idle : &server->strangers;
     if (list_empty(from))
         return;
-    server_complain(server, "closing connections that are not in use",
-                    "7/8 of the limit of connections are reached");
+    server_complain(server, "closing idle connections",
+                    "7/8 of the connection limit are in use");
     metric_add(M_CONNECTIONS_EVICTED, 1);
     connection_close(container_of(from->next, struct connection, spare));
 }

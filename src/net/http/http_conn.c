@@ -396,7 +396,7 @@ static void refuse_without_header(struct http_conn *conn)
 {
     char reason[128], text[ADDRESS_TEXT];
     address_print(&conn->address, text);
-    snprintf(reason, sizeof(reason), "%s sent none, and this listener has ,proxy", text);
+    snprintf(reason, sizeof(reason), "%s sent none, but this listener has ,proxy", text);
     metric_add(M_HTTP_REFUSED, 1);
     server_complain(conn->c.server,
                     "closing connections without a header of the PROXY protocol 2", reason);

@@ -181,8 +181,8 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
         return 0;
     if (!take_room(request, len))
         return stop(request, 503,
-                    "The bodies of your requests under way have no room in memory: try "
-                    "again, or send fewer at once");
+                    "The bodies of your requests in flight use all memory of your share; "
+                    "try again, or send fewer at once");
     if (x->stream_body) {
         struct server *server = request->conn->c.server;
         server->options.handler.on_body(server->options.owner, x,

@@ -27,7 +27,7 @@ enum {
 
 /* ---- accepting ---- */
 
-static const char turning_away[] = "turning connections away";
+static const char turning_away[] = "rejecting connections";
 
 /* Sends 503, so that the client comes back later, and closes. It reads input first:
  * otherwise the kernel would reset the connection and discard the response. It does not
@@ -120,8 +120,7 @@ static void on_listener(uv_poll_t *handle, int status, int events)
             if (!accept_failed(listener, errno))
                 return;
         } else if (admission_is_full(listener)) {
-            server_complain(listener->server, turning_away,
-                            "the limit of connections is reached");
+            server_complain(listener->server, turning_away, "connection limit reached");
             turn_away(listener, fd);
         } else {
             admission_adopt(listener, fd, &peer);
@@ -200,8 +199,8 @@ static enum err clear_path(const struct listener *listener,
         return errno == ENOENT ? OK : cannot_listen(listener, errno, why);
     if (!S_ISSOCK(status.st_mode) || status.st_uid != geteuid())
         return explain(why, ERR_INVALID,
-                       "cannot listen on %s: there is a file that is no socket of this "
-                       "user; remove it, or listen elsewhere",
+                       "cannot listen on %s: the file is not a socket of this user; remove "
+                       "it, or choose another path",
                        path);
     if (somebody_listens(address))
         return cannot_listen(listener, EADDRINUSE, why);
@@ -262,7 +261,7 @@ static enum err take_over(struct listener *listener, struct failure *why)
     int fd = listener->options.handed, unsent = UNSENT_BYTES, listens = 0;
     socklen_t len = sizeof(listens);
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) || !listens)
-        return explain(why, ERR_INVALID, "descriptor %d is no socket that listens", fd);
+        return explain(why, ERR_INVALID, "descriptor %d is not a listening socket", fd);
     int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETFL, flags | O_NONBLOCK);
     fcntl(fd, F_SETFD, FD_CLOEXEC);
@@ -282,10 +281,10 @@ enum err listener_bind(struct listener *listener, struct server *server,
     if (options->handed)
         return take_over(listener, why);
     if (!len && options->path)
-        return explain(why, ERR_INVALID, "cannot listen on %s: the path is too long",
+        return explain(why, ERR_INVALID, "cannot listen on %s: path too long",
                        options->path);
     if (!len)
-        return explain(why, ERR_INVALID, "'%s' port %d is not an address to listen on",
+        return explain(why, ERR_INVALID, "cannot listen on \"%s\" port %d: invalid address",
                        options->host, options->port);
     enum err refused = options->path ? clear_path(listener, &address, why) : OK;
     if (!refused)

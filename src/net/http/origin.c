@@ -15,7 +15,7 @@ static bool count(struct http_conn *conn, const struct address *address)
         return true;
     address_print(address, text);
     snprintf(reason, sizeof(reason), "%s has too many (--connections-per-address)", text);
-    server_complain(server, "turning connections away", reason);
+    server_complain(server, "rejecting connections", reason);
     return false;
 }
 
@@ -39,8 +39,8 @@ static void excuse(struct http_conn *conn)
         return;
     crowd_excuse(&conn->c.place);
     if (!server->told_forwarded)
-        log_info("a peer sends X-Forwarded-For: its clients are not told apart before it "
-                 "is among --trusted-proxies",
+        log_info("untrusted peer sends X-Forwarded-For; add it to --trusted-proxies to "
+                 "distinguish its clients",
                  "peer", conn->peer->data, NULL);
     server->told_forwarded = true;
 }

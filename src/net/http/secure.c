@@ -29,7 +29,7 @@ void secure_begin(struct connection *conn)
 static void fail(struct connection *conn, const char *reason)
 {
     metric_add(M_TLS_FAILED, 1);
-    log_debug("a TLS handshake has failed", "reason", reason, NULL);
+    log_debug("TLS handshake failed", "reason", reason, NULL);
     connection_close(conn);
 }
 
@@ -69,7 +69,7 @@ static void close_oldest(struct server *server)
 {
     struct secure *oldest = container_of(server->begun.next, struct secure, begun);
     metric_add(M_CONNECTIONS_EVICTED, 1);
-    fail(oldest->conn, "too many handshakes are under way");
+    fail(oldest->conn, "too many handshakes in progress");
 }
 
 /* Returns false if the handshake has ended, or no byte has arrived yet. */

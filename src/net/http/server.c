@@ -135,7 +135,7 @@ static enum err read_trusted(struct server *server, struct failure *why)
     const char *trusted = server->options.trusted_proxies;
     if (ranges_read(slice_of(trusted ? trusted : ""), &server->trusted, &wrong))
         return OK;
-    return explain(why, ERR_INVALID, "'%.*s' is no range of addresses", SLICE_ARG(wrong));
+    return explain(why, ERR_INVALID, "\"%.*s\" is not an address range", SLICE_ARG(wrong));
 }
 
 /* Informs connections of a drain. New ones are appended after these, and know of it. */

@@ -10,7 +10,8 @@ enum err ws_key_fetch_digest(struct evp_md_st **digest, struct failure *why)
 {
     struct evp_md_st *sha1 = EVP_MD_fetch(NULL, "SHA1", NULL);
     if (!sha1)
-        return explain(why, ERR_INVALID, "OpenSSL has no SHA-1, which WebSockets need");
+        return explain(why, ERR_INVALID,
+                       "OpenSSL does not support SHA-1, which WebSockets need");
     *digest = sha1;
     return OK;
 }

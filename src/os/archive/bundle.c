@@ -26,7 +26,7 @@ static enum err take(int file, const struct bundle_limits *limits, struct bundle
     struct stat found;
     if (file < 0 || fstat(file, &found)) {
         enum err err = explain(why, errno == ENOENT ? ERR_NOT_FOUND : ERR_INTERNAL,
-                               "the archive cannot be opened: %s", strerror(errno));
+                               "cannot open the archive: %s", strerror(errno));
         if (file >= 0)
             close(file);
         return err;
@@ -85,7 +85,7 @@ static enum err hash_file(struct bundle *bundle, EVP_MD_CTX *digest, struct fail
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return explain(why, ERR_INTERNAL, "the archive cannot be read: %s",
+            return explain(why, ERR_INTERNAL, "cannot read the archive: %s",
                            strerror(errno));
         if (got == 0)
             return OK;
@@ -143,7 +143,7 @@ static enum err on_data(struct bundle_visitor *visitor, struct slice data,
     if (!reading->found)
         return OK;
     if (reading->out->len - reading->begin + data.len > reading->max)
-        return explain(why, ERR_TOO_LARGE, "'%.*s' is larger than %zu bytes",
+        return explain(why, ERR_TOO_LARGE, "\"%.*s\" is too large (max %zu bytes)",
                        SLICE_ARG(text_clip(reading->name)), reading->max);
     buf_add(reading->out, data);
     return OK;
@@ -170,7 +170,7 @@ enum err bundle_read_file(struct bundle *bundle, struct slice name, size_t max,
     if (err)
         out->len = reading.begin;
     if (!err && !reading.found)
-        err = explain(why, ERR_NOT_FOUND, "the archive has no '%.*s'",
+        err = explain(why, ERR_NOT_FOUND, "\"%.*s\" is missing in the archive",
                       SLICE_ARG(text_clip(name)));
     return err;
 }

@@ -31,7 +31,7 @@ struct extraction {
 static enum err not_written(const char *name, struct failure *why)
 {
     enum err err = errno == ENOSPC || errno == EDQUOT ? ERR_STORE_FULL : ERR_INTERNAL;
-    return explain(why, err, "cannot write '%.*s': %s",
+    return explain(why, err, "cannot write \"%.*s\": %s",
                    SLICE_ARG(text_clip(slice_of(name))), strerror(errno));
 }
 

@@ -45,13 +45,14 @@ static enum err check_parts(struct slice name, struct failure *why)
     unsigned depth = 0;
     while (slice_split(&rest, '/', &part)) {
         if (!part.len || slice_is(part, ".") || slice_is(part, ".."))
-            return explain(why, ERR_INVALID, "the name '%.*s' has the part '%.*s'",
+            return explain(why, ERR_INVALID,
+                           "the name \"%.*s\" has the forbidden part \"%.*s\"",
                            SLICE_ARG(text_clip(name)), SLICE_ARG(part));
         if (part.len > BUNDLE_PART_MAX)
-            return explain(why, ERR_INVALID, "a part of a name is longer than %d bytes",
+            return explain(why, ERR_INVALID, "part of a name too long (max %d bytes)",
                            BUNDLE_PART_MAX);
         if (++depth > BUNDLE_DEPTH_MAX)
-            return explain(why, ERR_INVALID, "the name '%.*s' has more than %d parts",
+            return explain(why, ERR_INVALID, "too many parts in the name \"%.*s\" (max %d)",
                            SLICE_ARG(text_clip(name)), BUNDLE_DEPTH_MAX);
     }
     return OK;
@@ -63,13 +64,13 @@ enum err bundle_name_read(const char *text, struct slice *name, struct failure *
     if (!whole.len)
         return explain(why, ERR_INVALID, "an entry has no name");
     if (whole.len > BUNDLE_NAME_MAX)
-        return explain(why, ERR_INVALID, "a name is longer than %d bytes", BUNDLE_NAME_MAX);
+        return explain(why, ERR_INVALID, "name too long (max %d bytes)", BUNDLE_NAME_MAX);
     if (!text_is_utf8(whole))
         return explain(why, ERR_INVALID, "a name is not UTF-8");
     if (has_control(whole))
         return explain(why, ERR_INVALID, "a name has a control character");
     if (whole.ptr[0] == '/')
-        return explain(why, ERR_INVALID, "the name '%.*s' is absolute",
+        return explain(why, ERR_INVALID, "the name \"%.*s\" is absolute",
                        SLICE_ARG(text_clip(whole)));
     struct slice rest = whole;
     while (slice_starts(rest, "./"))
@@ -89,7 +90,7 @@ static enum err put(struct bundle_names *names, struct slice text, bool is_folde
 {
     if (names->table.count >= names->max)
         return explain(why, ERR_TOO_LARGE,
-                       "there are more than %u files and folders (setting deploy-files)",
+                       "too many files and folders (max %u, setting deploy-files)",
                        names->max);
     struct bundle_name *name = mem_new_flex(struct bundle_name, text.len + 1);
     name->is_folder = is_folder;
@@ -109,7 +110,7 @@ static enum err add_folder(struct bundle_names *names, struct slice text,
         return put(names, text, true, why);
     if (there->is_folder)
         return OK;
-    return explain(why, ERR_INVALID, "'%.*s' is a file and a folder",
+    return explain(why, ERR_INVALID, "\"%.*s\" is both a file and a folder",
                    SLICE_ARG(text_clip(text)));
 }
 
@@ -128,7 +129,7 @@ enum err bundle_names_add(struct bundle_names *names, struct slice name, bool is
     if (!there)
         return put(names, name, false, why);
     return explain(why, ERR_INVALID,
-                   there->is_folder ? "'%.*s' is a file and a folder"
-                                    : "'%.*s' is there twice",
+                   there->is_folder ? "\"%.*s\" is both a file and a folder"
+                                    : "\"%.*s\" occurs twice",
                    SLICE_ARG(text_clip(name)));
 }

@@ -28,7 +28,7 @@ struct packing {
 
 static enum err not_packed(struct packing *packing)
 {
-    return explain(packing->why, ERR_INTERNAL, "cannot pack '%.*s': %s",
+    return explain(packing->why, ERR_INTERNAL, "cannot pack \"%.*s\": %s",
                    SLICE_ARG(text_clip(slice_of(packing->name))), strerror(errno));
 }
 
@@ -77,10 +77,10 @@ static enum err add_file(struct packing *packing, int file, const struct stat *f
 {
     uint64_t size = (uint64_t)found->st_size;
     if (size > packing->limits->unpacked_max - packing->unpacked)
-        return explain(packing->why, ERR_TOO_LARGE,
-                       "the files are larger than %llu bytes together (setting "
-                       "deploy-unpacked)",
-                       (unsigned long long)packing->limits->unpacked_max);
+        return explain(
+            packing->why, ERR_TOO_LARGE,
+            "the files together are too large (max %llu bytes, setting deploy-unpacked)",
+            (unsigned long long)packing->limits->unpacked_max);
     packing->unpacked += size;
     enum err err = add_header(packing, found);
     return err ? err : copy(packing, file, size);
@@ -94,7 +94,7 @@ static enum err add_opened(struct packing *packing, int opened, size_t len)
     if (fstat(opened, &found))
         return not_packed(packing);
     if (!S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode))
-        return explain(packing->why, ERR_INVALID, "'%.*s' is neither a file nor a folder",
+        return explain(packing->why, ERR_INVALID, "\"%.*s\" is neither a file nor a folder",
                        SLICE_ARG(text_clip(slice_of(packing->name))));
     struct slice name;
     bool is_folder = S_ISDIR(found.st_mode);
@@ -111,12 +111,12 @@ static enum err add_child(struct packing *packing, int folder, size_t len, const
 {
     size_t part_len = strlen(part);
     if (len + part_len > BUNDLE_NAME_MAX)
-        return explain(packing->why, ERR_INVALID, "a name is longer than %d bytes",
+        return explain(packing->why, ERR_INVALID, "name too long (max %d bytes)",
                        BUNDLE_NAME_MAX);
     memcpy(packing->name + len, part, part_len + 1);
     int opened = openat(folder, part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (opened < 0 && errno == ELOOP)
-        return explain(packing->why, ERR_INVALID, "'%.*s' is a link",
+        return explain(packing->why, ERR_INVALID, "\"%.*s\" is a link",
                        SLICE_ARG(text_clip(slice_of(packing->name))));
     if (opened < 0)
         return not_packed(packing);
@@ -178,7 +178,7 @@ enum err bundle_pack(const char *folder, int file, const struct bundle_limits *l
     locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (!utf8) {
         close(opened);
-        return explain(why, ERR_INTERNAL, "there is no locale C.UTF-8");
+        return explain(why, ERR_INTERNAL, "locale C.UTF-8 not found");
     }
     locale_t before = uselocale(utf8);
     struct packing packing = { .limits = limits, .why = why };

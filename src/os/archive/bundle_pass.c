@@ -23,10 +23,10 @@ static enum err count(struct pass *pass, uint64_t more)
 {
     const struct bundle_limits *limits = &pass->bundle->limits;
     if (more > limits->unpacked_max || pass->unpacked + more > limits->unpacked_max)
-        return explain(pass->why, ERR_TOO_LARGE,
-                       "the files are larger than %llu bytes together (setting "
-                       "deploy-unpacked)",
-                       (unsigned long long)limits->unpacked_max);
+        return explain(
+            pass->why, ERR_TOO_LARGE,
+            "the files together are too large (max %llu bytes, setting deploy-unpacked)",
+            (unsigned long long)limits->unpacked_max);
     return OK;
 }
 
@@ -37,7 +37,8 @@ static enum err check_ratio(struct pass *pass)
         pass->unpacked / ratio < pass->tar.gunzip.packed)
         return OK;
     return explain(pass->why, ERR_TOO_LARGE,
-                   "the files are more than %u times as large as the archive", ratio);
+                   "the files are too large for the archive (max %u times its size)",
+                   ratio);
 }
 
 static enum err check_canceled(struct pass *pass)
@@ -104,7 +105,7 @@ static enum err take_entry(struct pass *pass, const struct tar_entry *entry)
     if (err)
         return err;
     if (entry->kind)
-        return explain(pass->why, ERR_INVALID, "'%.*s' is %s", SLICE_ARG(text_clip(name)),
+        return explain(pass->why, ERR_INVALID, "\"%.*s\" is %s", SLICE_ARG(text_clip(name)),
                        entry->kind);
     if (entry->is_folder)
         return take_folder(pass, name);
@@ -133,11 +134,12 @@ static enum err read_tail(struct pass *pass)
             return err;
         if (!is_zero(tar->bytes, got))
             return explain(pass->why, ERR_INVALID,
-                           "the archive cannot be read: more follows its end");
+                           "cannot read the archive: data follows its end");
         len += got;
         if (len > TAIL_MAX)
             return explain(pass->why, ERR_TOO_LARGE,
-                           "more than %d zeros follow the end of the archive", TAIL_MAX);
+                           "too many zeros follow the end of the archive (max %d)",
+                           TAIL_MAX);
     }
 }
 

@@ -35,7 +35,7 @@ void gunzip_finish(struct gunzip *gunzip)
 
 static enum err gunzip_refuse(const char *reason, struct failure *why)
 {
-    return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
+    return explain(why, ERR_INVALID, "cannot read the archive: %s", reason);
 }
 
 /* Makes at least one packed byte available. *ended: the file has no more. */
@@ -51,8 +51,7 @@ static enum err fill(struct gunzip *gunzip, bool *ended, struct failure *why)
         got = pread(gunzip->file, gunzip->bytes, GUNZIP_READ_SIZE, gunzip->at);
     while (got < 0 && errno == EINTR);
     if (got < 0)
-        return explain(why, ERR_INTERNAL, "the archive cannot be read: %s",
-                       strerror(errno));
+        return explain(why, ERR_INTERNAL, "cannot read the archive: %s", strerror(errno));
     gunzip->at += got;
     gunzip->packed += (uint64_t)got;
     gunzip->stream.next_in = gunzip->bytes;
@@ -87,7 +86,7 @@ static unsigned take(struct gzip_header *header)
     unsigned byte = 0;
     if (!header->err && header->len++ == GUNZIP_HEADER_MAX)
         header->err = explain(header->why, ERR_INVALID,
-                              "the gzip header is longer than %d bytes", GUNZIP_HEADER_MAX);
+                              "gzip header too long (max %d bytes)", GUNZIP_HEADER_MAX);
     if (!header->err)
         header->err = take_byte(header->gunzip, &byte, header->why);
     return header->err ? 0 : byte;
@@ -133,7 +132,7 @@ static enum err read_header(struct gunzip *gunzip, struct failure *why)
 static enum err begin_member(struct gunzip *gunzip, struct failure *why)
 {
     if (gunzip->members++ == GUNZIP_MEMBERS_MAX)
-        return explain(why, ERR_INVALID, "the archive has more than %d gzip members",
+        return explain(why, ERR_INVALID, "too many gzip members in the archive (max %d)",
                        GUNZIP_MEMBERS_MAX);
     enum err err = read_header(gunzip, why);
     inflateReset(&gunzip->stream);

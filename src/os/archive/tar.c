@@ -41,7 +41,7 @@ void tar_finish(struct tar *tar)
 
 static enum err tar_refuse(const char *reason, struct failure *why)
 {
-    return explain(why, ERR_INVALID, "the archive cannot be read: %s", reason);
+    return explain(why, ERR_INVALID, "cannot read the archive: %s", reason);
 }
 
 /* Reads len bytes. *got is less only if the archive ends. */
@@ -155,7 +155,7 @@ static enum err set_name(struct tar *tar, struct slice first, struct slice last,
 {
     size_t len = first.len ? first.len + 1 + last.len : last.len;
     if (len > BUNDLE_NAME_MAX)
-        return explain(why, ERR_INVALID, "a name is longer than %d bytes", BUNDLE_NAME_MAX);
+        return explain(why, ERR_INVALID, "name too long (max %d bytes)", BUNDLE_NAME_MAX);
     if (last.len && memchr(last.ptr, 0, last.len))
         return explain(why, ERR_INVALID, "a name has a control character");
     char *to = tar->name;
@@ -177,16 +177,15 @@ static enum err count_extended(struct tar *tar, uint64_t size, struct failure *w
 {
     if (size > TAR_EXTENDED_MAX)
         return explain(why, ERR_INVALID,
-                       "an extended header of the archive is larger than %d bytes",
+                       "extended header of the archive too large (max %d bytes)",
                        TAR_EXTENDED_MAX);
     tar->extended += size;
     if (tar->extended <= tar->limits->unpacked_max)
         return OK;
-    return explain(
-        why, ERR_TOO_LARGE,
-        "the extended headers of the archive are larger than %llu bytes together "
-        "(setting deploy-unpacked)",
-        (unsigned long long)tar->limits->unpacked_max);
+    return explain(why, ERR_TOO_LARGE,
+                   "the extended headers of the archive together are too large (max %llu "
+                   "bytes, setting deploy-unpacked)",
+                   (unsigned long long)tar->limits->unpacked_max);
 }
 
 /* Reads the whole content of a header into tar->bytes. */
@@ -205,7 +204,7 @@ static enum err take_long_name(struct tar *tar, uint64_t size, bool is_link,
 {
     struct slice text;
     if (size > BUNDLE_NAME_MAX + 1)
-        return explain(why, ERR_INVALID, "a name is longer than %d bytes", BUNDLE_NAME_MAX);
+        return explain(why, ERR_INVALID, "name too long (max %d bytes)", BUNDLE_NAME_MAX);
     enum err err = read_extended(tar, size, &text, why);
     tar->is_link |= is_link;
     if (err || is_link)
@@ -343,8 +342,8 @@ static enum err read_block(struct tar *tar, bool *ended, struct failure *why)
     uint64_t most = (uint64_t)HEADERS_PER_FILE * tar->limits->files_max + HEADERS_MORE;
     if (tar->headers > most)
         return explain(why, ERR_TOO_LARGE,
-                       "the archive has more than %llu headers, which are %d for each file "
-                       "(setting deploy-files)",
+                       "too many headers in the archive (max %llu, which is %d for each "
+                       "file of the setting deploy-files)",
                        (unsigned long long)most, HEADERS_PER_FILE);
     enum err err = read_up_to(tar, tar->block, TAR_BLOCK, &got, why);
     if (err)

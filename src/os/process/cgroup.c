@@ -29,7 +29,7 @@ static enum err write_file(const char *folder, const char *name, const char *tex
         close(file);
     if (done)
         return OK;
-    return explain(why, ERR_FORBIDDEN, "%s: cannot write '%s': %s", path, text,
+    return explain(why, ERR_FORBIDDEN, "%s: cannot write \"%s\": %s", path, text,
                    strerror(reason));
 }
 
@@ -38,7 +38,7 @@ enum err cgroup_prepare(const char *root, struct failure *why)
     static const char *const controllers[] = { "+memory", "+cpu", "+pids" };
     struct stat found;
     if (stat(root, &found) || !S_ISDIR(found.st_mode))
-        return explain(why, ERR_FORBIDDEN, "%s: there is no such folder", root);
+        return explain(why, ERR_FORBIDDEN, "%s: folder not found", root);
     for (size_t i = 0; i < sizeof(controllers) / sizeof(*controllers); i++) {
         enum err err = write_file(root, "cgroup.subtree_control", controllers[i], why);
         if (err)
@@ -76,9 +76,9 @@ enum err cgroup_make(const char *root, const char *name, const struct cgroup_lim
     char group[CGROUP_PATH_MAX];
     int len = snprintf(group, sizeof(group), "%s/%s", root, name);
     if (len < 0 || (size_t)len >= sizeof(group))
-        return explain(why, ERR_INVALID, "%s: the path is too long", root);
+        return explain(why, ERR_INVALID, "%s: path too long", root);
     if (mkdir(group, 0755) && errno != EEXIST)
-        return explain(why, ERR_FORBIDDEN, "%s: cannot make the group: %s", group,
+        return explain(why, ERR_FORBIDDEN, "%s: cannot create the group: %s", group,
                        strerror(errno));
     enum err err = write_limits(group, limits, why);
     if (err) {

@@ -236,8 +236,8 @@ static void tell_note(struct child_driver *children, struct slice note)
             return;
         if (!children->notes[i]) {
             children->notes[i] = mem_text(note);
-            log_warn("a child process is less separated than it could be", "reason",
-                     children->notes[i], NULL);
+            log_warn("a child process is not fully isolated", "reason", children->notes[i],
+                     NULL);
             return;
         }
     }

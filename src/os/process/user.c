@@ -14,7 +14,7 @@ static enum err check(const char *text, uint64_t uid, struct failure *why)
     if (uid == 0)
         return explain(why, ERR_INVALID, "%s: children never run as root", text);
     if (uid >= UINT32_MAX)
-        return explain(why, ERR_INVALID, "%s: %llu is no uid", text,
+        return explain(why, ERR_INVALID, "%s: %llu is not a uid", text,
                        (unsigned long long)uid);
     return OK;
 }
@@ -40,7 +40,7 @@ static enum err resolve_name(const char *text, struct user_range *range,
     if (found)
         return take_entry(text, found, range, why);
     return explain(why, ERR_INVALID, "%s: %s", text,
-                   failed ? strerror(failed) : "there is no such user");
+                   failed ? strerror(failed) : "user not found");
 }
 
 /* A uid without an entry is valid, too. */
@@ -68,10 +68,9 @@ static enum err check_nobody(const char *text, const struct user_range *range,
     setpwent();
     for (struct passwd *user; !err && (user = getpwent());)
         if (user->pw_uid >= range->first && user->pw_uid <= range->last)
-            err =
-                explain(why, ERR_INVALID,
-                        "%s: %u is the user %s of this machine: name uids that nobody has",
-                        text, (unsigned)user->pw_uid, user->pw_name);
+            err = explain(why, ERR_INVALID,
+                          "%s: %u is the uid of the user %s; choose unused uids", text,
+                          (unsigned)user->pw_uid, user->pw_name);
     endpwent();
     return err;
 }
@@ -82,7 +81,8 @@ static enum err resolve_range(const char *text, uint64_t first, uint64_t last,
     enum err err = check(text, first, why);
     err = err ? err : check(text, last, why);
     if (!err && last < first)
-        err = explain(why, ERR_INVALID, "%s: the range ends before it begins", text);
+        err =
+            explain(why, ERR_INVALID, "%s: invalid range: it ends before it begins", text);
     if (err)
         return err;
     *range = (struct user_range){ (uid_t)first, (uid_t)last, 0 };
@@ -94,7 +94,7 @@ enum err user_resolve(const char *text, struct user_range *range, struct failure
     struct slice rest = slice_of(text), begin;
     uint64_t first, last;
     if (!*text)
-        return explain(why, ERR_INVALID, "no user is named");
+        return explain(why, ERR_INVALID, "user missing");
     slice_split(&rest, '-', &begin);
     if (text_to_u64(begin, &first))
         return resolve_name(text, range, why);

@@ -47,8 +47,8 @@ static enum err refuse_inside(const struct backup *backup, struct failure *why)
     size_t len = strlen(data);
     if (strncmp(above, data, len) == 0 && (above[len] == '/' || !above[len]))
         return explain(why, ERR_INVALID,
-                       "%s is in the data directory: name a folder outside of it, best on "
-                       "another disk",
+                       "%s is in the data directory; choose a folder outside of it, best "
+                       "on another disk",
                        backup->options->target);
     return OK;
 }
@@ -59,20 +59,19 @@ static enum err judge_existing(const struct backup *backup, const struct stat *f
     const char *target = backup->options->target;
     struct stat above;
     if (!S_ISDIR(found->st_mode))
-        return explain(why, ERR_INVALID,
-                       "%s is there, and no folder: name one that is not there yet",
-                       target);
+        return explain(
+            why, ERR_INVALID,
+            "%s exists and is not a folder; choose a name that does not exist yet", target);
     int folder = folder_open(backup->above, backup->name);
     bool empty = folder >= 0 && folder_is_empty(folder);
     if (folder >= 0)
         close(folder);
     if (!empty)
         return explain(why, ERR_INVALID,
-                       "%s is not empty: name a folder that is not there yet", target);
+                       "%s is not empty; choose a name that does not exist yet", target);
     if (!fstat(backup->above, &above) && above.st_dev != found->st_dev)
         return explain(why, ERR_INVALID,
-                       "%s is where a file system is mounted: name a folder in it, like "
-                       "%s/runcast",
+                       "%s is a mount point; choose a folder in it, like %s/runcast",
                        target, target);
     return OK;
 }
@@ -91,9 +90,8 @@ static enum err refuse_foreign(const struct backup *backup, struct failure *why)
         return OK;
     return explain(
         why, ERR_INVALID,
-        "others can rename what is in %s (it belongs to user %u, mode %04o), and "
-        "so come to read the copy: name a folder in one that only you write in, "
-        "or back up as that user",
+        "other users can rename files in %s (owner %u, mode %04o) and so read the copy; "
+        "choose a folder that only you can write to, or run the backup as its owner",
         backup->above_path, (unsigned)above.st_uid, (unsigned)above.st_mode & 07777u);
 }
 
@@ -103,7 +101,7 @@ static enum err check_target(struct backup *backup, struct failure *why)
     folder_split(backup->options->target, &backup->above_path, &backup->name);
     if (!*backup->name || !strcmp(backup->name, ".") || !strcmp(backup->name, ".."))
         return explain(why, ERR_INVALID,
-                       "'%s' is no name of a folder: name one that is not there yet",
+                       "\"%s\" is not a folder name; choose a name that does not exist yet",
                        backup->options->target);
     backup->above = open(backup->above_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (backup->above < 0)
@@ -160,7 +158,8 @@ static enum err open_data(struct backup *backup, struct failure *why)
     if (fstatat(backup->data.top, DATA_DATABASE, &found, AT_SYMLINK_NOFOLLOW))
         return explain(why, ERR_INVALID, "there is no runcast data in %s", data);
     if (!S_ISREG(found.st_mode))
-        return explain(why, ERR_INVALID, "%s/%s is no file: put the database there", data,
+        return explain(why, ERR_INVALID,
+                       "%s/%s is not a regular file; put the database there", data,
                        DATA_DATABASE);
     if (!opened)
         return explain(why, ERR_INVALID, "cannot open %s/%s: %s", data, DATA_DEPLOYMENTS,
@@ -176,7 +175,7 @@ static enum err copy_deployed(struct backup *backup, const char *name, struct fa
     if (backup_manifest_find(backup->manifest, name))
         return OK; /* copied by the previous try */
     if (backup->data.deployments < 0)
-        return explain(why, ERR_NOT_FOUND, "%s is not there", name);
+        return explain(why, ERR_NOT_FOUND, "%s is missing", name);
     enum err err =
         file_pass_copy(backup->data.deployments, file, backup->partial.deployments, file,
                        backup->options->stopped, &facts, why);
@@ -308,7 +307,7 @@ static enum err copy_consistently(struct backup *backup, struct failure *why)
         return err;
     if (gone)
         return explain(why, ERR_STORE,
-                       "versions come and go too fast to be copied: try again later");
+                       "versions change too fast to be copied; try again later");
     drop_unnamed(backup);
     backup->manifest->schema = sqlite_look_schema(look);
     err = sqlite_look_copy(look, backup->database_path, backup->options->stopped, why);
@@ -444,7 +443,7 @@ static enum err put_in_place(struct backup *backup, struct failure *why)
     if (*backup->options->stopped)
         return explain(why, ERR_CANCELED, "stopped");
     if (renameat(backup->above, partial_name(backup), backup->above, backup->name))
-        return explain(why, ERR_STORE, "cannot name the copy %s: %s",
+        return explain(why, ERR_STORE, "cannot rename the copy to %s: %s",
                        backup->options->target, strerror(errno));
     free(backup->partial_path);
     backup->partial_path = NULL; /* it is complete: do not remove it */
@@ -494,6 +493,6 @@ enum err backup_make(const struct backup_options *options, struct backup_manifes
     free(backup.above_path);
     free(backup.name);
     if (err == ERR_CANCELED)
-        explain(why, err, "stopped: nothing is left of the backup");
+        explain(why, err, "backup stopped; its files were removed");
     return err;
 }

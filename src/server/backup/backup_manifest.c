@@ -119,10 +119,9 @@ void backup_manifest_write(const struct backup_manifest *manifest, struct buf *o
 
 static enum err damaged(const char *what, struct failure *why)
 {
-    return explain(why, ERR_INVALID,
-                   "manifest.json is damaged, or none of runcast: %s: the backup cannot be "
-                   "used",
-                   what);
+    return explain(
+        why, ERR_INVALID,
+        "manifest.json is damaged or not written by runcast: %s; use another backup", what);
 }
 
 /* Returns false if it is missing, too long, or contains a zero byte. */
@@ -151,9 +150,9 @@ static enum err read_head(struct slice text, struct backup_manifest *manifest,
         !members_number(text, "format", &format))
         return damaged("it is not whole", why);
     if (format != FORMAT)
-        return explain(why, ERR_INVALID,
-                       "the backup was made by a newer runcast: restore it with that "
-                       "version");
+        return explain(
+            why, ERR_INVALID,
+            "the backup was made by a newer runcast; restore it with that version");
     manifest->holds_key = members_is_true(text, "holdsKey");
     read_text(text, "key", manifest->key, sizeof(manifest->key));
     if (!read_text(text, "runcast", manifest->runcast, sizeof(manifest->runcast)) ||
@@ -162,7 +161,7 @@ static enum err read_head(struct slice text, struct backup_manifest *manifest,
         !read_time(text, "madeAt", &manifest->made_at))
         return damaged("a member is missing", why);
     if (manifest->key[0] && !is_hex(slice_of(manifest->key), KEY_ID_DIGITS))
-        return damaged("its key is no id of a key", why);
+        return damaged("its key is not the id of a key", why);
     return OK;
 }
 
@@ -178,8 +177,8 @@ static enum err read_file(struct slice element, struct backup_manifest *manifest
         snprintf(file.name, sizeof(file.name), "%s", name->data);
     else
         explain(why, ERR_INVALID,
-                "manifest.json names '%.*s', which is no file of a backup: it was changed, "
-                "and the backup cannot be trusted",
+                "manifest.json names \"%.*s\", which is not a file of a backup: the "
+                "manifest was changed; use another backup",
                 SLICE_ARG(text_clip(bytes_slice(name))));
     bytes_unref(name);
     if (!is_right)

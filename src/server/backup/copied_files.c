@@ -40,7 +40,8 @@ static enum err open_file(struct copied_files *files, const char *name, int64_t 
         return explain(why, ERR_STORE, "cannot read %s/%s: %s", DATA_DEPLOYMENTS, name,
                        strerror(errno));
     if (!S_ISREG(found.st_mode))
-        return explain(why, ERR_INVALID, "%s/%s is no file", DATA_DEPLOYMENTS, name);
+        return explain(why, ERR_INVALID, "%s/%s is not a regular file", DATA_DEPLOYMENTS,
+                       name);
     *size = found.st_size;
     return OK;
 }
@@ -77,7 +78,7 @@ static enum err read_piece(struct pg_copy_files *source, int64_t offset, char *p
         if (count <= 0)
             return explain(why, ERR_STORE, "cannot read %s: %s",
                            files->named.all[files->next - 1].name,
-                           count ? strerror(errno) : "it has become shorter");
+                           count ? strerror(errno) : "it became shorter while it was read");
         at += (size_t)count;
     }
     return OK;

@@ -72,6 +72,6 @@ enum err copy_make(const struct copy_options *options, struct copied *copied,
     }
     buf_finish(&path);
     if (err == ERR_CANCELED)
-        explain(why, err, "stopped: nothing was copied");
+        explain(why, err, "copy stopped; nothing was copied");
     return err;
 }

@@ -54,7 +54,7 @@ static enum err check_missing(const struct db_checking *checking,
     enum err err = read_named(checking, &now, why);
     if (!err && stored_files_find(&now, file->name))
         tell(checking, file->name,
-             "is missing: copy it from a backup, or deploy that version again");
+             "is missing; copy it from a backup, or deploy that version again");
     stored_files_finish(&now);
     return err;
 }
@@ -77,7 +77,7 @@ static enum err check_file(const struct db_checking *checking,
     else if ((file->bytes >= 0 && (uint64_t)file->bytes != facts.bytes) ||
              (file->sha256[0] && strcmp(file->sha256, facts.sha256) != 0))
         tell(checking, file->name,
-             "is damaged: copy it from a backup, or deploy that version again");
+             "is damaged; copy it from a backup, or deploy that version again");
     return OK;
 }
 
@@ -99,7 +99,7 @@ static void check_unnamed(const struct db_checking *checking)
             !stored_files_find(&checking->named, name) &&
             is_settled(checking, entry->d_name))
             tell(checking, name,
-                 "belongs to no deployment: the next start of the gateway removes it");
+                 "belongs to no deployment; the next start of the gateway removes it");
     }
     if (names)
         closedir(names);
@@ -109,7 +109,7 @@ static enum err check_files(struct db_checking *checking, struct failure *why)
 {
     enum err err = read_named(checking, &checking->named, why);
     if (!err && checking->named.damaged.code)
-        tell(checking, checking->named.damaged.text, ": restore a backup");
+        tell(checking, checking->named.damaged.text, "; restore a backup");
     for (size_t i = 0; !err && i < checking->named.count; i++)
         err = check_file(checking, &checking->named.all[i], why);
     if (!err)

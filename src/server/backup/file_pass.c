@@ -41,12 +41,15 @@ static enum err open_source(int folder, const char *name, int *fd, struct failur
     struct stat found;
     *fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (*fd < 0 && errno == ENOENT)
-        return explain(why, ERR_NOT_FOUND, "%s is not there", name);
+        return explain(why, ERR_NOT_FOUND, "%s is missing", name);
     if (*fd < 0 && errno == ELOOP)
-        return explain(why, ERR_INVALID, "%s is a symbolic link: put the file there", name);
+        return explain(why, ERR_INVALID,
+                       "%s is a symbolic link; put the file there instead", name);
     if (*fd < 0 || fstat(*fd, &found))
         return not_read(name, why);
-    return S_ISREG(found.st_mode) ? OK : explain(why, ERR_INVALID, "%s is no file", name);
+    return S_ISREG(found.st_mode)
+               ? OK
+               : explain(why, ERR_INVALID, "%s is not a regular file", name);
 }
 
 static bool write_all(int fd, const char *piece, size_t len)

@@ -38,8 +38,7 @@ static enum err read_text(int fd, struct buf *text, struct failure *why)
     if (count < 0)
         return explain(why, ERR_STORE, "cannot read %s: %s", manifest_name,
                        strerror(errno));
-    return count ? explain(why, ERR_INVALID, "%s is too long to be one", manifest_name)
-                 : OK;
+    return count ? explain(why, ERR_INVALID, "%s is too long", manifest_name) : OK;
 }
 
 static enum err read_manifest(struct restore *restore, struct failure *why)
@@ -50,11 +49,11 @@ static enum err read_manifest(struct restore *restore, struct failure *why)
                     O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return explain(why, ERR_INVALID,
-                       "%s has no %s: it is no whole backup. Files that were copied by "
-                       "hand are copied back, and then runcast restored is said",
+                       "%s has no %s, so it is not a complete backup; if its files were "
+                       "copied by hand, copy them back and then run runcast restored",
                        restore->options->source, manifest_name);
     enum err err = fd < 0 || fstat(fd, &found) || !S_ISREG(found.st_mode)
-                       ? explain(why, ERR_INVALID, "%s/%s is no file",
+                       ? explain(why, ERR_INVALID, "%s/%s is not a regular file",
                                  restore->options->source, manifest_name)
                        : read_text(fd, &text, why);
     if (!err)
@@ -73,7 +72,7 @@ static enum err open_source(struct restore *restore, struct failure *why)
         return explain(why, ERR_INVALID, "cannot open the backup %s: %s", source,
                        strerror(errno));
     if (!opened)
-        return explain(why, ERR_INVALID, "%s/%s is no folder", source, DATA_DEPLOYMENTS);
+        return explain(why, ERR_INVALID, "%s/%s is not a folder", source, DATA_DEPLOYMENTS);
     return read_manifest(restore, why);
 }
 
@@ -82,23 +81,24 @@ static enum err compare(const struct backup_file *file, const struct file_facts 
 {
     if (found->bytes != file->facts.bytes)
         return explain(why, ERR_INVALID,
-                       "%s of the backup is damaged: it has %llu bytes, and had %llu: use "
-                       "another backup",
+                       "%s of the backup is damaged: it has %llu bytes instead of %llu; "
+                       "use another backup",
                        file->name, (unsigned long long)found->bytes,
                        (unsigned long long)file->facts.bytes);
     if (strcmp(found->sha256, file->facts.sha256) != 0)
         return explain(why, ERR_INVALID,
-                       "%s of the backup is damaged: its content is not what it was: use "
-                       "another backup",
+                       "%s of the backup is damaged: its hash differs from the manifest; "
+                       "use another backup",
                        file->name);
     return OK;
 }
 
 static enum err missing(const struct backup_file *file, struct failure *why)
 {
-    return explain(why, ERR_INVALID,
-                   "%s of the backup is missing: it was not copied whole, use another one",
-                   file->name);
+    return explain(
+        why, ERR_INVALID,
+        "%s of the backup is missing; use another backup, or copy this one again",
+        file->name);
 }
 
 static enum err check_hashes(const struct restore *restore, struct failure *why)
@@ -125,8 +125,8 @@ static enum err check_key(const struct restore *restore, struct failure *why)
     const struct backup_manifest *manifest = restore->manifest;
     if (!*options->key && !manifest->holds_key)
         return explain(why, ERR_INVALID,
-                       "the backup holds no encryption key: set RUNCAST_ENCRYPTION_KEY (or "
-                       "…_FILE) to the one that sealed it%s%s",
+                       "the backup contains no encryption key; set RUNCAST_ENCRYPTION_KEY "
+                       "(or …_FILE) to the key that sealed it%s%s",
                        manifest->key[0] ? ", which is " : "", manifest->key);
     char *path = folder_path(options->source, DATA_DATABASE);
     char *key_path = folder_path(options->source, DATA_KEY);
@@ -160,8 +160,8 @@ static enum err check_empty(const struct restore *restore, struct failure *why)
     for (const struct dirent *entry; !err && (entry = readdir(names));)
         if (!may_stay(entry->d_name))
             err = explain(why, ERR_INVALID,
-                          "the data directory %s is not empty (%.60s): stop its gateway, "
-                          "and move away what is in it",
+                          "the data directory %s is not empty (%.60s); stop its gateway "
+                          "and move its files away",
                           restore->options->data, entry->d_name);
     closedir(names);
     return err;
@@ -343,6 +343,6 @@ enum err restore_make(const struct restore_options *options,
     close_if_open(restore.lock);
     free(restore.partial_database);
     if (err == ERR_CANCELED)
-        explain(why, err, "stopped: nothing was restored");
+        explain(why, err, "restore stopped; nothing was restored");
     return err;
 }

@@ -77,7 +77,7 @@ static enum err take_build(void *owner, const struct document *document)
     struct buf text = { 0 }, plain = { 0 };
     struct failure why;
     if (!read_sealed(document, &text))
-        tell(sealed, "the variables of a build are damaged: cancel its deployment");
+        tell(sealed, "the variables of a build are damaged; cancel its deployment");
     else if (vault_unseal(sealed->vault, bytes_slice(document->name), buf_slice(&text),
                           &plain)) {
         vault_explain(sealed->vault, buf_slice(&text), "the variables of a build", &why);
@@ -118,7 +118,7 @@ enum err sealed_check(struct sqlite_look *look, struct vault *vault, sqlite_foun
     enum err err = open_all(&sealed, look, why);
     if (sealed.troubles > TOLD_MAX) {
         struct buf more = { 0 };
-        buf_print(&more, "and %u others: as those before", sealed.troubles - TOLD_MAX);
+        buf_print(&more, "and %u others like these", sealed.troubles - TOLD_MAX);
         buf_add_char(&more, '\0');
         found(owner, more.ptr);
         buf_finish(&more);

@@ -51,7 +51,7 @@ static void remote_refuse(struct remote_call *call, const struct fetch *fetch, b
     else if (error)
         buf_add(&call->refusal, bytes_slice(error));
     else
-        buf_print(&call->refusal, "the gateway answers with the status %d", call->status);
+        buf_print(&call->refusal, "the gateway responded with status %d", call->status);
     bytes_unref(error);
 }
 
@@ -197,7 +197,7 @@ bool remote_upload(struct remote *remote, struct remote_call *call, int file, ui
     if (!refused)
         refused = open_fetcher(remote, &origin, &fetcher, &why);
     if (refused) {
-        buf_print(&call->refusal, "the address to upload to: %s", why.text);
+        buf_print(&call->refusal, "the upload address: %s", why.text);
         return false;
     }
     struct remote_fetch op = { .call = call,

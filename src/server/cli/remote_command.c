@@ -21,12 +21,12 @@ static enum err read_settings(const struct config *config, struct remote_options
     };
     if (!options->url || !*options->url)
         return explain(why, ERR_USAGE,
-                       "which gateway? Set TRIGGER_API_URL to its address, or say --url");
+                       "TRIGGER_API_URL is missing; set it to the address of the gateway, "
+                       "or use --url");
     if (!options->key || !*options->key)
-        return explain(
-            why, ERR_USAGE,
-            "set TRIGGER_SECRET_KEY to the secret key of the environment that is "
-            "meant: runcast keys shows them where the gateway's data are");
+        return explain(why, ERR_USAGE,
+                       "TRIGGER_SECRET_KEY is missing; set it to the secret key of the "
+                       "environment (runcast keys lists them on the gateway's machine)");
     struct url url;
     const char *origin = *config->url ? config->origins[SETTING_url] : "TRIGGER_API_URL";
     return url_read_named(origin, options->url, &url, why) ? ERR_USAGE : OK;

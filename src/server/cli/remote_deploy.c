@@ -77,8 +77,8 @@ static bool read_manifest(struct deploying *deploying)
     bool is_there = read_file(path.ptr, &text);
     if (!is_there)
         fprintf(deploying->session->err,
-                "runcast: %s: no build.json can be read there: name the folder that npx "
-                "trigger.dev deploy --dry-run has made (.trigger/tmp/build-…)\n",
+                "runcast: %s: cannot read build.json; name the folder that npx trigger.dev "
+                "deploy --dry-run created (.trigger/tmp/build-…)\n",
                 folder);
     bool right = is_there && !manifest_read(buf_slice(&text), &deploying->manifest, &why);
     if (is_there && !right)
@@ -94,7 +94,8 @@ static bool pack(struct deploying *deploying)
     struct failure why = { 0 };
     deploying->bundle = open_nameless();
     if (deploying->bundle < 0)
-        return remote_deploy_refuse(deploying, "there is no room for temporary files");
+        return remote_deploy_refuse(deploying,
+                                    "cannot write temporary files; free some disk space");
     if (bundle_pack(session->said->argument, deploying->bundle, &session->limits, &why))
         return remote_deploy_refuse(deploying, why.text);
     return true;
@@ -171,7 +172,8 @@ static bool write_form(struct deploying *deploying, struct slice fields)
                 write_all(deploying->form, buf_slice(&tail));
     buf_finish(&head);
     buf_finish(&tail);
-    return done || remote_deploy_refuse(deploying, "there is no room for temporary files");
+    return done || remote_deploy_refuse(
+                       deploying, "cannot write temporary files; free some disk space");
 }
 
 static bool offer(struct deploying *deploying)
@@ -188,14 +190,16 @@ static bool offer(struct deploying *deploying)
     bool done = remote_ask(session->remote, &call);
     struct slice answer = bytes_slice(call.answer);
     if (!done) {
-        remote_session_refuse(session, "the bundle is not taken", &call);
+        remote_session_refuse(session, "the gateway rejected the bundle", &call);
     } else {
         deploying->artifact = members_text(answer, "artifactKey");
         deploying->url = members_text(answer, "uploadUrl");
-        done = deploying->artifact && deploying->url
-                   ? write_form(deploying, scan_member(answer, "uploadFields"))
-                   : remote_deploy_refuse(deploying,
-                                          "the gateway does not say where to upload to");
+        done =
+            deploying->artifact && deploying->url
+                ? write_form(deploying, scan_member(answer, "uploadFields"))
+                : remote_deploy_refuse(
+                      deploying,
+                      "malformed response from the gateway: the upload address is missing");
     }
     remote_call_finish(&call);
     buf_finish(&body);
@@ -257,7 +261,8 @@ static bool initialize(struct deploying *deploying)
         outcome = members_text(bytes_slice(call.answer), "outcome");
         done = deploying->id && deploying->version;
         if (!done)
-            remote_deploy_refuse(deploying, "the gateway does not say what was deployed");
+            remote_deploy_refuse(
+                deploying, "malformed response from the gateway: the version is missing");
     }
     deploying->existing = outcome && slice_is(bytes_slice(outcome), "existing");
     bytes_unref(outcome);
@@ -296,7 +301,7 @@ static bool look(const struct deploying *deploying, const char *target, bool *do
     bool goes_on = false;
     *done = false;
     if (!remote_ask(session->remote, &call)) {
-        remote_session_refuse(session, "how the build goes on", &call);
+        remote_session_refuse(session, "cannot read the state of the build", &call);
     } else {
         static const char *const ends[] = { "FAILED", "CANCELED", "TIMED_OUT" };
         struct bytes *text = members_text(bytes_slice(call.answer), "status");
@@ -338,15 +343,15 @@ static bool tell_result(const struct deploying *deploying)
     bool is_current = slice_is(version, current);
     if (deploying->existing)
         fprintf(session->out,
-                "version %.*s of %s has this external id already: nothing was built\n",
+                "version %.*s of %s already has this external id: nothing was built\n",
                 SLICE_ARG(version), place);
     else if (is_current)
         fprintf(session->out, "version %.*s is deployed, and the current one of %s\n",
                 SLICE_ARG(version), place);
     else
         fprintf(session->out,
-                "version %.*s is deployed; %s has %s: runcast promote %.*s makes it the "
-                "current one\n",
+                "version %.*s is deployed; the current one of %s is %s; runcast promote "
+                "%.*s makes this one current\n",
                 SLICE_ARG(version), place, *current ? current : "none", SLICE_ARG(version));
     free(current);
     return true;

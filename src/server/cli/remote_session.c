@@ -44,7 +44,7 @@ bool remote_session_current(struct remote_session *session, char **version)
     if (asked || call.status == 404)
         *version = mem_text(text ? bytes_slice(text) : SLICE(""));
     else
-        remote_session_refuse(session, "the current version", &call);
+        remote_session_refuse(session, "cannot read the current version", &call);
     asked = asked || call.status == 404;
     bytes_unref(text);
     remote_call_finish(&call);

@@ -68,7 +68,7 @@ bool remote_versions(struct remote_session *session)
     char *current = NULL;
     bool done = remote_session_current(session, &current);
     if (done && !remote_ask(session->remote, &call))
-        done = remote_session_refuse(session, "the versions", &call);
+        done = remote_session_refuse(session, "cannot list the versions", &call);
     if (done && call.answer)
         print_all(session, bytes_slice(call.answer), current);
     remote_call_finish(&call);
@@ -94,14 +94,13 @@ static bool check_direction(const struct remote_session *session, const char *ve
 {
     int order = *current ? compare(version, current) : 0;
     if (back && order > 0)
-        fprintf(
-            session->err,
-            "runcast: version %s is newer than %s, the current one: say runcast promote "
-            "%s\n",
-            version, current, version);
+        fprintf(session->err,
+                "runcast: version %s is newer than the current one, %s; use runcast "
+                "promote %s\n",
+                version, current, version);
     else if (!back && order < 0)
         fprintf(session->err,
-                "runcast: version %s is older than %s, the current one: say runcast "
+                "runcast: version %s is older than the current one, %s; use runcast "
                 "rollback %s\n",
                 version, current, version);
     return back ? order <= 0 : order >= 0;
@@ -136,8 +135,8 @@ static bool change(struct remote_session *session, bool back)
     char *current = NULL;
     if (!remote_version_read(version, &day, &number)) {
         fprintf(session->err,
-                "runcast: %.60s: not a version, which looks like 20261125.1; runcast "
-                "versions shows those that there are\n",
+                "runcast: \"%.60s\" is not a version like 20261125.1; runcast versions "
+                "lists those that exist\n",
                 version);
         return false;
     }

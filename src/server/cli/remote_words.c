@@ -28,23 +28,25 @@ enum err remote_words_check_key(const struct said *said, const char *key,
     while (which < ENVIRONMENTS && !slice_starts(slice_of(key), environments[which].prefix))
         which++;
     if (which == ENVIRONMENTS)
-        return explain(why, ERR_USAGE,
-                       "TRIGGER_SECRET_KEY has to be the secret key of an environment "
-                       "(tr_prod_…, tr_stg_…, tr_preview_…): runcast keys shows them where "
-                       "the gateway's data are");
+        return explain(
+            why, ERR_USAGE,
+            "TRIGGER_SECRET_KEY is not the secret key of an environment (tr_prod_…, "
+            "tr_stg_…, tr_preview_…); runcast keys lists them on the gateway's machine");
     const char *name = environments[which].name;
     if (strcmp(name, "dev") == 0)
         return explain(why, ERR_USAGE,
-                       "TRIGGER_SECRET_KEY is that of the development environment, where "
-                       "nothing is deployed: set that of prod, staging or preview");
+                       "TRIGGER_SECRET_KEY is the key of the development environment, "
+                       "which has no deployments; use the key of prod, staging or preview");
     if (env && !is_named(which, env))
         return explain(why, ERR_USAGE,
-                       "--env %.40s, and TRIGGER_SECRET_KEY is the key of %s: set that of "
-                       "the environment that is meant",
+                       "--env is %.40s, but TRIGGER_SECRET_KEY is the key of %s; set the "
+                       "key of the environment you mean",
                        env, name);
     bool is_preview = strcmp(name, "preview") == 0;
     if (is_preview && !branch)
-        return explain(why, ERR_USAGE, "a preview has branches: say --branch NAME");
+        return explain(why, ERR_USAGE,
+                       "--branch is missing: the key is that of preview, which has "
+                       "branches; add --branch NAME");
     if (!is_preview && branch)
         return explain(why, ERR_USAGE, "--branch: only preview has branches, not %s", name);
     *environment = name;

@@ -58,7 +58,7 @@ static enum err unknown(struct slice name, const char *origin, const char *dashe
     if (meant)
         return explain(why, ERR_INVALID, "%s: unknown; did you mean %s%s?", origin, dashes,
                        meant);
-    return explain(why, ERR_INVALID, "%s: unknown; runcast --help shows what there is",
+    return explain(why, ERR_INVALID, "%s: unknown; runcast --help lists all settings",
                    origin);
 }
 
@@ -105,8 +105,8 @@ static enum err refuse_secret(enum config_setting which, struct failure *why)
     char variable[CONFIG_NAME_MAX];
     config_variable_of(which, variable);
     return explain(why, ERR_INVALID,
-                   "--%s: every user of this machine can read the arguments of a process: "
-                   "set %s, or %s_FILE to the path of a file that holds it, or write it "
+                   "--%s: every user of this machine can read the arguments of a process; "
+                   "set %s, or %s_FILE to the path of a file with the value, or write it "
                    "into the file of --config",
                    config_settings[which].name, variable, variable);
 }
@@ -148,8 +148,8 @@ static enum err read_option(struct config_reading *reading, char **argv, int arg
     if (!value &&
         *at + 1 < argc) /* not the value: it would be a folder called --insecure */
         return explain(reading->why, ERR_INVALID,
-                       "%s: needs a value, and %.60s looks like the next option; one that "
-                       "begins so is written %s=VALUE",
+                       "%s: needs a value, and \"%.60s\" looks like the next option; write "
+                       "a value that begins with -- as %s=VALUE",
                        shown, argv[*at + 1], shown);
     if (!value)
         return explain(reading->why, ERR_INVALID, "%s: needs a value", shown);
@@ -259,13 +259,12 @@ static char *read_line(char *text, int size, void *stream)
     bool whole = (len && text[len - 1] == '\n') || feof(file->stream);
     if (!whole)
         file->err = explain(file->reading->why, ERR_INVALID,
-                            "%s:%u: the line is longer than "
-                            "%d characters",
-                            file->path, file->line, size - 2);
+                            "%s:%u: line too long (max %d characters)", file->path,
+                            file->line, size - 2);
     else if (text[indent] == '[')
         file->err = explain(file->reading->why, ERR_INVALID,
-                            "%s:%u: there are no sections; write name = value", file->path,
-                            file->line);
+                            "%s:%u: sections are not supported; write name = value",
+                            file->path, file->line);
     memmove(text, text + indent, len - indent + 1);
     return file->err ? NULL : text;
 }
@@ -280,7 +279,7 @@ static enum err set_from_line(struct config_reading *reading, enum config_settin
     struct buf list = { 0 };
     if (config_settings[which].type != SETTING_IS_LIST && reading->in_file[which])
         return explain(reading->why, ERR_INVALID,
-                       "%s: %s was set before, in %s: write it once", origin,
+                       "%s: %s is already set in %s; write it once", origin,
                        config_settings[which].name, reading->config.origins[which]);
     if (config_settings[which].type == SETTING_IS_LIST && reading->in_file[which])
         buf_print(&list, "%s ", *field);
@@ -312,7 +311,7 @@ static int take_line(void *user, const char *section, const char *name, const ch
     else if (is_quoted(value))
         file->err =
             explain(file->reading->why, ERR_INVALID,
-                    "%s: write the value without quotes, which would be part of it", shown);
+                    "%s: quotes would be part of the value; write it without them", shown);
     else
         file->err = set_from_line(file->reading, (enum config_setting)which, value, origin);
     return !file->err;

@@ -49,14 +49,13 @@ static enum err take_file(struct config *config, const char *folder, const char 
     char path[PATH_MAX];
     int which = find_secret(name + PREFIX_LEN);
     if (which < 0) {
-        log_warn("a credential is of no setting", "name", name, NULL);
+        log_warn("credential matches no setting", "name", name, NULL);
         return OK;
     }
     if (strcmp(config->origins[which], "default") != 0)
         return OK;
     if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path))
-        return explain(why, ERR_INVALID, "%s: the path of the credential is too long",
-                       name);
+        return explain(why, ERR_INVALID, "%s: credential path too long", name);
     return read_credential(config, which, path, name, why);
 }
 
@@ -70,7 +69,7 @@ enum err config_read_credentials(struct config *config, char **environment,
     DIR *opened = opendir(folder);
     if (!opened)
         return explain(why, ERR_INVALID,
-                       "CREDENTIALS_DIRECTORY: %.200s cannot be opened: %s", folder,
+                       "CREDENTIALS_DIRECTORY: cannot open \"%.200s\": %s", folder,
                        strerror(errno));
     for (struct dirent *entry; !err && (entry = readdir(opened));)
         if (!strncmp(entry->d_name, "runcast_", PREFIX_LEN) ||

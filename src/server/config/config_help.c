@@ -56,11 +56,11 @@ static void print_options(struct buf *out)
 static void print_all(const struct subcommand *table, struct buf *out)
 {
     buf_add_text(out,
-                 "runcast - manages runs of background tasks and tells every change\n\n");
+                 "runcast - manages runs of background tasks and streams every change\n\n");
     for (const struct subcommand *row = table; row->words; row++)
         if (row->about)
             subcommand_print_usage(table, row, out);
-    buf_print(out, "  runcast help COMMAND         says more of one of these\n\n%s\n",
+    buf_print(out, "  runcast help COMMAND         explains one of these\n\n%s\n",
               of_commands);
     print_options(out);
     buf_print(out, "\n%s\n%s", of_options, of_keys);

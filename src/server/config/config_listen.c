@@ -97,15 +97,15 @@ static bool read_listener(struct slice word, struct config_listener *listener)
 static enum err config_listen_refuse(const struct config *config, enum config_setting which,
                                      struct slice word, struct failure *why)
 {
-    return explain(why, ERR_INVALID,
-                   "%s: %s cannot be '%.*s': it is an address and a port like "
-                   "127.0.0.1:3030, [::1]:3030 or :3030, or a socket like "
-                   "unix:/run/runcast/http.sock%s",
-                   config->origins[which], config_settings[which].name,
-                   (int)(word.len < 60 ? word.len : 60), word.ptr,
-                   which == SETTING_listen ? ", or systemd:NAME, each maybe with ,proxy "
-                                             "or ,tls behind it"
-                                           : ", or systemd:NAME");
+    return explain(
+        why, ERR_INVALID,
+        "%s: %s cannot be \"%.*s\"; give an address with a port like 127.0.0.1:3030, "
+        "[::1]:3030 or :3030, or a socket like unix:/run/runcast/http.sock%s",
+        config->origins[which], config_settings[which].name,
+        (int)(word.len < 60 ? word.len : 60), word.ptr,
+        which == SETTING_listen
+            ? ", or systemd:NAME, each optionally followed by ,proxy or ,tls"
+            : ", or systemd:NAME");
 }
 
 /* Returns true if the two listeners cannot both be bound. Port 0 is a free one each
@@ -127,7 +127,7 @@ static enum err refuse_twice(const struct config *config, enum config_setting wh
                              struct slice word, struct failure *why)
 {
     return explain(why, ERR_INVALID,
-                   "%s: %s names %.*s, where listen has an address already: give each once",
+                   "%s: %s repeats the address %.*s of listen; give each address once",
                    config->origins[which], config_settings[which].name,
                    (int)(word.len < 60 ? word.len : 60), word.ptr);
 }
@@ -149,7 +149,7 @@ enum err config_listeners(const struct config *config,
     *count = 0;
     while (slice_split(&rest, ' ', &word)) {
         if (*count == CONFIG_LISTENERS_MAX)
-            return explain(why, ERR_INVALID, "%s: listen has more than %d addresses",
+            return explain(why, ERR_INVALID, "%s: too many addresses in listen (max %d)",
                            config->origins[SETTING_listen], CONFIG_LISTENERS_MAX);
         if (!read_listener(word, &listeners[*count]))
             return config_listen_refuse(config, SETTING_listen, word, why);
@@ -194,13 +194,11 @@ enum err config_listener_find(struct config_listener *listeners, size_t count,
         one->fd = service_socket(one->handed);
         if (one->fd < 0 || getsockname(one->fd, (struct sockaddr *)&address, &len) ||
             !write_address(&address, one))
-            return explain(
-                why, ERR_INVALID,
-                "listen: no socket called %s was handed over, or not just one of TCP or "
-                "UNIX: "
-                "start runcast by a service manager, one of whose sockets has that name "
-                "(FileDescriptorName=%s)",
-                one->handed, one->handed);
+            return explain(why, ERR_INVALID,
+                           "listen: the service manager passed no socket named %s, or "
+                           "several, or one that is neither TCP nor UNIX; set "
+                           "FileDescriptorName=%s in one socket unit",
+                           one->handed, one->handed);
     }
     return OK;
 }
@@ -232,7 +230,7 @@ static enum err read_own(const struct config *config, enum config_setting which,
     int len = snprintf(listener->path, sizeof(listener->path), "%s/metrics.sock", folder);
     if (len >= (int)sizeof(listener->path))
         return explain(
-            why, ERR_INVALID, "%s: the path of %s is too long for a socket: say --%s",
+            why, ERR_INVALID, "%s: the path of %s is too long for a socket; set --%s",
             config->origins[home], "metrics.sock in it", config_settings[which].name);
     return OK;
 }

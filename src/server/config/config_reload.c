@@ -68,7 +68,8 @@ enum err config_take(struct config *config, struct config *fresh, struct failure
         if (!is_same(config, fresh, (enum config_setting)i) &&
             !is_reloadable((enum config_setting)i))
             return explain(why, ERR_INVALID,
-                           "%s: %s changes with a restart only, so nothing was changed",
+                           "%s: a reload cannot change %s, so nothing was changed; restart "
+                           "the gateway",
                            fresh->origins[i], config_settings[i].name);
     for (int i = 0; i < SETTING_COUNT; i++) {
         enum config_setting which = (enum config_setting)i;

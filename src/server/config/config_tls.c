@@ -36,22 +36,22 @@ enum err config_check_tls(const struct config *config, struct failure *why)
         return err;
     if (certificates != keys)
         return explain(why, ERR_INVALID,
-                       "%s: tls-cert names %zu files and tls-key %zu: each certificate "
-                       "needs its key, in the same order",
+                       "%s: tls-cert names %zu files but tls-key %zu; give the key of each "
+                       "certificate, in the same order",
                        config->origins[certificates ? SETTING_tls_cert : SETTING_tls_key],
                        certificates, keys);
     if (certificates > CERTIFICATES_MAX)
-        return explain(why, ERR_INVALID, "%s: tls-cert names more than %d files",
+        return explain(why, ERR_INVALID, "%s: too many files in tls-cert (max %d)",
                        config->origins[SETTING_tls_cert], CERTIFICATES_MAX);
     if (secure && !certificates)
         return explain(why, ERR_INVALID,
-                       "%s: an address with ,tls needs a certificate: name its file with "
-                       "tls-cert, and that of its key with tls-key",
+                       "%s: an address with ,tls needs a certificate; name its file with "
+                       "tls-cert, and its key file with tls-key",
                        config->origins[SETTING_listen]);
     if (!secure && certificates)
         return explain(why, ERR_INVALID,
-                       "%s: no address of listen speaks TLS: write ,tls behind those that "
-                       "tls-cert is for",
+                       "%s: no address of listen speaks TLS; append ,tls to the addresses "
+                       "that use tls-cert",
                        config->origins[SETTING_tls_cert]);
     return OK;
 }

@@ -186,8 +186,8 @@ static enum err config_value_refuse(const struct setting *setting, const char *v
 {
     struct buf right = { 0 };
     describe_value(setting, &right);
-    enum err err = explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %.*s", origin,
-                           setting->name, value, SLICE_ARG(buf_slice(&right)));
+    enum err err = explain(why, ERR_INVALID, "%s: %s cannot be \"%.60s\"; give %.*s",
+                           origin, setting->name, value, SLICE_ARG(buf_slice(&right)));
     buf_finish(&right);
     return err;
 }
@@ -265,7 +265,7 @@ void config_variable_of(enum config_setting which, char out[CONFIG_NAME_MAX])
 static enum err refuse_text(const struct config *config, enum config_setting which,
                             const char *right, struct failure *why)
 {
-    return explain(why, ERR_INVALID, "%s: %s cannot be '%.60s': it is %s",
+    return explain(why, ERR_INVALID, "%s: %s cannot be \"%.60s\"; give %s",
                    config->origins[which], config_settings[which].name,
                    *(char **)field_of(config, which), right);
 }
@@ -398,11 +398,10 @@ static enum err check_without_database(const struct config *config, struct failu
         said = SETTING_commit_durability;
     else if (!*config->gateway_name)
         return OK;
-    return explain(
-        why, ERR_INVALID,
-        "%s: is about a PostgreSQL, and database is not set: set RUNCAST_DATABASE to "
-        "its address, or leave this out",
-        config->origins[said]);
+    return explain(why, ERR_INVALID,
+                   "%s: needs PostgreSQL, but database is not set; set RUNCAST_DATABASE to "
+                   "its address, or remove this setting",
+                   config->origins[said]);
 }
 
 /* The key must not be in the data directory: root of another machine, or of the database,
@@ -418,28 +417,27 @@ static enum err check_database(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_gateway_name,
                            "up to 63 letters, digits, and any of . : _ -", why);
     if (config->dead_after_ms < 5 * config->beat_ms)
-        return explain(
-            why, ERR_INVALID,
-            "%s: dead-after is shorter than five times beat (%s): a gateway that "
-            "is only busy would be taken over from",
-            config->origins[SETTING_dead_after_ms], config->origins[SETTING_beat_ms]);
+        return explain(why, ERR_INVALID,
+                       "%s: dead-after is less than five times beat (%s), so another "
+                       "gateway would take over from one that is only busy; raise it",
+                       config->origins[SETTING_dead_after_ms],
+                       config->origins[SETTING_beat_ms]);
     bool serves = config_serves(config) || config->action == ACTION_CHECK_CONFIG;
     if (!*config->database)
         return serves ? check_without_database(config, why) : OK;
     if (strncmp(origin, "--", 2) == 0 && config_has_password(config->database))
         return explain(
             why, ERR_INVALID,
-            "--database: has a password, which everybody on this machine can read "
-            "among the arguments: set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
-            "to a file that has it, or database in the file of --config");
+            "--database: every user of this machine can read the password among the "
+            "arguments; set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE to the path of a "
+            "file with the address, or database in the file of --config");
     if (serves && !*config->encryption_key)
         return explain(
             why, ERR_INVALID,
-            "%s: a database that others can reach needs a key that is not in it "
-            "and the same for every gateway: set RUNCAST_ENCRYPTION_KEY to 64 hex "
-            "digits, as openssl rand -hex 32 prints them; where data were copied from "
-            "SQLite, RUNCAST_ENCRYPTION_KEY_FILE to the encryption.key of their data "
-            "directory",
+            "%s: a shared database needs an encryption key outside of it, the same for "
+            "every gateway; set RUNCAST_ENCRYPTION_KEY to 64 hex digits (openssl rand -hex "
+            "32 prints some), or after a copy from SQLite RUNCAST_ENCRYPTION_KEY_FILE to "
+            "the encryption.key of its data directory",
             origin);
     return OK;
 }
@@ -468,16 +466,16 @@ enum err config_check_texts(const struct config *config, struct failure *why)
         return refuse_text(config, SETTING_allow_origin,
                            "a list of origins like https://app.example.com, or *", why);
     if (config->deploy_hold_ms > DEPLOY_HOLD_MAX_MS)
-        return explain(why, ERR_INVALID,
-                       "%s: deploy-hold can be at most 280s: clients give up at 300",
-                       config->origins[SETTING_deploy_hold_ms]);
-    if (config->user_organizations && config->execute && !config->execute_tenants)
         return explain(
             why, ERR_INVALID,
-            "%s: user-organizations lets users make organizations, whose tasks would "
-            "share this machine's kernel, network and readable files: give each a "
-            "user with --execute-tenants, or leave it at 0",
-            config->origins[SETTING_user_organizations]);
+            "%s: deploy-hold is too large (max 280s: clients give up after 300s)",
+            config->origins[SETTING_deploy_hold_ms]);
+    if (config->user_organizations && config->execute && !config->execute_tenants)
+        return explain(why, ERR_INVALID,
+                       "%s: user-organizations lets users create organizations, whose "
+                       "tasks would share this machine's kernel, network and readable "
+                       "files; isolate them with --execute-tenants, or set it to 0",
+                       config->origins[SETTING_user_organizations]);
     struct prices prices = { 0 };
     if (!price_read(slice_of(config->run_price), &prices.run))
         return refuse_text(config, SETTING_run_price,

@@ -63,7 +63,7 @@ enum err subcommand_check_name(const struct subcommand *table, const char *name,
     if (closest.found.ptr)
         return explain(why, ERR_USAGE, "%.60s: not a command; did you mean %.*s?", name,
                        SLICE_ARG(closest.found));
-    return explain(why, ERR_USAGE, "%.60s: not a command; runcast help shows them all",
+    return explain(why, ERR_USAGE, "%.60s: not a command; runcast help lists all commands",
                    name);
 }
 
@@ -79,7 +79,7 @@ static enum err refuse_form(const struct subcommand *first, const char *word,
         return explain(why, ERR_USAGE, "%.*s %.60s: not a command; did you mean %.*s %.*s?",
                        SLICE_ARG(name), word, SLICE_ARG(name), SLICE_ARG(closest.found));
     return explain(why, ERR_USAGE,
-                   "%.*s %.60s: not a command; runcast help %.*s shows what is",
+                   "%.*s %.60s: not a command; runcast help %.*s lists its commands",
                    SLICE_ARG(name), word, SLICE_ARG(name));
 }
 
@@ -95,7 +95,8 @@ static enum err refuse_missing_form(const struct subcommand *first, struct failu
                   : is_of_command(row + 1, first) ? ", "
                                                   : " or ",
                   SLICE_ARG(form_of(row)));
-    explain(why, ERR_USAGE, "%.*s: say runcast %.*s %.*s; runcast help %.*s says more",
+    explain(why, ERR_USAGE,
+            "%.*s: incomplete; use runcast %.*s %.*s (runcast help %.*s explains them)",
             SLICE_ARG(name), SLICE_ARG(name), SLICE_ARG(buf_slice(&forms)),
             SLICE_ARG(name));
     buf_finish(&forms);

@@ -127,7 +127,7 @@ static enum err choose_change(const struct subcommand *commands,
     enum err refused = subcommand_read(commands, command->words, command->word_count, &row,
                                        &command->said, why);
     if (!refused && !row->change)
-        refused = explain(why, ERR_USAGE, "%s: not a command of the gateway", row->words);
+        refused = explain(why, ERR_USAGE, "%s: unknown command of the gateway", row->words);
     if (!refused)
         command->change = row->change;
     return refused;
@@ -167,7 +167,7 @@ static void ask(struct admin_conn *conn)
     } else if (slice_starts(request, rotation)) {
         rotate(conn, slice_from(request, sizeof(rotation) - 1));
     } else {
-        give_answer(conn, ERR_INVALID, "the gateway does not know this command");
+        give_answer(conn, ERR_INVALID, "unknown command of the gateway");
     }
     secret_wipe(conn->request, sizeof(conn->request)); /* it may contain a key */
 }
@@ -291,7 +291,7 @@ static enum err read_answer(struct slice answer, FILE *out, struct failure *why)
         return explain(why, misused ? ERR_USAGE : ERR_INVALID, "%.*s",
                        SLICE_ARG(slice_trim(slice_from(answer, sizeof(error_mark) - 1))));
     if (!answer.len)
-        return explain(why, ERR_INVALID, "the gateway has ended without an answer");
+        return explain(why, ERR_INVALID, "the gateway stopped without a response");
     if (*answer.ptr)
         fwrite(answer.ptr, 1, answer.len, out);
     return OK;
@@ -308,20 +308,20 @@ enum err admin_ask(const char *path, const char *request, FILE *out, struct fail
     if (fd < 0 || strlen(path) >= sizeof(address.sun_path)) {
         if (fd >= 0)
             close(fd);
-        return explain(why, ERR_NOT_FOUND, "no gateway answers at %s", path);
+        return explain(why, ERR_NOT_FOUND, "no gateway responds at %s", path);
     }
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
     int length = snprintf(text, sizeof(text), "%s\n", request);
     if (length >= (int)sizeof(text)) {
         close(fd);
-        return explain(why, ERR_INVALID, "the command has more than %d bytes", REQUEST_MAX);
+        return explain(why, ERR_INVALID, "command too long (max %d bytes)", REQUEST_MAX);
     }
     bool asked = !connect(fd, (struct sockaddr *)&address, sizeof(address)) &&
                  write(fd, text, (size_t)length) == length;
     secret_wipe(text, sizeof(text));
     if (!asked) {
         close(fd);
-        return explain(why, ERR_NOT_FOUND, "no gateway answers at %s", path);
+        return explain(why, ERR_NOT_FOUND, "no gateway responds at %s", path);
     }
     while ((count = read(fd, text, sizeof(text))) > 0)
         buf_add(&answered, (struct slice){ text, (size_t)count });

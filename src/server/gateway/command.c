@@ -146,7 +146,7 @@ enum err gateway_find_data(const struct config *config, struct failure *why)
     if (problem == ENOENT || problem == ENOTDIR)
         return explain(
             why, ERR_NOT_FOUND,
-            "there is no runcast data in %s: name the data directory with --data",
+            "there is no runcast data in %s; name the data directory with --data",
             config->data);
     if (problem)
         return explain(why, ERR_INVALID, "cannot look for runcast data in %s: %s",
@@ -165,8 +165,8 @@ enum err gateway_check_is_file(const struct config *config, struct failure *why)
     if (!*config->database)
         return OK;
     return explain(why, ERR_INVALID,
-                   "%s: the database is a PostgreSQL, which has tools of its own for that: "
-                   "pg_dump makes a copy, pg_restore puts it back",
+                   "%s: not for PostgreSQL, which has its own tools; use pg_dump to back "
+                   "up and pg_restore to restore",
                    config->origins[SETTING_database]);
 }
 
@@ -238,11 +238,10 @@ enum err gateway_command(const struct config *config, FILE *out, struct failure 
         return refused;
 
     if (*config->database)
-        return explain(
-            why, ERR_NOT_FOUND,
-            "no gateway that leads serves the data in %s: start one, or say this "
-            "on the machine of the one that leads",
-            config->data);
+        return explain(why, ERR_NOT_FOUND,
+                       "no leading gateway serves the data in %s; start one, or run this "
+                       "on the machine of the leading gateway",
+                       config->data);
     if ((refused = gateway_check_data(config, why)) ||
         (refused = gateway_open_vault(config, &vault, why)))
         return refused;
@@ -263,8 +262,8 @@ enum err gateway_rotate_vault(const struct config *config, FILE *out, struct fai
     free(path);
     if (refused == ERR_NOT_FOUND)
         return explain(why, ERR_NOT_FOUND,
-                       "no gateway serves the data in %s: start it, the key is rotated "
-                       "while it runs",
+                       "no gateway serves the data in %s; start it first: a running "
+                       "gateway rotates its key",
                        config->data);
     return refused;
 }

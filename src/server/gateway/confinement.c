@@ -202,13 +202,14 @@ static void tell(const struct sandbox *sandbox)
         log_info("the gateway is confined", "landlock", abi, "seccomp",
                  sandbox->filter ? "on" : "off", NULL);
     if (!sandbox->landlock)
-        log_warn("files are not confined: the kernel has no Landlock that helps", "reason",
+        log_warn("file access is not confined: the kernel has no usable Landlock", "reason",
                  sandbox->no_landlock, NULL);
     if (!sandbox->filter)
         log_warn("system calls are not confined: the kernel has no seccomp filters",
                  "reason", sandbox->no_filter, NULL);
     if (sandbox->threads_outside)
-        log_warn("threads of a preloaded library ran already: their files are not confined",
+        log_warn("threads of a preloaded library started too early: their file access is "
+                 "not confined",
                  "threads", log_number(sandbox->threads_outside), NULL);
 }
 
@@ -245,7 +246,6 @@ enum err confinement_begin(const struct config *config, char **environment,
     if (refused || !(refused = confinement_begin_sandbox(config, environment, &reason)))
         return refused;
     return explain(why, refused,
-                   "the gateway cannot be confined (%.200s): --sandbox off starts it "
-                   "without",
+                   "cannot confine the gateway: %.200s; --sandbox off starts it unconfined",
                    reason.text);
 }

@@ -22,8 +22,8 @@ void connection_shares_log(int64_t all, const struct api_options *api)
     snprintf(environment, sizeof(environment), "%" PRId64, api->realtime_connections);
     snprintf(project, sizeof(project), "%" PRId64, api->project_connections);
     log_info(api->project_connections < all
-                 ? "connections that stay are limited"
-                 : "connections that stay: one project may take all connections",
+                 ? "limits of long-lived connections"
+                 : "limits of long-lived connections: one project may take all connections",
              "connections", connections, "environment", environment, "project", project,
              NULL);
 }

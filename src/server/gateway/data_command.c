@@ -74,7 +74,7 @@ static enum err prepare_folder(const struct config *config, struct failure *why)
 {
     const char *folder = config->said.argument;
     if (!*folder || *folder == '-')
-        return explain(why, ERR_USAGE, "\"%.60s\": not a folder; say runcast %s DIR",
+        return explain(why, ERR_USAGE, "\"%.60s\" is not a folder; use runcast %s DIR",
                        folder, config->command->words);
     enum err err = prepare(config, why);
     if (!err)
@@ -102,10 +102,11 @@ static void tell_backup(const struct config *config, const struct backup_manifes
     print_size(backup_manifest_bytes(manifest), out);
     fprintf(out, ", %zu files\n", manifest->count);
     if (manifest->holds_key)
-        fprintf(out, "It holds the encryption key: whoever reads it reads every secret.\n");
+        fprintf(out, "It contains the encryption key: anyone who can read it can read "
+                     "every secret.\n");
     else
         fprintf(out,
-                "It holds no encryption key: keep the one that the gateway is given%s%s "
+                "It does not contain the encryption key%s%s: keep the gateway's key "
                 "elsewhere, restore needs it.\n",
                 manifest->key[0] ? ", which is " : "", manifest->key);
 }
@@ -238,17 +239,16 @@ static const char *target_of(const struct config *config, struct failure *why)
     const char *given = said_option(&config->said, "--to");
     const char *target = given ? given : config->database;
     if (given && config_has_password(given)) {
-        explain(
-            why, ERR_USAGE,
-            "--to: has a password, which everybody on this machine can read among the "
-            "arguments: leave it out, and set RUNCAST_DATABASE, or RUNCAST_DATABASE_FILE "
-            "to a file that has it");
+        explain(why, ERR_USAGE,
+                "--to: every user of this machine can read the password among the "
+                "arguments; leave --to out, and set RUNCAST_DATABASE, or "
+                "RUNCAST_DATABASE_FILE to the path of a file with the address");
         return NULL;
     }
     if (!*target) {
         explain(why, ERR_USAGE,
-                "say runcast copy --to postgresql://user@host/name, or set "
-                "RUNCAST_DATABASE, where it has a password");
+                "the target is missing; use runcast copy --to postgresql://user@host/name, "
+                "or set RUNCAST_DATABASE if the address has a password");
         return NULL;
     }
     return target;
@@ -262,7 +262,7 @@ static void tell_copy(const struct config *config, const struct copied *copied, 
             config->data, config->database_schema, copied->rows.runs,
             copied->rows.documents, copied->rows.files);
     print_size((uint64_t)copied->rows.bytes, out);
-    fprintf(out, "; they go on in the epoch %s\n", copied->epoch);
+    fprintf(out, "; their epoch is still %s\n", copied->epoch);
     if (copied->missing_files)
         fprintf(out,
                 "Files of deployments were not there to be copied, %zu: runcast db check, "

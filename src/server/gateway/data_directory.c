@@ -14,7 +14,7 @@ static enum err judge(int directory, const char *path, struct failure *why)
 {
     struct stat found;
     if (fstat(directory, &found))
-        return explain(why, ERR_INVALID, "cannot look at the data directory %s: %s", path,
+        return explain(why, ERR_INVALID, "cannot inspect the data directory %s: %s", path,
                        strerror(errno));
     unsigned mode = found.st_mode & 07777u;
     if (found.st_uid && found.st_uid != geteuid())
@@ -26,21 +26,21 @@ static enum err judge(int directory, const char *path, struct failure *why)
                        (unsigned)geteuid(), path, path);
     if (mode & S_IWOTH && mode & S_ISVTX) /* like /tmp, whose mode others need */
         return explain(why, ERR_INVALID,
-                       "everybody can write in %s (mode %03o): name a directory of its own "
-                       "as data, like %s/runcast",
+                       "everybody can write to %s (mode %03o); choose a data directory of "
+                       "its own, like %s/runcast",
                        path, mode, path);
     if (mode & S_IWOTH)
-        return explain(why, ERR_INVALID,
-                       "everybody can write in the data directory %s (mode %03o): run "
-                       "chmod 700 %s",
-                       path, mode, path);
+        return explain(
+            why, ERR_INVALID,
+            "everybody can write to the data directory %s (mode %03o); run chmod 700 %s",
+            path, mode, path);
     if (!(mode & S_IWGRP))
         return OK;
     if (found.st_uid == geteuid() && fchmod(directory, mode & ~(unsigned)S_IWGRP) == 0)
-        log_info("the data directory is no longer writable by its group", "path", path,
+        log_info("removed group write permission from the data directory", "path", path,
                  NULL);
     else
-        log_warn("its group can write in the data directory: run chmod g-w", "path", path,
+        log_warn("the data directory is writable by its group; run chmod g-w", "path", path,
                  NULL);
     return OK;
 }

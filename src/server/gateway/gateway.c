@@ -163,10 +163,9 @@ static enum err listen_now(struct gateway *gateway, struct failure *why)
         return refused;
     gateway_note_urls(config, gateway->server, listeners, count, &gateway->urls);
     if (!config_listener_is_local(&listeners[count]))
-        log_warn(
-            "admin-listen is no address of this machine alone: whoever reaches it reads "
-            "the metrics",
-            "address", config->admin_listen, NULL);
+        log_warn("admin-listen is not a loopback address: anyone who can connect to it can "
+                 "read the metrics",
+                 "address", config->admin_listen, NULL);
     return OK;
 }
 
@@ -533,7 +532,7 @@ static void close_store(struct gateway *gateway)
         loop_set_timer(gateway->loop, &gateway->timer, gateway->close_kind, 1);
         return;
     }
-    log_decision("drain step", NULL, NULL, "nothing is on its way to the store", "step",
+    log_decision("drain step", NULL, NULL, "no commit is in flight", "step",
                  "the store is closed", NULL);
     admin_destroy(gateway->admin);
     gateway->store->owner = gateway;
@@ -628,8 +627,8 @@ static void on_drain_tick(struct timer *timer)
         return;
     }
     log_decision("drain step", NULL, NULL,
-                 quiet ? "no client is waited for any more" : "drain-timeout is over",
-                 "step", "nobody is waited for", NULL);
+                 quiet ? "no client is left" : "drain-timeout expired", "step",
+                 "waiting ended", NULL);
     gateway_stop(gateway);
 }
 

@@ -86,8 +86,8 @@ enum err health_ask(const struct config *config, FILE *out, struct failure *why)
     socklen_t len = address_of(&listener, &address);
     if (!len)
         return explain(why, ERR_INVALID,
-                       "admin-listen is %s: name an address with a port, or a UNIX socket, "
-                       "at which the gateway can be asked",
+                       "admin-listen is %s; set it to an address with a port, or to a UNIX "
+                       "socket, that the command can connect to",
                        config->admin_listen);
     int fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     errno = 0;
@@ -95,11 +95,11 @@ enum err health_ask(const struct config *config, FILE *out, struct failure *why)
     if (answered)
         refused = judge(buf_slice(&answer), out, why);
     else
-        refused = explain(why, ERR_INVALID, "no gateway answers at %s: %s",
+        refused = explain(why, ERR_INVALID, "no gateway responds at %s: %s",
                           listener.path[0] ? listener.path : config->admin_listen,
-                          errno == EAGAIN ? "it takes too long"
+                          errno == EAGAIN ? "timed out"
                           : errno         ? strerror(errno)
-                                          : "it said nothing");
+                                          : "empty response");
     if (fd >= 0)
         close(fd);
     buf_finish(&answer);

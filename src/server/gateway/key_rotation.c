@@ -202,8 +202,8 @@ static void fail(struct rotate *rotate)
     drop_changes(rotate, false);
     vault_rotation_give_up(rotate->vault);
     report(rotate, ERR_STORE,
-           "the storage does not say whether the new key was written: both are kept, the "
-           "next start finds out which of them is right, and until then nothing is sealed");
+           "it is unknown whether the new key was written; both are kept, and the next "
+           "start finds out which one is right; until then nothing is sealed");
 }
 
 /* ---- scan, seal, commit; until nothing is left ---- */
@@ -253,7 +253,7 @@ static void on_written(struct document_write *write, enum err status)
         return;
     }
     drop_changes(rotate, true);
-    try_again(rotate, "the storage has refused the commit");
+    try_again(rotate, "the store rejected the commit");
 }
 
 /* Commits the changes; without any, everything is sealed with the next key. */
@@ -326,7 +326,7 @@ static void on_scanned(struct store_read *read, enum store_status status)
     struct rotate *rotate = container_of(read, struct rotate, scan.read);
     take_documents(rotate);
     if (status) {
-        try_again(rotate, "the database cannot be read");
+        try_again(rotate, "cannot read the database");
         return;
     }
     if (++rotate->scanned < SEALED_KINDS) {
@@ -343,7 +343,7 @@ static void on_scanned(struct store_read *read, enum store_status status)
 static void begin_scan(struct rotate *rotate)
 {
     if (engine_store(rotate->engine)->failing) {
-        try_again(rotate, "the storage is failing");
+        try_again(rotate, "the store is failing");
         return;
     }
     rotate->scanned = 0;

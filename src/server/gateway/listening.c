@@ -29,11 +29,12 @@ enum err gateway_check_listen(const struct config *config, struct failure *why)
     if (refused)
         return refused;
     if (!chosen)
-        return explain(why, ERR_INVALID,
-                       "%s is not a loopback address: set RUNCAST_DEV_SECRET_KEY, "
-                       "RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY and "
-                       "RUNCAST_PREVIEW_SECRET_KEY, or say --insecure",
-                       listeners[open].host);
+        return explain(
+            why, ERR_INVALID,
+            "%s is not a loopback address: generated keys are only for this machine; set "
+            "RUNCAST_DEV_SECRET_KEY, RUNCAST_STAGING_SECRET_KEY, RUNCAST_PROD_SECRET_KEY "
+            "and RUNCAST_PREVIEW_SECRET_KEY, or use --insecure",
+            listeners[open].host);
     return OK;
 }
 
@@ -73,11 +74,10 @@ void gateway_tell_unused_sockets(const struct config_listener *listeners, size_t
     for (size_t i = 0; i < count; i++)
         used += listeners[i].handed[0] != '\0';
     if (service_socket_count() > used)
-        log_warn(
-            "a socket was handed over that no setting names: who connects to it is not "
-            "answered",
-            "handed over", log_number(service_socket_count()), "named", log_number(used),
-            NULL);
+        log_warn("no setting uses a socket that the service manager passed: its "
+                 "connections get no response",
+                 "handed over", log_number(service_socket_count()), "named",
+                 log_number(used), NULL);
 }
 
 static size_t length_without_slashes(const char *url)

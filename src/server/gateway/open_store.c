@@ -72,8 +72,9 @@ static void warn_unproved(const struct config *config)
     if (pg_reach_of(config->database, &reach, &ignored))
         return;
     if (reach.unproved)
-        log_warn("who is between this gateway and its database can read and change it: add "
-                 "sslmode=verify-full and sslrootcert=FILE to the address",
+        log_warn("the connection to the database is not verified: anyone between the two "
+                 "can read and change it; add sslmode=verify-full and sslrootcert=FILE to "
+                 "the address",
                  NULL);
     pg_reach_finish(&reach);
 }

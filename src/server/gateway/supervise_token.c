@@ -24,7 +24,7 @@ static enum err make(const char *path, const char *beside, struct failure *why)
     secret_wipe(token, sizeof(token));
     if (made && rename(beside, path) == 0)
         return OK;
-    return explain(why, ERR_INVALID, "%s: cannot be written: %s", path, strerror(errno));
+    return explain(why, ERR_INVALID, "cannot write %s: %s", path, strerror(errno));
 }
 
 static bool has_several(const struct list *organizations)
@@ -39,10 +39,9 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
     const struct organization *only = NULL;
     if (has_several(organizations) && !config->execute_tenants)
         return explain(why, ERR_INVALID,
-                       "there are several organizations, whose tasks would share this "
-                       "machine's kernel, network and readable files: execute them on "
-                       "machines of their own (runcast supervise), or give each a user "
-                       "with --execute-tenants");
+                       "several organizations would share this machine's kernel, network "
+                       "and readable files; execute their tasks on separate machines "
+                       "(runcast supervise), or isolate them with --execute-tenants");
     if (!list_empty(organizations) && !config->execute_tenants)
         only = container_of(organizations->next, const struct organization, link);
     char *path = gateway_path(config, "supervise.token"), *token = NULL;
@@ -53,10 +52,10 @@ enum err supervise_token_serve(const struct config *config, struct accounts *acc
     if (!refused)
         refused = secret_file_read(path, SECRET_FILE_PRIVATE, &token, why);
     if (!refused && accounts_serve_all(accounts, slice_of(token), only))
-        refused = explain(why, ERR_INVALID,
-                          "%s: not a token of a worker; remove it, a start makes "
-                          "another",
-                          path);
+        refused = explain(
+            why, ERR_INVALID,
+            "%s: not a worker token; remove the file, and the next start creates another",
+            path);
     secret_forget(token);
     free(path);
     free(beside);

@@ -96,8 +96,8 @@ static enum err prepare(struct supervise_role *role, const struct config *config
 {
     if (*config->url)
         return explain(why, ERR_INVALID,
-                       "execute is for this gateway, and url for a supervise role of "
-                       "another one: say one of them");
+                       "execute and url are both set; keep execute to execute runs of this "
+                       "gateway, or url for runcast supervise on another machine");
     return supervise_role_init(role, config, why);
 }
 
@@ -143,7 +143,7 @@ enum err execute_start(const struct config *config, struct execute **out,
     close(ends[1]);
     if (keeper < 0) {
         close(ends[0]);
-        return explain(why, ERR_STORE, "cannot begin the keeper of the supervise role: %s",
+        return explain(why, ERR_STORE, "cannot start the keeper of the supervise role: %s",
                        strerror(error));
     }
     *out = mem_new(struct execute);
@@ -163,10 +163,9 @@ static void on_gone(uv_poll_t *handle, int status, int events)
     if (execute->ended)
         execute->ended(execute->owner);
     else
-        log_error(
-            "the keeper of the supervise role was killed: nobody starts the role anew "
-            "until the gateway is restarted",
-            NULL);
+        log_error("the keeper of the supervise role was killed: the role cannot be "
+                  "restarted; restart the gateway",
+                  NULL);
 }
 
 void execute_watch(struct execute *execute, struct uv_loop_s *uv)

@@ -74,12 +74,12 @@ static void role_keeper_begin(struct role_keeper *keeper)
     int failed = spawn(keeper->options, &pid);
     keeper->begun = now_ms();
     if (failed) {
-        log_error("the supervise role cannot be started", "reason", strerror(failed), NULL);
+        log_error("cannot start the supervise role", "reason", strerror(failed), NULL);
         keeper->begin_at = keeper->begun + PAUSE_MAX_MS;
         return;
     }
     keeper->child = pid;
-    log_info("the supervise role was started", "pid", log_number(pid), NULL);
+    log_info("supervise role started", "pid", log_number(pid), NULL);
 }
 
 static void on_child_ended(struct role_keeper *keeper, int status)
@@ -95,8 +95,7 @@ static void on_child_ended(struct role_keeper *keeper, int status)
         keeper->pause_ms = PAUSE_MAX_MS;
     keeper->begin_at = now + keeper->pause_ms;
     if (!taken)
-        log_warn("the supervise role ended: another one is started", "status",
-                 log_number(status), NULL);
+        log_warn("supervise role ended; restarting", "status", log_number(status), NULL);
 }
 
 static void reap(struct role_keeper *keeper)
@@ -124,7 +123,7 @@ static bool look_for_end(struct role_keeper *keeper)
         kill(left, SIGTERM);
     }
     if (left && late)
-        log_warn("the supervise role has not ended in time", "pid", log_number(left), NULL);
+        log_warn("supervise role did not end in time", "pid", log_number(left), NULL);
     return left && !late;
 }
 

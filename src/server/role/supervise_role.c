@@ -66,11 +66,11 @@ static enum err find_url(const struct config *config, char **url, struct failure
         return explain(
             why, ERR_INVALID,
             config->execute
-                ? "execute: the supervise role needs an address of the gateway that has a "
-                  "port, without TLS: let it listen at one, too (listen), or start the "
-                  "role by itself, as runcast-supervise.service does"
-                : "the supervise role needs an address of the gateway that has a port, "
-                  "without TLS: let it listen at one, or name it with --url");
+                ? "execute: the supervise role needs an address of the gateway with a port "
+                  "and without TLS; add one to listen, or start the role separately, as "
+                  "runcast-supervise.service does"
+                : "the supervise role needs an address of the gateway with a port and "
+                  "without TLS; add one to listen, or name it with --url");
     const char *host = listeners[at].host;
     bool any4 = strcmp(host, "0.0.0.0") == 0, any6 = strcmp(host, "::") == 0;
     bool six = strchr(host, ':') != NULL;
@@ -88,10 +88,10 @@ static enum err check_credential(const struct config *config, struct failure *wh
 {
     if (!*config->url || *config->worker_token)
         return OK;
-    return explain(why, ERR_INVALID,
-                   "with --url the supervise role needs a token of that gateway (runcast "
-                   "worker-token create): set RUNCAST_WORKER_TOKEN, or "
-                   "RUNCAST_WORKER_TOKEN_FILE to the path of a file that holds it");
+    return explain(
+        why, ERR_INVALID,
+        "--url needs a worker token of that gateway (runcast worker-token create); set "
+        "RUNCAST_WORKER_TOKEN, or RUNCAST_WORKER_TOKEN_FILE to the path of a file with it");
 }
 
 /* Refuses tasks as the owner of the data, who can read the database and the keys next to
@@ -105,11 +105,10 @@ static enum err check_owner(const struct config *config, struct failure *why)
         return OK;
     refused = user_resolve(config->runner_user, &users, why);
     if (!refused && found.st_uid >= users.first && found.st_uid <= users.last)
-        refused =
-            explain(why, ERR_INVALID,
-                    "--runner-user %s: the gateway's data (%s) belong to that user, so "
-                    "tasks could read them: name another one",
-                    config->runner_user, config->data);
+        refused = explain(why, ERR_INVALID,
+                          "--runner-user %s: this user owns the gateway's data (%s), so "
+                          "tasks could read them; choose another user",
+                          config->runner_user, config->data);
     return refused;
 }
 
@@ -248,8 +247,8 @@ int supervise_role_run(struct config *config)
         return 1;
     }
     if (!config_listener_is_local(role.figures))
-        log_warn("supervise-listen is no address of this machine alone: whoever reaches it "
-                 "reads the metrics",
+        log_warn("supervise-listen is not a loopback address: anyone who can connect to it "
+                 "can read the metrics",
                  "address", config->supervise_listen, NULL);
     int status = run(&process, &role.options);
     bytes_forget_shared();

@@ -87,7 +87,7 @@ static void lose(struct leading *leading, const char *reason, bool for_good)
     leading->state = LOST;
     leading->lost = reason;
     leading->lost_for_good = for_good;
-    log_warn("the lead is lost", "reason", reason, NULL);
+    log_warn("lead lost", "reason", reason, NULL);
     timers_clear(loop_timers(leading->loop), &leading->timer);
     timers_clear(loop_timers(leading->loop), &leading->doubt_timer);
     loop_defer(leading->loop, &leading->turn);
@@ -119,11 +119,10 @@ static void lose_row(struct leading *leading)
 {
     if (has_namesake(leading))
         lose(leading,
-             "another gateway has begun under the same name: give each its own "
-             "--gateway-name",
+             "another gateway started with the same name; give each its own --gateway-name",
              true);
     else
-        lose(leading, "this gateway was taken for dead", false);
+        lose(leading, "the other gateways considered this one dead", false);
 }
 
 /* ---- taking the lead ---- */
@@ -135,7 +134,7 @@ static void on_taken(struct store_lead *lead, enum store_status status)
         return;
     if (status == STORE_OK) {
         leading->state = LOADING;
-        log_info("leads", "before", leading->dead.id ? leading->dead.name : "nobody", NULL);
+        log_info("leads", "before", leading->dead.id ? leading->dead.name : "none", NULL);
         loop_defer(leading->loop, &leading->turn);
     } else {
         leading->state = STANDBY;
@@ -283,9 +282,8 @@ static void compare_clocks(struct leading *leading, int64_t now_ms)
     if (wrong && !leading->clock_told)
         log_warn(
             clock_allows(leading)
-                ? "this machine's clock and the database's differ"
-                : "this machine's clock and the database's differ too much: it does not "
-                  "begin to lead",
+                ? "the clocks of this machine and the database differ"
+                : "the clocks of this machine and the database differ too much to lead",
             "ahead_ms", log_number(leading->off_ms), NULL);
     leading->clock_told = wrong;
 }
@@ -293,9 +291,9 @@ static void compare_clocks(struct leading *leading, int64_t now_ms)
 static void tell_silence(struct leading *leading, bool silent)
 {
     if (silent && !leading->silence_told)
-        log_warn("the database does not answer beats", NULL);
+        log_warn("the database does not respond to heartbeats", NULL);
     if (!silent && leading->silence_told)
-        log_info("the database answers beats again", NULL);
+        log_info("the database responds to heartbeats again", NULL);
     leading->silence_told = silent;
 }
 
@@ -450,8 +448,9 @@ static void on_given_up(struct store_leave *leave, enum store_status status)
 {
     struct leading *leading = container_of(leave, struct leading, leave);
     if (status)
-        log_warn("cannot hand over the lead; another gateway takes it after dead-after",
-                 NULL);
+        log_warn(
+            "cannot hand over the lead; another gateway takes it once dead-after expired",
+            NULL);
     else
         log_info("lead handed over", NULL);
     if (!leading->stopped)

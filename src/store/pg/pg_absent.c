@@ -6,8 +6,8 @@
 static enum err pg_absent_refuse(struct failure *why)
 {
     return explain(why, ERR_INVALID,
-                   "this runcast was built without PostgreSQL: build it with libpq "
-                   "(-DPOSTGRES=ON), or leave the database out of the settings");
+                   "this runcast was built without PostgreSQL; build it with libpq "
+                   "(-DPOSTGRES=ON), or remove the setting database");
 }
 
 enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failure *why)

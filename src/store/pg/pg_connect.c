@@ -77,7 +77,7 @@ PGresult *pg_run(PGconn *conn, const char *sql, int count, const char *const *va
     ExecStatusType status = PQresultStatus(result);
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
         return result;
-    explain_conn(why, "the database refuses", PQerrorMessage(conn));
+    explain_conn(why, "rejected by the database", PQerrorMessage(conn));
     PQclear(result);
     return NULL;
 }

@@ -83,8 +83,8 @@ static bool fits(int64_t number, int size)
 static enum err refuse_value(struct copying *copying, int which)
 {
     return explain(copying->why, ERR_STORE,
-                   "a value of %s in %s does not fit into the database: tell the makers of "
-                   "runcast",
+                   "a value of %s in %s does not fit into the database; please report this "
+                   "as a bug of runcast",
                    PQfname(copying->columns, which), copying->table->name);
 }
 
@@ -207,9 +207,10 @@ static enum err open_table(struct copying *copying)
         return sqlite_look_explain(copying->look, copying->why);
     if (count_columns(copying, from) == PQnfields(copying->columns))
         return OK;
-    return explain(copying->why, ERR_STORE,
-                   "%s has columns that the database does not: tell the makers of runcast",
-                   copying->table->name);
+    return explain(
+        copying->why, ERR_STORE,
+        "%s has columns that the database lacks; please report this as a bug of runcast",
+        copying->table->name);
 }
 
 /* Ends a COPY, and waits for the server's result. reason: makes the server discard the
@@ -379,16 +380,15 @@ static enum err check_empty(struct copying *copying, const char *schema)
     bool has_data = is_true(found, 0), has_gateway = is_true(found, 1);
     PQclear(found);
     if (has_data)
-        return explain(
-            why, ERR_INVALID,
-            "the schema %s of that database has data of runcast already: name "
-            "another one with --database-schema, or stop the gateways on it and, "
-            "if nobody needs the data, DROP SCHEMA %s CASCADE",
-            schema, schema);
+        return explain(why, ERR_INVALID,
+                       "the schema %s of that database already has data of runcast; choose "
+                       "another with --database-schema, or stop its gateways and, to "
+                       "discard the data, DROP SCHEMA %s CASCADE",
+                       schema, schema);
     if (has_gateway)
         return explain(why, ERR_INVALID,
-                       "a gateway begins on the schema %s of that database: stop it, and "
-                       "DROP SCHEMA %s CASCADE",
+                       "a gateway is starting on the schema %s of that database; stop it, "
+                       "and DROP SCHEMA %s CASCADE",
                        schema, schema);
     return OK;
 }
@@ -432,8 +432,8 @@ static enum err commit(struct copying *copying)
     if (PQstatus(copying->conn) == CONNECTION_OK)
         return copying->why->code;
     return explain(copying->why, ERR_STORE,
-                   "the connection was lost while the copy was being completed: say it "
-                   "again; where it says that there are data already, the copy is whole");
+                   "the connection was lost while the copy was committed; repeat the "
+                   "command: if it reports existing data, the copy is complete");
 }
 
 /* Runs in the transaction begun by pg_schema_begin. */

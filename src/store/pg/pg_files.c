@@ -122,7 +122,7 @@ static bool take_error(struct pg_files *files, const PGresult *answer,
     }
     const char *sentence = PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
     pg_reason(reason, sentence ? sentence : "");
-    log_warn("the database refuses a piece of a file", "reason", reason, NULL);
+    log_warn("the database rejected a piece of a file", "reason", reason, NULL);
     *status = remedy == PG_NO_SPACE ? STORE_NO_SPACE : STORE_FAILED;
     return true;
 }

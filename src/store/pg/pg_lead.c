@@ -84,11 +84,10 @@ static enum err check_keys(PGconn *conn, const struct pg_options *options,
     if (!waited || !find_stranger(conn, options, key_ids, name, key, beat) ||
         !strcmp(before, beat))
         return OK;
-    return explain(
-        why, ERR_INVALID,
-        "the gateway '%s', which leads, has the encryption key %.16s, and this one "
-        "has %.16s: give all gateways of a database the same key",
-        name, key, options->key_id_count ? options->key_ids[0] : "none");
+    return explain(why, ERR_INVALID,
+                   "the leading gateway \"%s\" has the encryption key %.16s, but this one "
+                   "has %.16s; give all gateways of a database the same key",
+                   name, key, options->key_id_count ? options->key_ids[0] : "none");
 }
 
 enum err pg_lead_join(struct pg_lead *lead, PGconn *conn, const struct pg_options *options,
@@ -220,7 +219,7 @@ enum err pg_lead_begin(struct pg_lead *lead, PGconn *conn, const struct pg_optio
     PGresult *answer = ask_lead(lead, conn, pg_schema_name(options));
     if (PQresultStatus(answer) != PGRES_TUPLES_OK) {
         pg_reason(reason, PQerrorMessage(conn));
-        explain(why, ERR_STORE, "the lead cannot be taken: %s", reason);
+        explain(why, ERR_STORE, "cannot take the lead: %s", reason);
     } else if (!pg_lead_take(lead, answer)) {
         explain(why, ERR_STORE, "another gateway leads this database");
     } else {

@@ -133,7 +133,8 @@ static void after_open(struct work *work)
         link->on_ready(link);
     } else {
         if (!link->conn && link->tries < 2)
-            log_warn("no connection to the database", "reason", link->why.text, NULL);
+            log_warn("cannot connect to the database; retrying", "reason", link->why.text,
+                     NULL);
         drop_connection(link);
         wait_and_open(link);
     }
@@ -144,7 +145,7 @@ static void after_open(struct work *work)
 static void lose(struct pg_link *link, const char *reason)
 {
     bool was_busy = link->state == PG_BUSY;
-    log_warn("the connection to the database was lost", "reason", reason, NULL);
+    log_warn("connection to the database lost", "reason", reason, NULL);
     drop_connection(link);
     wait_and_open(link);
     link->on_lost(link, was_busy);
@@ -164,7 +165,7 @@ static void on_timer(uv_timer_t *timer)
     if (link->state == PG_WAITING)
         begin_opening(link);
     else
-        lose(link, "no answer in time");
+        lose(link, "timed out");
 }
 
 /* The rest is written when the socket is writable. */
@@ -230,7 +231,7 @@ static void collect(struct pg_link *link)
         if (PQresultStatus(result) == PGRES_COPY_IN ||
             PQresultStatus(result) == PGRES_COPY_BOTH) {
             PQclear(result);
-            lose(link, "it asks for rows, which nobody sends");
+            lose(link, "it asks for rows that are never sent");
             return;
         }
         link->in_rows = PQresultStatus(result) == PGRES_COPY_OUT;

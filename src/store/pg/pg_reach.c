@@ -98,7 +98,7 @@ enum err pg_reach_of(const char *database, struct pg_reach *reach, struct failur
     PQfreemem(trouble); /* it may quote a password */
     if (!given)
         return explain(why, ERR_INVALID,
-                       "database is no address of a PostgreSQL: it is like "
+                       "database is not the address of a PostgreSQL; give one like "
                        "postgresql://user@host:5432/name");
     PQconninfoOption *usual = PQconndefaults();
     add_ports(reach, value_of(given, usual, "port"));

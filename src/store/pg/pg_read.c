@@ -364,7 +364,7 @@ static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult 
     PQclear(answer);
     if (is_repeated(read, remedy)) {
         if (remedy == PG_STOPPED)
-            log_warn("the database stopped what a start reads: it is read on", "reason",
+            log_warn("the database canceled a read of the start; continuing", "reason",
                      reason, NULL);
         pg_link_reopen(&reader->link);
         wait_again(read);
@@ -372,7 +372,7 @@ static void take_error(struct pg_reader *reader, struct pg_read *read, PGresult 
         return;
     }
     if (remedy != PG_STOPPED)
-        log_warn("the database refuses a read", "reason", reason, NULL);
+        log_warn("the database rejected a read", "reason", reason, NULL);
     start_waiting(reader->all);
     finish_without(read, remedy == PG_STOPPED ? STORE_SLOW : STORE_FAILED);
 }
@@ -400,7 +400,8 @@ static void on_answer(struct pg_link *link, PGresult *answer)
     }
     if (is_copied(read) && !has_all(reader, answer)) {
         PQclear(answer);
-        log_error("the database has sent other runs than it counts", NULL);
+        log_error("malformed response from the database: the number of runs is wrong",
+                  NULL);
         start_waiting(reader->all);
         finish_without(read, STORE_FAILED);
         return;

@@ -26,11 +26,10 @@ static enum err check_name(const char *name, struct failure *why)
 {
     size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
     if (!len || name[len] || len > 63 || (name[0] >= '0' && name[0] <= '9'))
-        return explain(
-            why, ERR_INVALID,
-            "'%s' is not the name of a schema: lower case letters, digits and _, "
-            "at most 63",
-            name);
+        return explain(why, ERR_INVALID,
+                       "\"%s\" is not a valid schema name; use at most 63 lower case "
+                       "letters, digits and _",
+                       name);
     return OK;
 }
 
@@ -76,7 +75,7 @@ static enum err check_versions(PGconn *conn, struct failure *why)
     if (least > SCHEMA_VERSION)
         return explain(why, ERR_STORE,
                        "the database is for newer versions of runcast (%" PRId64
-                       ", this one knows %d): run one of those",
+                       ", this one knows %d); run one of those",
                        least, SCHEMA_VERSION);
     return OK;
 }

@@ -124,7 +124,7 @@ static void stop_failing(struct pg_writer *writer)
 static void on_patience_over(uv_timer_t *timer)
 {
     struct pg_writer *writer = container_of(timer, struct pg_writer, patience);
-    start_failing(writer, "the database does not answer");
+    start_failing(writer, "the database does not respond");
     writer->next_try = UINT64_MAX;
     finish_waiting(writer, STORE_FAILED);
     pg_writers_go_on(writer->all);
@@ -411,7 +411,7 @@ static void take_answer(struct pg_writer *writer, struct slice answer)
         pg_writers_lose(writer->all, "the database has lost what it had acknowledged");
         break;
     case PG_GARBLED:
-        pg_writers_lose(writer->all, "the database says what nobody understands");
+        pg_writers_lose(writer->all, "malformed response from the database");
         break;
     }
 }
@@ -458,7 +458,7 @@ static bool is_one_of_many(const struct pg_writer *writer)
 static void tell_refused(struct pg_writer *writer, const PGresult *answer)
 {
     pg_reason(writer->trouble, PQresultErrorMessage(answer));
-    log_warn("the database refuses a write", "reason", writer->trouble, NULL);
+    log_warn("the database rejected a write", "reason", writer->trouble, NULL);
 }
 
 static void take_error(struct pg_writer *writer, const PGresult *answer)

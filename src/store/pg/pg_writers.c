@@ -90,7 +90,7 @@ void pg_writers_follow(struct pg_writers *writers)
 void pg_writers_lose(struct pg_writers *writers, const char *reason)
 {
     if (!writers->gone)
-        log_error("this process leads nothing any more", "reason", reason, NULL);
+        log_error("this process no longer leads", "reason", reason, NULL);
     writers->gone = true;
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_writer *writer = &writers->writers[i];
@@ -242,7 +242,7 @@ enum err pg_writers_start(struct pg_writers *writers, uv_loop_t *loop, PGconn *c
     list_init(&writers->done);
     list_init(&writers->purges_done);
     if (uv_async_init(loop, &writers->finished, on_finished))
-        return explain(why, ERR_STORE, "cannot watch for what is written");
+        return explain(why, ERR_STORE, "cannot watch the sockets of the database");
     uv_timer_init(loop, &writers->farewell);
     for (unsigned i = 0; i < writers->count; i++) {
         struct pg_hello own = *hello;

@@ -64,12 +64,12 @@ enum err sqlite_keep_copy(struct sqlite_db *db, const char *path, int64_t versio
     char *part = name_of(path, version, ".part"), *name = name_of(path, version, "");
     enum err err = OK;
     if (!make_empty(part))
-        err = explain(why, ERR_STORE, "cannot make %s, the copy before an upgrade: %s",
+        err = explain(why, ERR_STORE, "cannot create %s, the copy before an upgrade: %s",
                       part, strerror(errno));
     else if (!write_into(db, part))
         err = explain(why, ERR_STORE,
-                      "cannot copy %s before its upgrade: %s (the copy takes as much space "
-                      "as the database)",
+                      "cannot copy %s before its upgrade: %s; free as much disk space as "
+                      "the database takes",
                       path, sqlite3_errmsg(db->handle));
     else if (!sync_path(part, 0) || !put_in_place(part, name))
         err = explain(why, ERR_STORE, "cannot keep %s, the copy before an upgrade: %s",
@@ -77,8 +77,7 @@ enum err sqlite_keep_copy(struct sqlite_db *db, const char *path, int64_t versio
     if (err)
         unlink(part);
     else
-        log_info("the database is upgraded, a copy of what it was is kept", "copy", name,
-                 NULL);
+        log_info("upgrading the database; a copy is kept", "copy", name, NULL);
     free(part);
     free(name);
     return err;

@@ -47,7 +47,7 @@ enum err sqlite_db_explain(struct failure *why, const char *path, sqlite3 *handl
     if (code == SQLITE_NOTADB)
         return explain(why, ERR_STORE, "%s is not a database of runcast", path);
     if (code == SQLITE_CORRUPT)
-        return explain(why, ERR_STORE, "%s is damaged: restore a backup (%s)", path,
+        return explain(why, ERR_STORE, "%s is damaged: %s; restore a backup", path,
                        sqlite3_errmsg(handle));
     return explain(why, ERR_STORE, "cannot open the database %s: %s", path,
                    handle ? sqlite3_errmsg(handle) : "out of memory");
@@ -136,11 +136,11 @@ static enum err check_file(const char *path, struct failure *why)
     if (lstat(path, &found))
         return OK;
     if (S_ISLNK(found.st_mode))
-        return explain(why, ERR_STORE, "%s is a symbolic link: put the database there",
-                       path);
+        return explain(why, ERR_STORE,
+                       "%s is a symbolic link; put the database file there instead", path);
     if (found.st_mode & S_IRWXO && chmod(path, found.st_mode & (mode_t)~S_IRWXO))
         return explain(why, ERR_STORE,
-                       "everybody may read %s: chmod o-rwx it, as its owner", path);
+                       "everybody can read %s; as its owner, run chmod o-rwx", path);
     return OK;
 }
 
@@ -278,7 +278,7 @@ static enum err refuse_foreign(struct sqlite_db *db, const char *path, struct fa
     if (version > SQLITE_NEWEST_SCHEMA)
         return explain(why, ERR_STORE,
                        "%s was written by a newer runcast (schema %" PRId64
-                       ", this one knows %d): run that version, or restore an older backup",
+                       ", this one knows %d); run that version, or restore an older backup",
                        path, version, SQLITE_NEWEST_SCHEMA);
     return OK;
 }
@@ -368,7 +368,7 @@ enum err sqlite_lock_file(const char *path, int *fd, struct failure *why)
     int trouble = lock < 0 ? errno : flock(lock, LOCK_EX | LOCK_NB) ? errno : 0;
     if (trouble == EWOULDBLOCK)
         explain(why, ERR_STORE,
-                "%s is in use by another runcast process: stop that one first", path);
+                "%s is in use by another runcast process; stop that one first", path);
     else if (trouble)
         explain(why, ERR_STORE, "cannot lock %s: %s", name.ptr, strerror(trouble));
     if (trouble && lock >= 0)

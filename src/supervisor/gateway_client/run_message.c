@@ -112,21 +112,21 @@ enum err run_message_read(struct slice text, struct run_message *message,
                  read_friendly(object_of(text, "snapshot"), message->snapshot);
     if (!named) {
         message->run[0] = message->snapshot[0] = '\0';
-        return explain(why, ERR_INVALID, "the message names no run and snapshot");
+        return explain(why, ERR_INVALID, "run or snapshot missing in the message");
     }
     if (!members_number(run, "attemptNumber", &message->attempt))
         message->attempt = 1;
     if (!read_machine(object_of(run, "machine"), message))
-        return explain(why, ERR_INVALID, "the message names no machine");
+        return explain(why, ERR_INVALID, "machine missing in the message");
     if (!read_id(object_of(text, "environment"), "id", message->environment) ||
         !read_id(object_of(text, "organization"), "id", message->organization) ||
         !read_id(object_of(text, "project"), "id", message->project))
-        return explain(why, ERR_INVALID, "the message names no environment");
+        return explain(why, ERR_INVALID, "environment missing in the message");
     if (!read_version(object_of(text, "backgroundWorker"), message->version))
-        return explain(why, ERR_INVALID, "the message names no version");
+        return explain(why, ERR_INVALID, "version missing in the message");
     read_version_directory(text, message);
     if (!message->deployment[0])
-        return explain(why, ERR_INVALID, "the message names neither deployment nor worker");
+        return explain(why, ERR_INVALID, "deployment or worker missing in the message");
     read_ref(text, message);
     message->text = bytes_create(text);
     return OK;

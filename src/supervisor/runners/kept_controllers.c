@@ -62,7 +62,7 @@ void kept_controllers_hold(struct kept_controllers *kept, struct exchange *x,
         return;
     }
     runner->waiter = x;
-    log_debug("a controller is kept", "runner", runner->id, NULL);
+    log_debug("controller kept", "runner", runner->id, NULL);
 }
 
 void kept_controllers_drop(struct kept_controllers *kept, struct exchange *x)
@@ -89,7 +89,7 @@ static void on_not_started(struct timer *timer)
         loop_set_timer(shared->loop, timer, timer->kind, START_MS);
         return;
     }
-    log_warn("a kept controller did not start its run: it is begun anew", "run",
+    log_warn("kept controller did not start its run; restarting the run", "run",
              runner->message.run, NULL);
     runner_take_back(runner, &message, &place);
     runner_begin(shared, &message, &place);

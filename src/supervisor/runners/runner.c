@@ -72,7 +72,7 @@ static void destroy(struct runner *runner)
     timers_clear(loop_timers(shared->loop), &runner->timer);
     timers_clear(loop_timers(shared->loop), &runner->handed);
     if (runner->cgroup && cgroup_remove(runner->cgroup, &why))
-        log_warn("a control group stays", "reason", why.text, NULL);
+        log_warn("cannot remove a control group", "reason", why.text, NULL);
     if (runner->has_scratch)
         site_remove_scratch(shared->site, runner->id);
     if (runner->output)
@@ -106,9 +106,8 @@ static void try_again(struct runner *runner)
     unsigned most = shared->draining ? DRAIN_TRIES_MAX : TRIES_MAX;
     int64_t pause = (int64_t)PAUSE_MS << (runner->tries < 8 ? runner->tries : 8);
     if (++runner->tries >= most) {
-        log_warn("the end of a run could not be reported", "run", runner->message.run,
-                 "reason", runner->call.status ? "the gateway refuses" : "it is away",
-                 NULL);
+        log_warn("cannot report the end of a run", "run", runner->message.run, "reason",
+                 runner->call.status ? "rejected by the gateway" : "it is away", NULL);
         destroy(runner);
         return;
     }
@@ -144,7 +143,7 @@ static void on_reported(struct upward_call *call)
         return;
     }
     if (call->status != 200)
-        log_warn("the gateway refuses the report of an end", "run", runner->message.run,
+        log_warn("the gateway rejected the end of a run", "run", runner->message.run,
                  "status", log_number(call->status), NULL);
     destroy(runner);
 }
@@ -235,9 +234,9 @@ static void on_ended(struct process *process, const struct process_end *end)
     runner->shared->figures.exits[cause]++;
     runner->shared->figures.runners--;
     if (cause == RUNNER_CAUSE_DONE)
-        log_debug("a runner ended", "runner", runner->id, "how", end->why, NULL);
+        log_debug("runner ended", "runner", runner->id, "how", end->why, NULL);
     else
-        log_info("a runner ended before its run did", "runner", runner->id, "how", end->why,
+        log_info("runner ended before its run", "runner", runner->id, "how", end->why,
                  NULL);
     leave_place(runner);
     maybe_report(runner);
@@ -251,7 +250,7 @@ static void on_late(struct timer *timer)
     struct runner *runner = container_of(timer, struct runner, handed);
     if (!runner->runs || runner->idle || runner->facts.open)
         return;
-    log_warn("a controller does not go on: it is killed", "runner", runner->id, "run",
+    log_warn("controller made no progress; killed", "runner", runner->id, "run",
              runner->message.run, NULL);
     process_kill(&runner->process, SIGKILL);
 }
@@ -284,7 +283,7 @@ static enum err make_group(struct runner *runner, struct failure *why)
     if (!refused)
         runner->cgroup = mem_text(slice_of(path));
     else if (!tenants_are_apart(shared->tenants)) {
-        log_warn("a runner has no control group", "reason", why->text, NULL);
+        log_warn("cannot put a runner into a control group", "reason", why->text, NULL);
         refused = OK;
     }
     return refused;
@@ -342,7 +341,7 @@ static enum err spawn(struct runner *runner, struct failure *why)
 
 static void give_back(struct runner *runner, const char *reason)
 {
-    log_warn("a run is given back", "run", runner->message.run, "version",
+    log_warn("run given back", "run", runner->message.run, "version",
              runner->message.version, "reason", reason, NULL);
     runner->reason = mem_text(slice_of(reason));
     leave_place(runner);
@@ -368,7 +367,7 @@ static void on_version(struct version_wish *wish, enum err status)
     runner->shared->figures.runners++;
     site_add_child(runner->shared->site, runner->pid);
     expect_news(runner, START_MS);
-    log_debug("a runner begins", "runner", runner->id, "version", runner->message.version,
+    log_debug("runner started", "runner", runner->id, "version", runner->message.version,
               NULL);
 }
 

@@ -19,10 +19,10 @@ bool runner_figures_are_asked_for(struct exchange *x)
     bool asked = x->method == HTTP_GET_ && slice_is(x->path, "/metrics");
     bool by_address = address_is_of_host(http_header(x, "host"));
     if (!asked)
-        runner_figures_refuse(x, 404, SLICE("There is nothing but /metrics\n"));
+        runner_figures_refuse(x, 404, SLICE("Not found: only /metrics is served here\n"));
     else if (!by_address)
-        runner_figures_refuse(
-            x, 403, SLICE("Metrics are asked for by an address or localhost as Host\n"));
+        runner_figures_refuse(x, 403,
+                              SLICE("Invalid Host: use an IP address or localhost\n"));
     return asked && by_address;
 }
 

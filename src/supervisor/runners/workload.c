@@ -217,7 +217,7 @@ static void on_passed(struct upward_call *call)
     if (runner)
         note(op, runner);
     if (!call->status)
-        reply_json(op->x, 502, SLICE("{\"error\":\"The gateway is away\"}"));
+        reply_json(op->x, 502, SLICE("{\"error\":\"The gateway is unreachable\"}"));
     else if (!call->fetch.answer)
         http_reply(op->x, call->status, SLICE(""), SLICE(""));
     else
@@ -248,8 +248,8 @@ static struct bytes *completion_of_size(const struct exchange *x, struct slice r
     while (len && ((unsigned char)x->body.ptr[len] & 0xC0) == 0x80)
         len--;
     buf_print(&text,
-              "completion: too large (%.1f MB, max 16 MiB); return less, or store it and "
-              "return where it is; it begins with %.*s",
+              "completion: too large (%.1f MB, max 16 MiB); return less, or store it "
+              "elsewhere and return a reference; it begins with %.*s",
               (double)x->body_len / 1e6, (int)len, x->body.ptr);
     buf_add_text(&out, "{\"completion\":{\"id\":");
     buf_add_json(&out, run);
@@ -306,8 +306,8 @@ static void pass_on(struct workload *workload, struct exchange *x, struct runner
         return;
     }
     free(op);
-    log_warn("a call of a controller cannot be passed on", "reason", why.text, NULL);
-    reply_json(x, 502, SLICE("{\"error\":\"The gateway is away\"}"));
+    log_warn("cannot forward a call of a controller", "reason", why.text, NULL);
+    reply_json(x, 502, SLICE("{\"error\":\"The gateway is unreachable\"}"));
 }
 
 /* ---- requests ---- */
@@ -368,8 +368,7 @@ static void on_head(void *owner, struct exchange *x)
         return;
     }
     if (has_too_many(runner, x)) {
-        reply_json(x, 503,
-                   SLICE("{\"error\":\"Too many calls of this run are under way\"}"));
+        reply_json(x, 503, SLICE("{\"error\":\"Too many calls of this run in flight\"}"));
         return;
     }
     http_trust(x);

@@ -37,14 +37,15 @@ static bool take_place(struct admission *admission, struct run_message *message,
 {
     switch (place_take(admission->shared->places, place)) {
     case PLACE_ALONE:
-        log_warn("a run is larger than the whole room: it executes alone", "run",
+        log_warn("run needs more than the whole machine; executing it alone", "run",
                  message->run, NULL);
         admission_begin(admission, message, place);
         return true;
     case PLACE_TAKEN: admission_begin(admission, message, place); return true;
     case PLACE_NEVER:
-        runner_refuse(admission->shared, message,
-                      "its machine is larger than the whole room of this supervise role");
+        runner_refuse(
+            admission->shared, message,
+            "its machine preset is larger than all capacity of this supervise role");
         return true;
     case PLACE_LATER: break;
     }
@@ -92,7 +93,7 @@ static void on_time(struct timer *timer)
     int64_t now = loop_now_ms(admission->shared->loop);
     while (!list_empty(&admission->aside) && first_of(admission)->until_ms <= now)
         give_back(admission, first_of(admission),
-                  "this supervise role has no room for its machine");
+                  "this supervise role has no free capacity for its machine");
     set_timer(admission);
     admission->on_room(admission->owner);
 }

@@ -68,9 +68,9 @@ static const char *reason_of(const struct upward_call *call)
 {
     if (!call->status)
         return call->fetch.why;
-    return call->status == 401 || call->status == 403 ? "it refuses the worker token"
-           : call->status == 404 ? "it does not know the calls of workers"
-                                 : "it refuses the call";
+    return call->status == 401 || call->status == 403 ? "it rejects the worker token"
+           : call->status == 404 ? "it does not support the calls of workers"
+                                 : "it rejects the call";
 }
 
 static bool dequeuing_begin(struct dequeuing *dequeuing, const char *path, struct buf *body,

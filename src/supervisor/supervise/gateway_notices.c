@@ -134,7 +134,7 @@ static void try_again(struct gateway_notices *notices)
 static void on_closed(struct websocket *ws, const struct websocket_end *end)
 {
     struct gateway_notices *notices = websocket_owner(ws);
-    log_debug("the socket of notices closed", "reason", end->why ? end->why : "", NULL);
+    log_debug("notice socket closed", "reason", end->why ? end->why : "", NULL);
     notices->ws = NULL;
     notices->inside = false;
     if (notices->closed)
@@ -158,7 +158,7 @@ static void open_now(struct gateway_notices *notices)
     };
     if (!websocket_open(notices->loop, &options, &ops, notices, &notices->ws, &why))
         return;
-    log_warn("the socket of notices cannot be opened", "reason", why.text, NULL);
+    log_warn("cannot open the notice socket; retrying", "reason", why.text, NULL);
     notices->ws = NULL;
     try_again(notices);
 }

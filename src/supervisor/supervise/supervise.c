@@ -100,7 +100,7 @@ static void on_message(void *owner, struct slice text)
     struct run_message message;
     struct failure why = { 0 };
     if (run_message_read(text, &message, &why)) {
-        log_error("a dequeued message cannot be read", "reason", why.text, NULL);
+        log_error("cannot read a dequeued message", "reason", why.text, NULL);
         if (message.run[0])
             runner_refuse(&supervise->shared, &message, why.text);
         return;
@@ -115,9 +115,9 @@ static void on_reach(void *owner, bool reached, const char *why)
 {
     const struct supervise *supervise = owner;
     if (reached)
-        log_info("the gateway answers", "url", supervise->options->url, NULL);
+        log_info("the gateway responds", "url", supervise->options->url, NULL);
     else if (supervise->phase == SUPERVISE_WORKING)
-        log_warn("the gateway does not answer as it should", "url", supervise->options->url,
+        log_warn("request to the gateway failed; retrying", "url", supervise->options->url,
                  "reason", why ? why : "", NULL);
 }
 
@@ -212,7 +212,7 @@ static void kill_runners(struct supervise *supervise)
         return;
     supervise->killed = true;
     if (supervise->shared.runners.count)
-        log_warn("runs have not finished in time: their processes are killed", "count",
+        log_warn("runs did not finish in time; killing their processes", "count",
                  log_number((int64_t)supervise->shared.runners.count), NULL);
     for (struct runner *runner; (runner = table_next(&supervise->shared.runners, &at));)
         runner_kill(runner);
@@ -290,7 +290,7 @@ static void find_room(struct supervise *supervise)
         .strict = options->strict,
     };
     places_init(&supervise->places, &room);
-    log_info("room for runs", "cpu_thousandths", log_number((int64_t)room.cpu),
+    log_info("capacity for runs", "cpu_thousandths", log_number((int64_t)room.cpu),
              "memory_mib", log_number((int64_t)room.memory), "processes",
              log_number(room.processes_max), NULL);
 }
@@ -312,8 +312,8 @@ static enum err find_groups(struct supervise *supervise, struct failure *why)
         return refused;
     free(supervise->cgroup);
     supervise->cgroup = NULL;
-    log_warn("runs execute without control groups, which would limit their memory",
-             "reason", why->text, NULL);
+    log_warn("no control groups: the memory of runs is not limited", "reason", why->text,
+             NULL);
     return OK;
 }
 
@@ -484,11 +484,11 @@ static void on_token(struct timer *timer)
     char token[TOKEN_MAX] = "";
     bool got = read_token(supervise->options->token_file, token);
     if (!got && !supervise->told_waiting)
-        log_info("the gateway's token for this role is waited for", "path",
-                 supervise->options->token_file, NULL);
+        log_info("waiting for the worker token", "path", supervise->options->token_file,
+                 NULL);
     supervise->told_waiting = true;
     if (got && begin_work(supervise, token, &why))
-        log_error("the work cannot begin yet", "reason", why.text, NULL);
+        log_error("cannot start executing yet; retrying", "reason", why.text, NULL);
     explicit_bzero(token, sizeof(token));
     if (supervise->phase == SUPERVISE_WAITING)
         loop_set_timer(supervise->loop, timer, supervise->token_kind, TOKEN_LOOK_MS);

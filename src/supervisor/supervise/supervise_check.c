@@ -13,17 +13,18 @@ static enum err check_user(const struct supervise_options *options, struct failu
 {
     bool is_root = geteuid() == 0, names_user = *options->runner_user;
     if (is_root && !names_user)
-        return explain(why, ERR_INVALID,
-                       "as root tasks would execute as root: name a user for them, as in "
-                       "--runner-user runcast-runner (useradd -r runcast-runner makes it)");
+        return explain(
+            why, ERR_INVALID,
+            "as root, tasks would execute as root; name a user for them, as in "
+            "--runner-user runcast-runner (useradd -r runcast-runner creates it)");
     if (!is_root && names_user)
         return explain(why, ERR_INVALID,
                        "--runner-user: only root can execute tasks as another user");
     if (!is_root && !options->unsafe)
-        return explain(why, ERR_INVALID,
-                       "without root tasks execute as this user, who can read the database "
-                       "and its key: start as root with --runner-user, or say "
-                       "--execute-unsafe");
+        return explain(
+            why, ERR_INVALID,
+            "without root, tasks execute as this user, who can read the database and its "
+            "key; start as root with --runner-user, or use --execute-unsafe");
     return OK;
 }
 
@@ -34,13 +35,12 @@ static enum err check_tenants(const struct supervise_options *options,
         return OK;
     if (!*options->runner_user || users->first == users->last)
         return explain(why, ERR_INVALID,
-                       "--execute-tenants gives each organization a uid of its own: start "
-                       "as root with a range of uids that nobody else has, as in "
-                       "--runner-user 700000-700999");
+                       "--execute-tenants needs a uid for each organization; start as root "
+                       "with a range of unused uids, as in --runner-user 700000-700999");
     if (strcmp(options->cgroup, "off") == 0)
         return explain(why, ERR_INVALID,
-                       "--execute-tenants limits each run by a control group: --cgroup off "
-                       "would leave one organization the memory of all");
+                       "--execute-tenants needs control groups, or one organization could "
+                       "use all memory; remove --cgroup off");
     return OK;
 }
 
@@ -58,8 +58,8 @@ enum err supervise_check(const struct supervise_options *options, struct failure
         return refused;
     if (*options->cores &&
         (!scan_number(slice_of(options->cores), &cores) || !(cores > 0 && cores <= 4096)))
-        return explain(why, ERR_INVALID, "supervise-cpu: '%.40s' is no number of cores",
-                       options->cores);
+        return explain(why, ERR_INVALID,
+                       "supervise-cpu: \"%.40s\" is not a number of cores", options->cores);
     return url_read_named("url", options->url, &url, why);
 }
 
@@ -76,20 +76,19 @@ enum err supervise_check_apart(const struct site *site, const char *cgroup,
 {
     if (!cgroup)
         return explain(why, ERR_INVALID,
-                       "--execute-tenants limits each run by a control group, and there is "
-                       "none: let systemd delegate one (Delegate=yes), or name one that is "
-                       "this process's with --cgroup PATH");
+                       "--execute-tenants needs control groups, and there are none; "
+                       "delegate one in systemd (Delegate=yes), or name one that this "
+                       "process owns with --cgroup PATH");
     if (!namespace_is_permitted())
         return explain(why, ERR_INVALID,
-                       "--execute-tenants needs namespaces for processes and mounts, which "
-                       "this machine does not permit here");
+                       "--execute-tenants needs PID and mount namespaces, which this "
+                       "machine does not permit");
     for (size_t i = 0; namespace_temporary[i]; i++)
         if (is_below(site_path(site), namespace_temporary[i]))
             return explain(
                 why, ERR_INVALID,
-                "--execute-tenants gives each organization a %s of its own, in which %s "
-                "could not be found: name another folder, as in --versions "
-                "/var/lib/runcast-versions",
+                "--execute-tenants gives each organization a private %s, which would hide "
+                "%s; choose another folder, as in --versions /var/lib/runcast-versions",
                 namespace_temporary[i], site_path(site));
     return OK;
 }

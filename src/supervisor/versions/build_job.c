@@ -79,11 +79,12 @@ static enum err read_variables(struct slice text, struct build_job *job,
     if (scan_type(all) == SCAN_NONE || scan_type(all) == SCAN_NULL)
         return OK;
     if (scan_type(all) != SCAN_OBJECT)
-        return explain(why, ERR_INVALID, "the job's buildEnvVars are no object");
+        return explain(why, ERR_INVALID, "buildEnvVars of the job is not an object");
     struct scan_members members = scan_members(all);
     while (scan_next_member(&members, &name, &value))
         if (scan_type(value) != SCAN_STRING)
-            return explain(why, ERR_INVALID, "one of the job's buildEnvVars is no text");
+            return explain(why, ERR_INVALID,
+                           "a value in buildEnvVars of the job is not a string");
     job->variables = bytes_create(all);
     return OK;
 }
@@ -105,23 +106,23 @@ enum err build_job_read(struct slice text, struct build_job *job, struct failure
     struct slice project = object_of(text, "project");
     struct slice archive = object_of(text, "archive");
     if (!read_id(deployment, "id", job->deployment))
-        return explain(why, ERR_INVALID, "the job names no deployment");
+        return explain(why, ERR_INVALID, "deployment missing in the job");
     members_number(text, "attempt", &job->attempt);
     if (!read_version(deployment, job->version))
-        return explain(why, ERR_INVALID, "the job names no version");
+        return explain(why, ERR_INVALID, "version missing in the job");
     job->content_hash = read_text(deployment, "contentHash");
     if (!job->content_hash)
-        return explain(why, ERR_INVALID, "the job has no contentHash");
+        return explain(why, ERR_INVALID, "contentHash missing in the job");
     if (!read_id(environment, "id", job->environment) ||
         !read_id(project, "id", job->project) || !read_id(project, "ref", job->project_ref))
-        return explain(why, ERR_INVALID, "the job names no environment and project");
+        return explain(why, ERR_INVALID, "environment or project missing in the job");
     read_id(object_of(text, "organization"), "id", job->organization);
     job->branch = read_text(environment, "branch");
     if (!read_hash(archive, job->archive_hash) ||
         !members_number(archive, "bytes", &job->archive_bytes) || job->archive_bytes <= 0)
-        return explain(why, ERR_INVALID, "the job names no archive");
+        return explain(why, ERR_INVALID, "archive missing in the job");
     if (!read_secrets(text, job))
-        return explain(why, ERR_INVALID, "the job has no key, apiUrl and deadlineMs");
+        return explain(why, ERR_INVALID, "key, apiUrl or deadlineMs missing in the job");
     return read_variables(text, job, why);
 }
 

@@ -100,7 +100,7 @@ struct bytes *build_output_take(struct build_output *output)
     build_output_clean((struct slice){ output->waiting.ptr, len }, &piece);
     buf_drop(&output->waiting, len);
     if (!output->waiting.len && output->left_out) {
-        buf_print(&piece, "\n[%llu bytes of the log are left out]\n",
+        buf_print(&piece, "\n[%llu bytes of the log omitted]\n",
                   (unsigned long long)output->left_out);
         output->left_out = 0;
     }

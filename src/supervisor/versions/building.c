@@ -72,7 +72,7 @@ static bool begin_call(struct building *building, struct upward_call *call)
     struct failure why = { 0 };
     if (upward_begin(building->upward, call, &why) == OK)
         return true;
-    log_warn("a call of the builder cannot be made", "reason", why.text, NULL);
+    log_warn("cannot send a request of the builder", "reason", why.text, NULL);
     return false;
 }
 
@@ -113,8 +113,8 @@ static void tell(struct building *building);
 
 static void give_up(struct building *building, const char *why)
 {
-    log_info("a build is given up", "deployment", building->job.order.deployment, "reason",
-             why, NULL);
+    log_info("build aborted", "deployment", building->job.order.deployment, "reason", why,
+             NULL);
     version_job_cancel(&building->job);
 }
 
@@ -126,7 +126,7 @@ static void on_beaten(struct upward_call *call)
     if (call->status == 200)
         bytes_clear(&building->piece);
     if (refused && building->state == BUILDING_WORKING && !building->job.canceled)
-        give_up(building, "it is not in our hands any more");
+        give_up(building, "it is no longer assigned to this builder");
     if (building->state == BUILDING_ENDING) {
         maybe_end(building);
     } else if (building->state == BUILDING_TELLING) {
@@ -186,7 +186,7 @@ static void on_told(struct upward_call *call)
                                : NULL;
     bool deployed = status && slice_is(bytes_slice(status), "DEPLOYED");
     bytes_unref(status);
-    log_info("a build has ended", "deployment", building->job.order.deployment, "version",
+    log_info("build ended", "deployment", building->job.order.deployment, "version",
              building->job.order.version, "deployed", deployed ? "yes" : "no", NULL);
     if (!deployed && call->status && building->made)
         version_job_drop(&building->job);
@@ -304,12 +304,12 @@ static int64_t pause_job(void *owner)
 
 static const struct version_source built_source = {
     .scratch = "build-",
-    .unwritable = "the archive cannot be written on the builder's machine",
-    .unasked = "the archive cannot be asked for",
-    .full = "the disk is full: the archive cannot be written",
-    .away = "the archive cannot be read",
-    .gone = "the archive cannot be read",
-    .refused = "the archive cannot be read",
+    .unwritable = "cannot write the archive on the builder's machine",
+    .unasked = "cannot request the archive",
+    .full = "cannot write the archive: the disk is full",
+    .away = "cannot read the archive",
+    .gone = "cannot read the archive",
+    .refused = "cannot read the archive",
     .pause = pause_job,
     .done = on_made,
     .dropped = on_dropped,
@@ -324,7 +324,7 @@ static void take_job(struct building *building, struct slice text)
     enum err refused = build_job_read(text, order, &why);
     building->heartbeat = (struct upward_call){ 0 };
     if (refused) {
-        log_error("a build that was handed out cannot be read", "reason", why.text, NULL);
+        log_error("cannot read a build job", "reason", why.text, NULL);
         if (order->deployment[0]) {
             write_error(building, "BuildError", why.text, (struct slice){ 0 });
             begin_telling(building);

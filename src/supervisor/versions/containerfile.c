@@ -143,8 +143,8 @@ enum err containerfile_read(struct slice text, struct containerfile *file,
     buf_finish(&instruction.text);
     return right ? OK
                  : explain(why, ERR_INVALID,
-                           "unknown CLI version: the commands of its Containerfile cannot "
-                           "be told from the rest");
+                           "unknown CLI version: cannot find the build commands in its "
+                           "Containerfile");
 }
 
 void containerfile_finish(struct containerfile *file)

@@ -91,8 +91,8 @@ enum err host_cgroup(char **path, struct failure *why)
         *path = text;
         return OK;
     }
-    explain(why, ERR_FORBIDDEN, "%s was not delegated to this process: %s", text,
-            strerror(errno));
+    explain(why, ERR_FORBIDDEN, "control group %s is not delegated to this process: %s",
+            text, strerror(errno));
     free(text);
     return why->code;
 }
@@ -130,11 +130,10 @@ enum err host_program(const char *programs, struct slice runtime, char **program
             return OK;
         }
     if (!slice_starts(runtime, "node"))
-        return explain(
-            why, ERR_RULE,
-            "this version wants %.*s, which is not here: name its program, as in "
-            "--node %.*s=/usr/local/bin/bun",
-            SLICE_ARG(text_clip(runtime)), SLICE_ARG(text_clip(wanted)));
+        return explain(why, ERR_RULE,
+                       "this version needs %.*s, which is not configured; name its "
+                       "program, as in --node %.*s=/usr/local/bin/bun",
+                       SLICE_ARG(text_clip(runtime)), SLICE_ARG(text_clip(wanted)));
     *program = mem_text(SLICE("node"));
     return OK;
 }

@@ -29,8 +29,8 @@ static enum err check_packages(const struct manifest *manifest,
                       manifest->packages[i]->data);
     if (missing.len)
         refused = explain(why, ERR_RULE,
-                          "this version asks for the system packages %.*s; install them on "
-                          "the machine and name them in --deploy-packages",
+                          "this version needs the system packages %.*s; install them on "
+                          "the machine and list them in --deploy-packages",
                           SLICE_ARG(text_clip(buf_slice(&missing))));
     buf_finish(&missing);
     return refused;
@@ -44,7 +44,7 @@ enum err image_needs_check(const struct manifest *manifest,
         (!manifest->has_base && !manifest->has_instructions))
         return refused;
     return explain(why, ERR_RULE,
-                   "this version asks for %s, and versions execute without images here; "
+                   "this version needs %s, but versions execute without images here; "
                    "--deploy-ignore-image builds it without",
                    manifest->has_base ? "a base image of its own" : "steps of an image");
 }
@@ -52,7 +52,7 @@ enum err image_needs_check(const struct manifest *manifest,
 void image_needs_warn(const struct manifest *manifest, struct buf *out)
 {
     if (manifest->has_base)
-        buf_add_text(out, "warning: its base image is ignored here\n");
+        buf_add_text(out, "warning: the base image is ignored\n");
     if (manifest->has_instructions)
-        buf_add_text(out, "warning: the steps of its image are ignored here\n");
+        buf_add_text(out, "warning: the image's build steps are ignored\n");
 }

@@ -95,7 +95,7 @@ static enum err take_text(struct slice object, const char *name, char **out,
     if (right)
         *out = mem_text(bytes_slice(text));
     bytes_unref(text);
-    return right ? OK : explain(why, ERR_INVALID, "build.json: %s must be a text", name);
+    return right ? OK : explain(why, ERR_INVALID, "build.json: %s must be a string", name);
 }
 
 /* Takes a checked path without the root: "node_modules/x.mjs". */
@@ -110,7 +110,8 @@ static enum err take_entry(struct slice object, const char *name, char **out,
     if (rest.len)
         *out = mem_text(rest);
     else
-        refused = explain(why, ERR_INVALID, "build.json: %s names no file", name);
+        refused =
+            explain(why, ERR_INVALID, "build.json: %s is not the name of a file", name);
     bytes_unref(text);
     return refused;
 }
@@ -165,7 +166,7 @@ static enum err check_cli(const struct manifest *manifest, struct failure *why)
     if (!read_release(manifest->cli_version, &major, &minor) || major < 4 ||
         (major == 4 && minor < 4))
         return explain(why, ERR_INVALID,
-                       "the bundle was made by trigger.dev %.40s: upgrade to 4.4 or newer",
+                       "the bundle was made by trigger.dev %.40s; upgrade to 4.4 or newer",
                        manifest->cli_version);
     return OK;
 }
@@ -181,7 +182,7 @@ enum err manifest_read(struct slice text, struct manifest *manifest, struct fail
 {
     *manifest = (struct manifest){ 0 };
     if (!scan_is_json(text) || scan_type(text) != SCAN_OBJECT)
-        return explain(why, ERR_INVALID, "build.json is no JSON object");
+        return explain(why, ERR_INVALID, "build.json is not a JSON object");
     enum err refused = check_paths(text, why);
     if (!refused)
         refused = check_files(text, why);

@@ -70,7 +70,7 @@ static enum err take_lock(struct site *site, struct failure *why)
                        strerror(errno));
     if (fcntl(site->lock, F_SETLK, &lock) == 0)
         return OK;
-    return explain(why, ERR_CONFLICT, "another supervise role works in %s", site->path);
+    return explain(why, ERR_CONFLICT, "another supervise role uses %s", site->path);
 }
 
 /* ---- children ---- */
@@ -110,7 +110,7 @@ static void write_children(struct site *site)
     if (file >= 0)
         close(file);
     if (!written || renameat(site->folder, beside, site->folder, pids_name))
-        log_warn("the list of children cannot be written", "folder", site->path, NULL);
+        log_warn("cannot write the list of children", "folder", site->path, NULL);
     buf_finish(&text);
 }
 
@@ -144,7 +144,7 @@ static void kill_line(struct slice line)
     if (text_to_u64(number, &pid) || pid < 2 || pid > INT32_MAX ||
         text_to_u64(line, &started) || !started || start_of((pid_t)pid) != started)
         return;
-    log_warn("a child of a supervise role that died is killed", "pid",
+    log_warn("killed an orphan of an earlier supervise role", "pid",
              log_number((int64_t)pid), NULL);
     kill(-(pid_t)pid, SIGKILL);
     kill((pid_t)pid, SIGKILL);
@@ -270,8 +270,8 @@ static enum err judge_folder(const struct site *site, struct failure *why)
         return explain(why, ERR_INVALID, "%s: %s", site->path, strerror(errno));
     if (found.st_uid != geteuid() || (found.st_mode & (S_IWGRP | S_IWOTH)))
         return explain(why, ERR_INVALID,
-                       "others can write in %s, from which versions are executed: it must "
-                       "belong to user %u, with mode 711",
+                       "other users can write to %s, from which versions are executed; "
+                       "give it to user %u, with mode 711",
                        site->path, (unsigned)geteuid());
     return OK;
 }
@@ -336,8 +336,8 @@ enum err site_check_way(const struct site *site, struct failure *why)
     }
     if (!open)
         explain(why, ERR_INVALID,
-                "other users cannot enter %s, so tasks could not be executed from %s: name "
-                "another folder, as in --versions /var/lib/runcast-versions",
+                "the users of tasks cannot enter %s, so tasks cannot be executed from %s; "
+                "choose another folder, as in --versions /var/lib/runcast-versions",
                 way, site->path);
     free(way);
     return open ? OK : ERR_INVALID;

@@ -91,8 +91,8 @@ static enum err read_lines(struct tenants *tenants, const char *folder, struct s
     for (; text.len && slice_split(&text, '\n', &line); number++)
         if (!read_line(tenants, line))
             return explain(why, ERR_INVALID,
-                           "%s/%s, line %u: not a uid and an organization; it says which "
-                           "uid an organization has had: put it back from a copy",
+                           "%s/%s, line %u: not a uid and an organization; restore the "
+                           "file from a copy, because it maps organizations to uids",
                            folder, users_name, number);
     return OK;
 }
@@ -133,7 +133,7 @@ static enum err note(struct tenants *tenants, uid_t uid, struct slice organizati
     if (written)
         tenants->bytes += (off_t)line.len;
     else
-        explain(why, ERR_STORE, "the user of an organization cannot be noted in %s: %s",
+        explain(why, ERR_STORE, "cannot record the uid of an organization in %s: %s",
                 users_name, strerror(errno));
     buf_finish(&line);
     return written ? OK : ERR_STORE;
@@ -192,16 +192,16 @@ static enum err give(struct tenants *tenants, struct slice organization,
         tenants->next++;
     if (!is_in_range(tenants, tenants->next))
         return explain(why, ERR_RULE,
-                       "--runner-user %u-%u has no uid left for another organization: "
-                       "give it a longer range",
+                       "--runner-user %u-%u: no uid is left for another organization; "
+                       "extend the range",
                        (unsigned)tenants->users.first, (unsigned)tenants->users.last);
     uid_t uid = (uid_t)tenants->next;
     enum err refused = note(tenants, uid, organization, why);
     if (refused)
         return refused;
     add(tenants, uid, organization);
-    log_info("an organization has a user of its own", "organization",
-             log_slice(organization), "uid", log_number((int64_t)uid), NULL);
+    log_info("uid assigned to an organization", "organization", log_slice(organization),
+             "uid", log_number((int64_t)uid), NULL);
     *user = user_of(&tenants->users, uid);
     return OK;
 }
@@ -217,8 +217,8 @@ enum err tenants_find(struct tenants *tenants, struct slice organization,
         return OK;
     if (!organization.len || organization.len >= ORGANIZATION_MAX)
         return explain(why, ERR_INVALID,
-                       "the gateway does not say whose organization this is, which needs a "
-                       "user of its own: update the gateway");
+                       "organization missing in the message, so no uid can be chosen; "
+                       "update the gateway");
     const struct tenant *tenant = table_find(&tenants->by_organization, organization);
     if (!tenant || !is_in_range(tenants, tenant->uid))
         return give(tenants, organization, user, why);

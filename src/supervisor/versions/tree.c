@@ -48,12 +48,12 @@ static enum err count_entry(struct sealing *sealing, const struct stat *found)
     if (++sealing->entries > limits->entries_max)
         return explain(
             sealing->why, ERR_TOO_LARGE,
-            "the version has more than %llu files and folders after its build; make "
-            "it smaller, or raise deploy-files (the limit is ten times that)",
+            "too many files and folders in the version after its build (max %llu); make it "
+            "smaller, or raise deploy-files (the limit is ten times that)",
             (unsigned long long)limits->entries_max);
     if (size > limits->bytes_max - sealing->bytes)
         return explain(sealing->why, ERR_TOO_LARGE,
-                       "the version is larger than %llu bytes after its build; make it "
+                       "the version is too large after its build (max %llu bytes); make it "
                        "smaller, or raise deploy-unpacked (the limit is ten times that)",
                        (unsigned long long)limits->bytes_max);
     sealing->bytes += size;
@@ -81,7 +81,8 @@ static enum err seal_opened(struct sealing *sealing, int file, const char *name)
     if (fstat(file, &found) || !S_ISREG(found.st_mode))
         return not_sealed(sealing, name);
     if (is_foreign(sealing, &found))
-        return explain(sealing->why, ERR_INVALID, "'%.*s' is a link to a file outside",
+        return explain(sealing->why, ERR_INVALID,
+                       "\"%.*s\" is a link to a file outside of the version",
                        SLICE_ARG(text_clip(slice_of(name))));
     if (!own(file, sealing, found.st_mode & 0111 ? 0755 : 0644))
         return not_sealed(sealing, name);
@@ -105,7 +106,7 @@ static enum err seal_below(struct sealing *sealing, int folder, const char *name
 {
     if (depth == TREE_DEPTH_MAX)
         return explain(sealing->why, ERR_INVALID,
-                       "the folders of this version are nested deeper than %d",
+                       "the folders of this version are nested too deeply (max %d levels)",
                        TREE_DEPTH_MAX);
     int inner = folder_open(folder, name);
     return inner < 0 ? not_sealed(sealing, name) : seal_folder(sealing, inner, depth + 1);

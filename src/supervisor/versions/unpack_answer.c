@@ -129,5 +129,5 @@ enum err unpack_answer_read(struct unpack_answer *answer, struct failure *why)
             return refusal(ERR_STORE_FULL, record.content, why);
         break;
     }
-    return explain(why, ERR_INTERNAL, "its answer is not valid");
+    return explain(why, ERR_INTERNAL, "its response is invalid");
 }

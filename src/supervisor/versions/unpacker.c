@@ -103,7 +103,8 @@ static enum err answer_with(struct bundle *bundle, enum unpack_file file,
     enum err refused =
         bundle_read_file(bundle, slice_of(kind->name), kind->max, &text, why);
     if (!refused && !unpack_answer_write_file(STDOUT_FILENO, file, buf_slice(&text)))
-        refused = explain(why, ERR_INTERNAL, "cannot answer: %s", strerror(errno));
+        refused =
+            explain(why, ERR_INTERNAL, "cannot send the response: %s", strerror(errno));
     buf_finish(&text);
     return refused == ERR_NOT_FOUND ? OK : refused;
 }

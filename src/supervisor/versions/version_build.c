@@ -237,8 +237,8 @@ static enum err program_version_check(struct program_version *version, const cha
     if (said_major(version) >= NODE_LEAST)
         return OK;
     return explain(why, ERR_RULE,
-                   "versions need Node %d or newer, and %s is %s: install a newer "
-                   "one, and name it as in --node %ld=/opt/node/bin/node",
+                   "versions need Node %d or newer, but %s is %s; install a newer one and "
+                   "name it, as in --node %ld=/opt/node/bin/node",
                    NODE_LEAST, program, version->text, named ? named : NODE_LEAST + 2);
 }
 
@@ -250,11 +250,10 @@ static bool program_version_hint(const struct program_version *version, const ch
     long named = named_major(runtime), said = said_major(version);
     if (!named || !said || named == said)
         return false;
-    snprintf(
-        out, size,
-        "; the version names Node %ld and %s executed it: --node %ld=PATH names another "
-        "one",
-        named, version->text, named);
+    snprintf(out, size,
+             "; the version asks for Node %ld, but %s executed it; name the right one with "
+             "--node %ld=PATH",
+             named, version->text, named);
     return true;
 }
 
@@ -294,7 +293,8 @@ static enum err check_hash(struct version_build *build, struct failure *why)
     text_to_hex(hash, sizeof(hash), text);
     if (strcmp(text, build->task.job->archive_hash) == 0)
         return OK;
-    return explain(why, ERR_INVALID, "the archive is not the one that was uploaded");
+    return explain(why, ERR_INVALID,
+                   "the archive differs from the upload: its hash is wrong");
 }
 
 /* For bun's installation only: UNPACK restores the original. */
@@ -380,7 +380,7 @@ static enum err find_program(struct version_build *build, struct failure *why)
                                         &build->program, why);
     image_needs_warn(manifest, &warnings);
     if (manifest_is_untried(manifest))
-        buf_print(&warnings, "warning: bundles of trigger.dev %s were not tried here\n",
+        buf_print(&warnings, "warning: bundles of trigger.dev %s are untested\n",
                   manifest->cli_version);
     build_output_add(build->task.output, buf_slice(&warnings));
     buf_finish(&warnings);
@@ -410,7 +410,7 @@ static void on_output(struct process *process, enum process_pipe pipe, struct sl
 static void name_step(const struct version_build *build, char *name, size_t size)
 {
     if (build->step == ASK)
-        snprintf(name, size, "asking node for its version");
+        snprintf(name, size, "reading the version of node");
     else if (build->step == INSTALL)
         snprintf(name, size, "installing packages");
     else if (build->step == INDEX)
@@ -430,19 +430,18 @@ static void add_hint(struct version_build *build, struct slice lines)
     if (build->step == INSTALL && lines.len &&
         (memmem(lines.ptr, lines.len, "E404", 4) ||
          memmem(lines.ptr, lines.len, " 404", 4)))
-        snprintf(
-            build->message + len, MESSAGE_MAX - len,
-            "; a package was not found: the project's .npmrc is not used here; for a "
-            "private registry set NPM_CONFIG_USERCONFIG to a file of its own, and name "
-            "that variable in --builder-env");
+        snprintf(build->message + len, MESSAGE_MAX - len,
+                 "; a package was not found: the project's .npmrc is not used; for a "
+                 "private registry, set NPM_CONFIG_USERCONFIG to a separate file and list "
+                 "that variable in --builder-env");
     else if (build->step == INDEX)
         program_version_hint(&build->program_version, build->texts.manifest.runtime,
                              build->message + len, MESSAGE_MAX - len);
     else if (is_unpacking(build) && lines.len &&
              memmem(lines.ptr, lines.len, "out of memory", 13))
         snprintf(build->message + len, MESSAGE_MAX - len,
-                 "; the archive takes more memory than archives within the limits need "
-                 "(%llu MiB)",
+                 "; unpacking needs more memory than archives within the limits do (max "
+                 "%llu MiB)",
                  (unsigned long long)(unpack_memory(build->options->limits) / MIB));
 }
 
@@ -607,7 +606,7 @@ static void version_build_finish(struct version_build *build)
         .index = buf_slice(&build->index),
         .bytes = build->bytes,
         .error = stopped ? "TimeoutError" : "BuildError",
-        .message = stopped ? "the build was not done in its time" : build->message,
+        .message = stopped ? "the build timed out" : build->message,
         .errors = buf_slice(&build->errors),
     };
     version_build_done_fn *done = build->done;

@@ -169,14 +169,13 @@ enum err version_folder_read_index(struct version_folder *folder, struct buf *in
     struct buf text = { 0 };
     enum err refused = read_file(folder->folder, "index.json", INDEX_BYTES_MAX, &text);
     if (refused == ERR_NOT_FOUND)
-        explain(why, ERR_INVALID, "the index of the bundle has written no index.json");
+        explain(why, ERR_INVALID, "indexing the bundle produced no index.json");
     else if (refused || !scan_is_json(buf_slice(&text)) ||
              scan_type(buf_slice(&text)) != SCAN_OBJECT)
-        refused =
-            explain(why, ERR_INVALID,
-                    "the index of the bundle has written an index.json that is not an "
-                    "object of at most %d bytes",
-                    INDEX_BYTES_MAX);
+        refused = explain(why, ERR_INVALID,
+                          "indexing the bundle produced an index.json that is not an "
+                          "object or is too large (max %d bytes)",
+                          INDEX_BYTES_MAX);
     else
         index_move(buf_slice(&text), folder->new_path, MANIFEST_ROOT, index);
     buf_finish(&text);

@@ -136,7 +136,7 @@ static void on_cleared(struct work *work)
 {
     struct version_job *job = container_of(work, struct version_job, work);
     if (job->canceled)
-        fail_job(job, "it was canceled");
+        fail_job(job, "canceled");
     else
         make_version(job);
 }
@@ -206,7 +206,7 @@ static void fail_request(struct version_job *job, const struct failure *why)
 {
     const char *message = job->source->unasked;
     if (message)
-        log_warn("a call of the builder cannot be made", "reason", why->text, NULL);
+        log_warn("cannot send a request of the builder", "reason", why->text, NULL);
     fail_job(job, message ? message : why->text);
 }
 
@@ -272,7 +272,7 @@ void version_job_cancel(struct version_job *job)
     else if (job->build)
         version_build_cancel(job->build);
     else if (waits)
-        fail_job(job, "it was canceled");
+        fail_job(job, "canceled");
 }
 
 bool version_job_is_building(const struct version_job *job)

@@ -104,7 +104,7 @@ static enum err read_object(const char *directory, const char *name, struct buf 
     } while (got > 0 && out->len < FILE_MAX);
     close(file);
     if (got || !scan_is_json(buf_slice(out)) || scan_type(buf_slice(out)) != SCAN_OBJECT)
-        return explain(why, ERR_INVALID, "%s of this version cannot be read", name);
+        return explain(why, ERR_INVALID, "cannot read %s of this version", name);
     return OK;
 }
 
@@ -117,7 +117,8 @@ static enum err take_text(struct slice object, const char *name, char **out,
         *out = mem_text(bytes_slice(text));
     bytes_unref(text);
     return right ? OK
-                 : explain(why, ERR_INVALID, "build.json of this version has no %s", name);
+                 : explain(why, ERR_INVALID, "%s is missing in build.json of this version",
+                           name);
 }
 
 /* Returns true for an absolute path below the version's folder. */
@@ -134,13 +135,14 @@ static enum err read_build(const struct version_store *store, struct ready_versi
     char *runtime = NULL;
     enum err refused = read_object(version->directory, "build.json", &text, why);
     if (refused == ERR_NOT_FOUND)
-        explain(why, ERR_NOT_FOUND, "this version is not here");
+        explain(why, ERR_NOT_FOUND, "this version was not found on this machine");
     if (!refused)
         refused =
             take_text(buf_slice(&text), "runControllerEntryPoint", &version->entry, why);
     if (!refused && !is_inside(version->entry, version->directory))
-        refused = explain(why, ERR_INVALID,
-                          "build.json of this version names a controller outside of it");
+        refused =
+            explain(why, ERR_INVALID,
+                    "build.json of this version names a controller outside of the version");
     if (!refused)
         refused = take_text(buf_slice(&text), "contentHash", &version->content_hash, why);
     if (!refused)
@@ -159,7 +161,7 @@ static enum err compare(struct slice object, const char *name, const char *here,
     enum err refused = OK;
     if (text && !slice_is(bytes_slice(text), here))
         refused = explain(why, ERR_RULE,
-                          "this version was built for %s %.40s, and this machine has %s",
+                          "this version was built for %s %.40s, but this machine has %s",
                           name, text->data, here);
     bytes_unref(text);
     return refused;
@@ -179,7 +181,7 @@ static enum err read_origin(const struct ready_version *version,
     struct bytes *hash = refused ? NULL : members_text(object, "sha256");
     if (hash && message->version_hash[0] &&
         !slice_is(bytes_slice(hash), message->version_hash))
-        refused = explain(why, ERR_RULE, "what is here is not this version");
+        refused = explain(why, ERR_RULE, "the stored files are of another version");
     bytes_unref(hash);
     buf_finish(&text);
     return refused == ERR_NOT_FOUND ? OK : refused;
@@ -219,7 +221,7 @@ static enum err find(struct version_store *store, const struct run_message *mess
     enum err refused = load(store, message, out, why);
     if (refused || access((*out)->entry, F_OK) == 0)
         return refused;
-    return explain(why, ERR_NOT_FOUND, "this version is not here any more");
+    return explain(why, ERR_NOT_FOUND, "this version was removed from this machine");
 }
 
 static void on_later(struct deferred *deferred)
@@ -265,7 +267,7 @@ static void begin_fetching(struct version_store *store, struct missing_version *
               missing->message.version_hash);
     store->fetched = missing;
     store->until_ms = loop_now_ms(store->loop) + PATIENCE_MS;
-    log_info("a version is fetched", "deployment", order->deployment, "version",
+    log_info("fetching a version", "deployment", order->deployment, "version",
              order->version, NULL);
     version_job_begin(&store->job);
 }
@@ -297,7 +299,7 @@ static void on_fetched(void *owner, const struct version_outcome *outcome)
     struct version_store *store = owner;
     struct missing_version *missing = store->fetched;
     if (!outcome->ok && store->job.state == VERSION_JOB_MAKING)
-        log_warn("a version cannot be made here", "deployment", missing->message.deployment,
+        log_warn("cannot prepare a version", "deployment", missing->message.deployment,
                  "reason", outcome->message, "output", log_slice(outcome->errors), NULL);
     missing->failed = !outcome->ok;
     missing->again_ms = loop_now_ms(store->loop) + AGAIN_MS;
@@ -323,11 +325,14 @@ static int64_t pause_fetch(void *owner)
 static const struct version_source fetched_source = {
     .scratch = "fetch-",
     .is_indexed = true,
-    .unwritable = "this version cannot be written here",
-    .full = "the disk is full: this version cannot be written here",
-    .away = "this version is not here, and the gateway that has it does not answer",
-    .gone = "this version is not here, and the gateway keeps it no more",
-    .refused = "this version is not here, and the gateway refuses it",
+    .unwritable = "cannot write this version on this machine",
+    .full = "cannot write this version on this machine: the disk is full",
+    .away = "this version was not found on this machine, and the gateway that has it does "
+            "not respond",
+    .gone =
+        "this version was not found on this machine, and the gateway no longer keeps it",
+    .refused =
+        "this version was not found on this machine, and the gateway refuses to send it",
     .pause = pause_fetch,
     .done = on_fetched,
 };

@@ -75,8 +75,7 @@ static void on_removed(struct work *work)
 {
     struct version_sweep *sweep = container_of(work, struct version_sweep, work);
     sweep->again = true;
-    log_info("a version is removed: the gateway keeps it no more", "deployment",
-             sweep->name, NULL);
+    log_info("version removed", "deployment", sweep->name, NULL);
     go_on(sweep);
 }
 

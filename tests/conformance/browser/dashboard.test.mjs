@@ -63,7 +63,7 @@ describe("signing in", () => {
     assert.equal(await page.evaluate(() => sessionStorage.getItem("runcast.token")), null);
     await judge(page);
     const late = await open(t, new URL(link).hash.replace(/^/, "/"), { token: null });
-    await late.getByText("This link has been used, or is over").waitFor();
+    await late.getByText("This link was used or has expired").waitFor();
   });
 
   test("with a link that is pasted: into the address bar of the tab, or into the field for a token", async (t) => {
@@ -115,7 +115,7 @@ describe("signing in", () => {
     assert.match((await runCli(["list-profiles"], { home })).out, new RegExp(`default - ${gateway.url}`));
     assert.match((await runCli(["logout"], { home })).out, /Logged out/);
     await page.goto(link);
-    await page.getByText("the login is not known").waitFor();
+    await page.getByText("unknown login").waitFor();
   });
 
   test("of the CLI on the same machine: login opens the page, and continues by itself when the user approves", async (t) => {
@@ -570,7 +570,7 @@ describe("the server of the page", () => {
     assert.match(login.json.url, new RegExp(`^http://127.0.0.1:${port}/account/`));
     await listens.stop();
     const none = await startGateway({ t, options: ["--dashboard", "off"] });
-    assert.match(await link(none), /shows no dashboard/);
+    assert.match(await link(none), /the dashboard is off/);
     await none.stop();
   });
 

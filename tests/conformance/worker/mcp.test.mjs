@@ -52,7 +52,7 @@ test("it names the user, and the projects that the user can read", async () => {
 });
 
 test("without a CLI it says that there is none, and triggered runs wait", async () => {
-  assert.match(await fail("get_current_worker"), /No version is current: start the CLI's dev command/);
+  assert.match(await fail("get_current_worker"), /No version is current; start the CLI's dev command/);
   assert.match(await ask("trigger_task", { taskId: "greet", payload: { name: "Eve" }, options: { tags: ["early"] } }), /The dev CLI is not connected/);
   assert.match(await ask("dev_server_status"), /Dev Server Status: stopped/);
 });

@@ -33,7 +33,7 @@ test("a project with prompts and an agent is not refused, and its version has wa
   assert.equal(text, "Hello, out!");
   assert.match(refused, /runcast does not have prompts/); // the feature that the task uses
   for (const id of (await sdk.batch.retrieve(batch.batchId)).runs) assert.equal((await end(id)).status, "COMPLETED");
-  assert.doesNotMatch(gateway.stderr, /members of a request are ignored/);
+  assert.doesNotMatch(gateway.stderr, /unknown members of a request ignored/);
   const { json: { worker } } = await gateway.get(`/api/v1/projects/${keys.ref}/dev/workers/current`, { key: keys.pat });
   assert.deepEqual(worker.warnings.map(({ feature, names }) => [feature, names]), [["prompts", ["greeting"]], ["sessions and agents that chat", ["assistant"]]]);
 });

@@ -68,7 +68,7 @@ export class Supervisor {
     for (const stream of [this.child.stdout, this.child.stderr]) stream.setEncoding("utf8").on("data", (text) => { this.log += text; });
     this.end = undefined;
     this.exited = new Promise((resolve) => this.child.on("close", (code, signal) => resolve(this.end = { code, signal })));
-    if (wait) await until(() => this.log.slice(from).includes("the gateway answers") || this.fail(), { what: "the supervise role" });
+    if (wait) await until(() => this.log.slice(from).includes("the gateway responds") || this.fail(), { what: "the supervise role" });
     return this;
   }
 

@@ -77,16 +77,16 @@ static void words_that_the_usage_does_not_allow_are_rejected(void **state)
         const char *words[WORDS_MAX];
         const char *said;
     } cases[] = {
-        { "", { "x" }, "x: not for runcast org create; runcast help org shows what is" },
+        { "", { "x" }, "x: not for runcast org create; runcast help org explains it" },
         { "NAME", { "a", "b" }, "b: not for runcast org create;" },
         { "NAME", { "a", "--x" }, "--x: not an option of runcast org create;" },
         { "[--json]", { "--json=1" }, "--json=1: not an option" },
         { "[--slug SLUG]", { "--slug" }, "--slug: needs a value" },
         { "NAME [--a B]",
           { NULL },
-          "NAME is missing: say runcast org create NAME [--a B]; runcast help org says "
-          "more" },
-        { "NAME --a B", { "x" }, "--a B is missing: say runcast org create NAME --a B;" },
+          "NAME is missing; use runcast org create NAME [--a B] (runcast help org "
+          "explains it)" },
+        { "NAME --a B", { "x" }, "--a B is missing; use runcast org create NAME --a B (" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -204,7 +204,7 @@ static enum err check_pages(struct sqlite_look *look, sqlite_found_fn *found, vo
     while (stmt && (code = sqlite3_step(stmt)) == SQLITE_ROW) {
         struct slice line = sqlite_column(stmt, 0);
         buf_clear(&text);
-        buf_print(&text, "the database is damaged: %.*s: restore a backup",
+        buf_print(&text, "the database is damaged: %.*s; restore a backup",
                   SLICE_ARG(line));
         buf_add_char(&text, '\0');
         for (char *c = text.ptr; *c; c++)
@@ -235,8 +235,8 @@ static enum err check_rows(struct sqlite_look *look, sqlite_found_fn *found, voi
         int64_t count = sqlite_db_number(&look->db, sql.ptr, -1);
         buf_clear(&sql);
         buf_print(&sql,
-                  "%" PRId64 " rows of %s belong to no run: they only use space; if there "
-                  "are more each time, tell the makers of runcast",
+                  "%" PRId64 " rows of %s belong to no run and only use space; if their "
+                  "number grows, please report this as a bug of runcast",
                   count, tables[i]);
         buf_add_char(&sql, '\0');
         if (count > 0)

@@ -316,7 +316,7 @@ static void concurrent_stream_gets_503_and_can_retry(void **state)
     fail_next_commit(STORE_LOST);
     stream(ITEM("0", "0"));
     assert_answered(503);
-    assert_says("error", "The items of this batch are being written: try again");
+    assert_says("error", "The items of this batch are being written; try again");
     assert_int_equal(scene_batch_bytes(), 0);
     stream(ITEM("0", "0"));
     assert_says("sealed", "true");

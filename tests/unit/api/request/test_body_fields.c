@@ -167,7 +167,7 @@ static void too_large_rest_of_a_body_is_rejected_on_arrival(void **state)
     assert_int_equal(refused, ERR_TOO_LARGE);
     assert_in_range(came, BODY_FIELDS_BESIDE_MAX - 1100, BODY_FIELDS_BESIDE_MAX);
     assert_string_equal(call.why.text,
-                        "The body is too large: at most 1 MiB apart from its output");
+                        "The body is too large (max 1 MiB without its output)");
     assert_null(call.state);
     assert_null(call.on_gone);
     buf_finish(&body);

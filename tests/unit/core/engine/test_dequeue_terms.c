@@ -93,7 +93,7 @@ static void run_of_a_plain_registration_needs_a_worker_with_its_code(void **stat
     struct triggered got = trigger(world, (struct wish){ 0 });
     ask(world, &supervisor, &deployed);
     assert_false(supervisor.done);
-    assert_waits(world, got.id, "no_worker", "registered by a worker and not deployed");
+    assert_waits(world, got.id, "no_worker", "registered by a worker, not deployed");
     ask(world, &worker, &any_run);
     assert_got(&worker, got.id);
     leave(world, &supervisor);
@@ -141,7 +141,8 @@ static void run_is_not_given_to_a_worker_without_capacity(void **state)
     struct triggered behind = trigger_for(world, MACHINE_MICRO);
     ask(world, &narrow, &small);
     assert_false(narrow.done); /* the run after it does not overtake */
-    assert_waits(world, large.id, "room", "no room for a large-1x (4 cores, 8 GB)");
+    assert_waits(world, large.id, "room",
+                 "no free capacity for a large-1x (4 cores, 8 GB)");
     ask(world, &roomy, &any_run);
     assert_got(&roomy, large.id);
     assert_got(&narrow, behind.id);

@@ -66,7 +66,7 @@ static void first_reason_for_waiting_is_named(void **state)
     register_worker(world, "20260101.2", "hello,other", 3);
     world_settle(world);
     int64_t since = run_now(world, got.id)->queued_at;
-    assert_waits(world, got.id, "no_worker", "No worker asks");
+    assert_waits(world, got.id, "no_worker", "No worker requests runs");
 
     struct triggered other = trigger(world, (struct wish){ .task = "other" });
     execute(world, other.id);
@@ -76,12 +76,13 @@ static void first_reason_for_waiting_is_named(void **state)
     configure(world, false, -1);
     world_pass(world, 1000);
     struct waiting waiting =
-        assert_waits(world, got.id, "environment_limit", "as it may, 1: it begins");
+        assert_waits(world, got.id, "environment_limit", "limit, 1: it starts");
     assert_limit(waiting, 1, 1);
     assert_true(waiting.since == since && !waiting.until);
     assert_int_equal(succeed(world, other.id, "1"), OK);
     assert_waits(world, other.id, "", "");
-    assert_waits(world, got.id, "room", "no room for a micro (0.25 cores, 0.25 GB)");
+    assert_waits(world, got.id, "room",
+                 "no free capacity for a micro (0.25 cores, 0.25 GB)");
     assert_string_equal(dequeue(world), got.id);
     assert_waits(world, got.id, "", "");
     assert_int_equal(start(world, got.id), OK);
@@ -106,7 +107,7 @@ static void full_concurrency_key_and_full_queue_are_distinguished(void **state)
         assert_string_not_equal(dequeue(world), "");
     assert_limit(assert_waits(world, keyed[2].id, "concurrency_key", "concurrencyKey"), 2,
                  2);
-    assert_limit(assert_waits(world, plain[2].id, "queue_limit", "allows, 2: it begins"), 2,
+    assert_limit(assert_waits(world, plain[2].id, "queue_limit", "allows, 2: it starts"), 2,
                  2);
     assert_limit(assert_waits(world, plain[2].id, "queue_limit", "task/hello"), 2, 2);
     assert_int_equal(start(world, plain[0].id), OK);
@@ -178,7 +179,7 @@ static void a_blocked_run_names_what_it_waits_for(void **state)
     } cases[] = {
         { { time },
           1,
-          "a time, 2027-01-15T08:01:00.000Z: it goes on by itself",
+          "a time, 2027-01-15T08:01:00.000Z: it continues by itself",
           now + 60000 },
         { { token },
           1,
@@ -211,7 +212,7 @@ static void in_dev_a_run_waits_for_a_session_with_its_task(void **state)
     world_settle(world);
     assert_waits(world, got.id, "queue_paused", "");
     configure(world, false, -1);
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     struct triggered other = trigger(world, (struct wish){ .task = "other" });
     assert_waits(world, other.id, "version", "has the task other");
     struct triggered locked = trigger(world, (struct wish){ .version = "20250101.1" });
@@ -233,7 +234,7 @@ static void in_dev_a_closed_connection_is_reported_before_the_session_ends(void 
     struct triggered got = trigger(world, (struct wish){ 0 });
     dev_sessions_disconnect(world->env, SESSION_STREAM); /* as it does twice a minute */
     world_pass(world, 2000);
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker", "closed 7 s ago: start trigger dev again");
@@ -241,11 +242,11 @@ static void in_dev_a_closed_connection_is_reported_before_the_session_ends(void 
     assert_waits(world, got.id, "no_worker", "closed 7 s ago");
     configure(world, false, -1);
     dev_sessions_connect(world->env, SESSION_SOCKET);
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 2000);
     dev_sessions_renew(world->env); /* a CLI that needs no connection */
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     world_destroy(world);
 }
 
@@ -261,17 +262,18 @@ static void in_dev_the_disconnected_one_of_two_sessions_is_reported(void **state
     struct triggered got = trigger(world, (struct wish){ .task = "other" });
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 1000);
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     dev_sessions_ask(world->env, (struct slice){ 0 });
     world_pass(world, 7000);
-    assert_waits(world, got.id, "no_worker", "ask for no run now"); /* its session lives */
+    assert_waits(world, got.id, "no_worker",
+                 "All workers are busy"); /* its session lives */
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     dev_sessions_connect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker",
                  "was not heard of since a connection closed 7 s");
     dev_sessions_renew(world->env);
-    assert_waits(world, got.id, "no_worker", "ask for no run now");
+    assert_waits(world, got.id, "no_worker", "All workers are busy");
     world_destroy(world);
 }
 
@@ -318,8 +320,8 @@ static void queued_runs_without_a_worker_count_as_unserved(void **state)
 
 static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **state)
 {
-    static const char soon[] = "The gateway has started 8 s ago: whether a worker that has "
-                               "the task comes back is known at the latest in 52 s";
+    static const char soon[] = "The gateway started 8 s ago. Workers with this task "
+                               "reconnect within 52 s at the latest";
     struct world *world = make(false, 10);
     (void)state;
     register_worker(world, "20260101.1", "hello", 3);
@@ -336,7 +338,7 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     assert_waits(world, queued.id, "no_worker", soon);
     dev_sessions_ask(world->env, SLICE("20260101.1"));
     assert_waits(world, nobodys.id, "version", soon);
-    assert_waits(world, queued.id, "no_worker", "ask for no run now");
+    assert_waits(world, queued.id, "no_worker", "All workers are busy");
     world_pass(world, 51000);
     assert_waits(world, nobodys.id, "version", "in 1 s");
     assert_false(lookout->is_told);
@@ -345,7 +347,7 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     assert_waits(world, nobodys.id, "version", "has the task other: start one from");
     assert_true(lookout->is_told);
     world_pass(world, 60000); /* that worker has left */
-    assert_waits(world, nobodys.id, "version", "has the task is connected: start one with");
+    assert_waits(world, nobodys.id, "version", "has this task: start one with");
     world_destroy(world);
 }
 
@@ -435,9 +437,8 @@ static void project_over_its_quota_is_logged_despite_a_worker(void **state)
     size_t before = project.limit;
     project.limit = project.used;
     configure(world, true, -1);
-    struct waiting waiting =
-        assert_waits(world, second.id, "storage_quota",
-                     "bytes: raise storage-quota, or remove something");
+    struct waiting waiting = assert_waits(world, second.id, "storage_quota",
+                                          "bytes: raise storage-quota, or remove data");
     assert_false(waiting.has_limit);
     assert_true(waiting.is_in_line);
     assert_waits(world, first.id, "", "");

@@ -50,9 +50,9 @@ static const struct {
     { "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 200, "answered 200" },
     { "HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n"
       "Sec-WebSocket-Accept: %s\r\n\r\n",
-      0, "another protocol" },
+      0, "protocol other than WebSocket" },
     { "HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: %s\r\n\r\n", 0,
-      "another protocol" },
+      "protocol other than WebSocket" },
     { "HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n", 0,
       "Sec-WebSocket-Accept" },
     { "HTTP/1.1 101 Go\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"

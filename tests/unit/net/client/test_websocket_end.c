@@ -59,7 +59,7 @@ static void silent_server_is_pinged_and_then_closed(void **state)
     play_expect_said("P()");
     play_say(PONG, "");
     play_expect_said("P()P()");
-    play_expect_end(ERR_NO_ANSWER, "no sign of life");
+    play_expect_end(ERR_NO_ANSWER, "sent nothing in time");
 }
 
 static void handshake_with_a_slow_server_times_out(void **state)
@@ -67,7 +67,7 @@ static void handshake_with_a_slow_server_times_out(void **state)
     (void)state;
     play_begin((struct websocket_options){ .handshake_ms = 20 });
     far_accept(&world, &far);
-    play_expect_end(ERR_NO_ANSWER, "no answer");
+    play_expect_end(ERR_NO_ANSWER, "timed out while waiting");
 }
 
 static void unsent_bytes_are_limited(void **state)

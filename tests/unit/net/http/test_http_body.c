@@ -321,7 +321,7 @@ static void request_bodies_share_a_memory_budget(void **state)
         peer_send(&scene.world, &second, SLICE("5byte"));
         peer_await(&scene.world, &second, " 503 ");
         peer_await_end(&scene.world, &second);
-        assert_true(peer_has(&second, "have no room in memory"));
+        assert_true(peer_has(&second, "use all memory of your share"));
         assert_int_equal(scene.room.used, 6);
 
         peer_close(&first);

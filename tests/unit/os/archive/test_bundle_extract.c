@@ -225,7 +225,7 @@ static void existing_folder_is_not_replaced_by_a_file(void **state)
     assert_int_equal(mkdir(path_of("package.json"), 0755), 0);
     add_sample();
     assert_int_equal(extract(NULL, 0, &why), ERR_INTERNAL);
-    assert_string_equal(why.text, "cannot write 'package.json': Is a directory");
+    assert_string_equal(why.text, "cannot write \"package.json\": Is a directory");
 }
 
 static void existing_file_is_replaced_by_a_folder(void **state)
@@ -309,12 +309,12 @@ static void a_link_is_not_packed(void **state)
     assert_int_equal(mkdir(path_of("a"), 0755), 0);
     assert_int_equal(symlink("/etc/passwd", path_of("a/link")), 0);
     struct buf packed = pack(world.folder, ERR_INVALID, &why);
-    assert_string_equal(why.text, "'a/link' is a link");
+    assert_string_equal(why.text, "\"a/link\" is a link");
     buf_finish(&packed);
     unlink(path_of("a/link"));
     assert_int_equal(mkfifo(path_of("a/pipe"), 0600), 0);
     packed = pack(world.folder, ERR_INVALID, &why);
-    assert_string_equal(why.text, "'a/pipe' is neither a file nor a folder");
+    assert_string_equal(why.text, "\"a/pipe\" is neither a file nor a folder");
     buf_finish(&packed);
     packed = pack("/no/such/folder", ERR_NOT_FOUND, &why);
     buf_finish(&packed);

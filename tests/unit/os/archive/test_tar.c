@@ -46,7 +46,7 @@ static void long_sparse_map_is_rejected_before_it_is_read(void **state)
     tar_add_pax(&made.tar, SLICE("GNU.sparse.major=1"));
     tar_add_pax(&made.tar, SLICE("GNU.sparse.minor=0"));
     tar_add(&made.tar, &(struct tar_entry){ .name = "x", .content = buf_slice(&map) });
-    assert_refused_at_little_cost(&made, "'x' is a file with holes");
+    assert_refused_at_little_cost(&made, "\"x\" is a file with holes");
     buf_finish(&pieces);
     buf_finish(&map);
 
@@ -58,7 +58,7 @@ static void long_sparse_map_is_rejected_before_it_is_read(void **state)
     tar_add(&made.tar, &(struct tar_entry){ .name = "x", .type = 'S', .extended = true });
     while (made.tar.len < LONG)
         buf_add(&made.tar, (struct slice){ more, sizeof(more) });
-    assert_refused_at_little_cost(&made, "'x' is a file with holes");
+    assert_refused_at_little_cost(&made, "\"x\" is a file with holes");
 }
 
 static void long_headers_are_rejected_before_they_are_read(void **state)
@@ -69,11 +69,11 @@ static void long_headers_are_rejected_before_they_are_read(void **state)
     tar_add(&made.tar,
             &(struct tar_entry){ .name = "n", .type = 'L', .content = buf_slice(&text) });
     tar_add_file(&made.tar, "x", "");
-    assert_refused_at_little_cost(&made, "a name is longer than 1024 bytes");
+    assert_refused_at_little_cost(&made, "name too long (max 1024 bytes)");
     tar_add(&made.tar,
             &(struct tar_entry){ .name = "n", .type = 'K', .content = buf_slice(&text) });
     tar_add_file(&made.tar, "x", "");
-    assert_refused_at_little_cost(&made, "a name is longer than 1024 bytes");
+    assert_refused_at_little_cost(&made, "name too long (max 1024 bytes)");
     static const char *const types[] = { "x", "X", "g" };
     for (size_t i = 0; i < 3; i++) {
         tar_add(&made.tar, &(struct tar_entry){ .name = "n",
@@ -81,7 +81,7 @@ static void long_headers_are_rejected_before_they_are_read(void **state)
                                                 .content = buf_slice(&text) });
         tar_add_file(&made.tar, "x", "");
         assert_refused_at_little_cost(
-            &made, "an extended header of the archive is larger than 65536 bytes");
+            &made, "extended header of the archive too large (max 65536 bytes)");
     }
     buf_finish(&text);
 }
@@ -97,8 +97,8 @@ static void sizes_of_short_headers_add_up(void **state)
         tar_add_file(&made.tar, i ? "y" : "x", "");
     }
     made_assert_refused(&made, ERR_TOO_LARGE,
-                        "the extended headers of the archive are larger than 5000 bytes "
-                        "together (setting deploy-unpacked)");
+                        "the extended headers of the archive together are too large (max "
+                        "5000 bytes, setting deploy-unpacked)");
 }
 
 static void entries_without_a_name_count_too(void **state)
@@ -107,10 +107,9 @@ static void entries_without_a_name_count_too(void **state)
     struct made_archive made = { 0 };
     for (int i = 0; i < 56; i++)
         tar_add(&made.tar, &(struct tar_entry){ .name = "./", .type = '5' });
-    made_assert_refused(
-        &made, ERR_TOO_LARGE,
-        "the archive has more than 56 headers, which are 4 for each file (setting "
-        "deploy-files)");
+    made_assert_refused(&made, ERR_TOO_LARGE,
+                        "too many headers in the archive (max 56, which is 4 for each file "
+                        "of the setting deploy-files)");
     for (int i = 0; i < 55; i++)
         tar_add(&made.tar, &(struct tar_entry){ .name = "./", .type = '5' });
     made_assert_fine(&made);
@@ -128,8 +127,7 @@ static void global_pax_header_changes_no_file(void **state)
         tar_add_file(&made.tar, "x", "x");
         made_assert_refused(
             &made, ERR_INVALID,
-            "the archive cannot be read: a global pax header has the name or size "
-            "of a file");
+            "cannot read the archive: a global pax header has the name or size of a file");
     }
     header.content = SLICE("19 comment=0123456\n");
     tar_add(&made.tar, &header);
@@ -153,11 +151,10 @@ static void sizes_are_read_from_pax_headers_and_in_base_256(void **state)
     tar_add(&made.tar, &entry);
     made_assert_refused(
         &made, ERR_TOO_LARGE,
-        "the files are larger than 5000 bytes together (setting deploy-unpacked)");
+        "the files together are too large (max 5000 bytes, setting deploy-unpacked)");
     entry.size = UINT64_MAX; /* a negative size */
     tar_add(&made.tar, &entry);
-    made_assert_refused(&made, ERR_INVALID,
-                        "the archive cannot be read: a header is damaged");
+    made_assert_refused(&made, ERR_INVALID, "cannot read the archive: a header is damaged");
 }
 
 /* ---- gzip ---- */
@@ -182,7 +179,7 @@ static void endless_gzip_header_is_rejected(void **state)
         buf_add_char(&packed, (char)flag);
         while (packed.len < 5000)
             buf_add_char(&packed, 'n');
-        assert_packed(buf_slice(&packed), "the gzip header is longer than 4096 bytes");
+        assert_packed(buf_slice(&packed), "gzip header too long (max 4096 bytes)");
     }
     buf_finish(&packed);
 }
@@ -201,7 +198,7 @@ static void consecutive_gzip_members_are_one_archive(void **state)
     buf_clear(&packed);
     while (packed.len < (2 << 20))
         tar_gzip(SLICE(""), &packed);
-    assert_packed(buf_slice(&packed), "the archive has more than 65536 gzip members");
+    assert_packed(buf_slice(&packed), "too many gzip members in the archive (max 65536)");
     buf_finish(&packed);
     made_finish(&made);
 }
@@ -233,11 +230,11 @@ static void damaged_gzip_is_rejected(void **state)
     tar_gzip(buf_slice(&made.tar), &packed);
     packed.ptr[packed.len - 1] ^= 1;
     assert_packed(buf_slice(&packed),
-                  "the archive cannot be read: its checksum does not match its content");
+                  "cannot read the archive: its checksum does not match its content");
     packed.ptr[packed.len - 1] ^= 1;
     packed.ptr[10] = 7; /* an unknown block type */
     assert_packed(buf_slice(&packed),
-                  "the archive cannot be read: its compressed bytes are damaged");
+                  "cannot read the archive: its compressed bytes are damaged");
     buf_finish(&packed);
     made_finish(&made);
 }
@@ -261,14 +258,13 @@ static void damaged_or_missing_gzip_trailer_is_rejected(void **state)
     assert_packed(buf_slice(&packed), NULL);
     for (size_t at = packed.len - 8; at < packed.len; at++) { /* checksum and size */
         packed.ptr[at] ^= 1;
-        assert_packed(
-            buf_slice(&packed),
-            "the archive cannot be read: its checksum does not match its content");
+        assert_packed(buf_slice(&packed),
+                      "cannot read the archive: its checksum does not match its content");
         packed.ptr[at] ^= 1;
     }
     for (size_t len = packed.len - 8; len < packed.len; len++)
         assert_packed((struct slice){ packed.ptr, len },
-                      "the archive cannot be read: it ends too early");
+                      "cannot read the archive: it ends too early");
     buf_add_text(&packed, "more");
     assert_packed(buf_slice(&packed), "the archive is not a tar archive in gzip");
     buf_finish(&packed);
@@ -287,13 +283,14 @@ static void only_zeros_may_follow_the_end_of_the_archive(void **state)
     assert_packed(buf_slice(&packed), NULL);
     zeros[10239] = 1;
     tar_gzip((struct slice){ zeros, 10240 }, &packed);
-    assert_packed(buf_slice(&packed), "the archive cannot be read: more follows its end");
+    assert_packed(buf_slice(&packed), "cannot read the archive: data follows its end");
     zeros[10239] = 0;
     add_end(&made, &packed);
     for (int i = 0; i < 17; i++)
         tar_gzip((struct slice){ zeros, 1 << 20 }, &packed);
     assert_int_equal(made_check_bytes(buf_slice(&packed), &why), ERR_TOO_LARGE);
-    assert_string_equal(why.text, "more than 16777216 zeros follow the end of the archive");
+    assert_string_equal(why.text,
+                        "too many zeros follow the end of the archive (max 16777216)");
     free(zeros);
     buf_finish(&packed);
     made_finish(&made);

@@ -569,7 +569,7 @@ static void database_that_cannot_be_opened_is_rejected_with_a_reason(void **stat
         own, pg_world_url(),
         "was made by a development version of runcast; this version cannot open it");
     snprintf(own->schema, sizeof(own->schema), "no;name");
-    assert_refused(own, pg_world_url(), "is not the name of a schema");
+    assert_refused(own, pg_world_url(), "is not a valid schema name");
 }
 
 /* A newer gateway has upgraded the database; the older one keeps running on it. */

@@ -65,16 +65,16 @@ static void assert_no_job(const char *what, const char *instead, const char *rea
 static void invalid_job_is_rejected(void **state)
 {
     (void)state;
-    assert_no_job("deployment_abc", "../../etc", "the job names no deployment");
-    assert_no_job("20260102.3", "20260102.3/x", "the job names no version");
-    assert_no_job("proj_ref", "proj ref", "the job names no environment and project");
+    assert_no_job("deployment_abc", "../../etc", "deployment missing in the job");
+    assert_no_job("20260102.3", "20260102.3/x", "version missing in the job");
+    assert_no_job("proj_ref", "proj ref", "environment or project missing in the job");
     assert_no_job("0123456789abcdef\"},", "0123456789abcdeX\"},",
-                  "the job names no archive");
+                  "archive missing in the job");
     assert_no_job("\"attempt\"", "\"deadlineMs\":0,\"attempt\"",
-                  "the job has no key, apiUrl and deadlineMs");
-    assert_no_job("\"a b\"", "7", "one of the job's buildEnvVars is no text");
+                  "key, apiUrl or deadlineMs missing in the job");
+    assert_no_job("\"a b\"", "7", "a value in buildEnvVars of the job is not a string");
     assert_no_job("{\"TOKEN\":\"a b\",\"PATH\":\"/evil\",\"A=B\":\"x\",\"\":\"y\"}", "[]",
-                  "the job's buildEnvVars are no object");
+                  "buildEnvVars of the job is not an object");
 }
 
 /* --- environments ---------------------------------------------------------------------- */
@@ -234,8 +234,8 @@ static void assert_no_manifest(const char *text, const char *reason)
 static void invalid_manifest_is_rejected(void **state)
 {
     (void)state;
-    assert_no_manifest("[]", "build.json is no JSON object");
-    assert_no_manifest("{", "build.json is no JSON object");
+    assert_no_manifest("[]", "build.json is not a JSON object");
+    assert_no_manifest("{", "build.json is not a JSON object");
     assert_no_manifest("{}",
                        "build.json: indexControllerEntryPoint must be a path below /app");
     assert_no_manifest(MANIFEST(",\"runWorkerEntryPoint\":\"/app/../etc/x\""),
@@ -243,13 +243,13 @@ static void invalid_manifest_is_rejected(void **state)
     assert_no_manifest(MANIFEST(",\"loaderEntryPoint\":\"/apple/x\""),
                        "build.json: loaderEntryPoint must be a path below /app");
     assert_no_manifest(MANIFEST(",\"indexControllerEntryPoint\":\"/app\""),
-                       "build.json: indexControllerEntryPoint names no file");
+                       "build.json: indexControllerEntryPoint is not the name of a file");
     assert_no_manifest(MANIFEST(",\"files\":[{\"out\":\"x\"}]"),
                        "build.json: a file must be below /app");
     assert_no_manifest(MANIFEST(",\"files\":7"), "build.json: files must be a list");
-    assert_no_manifest(MANIFEST(",\"runtime\":7"), "build.json: runtime must be a text");
+    assert_no_manifest(MANIFEST(",\"runtime\":7"), "build.json: runtime must be a string");
     assert_no_manifest(MANIFEST(",\"cliPackageVersion\":\"4.3.9\""),
-                       "the bundle was made by trigger.dev 4.3.9: upgrade to 4.4 or newer");
+                       "the bundle was made by trigger.dev 4.3.9; upgrade to 4.4 or newer");
     assert_no_manifest(MANIFEST(",\"image\":7"), "build.json: image must be an object");
     assert_no_manifest(MANIFEST(",\"image\":{\"pkgs\":[7]}"),
                        "build.json: pkgs must be names, at most 1000");
@@ -297,20 +297,18 @@ static void missing_image_packages_are_reported(void **state)
     struct image_settings all = { .packages = "curl, ffmpeg", .ignore_image = true };
     struct image_settings one = { .packages = "ffmpeg-extra curl" };
     assert_needs(MANIFEST(""), &none, "");
-    assert_needs(
-        packages, &none,
-        "this version asks for the system packages ffmpeg,curl; install them on the "
-        "machine and name them in --deploy-packages");
+    assert_needs(packages, &none,
+                 "this version needs the system packages ffmpeg,curl; install them on the "
+                 "machine and list them in --deploy-packages");
     assert_needs(packages, &one,
-                 "this version asks for the system packages ffmpeg; install them on the "
-                 "machine and name them in --deploy-packages");
+                 "this version needs the system packages ffmpeg; install them on the "
+                 "machine and list them in --deploy-packages");
     assert_needs(packages, &all, "");
-    assert_needs(
-        base, &none,
-        "this version asks for a base image of its own, and versions execute without "
-        "images here; --deploy-ignore-image builds it without");
+    assert_needs(base, &none,
+                 "this version needs a base image of its own, but versions execute without "
+                 "images here; --deploy-ignore-image builds it without");
     assert_needs(steps, &none,
-                 "this version asks for steps of an image, and versions execute without "
+                 "this version needs steps of an image, but versions execute without "
                  "images here; --deploy-ignore-image builds it without");
     assert_needs(base, &all, "");
 }
@@ -443,7 +441,7 @@ static void log_is_split_between_utf8_characters(void **state)
     for (int i = 0; i < 8; i++)
         bytes_unref(build_output_take(&output));
     struct bytes *last = build_output_take(&output);
-    assert_non_null(strstr(last->data, "bytes of the log are left out]"));
+    assert_non_null(strstr(last->data, "bytes of the log omitted]"));
     bytes_unref(last);
     assert_taken(&output, NULL);
     buf_finish(&much);

@@ -30,7 +30,7 @@ static void archive_beyond_limits_fails_build_with_a_reason(void **state)
     build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
     scene.options.limits = &limits;
     build_scene_fails(
-        &scene, "the files are larger than 100 bytes together (setting deploy-unpacked)",
+        &scene, "the files together are too large (max 100 bytes, setting deploy-unpacked)",
         "");
 }
 
@@ -111,12 +111,12 @@ static void false_answers_of_the_unpacker_are_rejected(void **state)
 {
     (void)state;
     assert_fails_by_answer("done 0\n", "the archive has no build.json");
-    assert_fails_by_answer("build.json 2\n[]done 0\n", "build.json is no JSON object");
+    assert_fails_by_answer("build.json 2\n[]done 0\n", "build.json is not a JSON object");
     assert_fails_by_answer("refused 10\nno archive", "no archive");
     assert_fails_by_answer("full 9\ncannot ..", "the disk is full: cannot ..");
-    assert_fails_by_answer("", "unpacking the archive failed: its answer is not valid");
+    assert_fails_by_answer("", "unpacking the archive failed: its response is invalid");
     assert_fails_by_answer("root 0\ndone 0\n",
-                           "unpacking the archive failed: its answer is not valid");
+                           "unpacking the archive failed: its response is invalid");
 }
 
 /* base/mem.h aborts with these words when the unpacker exceeds its memory limit. */
@@ -128,8 +128,8 @@ static void unpacker_out_of_memory_is_reported(void **state)
     build_scene_write(&scene, "exhausted", "", 0644);
     build_scene_fails(
         &scene,
-        "unpacking the archive failed: it was ended by signal 6 (Aborted); the "
-        "archive takes more memory than archives within the limits need (88 MiB)",
+        "unpacking the archive failed: it was ended by signal 6 (Aborted); unpacking needs "
+        "more memory than archives within the limits do (max 88 MiB)",
         "runcast: out of memory");
 }
 

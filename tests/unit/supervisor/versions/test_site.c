@@ -174,7 +174,7 @@ static void folder_writable_by_others_is_rejected(void **state)
     site_close(open_site(place));
     chmod(place->folder, 0777);
     assert_int_equal(site_open(place->loop, place->folder, &site, &why), ERR_INVALID);
-    assert_non_null(strstr(why.text, "others can write"));
+    assert_non_null(strstr(why.text, "other users can write"));
 }
 
 int main(void)

@@ -96,8 +96,9 @@ static void exhausted_range_gives_no_uid_twice(void **state)
     uid_of(tenants, "org_a");
     uid_of(tenants, "org_b");
     assert_int_equal(tenants_find(tenants, SLICE("org_c"), &user, &why), ERR_RULE);
-    assert_string_equal(why.text, "--runner-user 700-701 has no uid left for another "
-                                  "organization: give it a longer range");
+    assert_string_equal(
+        why.text,
+        "--runner-user 700-701: no uid is left for another organization; extend the range");
     assert_int_equal(uid_of(tenants, "org_b"), 701);
     tenants_close(tenants);
 }

@@ -80,7 +80,7 @@ static void only_files_of_the_builder_may_be_hard_links(void **state)
     assert_int_equal(linkat(scene.above, "secret", scene.folder, "mine", 0), 0);
     assert_int_equal(tree_seal(scene.folder, geteuid() + 1, &plenty, NULL, &bytes, &why),
                      ERR_INVALID);
-    assert_string_equal(why.text, "'mine' is a link to a file outside");
+    assert_string_equal(why.text, "\"mine\" is a link to a file outside of the version");
     assert_int_equal(mode_of(scene.above, "secret"), 0600);
     assert_int_equal(tree_seal(scene.folder, geteuid(), &plenty, NULL, &bytes, &why), OK);
     scene_end(&scene);
@@ -101,14 +101,14 @@ static void too_large_version_is_not_sealed(void **state)
     assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
                      ERR_TOO_LARGE);
     assert_string_equal(
-        why.text, "the version has more than 2 files and folders after its build; make "
+        why.text, "too many files and folders in the version after its build (max 2); make "
                   "it smaller, or raise deploy-files (the limit is ten times that)");
     limits = (struct tree_limits){ .entries_max = 100, .bytes_max = 7 };
     write_file(scene.folder, "other.mjs", 0600);
     assert_int_equal(tree_seal(scene.folder, geteuid(), &limits, NULL, &bytes, &why),
                      ERR_TOO_LARGE);
     assert_string_equal(why.text,
-                        "the version is larger than 7 bytes after its build; make it "
+                        "the version is too large after its build (max 7 bytes); make it "
                         "smaller, or raise deploy-unpacked (the limit is ten times that)");
     scene_end(&scene);
 }

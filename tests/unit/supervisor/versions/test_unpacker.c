@@ -172,7 +172,7 @@ static void limits_of_the_order_are_enforced(void **state)
     scene_start(&scene);
     assert_int_equal(scene_wait(&scene), ERR_INVALID);
     assert_string_equal(scene.why.text,
-                        "there are more than 3 files and folders (setting deploy-files)");
+                        "too many files and folders (max 3, setting deploy-files)");
     assert_false(is_there(&scene, "package.json"));
     scene_end(&scene);
 }
@@ -186,7 +186,7 @@ static void link_is_rejected_with_a_reason(void **state)
     tar_add(&scene.tar, &link);
     scene_start(&scene);
     assert_int_equal(scene_wait(&scene), ERR_INVALID);
-    assert_string_equal(scene.why.text, "'etc' is a link");
+    assert_string_equal(scene.why.text, "\"etc\" is a link");
     scene_end(&scene);
 }
 
@@ -330,7 +330,7 @@ static void malformed_answers_are_rejected(void **state)
     struct failure why = { 0 };
     for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
         assert_int_equal(read_answer(invalid[i], &answer, &why), ERR_INTERNAL);
-        assert_string_equal(why.text, "its answer is not valid");
+        assert_string_equal(why.text, "its response is invalid");
     }
     assert_int_equal(read_answer("package.json 2\n{}done 0\n", &answer, &why), OK);
     assert_file(&(struct scene){ .answer = answer }, UNPACK_PACKAGE, "{}");

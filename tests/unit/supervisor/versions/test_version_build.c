@@ -142,26 +142,22 @@ static void failed_build_reports_why_and_leaves_nothing(void **state)
                       "#!/bin/sh\necho npm error code E404 >&2\nexit 1\n", 0755);
     build_scene_fails(
         &scene,
-        "installing packages failed: it ended with exit code 1; a package was not "
-        "found: the project's .npmrc is not used here; for a private registry set "
-        "NPM_CONFIG_USERCONFIG to a file of its own, and name that variable in "
-        "--builder-env",
+        "installing packages failed: it ended with exit code 1; a package was not found: "
+        "the project's .npmrc is not used; for a private registry, set "
+        "NPM_CONFIG_USERCONFIG to a separate file and list that variable in --builder-env",
         "E404");
     build_scene_begin(&scene, BUILD_STAGE(""), "true\n");
-    build_scene_fails(&scene, "the index of the bundle has written no index.json", "");
+    build_scene_fails(&scene, "indexing the bundle produced no index.json", "");
     build_scene_begin(&scene, BUILD_STAGE(""), "ln -s /etc/passwd index.json\n");
-    build_scene_fails(&scene, "the index of the bundle has written no index.json", "");
+    build_scene_fails(&scene, "indexing the bundle produced no index.json", "");
     build_scene_begin(&scene, BUILD_STAGE(""), "echo '[]' > index.json\n");
-    build_scene_fails(
-        &scene,
-        "the index of the bundle has written an index.json that is not an object of "
-        "at most 8388608 bytes",
-        "");
+    build_scene_fails(&scene,
+                      "indexing the bundle produced an index.json that is not an object or "
+                      "is too large (max 8388608 bytes)",
+                      "");
     build_scene_begin(&scene, "FROM x\n", build_scene_index);
     build_scene_fails(
-        &scene,
-        "unknown CLI version: the commands of its Containerfile cannot be told from "
-        "the rest",
+        &scene, "unknown CLI version: cannot find the build commands in its Containerfile",
         "");
     build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
     build_scene_write(&scene, "bundle/build.json", "{}", 0644);
@@ -181,7 +177,7 @@ static void version_that_grew_too_large_is_rejected(void **state)
     scene.options.limits = &limits;
     build_scene_fails(
         &scene,
-        "the version has more than 120 files and folders after its build; make it "
+        "too many files and folders in the version after its build (max 120); make it "
         "smaller, or raise deploy-files (the limit is ten times that)",
         "");
 }
@@ -197,7 +193,8 @@ static void archive_with_another_hash_is_rejected(void **state)
         version_build_begin(&scene.options, &scene.task, build_scene_done, &scene);
     build_scene_wait(&scene);
     assert_false(scene.ok);
-    assert_string_equal(scene.message, "the archive is not the one that was uploaded");
+    assert_string_equal(scene.message,
+                        "the archive differs from the upload: its hash is wrong");
     assert_int_equal(build_scene_versions(&scene), 0);
     build_scene_end(&scene);
 }

@@ -294,7 +294,7 @@ static void version_to_be_built_requests_only_the_archive(void **state)
     begin(scene, &built);
     await_request(scene, "archive");
     answer(scene, "200 OK", "no archive");
-    await_end(scene, "the archive is not the one that was uploaded");
+    await_end(scene, "the archive differs from the upload: its hash is wrong");
     assert_int_equal(scene->job.state, VERSION_JOB_MAKING);
     assert_true(has(scene, "versions/deployment_a"));
     finish(scene);
@@ -310,7 +310,7 @@ static void version_of_another_machine_requests_its_index(void **state)
     await_request(scene, "index");
     assert_true(has(scene, "versions/deployment_a"));
     answer(scene, "200 OK", "{}");
-    await_end(scene, "the archive is not the one that was uploaded");
+    await_end(scene, "the archive differs from the upload: its hash is wrong");
     assert_int_equal(scene->job.state, VERSION_JOB_MAKING);
     assert_false(has(scene, "versions/deployment_a"));
     finish(scene);
