@@ -61,7 +61,7 @@ class Guard extends Component {
 
   render({ children }, { error }) {
     if (!error) return children;
-    return <Page title="This view has failed"><Empty title="The page has a fault here"><p>{String(error.message)}</p><p><Button onClick={() => this.setState({ error: undefined })}>Try again</Button></p></Empty></Page>;
+    return <Page title="View failed"><Empty title="Something went wrong"><p>{String(error.message)}</p><p><Button onClick={() => this.setState({ error: undefined })}>Try again</Button></p></Empty></Page>;
   }
 }
 
@@ -78,17 +78,17 @@ function SignedIn({ place }) {
 
   if (place.view === "approve") return <Approve code={place.id} />;
   if (!projects) return <main class="alone">{error ? <Problem error={error} retry={reload} /> : <Loading />}</main>;
-  if (!projects.length) return <main class="alone"><Empty title="No projects"><p>Your user belongs to an organization without a project. Make one where the gateway runs: <code>runcast project create NAME</code></p></Empty></main>;
+  if (!projects.length) return <main class="alone"><Empty title="No projects"><p>Your organization has no project. Create one on the gateway's machine: <code>runcast project create NAME</code></p></Empty></main>;
   if (place.view === "start") return <main class="alone"><Loading /></main>;
   if (place.view === "find") return <main class="alone"><Find id={place.id} projects={projects} /></main>;
   const project = projects.find(({ externalRef }) => externalRef === place.ref);
   let content;
-  if (!project) content = <Empty title={place.ref ? "This project is not yours" : "There is no such page"}><p>{place.ref && <>No project <code>{place.ref}</code> belongs to the organizations of your token. </>}<a href={home}>Go to your projects</a></p></Empty>;
-  else if (place.env && !environments.includes(place.env)) content = <Empty title={`There is no environment ${place.env}`}><p>A project has {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
+  if (!project) content = <Empty title={place.ref ? "Project not found" : "Page not found"}><p>{place.ref && <>Your organizations have no project <code>{place.ref}</code>. </>}<a href={home}>Go to your projects</a></p></Empty>;
+  else if (place.env && !environments.includes(place.env)) content = <Empty title={`Environment ${place.env} not found`}><p>Available environments: {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
   else if (!place.env) content = <NoEnvironment place={place} projects={projects} />;
   else {
     const View = views[place.view]?.View;
-    content = View ? <View key={`${place.ref}/${place.env}/${place.branch}/${place.view}`} place={place} project={project} /> : <Page title="Not found"><Empty title="There is no such page"><p><a href={addressOf({ ...place, view: "runs", id: undefined })}>Show the runs</a></p></Empty></Page>;
+    content = View ? <View key={`${place.ref}/${place.env}/${place.branch}/${place.view}`} place={place} project={project} /> : <Page title="Not found"><Empty title="Page not found"><p><a href={addressOf({ ...place, view: "runs", id: undefined })}>Show all runs</a></p></Empty></Page>;
     if (place.env === "preview") content = <InBranch place={place}>{content}</InBranch>;
   }
   return <Shell place={place} project={project} projects={projects}><Guard at={location.pathname + location.search}>{content}</Guard></Shell>;

@@ -76,7 +76,7 @@ describe("signing in", () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Personal access token").fill(keys.dev);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("This is a secret key, which is for programs.").waitFor();
+    await page.getByText("Secret keys are for programs.").waitFor();
     await page.getByLabel("Personal access token").fill(` ${await link()}\n`);
     await page.getByRole("button", { name: "Sign in" }).click();
     await isIn();
@@ -90,20 +90,20 @@ describe("signing in", () => {
     const made = (await runProgram(["token", "create", "--user", "admin@example.com", "--name", "tab", "--data", gateway.data])).stdout.trim();
     await page.getByLabel("Personal access token").fill("tr_pat_nobody");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("The gateway does not know this token").waitFor();
+    await page.getByText("Unknown or expired token").waitFor();
     await page.getByLabel("Personal access token").fill(made);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Runs" }).waitFor();
     await runProgram(["token", "revoke", made, "--data", gateway.data]);
     await page.goto(gateway.url + at("queues"));
-    await page.getByText("Your token has ended or was revoked").waitFor();
+    await page.getByText("Your token expired or was revoked").waitFor();
   });
 
   test("of the CLI: login prints a link, the user approves it, and whoami and logout work", async (t) => {
     const home = temporaryFolder(), { out } = await runCli(["login", "-a", gateway.url, "--no-browser"], { home });
     const [link] = /http:\S+authorization-code\/\w+/.exec(out);
     const page = await open(t, new URL(link).pathname);
-    await page.getByText("127.0.0.1, the gateway's own").waitFor();
+    await page.getByText("127.0.0.1 (the gateway's machine)").waitFor();
     await judge(page);
     await page.getByRole("button", { name: "Approve" }).click();
     const code = await page.locator(".approval code").textContent();
@@ -126,7 +126,7 @@ describe("signing in", () => {
     const login = runCli(["login", "-a", gateway.url], { home, env: { PATH: `${home}:${process.env.PATH}`, BROWSER: path.join(home, "browser") } });
     await until(() => fs.existsSync(opened), { timeoutMs: 60_000, what: "the CLI opens the browser" });
     const page = await open(t, new URL(fs.readFileSync(opened, "utf8").trim()).pathname);
-    await page.getByText("it goes on by itself, on this machine").waitFor();
+    await page.getByText("The CLI continues automatically, on this machine").waitFor();
     await page.getByRole("button", { name: "Approve" }).click();
     await page.getByText("Return to your terminal to continue.").waitFor();
     assert.match((await login).out, /Logged in successfully/);
@@ -174,20 +174,20 @@ describe("runs", () => {
 
   test("are filtered, and found by id, its beginning, tag and task; the address contains the filter", async (t) => {
     const id = await world.trigger("send-email", { to: "x@example.com" }, { tags: ["filtered"], delay: "1h" }), page = await open(t, at("runs"));
-    await page.getByLabel("Find a run by its id, a tag, a task or a batch").fill("filtered");
+    await page.getByLabel("Find runs by id, tag, task or batch").fill("filtered");
     await page.keyboard.press("Enter");
     await page.waitForURL(/tag=filtered/);
     await until(async () => (await page.locator(".run-row").count()) === 1, { what: "one row" });
     await page.getByRole("button", { name: "Status", exact: true }).click();
     await page.locator(".menu").getByText("Failed").click();
     await page.waitForURL(/status=FAILED/);
-    await page.getByText("No run fits").waitFor();
+    await page.getByText("No runs match").waitFor();
     await page.keyboard.press("Escape");
     await page.goBack();
     await row(page, id).waitFor();
     for (const text of [id, id.slice(0, -6)]) {
       await page.goto(gateway.url + at("runs"));
-      await page.getByLabel("Find a run by its id, a tag, a task or a batch").fill(text);
+      await page.getByLabel("Find runs by id, tag, task or batch").fill(text);
       await page.keyboard.press("Enter");
       await page.waitForURL(new RegExp(`/runs/${id}`));
     }
@@ -202,7 +202,7 @@ describe("runs", () => {
     for (const key of ["j", "x", "j", "x", "k"]) await page.keyboard.press(key);
     await page.getByText("2 selected").waitFor();
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Cancel…" }).click();
     await page.getByRole("button", { name: "Cancel 2 runs" }).click();
@@ -246,7 +246,7 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Completed");
     const lines = page.locator(".trace-lines");
     for (const text of ["charge-card", "charging", "send-email", "smtp", "the mail server is slow", "triggerAndWait()"]) await shows(lines, text);
-    for (const [name, text] of [["Payload", "ada@example.com"], ["Output", "r-77"], ["Metadata", "100"], ["Streams", "charged r-77"], ["About it", "order_77"], ["Family", "charge-card"]])
+    for (const [name, text] of [["Payload", "ada@example.com"], ["Output", "r-77"], ["Metadata", "100"], ["Streams", "charged r-77"], ["Details", "order_77"], ["Family", "charge-card"]])
       await shows(page.getByRole("region", { name, exact: true }), text);
     await page.getByRole("button", { name: "the mail server is slow" }).first().click();
     await page.getByText("120", { exact: true }).first().waitFor();
@@ -259,7 +259,7 @@ describe("a run", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Replay…" }).click();
     await page.getByRole("textbox", { name: "Payload" }).fill('{"order": "78"');
-    await page.getByText("This is no JSON").waitFor();
+    await page.getByText("Invalid JSON").waitFor();
     await page.getByRole("textbox", { name: "Payload" }).fill(JSON.stringify(order(78)));
     await page.getByRole("button", { name: "Replay", exact: true }).click();
     await page.waitForURL((url) => /\/runs\/run_/.test(url.pathname) && !url.pathname.includes(id));
@@ -285,22 +285,22 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Executing");
     await shows(page.getByRole("region", { name: "Metadata" }), "done");
     await page.getByRole("button", { name: "Cancel…" }).click();
-    await page.getByRole("button", { name: "Cancel the run" }).click();
+    await page.getByRole("button", { name: "Cancel run" }).click();
     await shows(page.locator(".page-head"), "Canceled");
   });
 
   test("that does not exist is reported so, and so is another user's project", async (t) => {
     const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
     await page.getByRole("heading", { name: "Run not found" }).waitFor();
-    await page.getByRole("link", { name: "Look in all environments" }).click();
+    await page.getByRole("link", { name: "Search all environments" }).click();
     await page.getByText("No environment of your projects has a run").waitFor();
     await page.goto(`${gateway.url}/projects/v3/proj_somebodyelsesaaaaaaa/runs`);
-    await page.getByRole("heading", { name: "This project is not yours" }).waitFor();
+    await page.getByRole("heading", { name: "Project not found" }).waitFor();
     await page.goto(gateway.url + at("nonsense"));
-    await page.getByRole("heading", { name: "There is no such page" }).waitFor();
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
     for (const env of ["nonsense", "constructor"]) {
       await page.goto(gateway.url + at("runs", { env }));
-      await page.getByRole("heading", { name: `There is no environment ${env}` }).waitFor();
+      await page.getByRole("heading", { name: `Environment ${env} not found` }).waitFor();
     }
   });
 });
@@ -315,7 +315,7 @@ describe("the other views", () => {
     await page.getByLabel("Task").selectOption("process-order");
     await until(async () => (await page.getByLabel("JSON").inputValue()).includes('"amount"'), { what: "an example of the payload" });
     await page.getByLabel("JSON").fill('{"order": 7, "amount": 0}');
-    for (const hint of ["order", "amount", "to"]) await shows(page.getByLabel("What the schema says"), hint);
+    for (const hint of ["order", "amount", "to"]) await shows(page.getByLabel("Schema problems"), hint);
     await judge(page);
     await page.getByLabel("Task").selectOption("send-email");
     await page.getByLabel("JSON").fill('{"to": "test@example.com"}');
@@ -324,7 +324,7 @@ describe("the other views", () => {
     await page.getByRole("button", { name: "Trigger send-email" }).click();
     await page.waitForURL(/\/runs\/run_/);
     await shows(page.locator(".page-head"), "Completed");
-    await shows(page.getByRole("region", { name: "About it" }), "by-hand");
+    await shows(page.getByRole("region", { name: "Details" }), "by-hand");
   });
 
   test("batches: their progress", async (t) => {
@@ -345,13 +345,13 @@ describe("the other views", () => {
     await judge(page);
     await line.getByRole("button", { name: "Resume payments" }).click();
     await line.getByRole("button", { name: "Limit of payments" }).click();
-    await page.getByLabel("Runs at once").fill("7");
+    await page.getByLabel("Concurrent runs").fill("7");
     await judge(page);
-    await page.getByRole("button", { name: "Set the limit" }).click();
+    await page.getByRole("button", { name: "Set limit" }).click();
     await shows(line, "overridden");
     assert.equal((await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit, 7);
     await line.getByRole("button", { name: "Limit of payments" }).click();
-    await page.getByRole("button", { name: "Take it back" }).click();
+    await page.getByRole("button", { name: "Remove override" }).click();
     await until(async () => (await gateway.get("/api/v1/queues/payments?type=custom")).json.concurrencyLimit === 2);
   });
 
@@ -366,7 +366,7 @@ describe("the other views", () => {
     await page.getByLabel("Time zone").fill("America/New_York");
     await until(async () => (await page.locator(".next li").count()) === 5, { what: "five times" });
     await judge(page);
-    await page.getByRole("button", { name: "Make it" }).click();
+    await page.getByRole("button", { name: "Create schedule" }).click();
     const line = page.getByRole("row").filter({ hasText: "15 7 * * 1" });
     await line.waitFor();
     await line.getByRole("button", { name: "Edit…" }).click();
@@ -400,7 +400,7 @@ describe("the other views", () => {
       await page.getByRole("button", { name: "New variable" }).click();
       await page.getByRole("textbox", { name: "Name" }).fill(name);
       await page.getByRole("textbox", { name: "Value" }).fill(value);
-      await page.getByLabel(/A secret/).setChecked(isSecret);
+      await page.getByLabel(/Secret: only/).setChecked(isSecret);
       await page.getByRole("button", { name: "Add" }).click();
       await page.getByRole("row").filter({ hasText: name }).waitFor();
     }
@@ -442,7 +442,7 @@ describe("the other views", () => {
     await shows(page.locator(".tiles"), "Completed");
     await judge(page);
     await page.getByRole("link", { name: "Workers" }).click();
-    await page.getByText("CLI of a developer").waitFor();
+    await page.getByText("Developer CLI").waitFor();
     await judge(page);
     await page.getByRole("link", { name: "Keys and tokens" }).click();
     await shows(page.getByRole("region", { name: "Secret keys", exact: true }).first(), `tr_dev_…${keys.dev.slice(-4)}`);
@@ -481,7 +481,7 @@ describe("preview", () => {
     await page.goto(`${gateway.url}/runs/${id}`);
     await page.waitForURL((url) => url.searchParams.get("branch") === branch && url.pathname.endsWith(id));
     await page.goto(gateway.url + at("runs", { env: "preview", branch: "of-nobody" }));
-    await page.getByRole("heading", { name: "This branch is not there" }).waitFor();
+    await page.getByRole("heading", { name: "Branch not found" }).waitFor();
     await page.getByRole("link", { name: branch }).click();
     await row(page, id).waitFor();
   });
@@ -524,7 +524,7 @@ describe("content of a task's author", () => {
       others.push(other);
     }
     await others.at(-1).getByRole("button", { name: "Cancel…" }).click();
-    await others.at(-1).getByRole("button", { name: "Cancel the run" }).click();
+    await others.at(-1).getByRole("button", { name: "Cancel run" }).click();
     await world.reaches(id, "CANCELED");
   });
 });

@@ -63,10 +63,10 @@ function problems(walk, given, value, path, depth) {
   const schema = walk.enter(given, depth);
   if (!schema) return [];
   const choices = listOf(schema.anyOf ?? schema.oneOf);
-  if (choices.length) return walk.steps > stepsMax || choices.some((one) => !problems(walk, one, value, path, depth + 1).length) ? [] : [`${path} fits none of what is allowed`];
+  if (choices.length) return walk.steps > stepsMax || choices.some((one) => !problems(walk, one, value, path, depth + 1).length) ? [] : [`${path} matches none of the allowed schemas`];
   const type = typeOf(value), types = typesOf(schema);
   if (value === undefined) return [`${path} is missing`];
-  if (types.length && !types.includes(type) && !(type === "integer" && types.includes("number"))) return [`${path} should be ${types.join(" or ")}, and is ${type}`];
+  if (types.length && !types.includes(type) && !(type === "integer" && types.includes("number"))) return [`${path} should be ${types.join(" or ")}, not ${type}`];
   const allowed = listOf(schema.enum);
   if (allowed.length && !allowed.some((one) => JSON.stringify(one) === JSON.stringify(value))) return [`${path} should be one of ${allowed.map((one) => JSON.stringify(one)).join(", ")}`];
   const found = [];
@@ -80,7 +80,7 @@ function problems(walk, given, value, path, depth) {
   } else if (type === "string") {
     if (numberOf(schema.minLength) > value.length) found.push(`${path} should have at least ${schema.minLength} characters`);
     if (numberOf(schema.maxLength) < value.length) found.push(`${path} should have at most ${schema.maxLength} characters`);
-    if (schema.format === "email" && !/^[^@\s]+@[^@\s]+$/.test(value)) found.push(`${path} should be an e-mail address`);
+    if (schema.format === "email" && !/^[^@\s]+@[^@\s]+$/.test(value)) found.push(`${path} should be an email address`);
   } else if (type === "integer" || type === "number") {
     if (numberOf(schema.minimum) > value) found.push(`${path} should be at least ${schema.minimum}`);
     if (numberOf(schema.maximum) < value) found.push(`${path} should be at most ${schema.maximum}`);

@@ -23,8 +23,8 @@ export class ApiError extends Error {
 /** Header with the branch of a place: its bytes are UTF-8. */
 export const branchHeader = ({ branch }) => branch ? { "x-trigger-branch": String.fromCharCode(...new TextEncoder().encode(branch)) } : undefined;
 
-const unreachable = "The gateway does not answer. It may be restarting: the page tries again.";
-const unreached = "The gateway does not answer: nothing was changed. Try again when it does.";
+const unreachable = "The gateway does not respond. It may be restarting; the page retries.";
+const unreached = "The gateway does not respond. Nothing was changed; try again when it is back.";
 
 /** After a while without the gateway, the first response makes the client reconnect at once, as if the
  * browser had reported that it is online. */
@@ -49,7 +49,7 @@ function sentenceOf(status, answer) {
     ...(answer?.variableErrors ?? []).map(({ key, error }) => `${key}: ${error}`),
   ];
   const { error } = answer ?? {};
-  return [typeof error === "string" ? error : error?.message ?? `The gateway answered with ${status}`, ...details].join(". ");
+  return [typeof error === "string" ? error : error?.message ?? `The gateway returned status ${status}`, ...details].join(". ");
 }
 
 async function request(token, method, path, { body, headers, text, signal } = {}) {

@@ -40,7 +40,7 @@ export function Time({ at, relative = false, ms = false }) {
 export function Copy({ text, label = "Copy" }) {
   const copy = async () => {
     try { await navigator.clipboard.writeText(text); say("Copied"); }
-    catch { say("The browser does not let this page copy", "bad"); }
+    catch { say("Copy failed: the browser denied access to the clipboard", "bad"); }
   };
   return <IconButton icon="copy" label={label} onClick={copy} />;
 }
@@ -58,7 +58,7 @@ export function Problem({ error, retry }) {
   if (!error) return null;
   return (
     <div class="problem" role="alert">
-      <strong>{error.status === 404 ? "Not found" : error.status === 403 || error.status === 401 ? "Not allowed" : error.status ? "Refused" : "Not reached"}</strong>
+      <strong>{error.status === 404 ? "Not found" : error.status === 403 || error.status === 401 ? "Access denied" : error.status ? "Request failed" : "Gateway unreachable"}</strong>
       <span>{error.message}</span>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>

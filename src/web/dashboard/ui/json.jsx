@@ -32,7 +32,7 @@ function Node({ name, value, depth }) {
   return (
     <li>
       <button type="button" class="json-toggle" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {label}{begin}{!isOpen && <span class="dim"> {entries.length} {entries.length === 1 ? "member" : "members"} {end}</span>}
+        {label}{begin}{!isOpen && <span class="dim"> {entries.length} {entries.length === 1 ? "item" : "items"} {end}</span>}
       </button>
       {isOpen && <ul>{entries.slice(0, shown).map(([key, member]) => <Node key={key} name={kind === "array" ? undefined : key} value={member} depth={depth + 1} />)}
         {entries.length > shown && <li><button type="button" class="more" onClick={() => setShown(shown + 1000)}>… {entries.length - shown} more</button></li>}
@@ -43,10 +43,10 @@ function Node({ name, value, depth }) {
 }
 
 export function Json({ value, label }) {
-  if (value === undefined) return <p class="dim">Nothing</p>;
+  if (value === undefined) return <p class="dim">No {label ?? "value"}</p>;
   return (
     <div class="json" role="group" aria-label={label}>
-      <Copy text={JSON.stringify(value, null, 2)} label={`Copy ${label ?? "the value"}`} />
+      <Copy text={JSON.stringify(value, null, 2)} label={`Copy ${label ?? "value"}`} />
       <ul class="json-root"><Node value={value} depth={0} /></ul>
     </div>
   );

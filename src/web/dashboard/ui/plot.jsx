@@ -37,7 +37,7 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
   }, [shape]);
   useEffect(() => { plot.current?.setData(data); }, [times, series]);
 
-  const last = series.map(({ label, values }) => `${label} ${values.at(-1) === null || values.at(-1) === undefined ? "none" : unit(values.at(-1))}`).join(", ");
+  const last = series.map(({ label, values }) => `${label} ${values.at(-1) === null || values.at(-1) === undefined ? "no data" : unit(values.at(-1))}`).join(", ");
   return (
     <section class="panel plot" aria-label={title}>
       <header><h2>{title}</h2><ul class="legend">{series.map(({ label, tone, values }) => <li key={label}><i class={`dot-${tone}`} />{label} <b>{values.at(-1) === null || values.at(-1) === undefined ? "–" : unit(values.at(-1))}</b></li>)}</ul></header>

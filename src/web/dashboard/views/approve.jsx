@@ -13,7 +13,7 @@ export function Approve({ code }) {
   const path = `/api/v1/authorization-code/${encodeURIComponent(code)}`, now = useNow();
   const { data, error } = useQuery([code], () => session.personal("GET", path)), who = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
   const [approved, setApproved] = useState(), [isRefused, setRefused] = useState(false), [problem, setProblem] = useState(), [isBusy, setBusy] = useState(false);
-  useEffect(() => { document.title = "Approve a login · runcast"; }, []);
+  useEffect(() => { document.title = "Approve login · runcast"; }, []);
 
   async function answer(verb) {
     setBusy(true);
@@ -30,22 +30,22 @@ export function Approve({ code }) {
   return (
     <main class="sign-in">
       <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
-      <h1>{isRefused ? "Refused" : approved ? "Approved" : data?.isApproved ? "Approved already" : "Let the CLI sign in as you?"}</h1>
-      {isRefused ? <p>The login is over. Nobody got a token.</p>
+      <h1>{isRefused ? "Login denied" : approved ? "Login approved" : data?.isApproved ? "Login already approved" : "Allow the CLI to sign in as you?"}</h1>
+      {isRefused ? <p>The login has ended. No token was issued.</p>
         : approved ? <>
           <p>Paste this code into the terminal that asks for it:</p>
-          <p class="row approval"><code>{approved}</code><Copy text={approved} label="Copy the code" /></p>
-          <p class="dim">Tell it nobody: who has it and began the login acts as you.</p>
+          <p class="row approval"><code>{approved}</code><Copy text={approved} label="Copy code" /></p>
+          <p class="dim">Do not share it: whoever started the login can use it to act as you.</p>
         </> : error ? <Problem error={error} /> : data?.isApproved ? <>
-          <p>This login was approved, and its code was shown once. If you have it no more, begin again with <code>trigger.dev login</code>. If it was not you, refuse it.</p>
+          <p>This login was approved, and its code was shown once. If you no longer have the code, start again with <code>trigger.dev login</code>. If you did not approve the login, deny it.</p>
           {problem && <Problem error={problem} />}
-          <div class="row-end flat"><Button busy={isBusy} onClick={() => answer("refuse")}>Refuse</Button></div>
-        </> : !data ? <Loading what="Looking for the login" /> : <>
-          <p><code>trigger.dev login</code> was started, and asks for a personal access token{who.data && <> of <b>{who.data.email}</b></>}. With it the CLI deploys, and reads and changes everything that you may.</p>
-          <div class="panel"><div class="body"><Facts rows={[["Machine", !data.machine ? "not known: it is behind a proxy that the gateway is not told of" : data.machine === "127.0.0.1" || data.machine === "::1" ? `${data.machine}, the gateway's own` : data.machine], ["Begun", <Time at={data.createdAt} />], ["Ends", until(data.expiresAt, now)], ["Then", data.approval === "callback" ? "it goes on by itself, on this machine" : "you paste a code"]]} /></div></div>
-          <p class="warn">Approve it only if you have just started it yourself, on that machine.</p>
+          <div class="row-end flat"><Button busy={isBusy} onClick={() => answer("refuse")}>Deny</Button></div>
+        </> : !data ? <Loading what="Loading the login" /> : <>
+          <p><code>trigger.dev login</code> was started. It requests a personal access token{who.data && <> of <b>{who.data.email}</b></>}, with which the CLI can deploy, and read and change everything that you can.</p>
+          <div class="panel"><div class="body"><Facts rows={[["Machine", !data.machine ? "unknown (behind a proxy that the gateway does not know)" : data.machine === "127.0.0.1" || data.machine === "::1" ? `${data.machine} (the gateway's machine)` : data.machine], ["Started", <Time at={data.createdAt} />], ["Expires", until(data.expiresAt, now)], ["Next step", data.approval === "callback" ? "The CLI continues automatically, on this machine" : "Paste a code into the terminal"]]} /></div></div>
+          <p class="warn">Approve only if you have just started this login yourself, on that machine.</p>
           {problem && <Problem error={problem} />}
-          <div class="row-end flat"><Button kind="ghost" busy={isBusy} onClick={() => answer("refuse")}>Refuse</Button><Button kind="primary" busy={isBusy} onClick={() => answer("approve")}>Approve</Button></div>
+          <div class="row-end flat"><Button kind="ghost" busy={isBusy} onClick={() => answer("refuse")}>Deny</Button><Button kind="primary" busy={isBusy} onClick={() => answer("approve")}>Approve</Button></div>
         </>}
     </main>
   );

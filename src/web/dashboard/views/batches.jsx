@@ -16,7 +16,7 @@ const tones = { PENDING: "run", PROCESSING: "run", COMPLETED: "good", PARTIAL_FA
 export function Progress({ byStatus, total }) {
   const shown = order.filter((status) => byStatus[status]), done = shown.filter((status) => finalStatuses.has(status)).reduce((sum, status) => sum + byStatus[status], 0);
   return (
-    <span class="progress" role="img" aria-label={`${done} of ${total} have ended`} title={shown.map((status) => `${statuses[status].label} ${byStatus[status]}`).join(", ")}>
+    <span class="progress" role="img" aria-label={`${done} of ${total} runs finished`} title={shown.map((status) => `${statuses[status].label} ${byStatus[status]}`).join(", ")}>
       {shown.map((status) => <i key={status} class={toneOf(status)} style={{ width: `${byStatus[status] / Math.max(total, 1) * 100}%` }} />)}
     </span>
   );
@@ -32,11 +32,11 @@ function Batch({ place }) {
   const counts = mirror?.counts ?? countsOf(data), rows = [...mirror?.runs.values() ?? []];
   return (
     <Page title="Batch" subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Batches</a><span class={`status ${tones[data.status] ?? "off"}`}><i />{data.status[0] + data.status.slice(1).toLowerCase().replace("_", " ")}</span><Id>{data.id}</Id></span>}
-      actions={<a class="button" href={addressOf({ ...place, view: "runs", id: undefined, query: { batch: place.id } })}>As a list of runs</a>}>
+      actions={<a class="button" href={addressOf({ ...place, view: "runs", id: undefined, query: { batch: place.id } })}>Show runs</a>}>
       <section class="panel" aria-label="Progress"><div class="body stack">
         <Progress byStatus={counts.byStatus} total={data.runCount} />
         <ul class="plain">{order.filter((status) => counts.byStatus[status]).map((status) => <li key={status}><Status status={status} /> {counts.byStatus[status].toLocaleString("en")}</li>)}</ul>
-        <Facts rows={[["Runs", data.runCount.toLocaleString("en")], ["Created", <Time at={data.createdAt} />], ["Key", data.idempotencyKey]]} />
+        <Facts rows={[["Runs", data.runCount.toLocaleString("en")], ["Created", <Time at={data.createdAt} />], ["Idempotency key", data.idempotencyKey]]} />
       </div></section>
       {rows.length > 0 && <Table label="Runs of the batch" rows={rows} columns={[
         ["Task", (run) => <a href={addressOf({ ...place, view: "runs", id: run.id })}>{run.taskIdentifier}</a>], ["Run", (run) => <code class="dim">{run.id}</code>], ["Status", (run) => <Status status={run.status} />], ["Created", (run) => <Time at={run.createdAt} relative />, "number"],
@@ -53,14 +53,14 @@ function List({ place }) {
     <Page title="Batches">
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !rows.length && <Empty title="No batches"><p>A batch triggers many runs with one call, and shows here how far they are:</p><pre>{`await tasks.batchTrigger("send-email", [
+      {data && !rows.length && <Empty title="No batches"><p>A batch triggers many runs with one call, and this page shows its progress:</p><pre>{`await tasks.batchTrigger("send-email", [
   { payload: { to: "ada@example.com" } },
   { payload: { to: "bob@example.com" } },
 ]);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Batches" rows={rows} columns={[
         ["Batch", (one) => <a href={addressOf({ ...place, id: one.id, query: {} })}><code>{one.id}</code></a>],
         ["Status", (one) => <span class={`status ${tones[one.status] ?? "off"}`}><i />{one.status[0] + one.status.slice(1).toLowerCase().replace("_", " ")}</span>],
-        ["Ended", (one) => one.endedCount.toLocaleString("en"), "number"],
+        ["Finished", (one) => one.endedCount.toLocaleString("en"), "number"],
         ["Progress", (one) => <Progress {...countsOf(one)} />, "wide-cell"],
         ["Runs", (one) => one.runCount.toLocaleString("en"), "number"],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],

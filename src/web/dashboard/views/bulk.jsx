@@ -20,11 +20,11 @@ function Progress({ place, id, action, onClose }) {
   const { success, failure, total } = data.counts, isOver = data.status !== "PENDING", done = success + failure;
   return (
     <>
-      <p role="status">{isOver ? (data.status === "ABORTED" ? "Aborted. " : "Done. ") : ""}{success.toLocaleString("en")} {words[action].done}{failure ? `, ${failure.toLocaleString("en")} not (they had ended, or were refused)` : ""}{!isOver && total ? ` of ${total.toLocaleString("en")}` : ""}.</p>
+      <p role="status">{isOver ? (data.status === "ABORTED" ? "Aborted. " : "Done. ") : ""}{success.toLocaleString("en")} {words[action].done}{failure ? `, ${failure.toLocaleString("en")} not ${words[action].done} (already finished, or rejected)` : ""}{!isOver && total ? ` of ${total.toLocaleString("en")}` : ""}.</p>
       <progress aria-label="Progress" max={Math.max(total, done, 1)} value={isOver ? Math.max(total, done, 1) : done} />
       <div class="row-end">
-        {!isOver && <Button onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/bulk-actions/${id}/abort`, { body: {} })).then(reload)}>Stop here</Button>}
-        <Button kind="primary" onClick={onClose}>{isOver ? "Close" : "Leave it to the gateway"}</Button>
+        {!isOver && <Button onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/bulk-actions/${id}/abort`, { body: {} })).then(reload)}>Stop</Button>}
+        <Button kind="primary" onClick={onClose}>{isOver ? "Close" : "Continue in background"}</Button>
       </div>
     </>
   );
@@ -54,15 +54,15 @@ export function BulkDialog({ place, action, filter, ids, onClose, onDone }) {
     <Dialog title={title} onClose={onClose}>
       {started ? <Progress place={place} id={started} action={action} onClose={onClose} /> : error ? <Problem error={error} /> : !data ? <Loading what="Counting" /> : (
         <>
-          {count === 0 ? <p>{byIds || isNothing || action === "cancel" ? "No run of this list is unfinished." : "No run fits."}</p> : (
+          {count === 0 ? <p>{byIds || isNothing || action === "cancel" ? "No unfinished runs in this list." : "No runs match."}</p> : (
             <>
-              <p>{verb} <b>{count.toLocaleString("en")} {count === 1 ? "run" : "runs"}</b> {byIds ? "that you have selected" : isOpenFilter(filter) ? `of ${place.env}, all of the last 7 days${action === "cancel" ? " that have not ended" : ""}` : `that fit the filter${action === "cancel" ? " and have not ended" : ""}`}?</p>
+              <p>{verb} <b>{count.toLocaleString("en")} {count === 1 ? "run" : "runs"}</b> {byIds ? "that you selected" : isOpenFilter(filter) ? `in ${place.env}, all from the last 7 days${action === "cancel" ? " that have not finished" : ""}` : `that match the filter${action === "cancel" ? " and have not finished" : ""}`}?</p>
               {!byIds && <ul class="plain">{Object.entries(data.byStatus).filter(([, n]) => n).map(([status, n]) => <li key={status}><Status status={status} /> {n.toLocaleString("en")}</li>)}</ul>}
-              {isWide && <p class="warn">No filter narrows this: each of them becomes a new run.</p>}
-              {action === "cancel" ? <p class="dim">Runs that execute are told to stop. This cannot be taken back.</p> : <p class="dim">Each becomes a new run with the same payload and the options that it had.</p>}
+              {isWide && <p class="warn">No filter is set: each of these runs is replayed as a new run.</p>}
+              {action === "cancel" ? <p class="dim">Executing runs are asked to stop. This cannot be undone.</p> : <p class="dim">Each run is replayed as a new run with the same payload and options.</p>}
             </>
           )}
-          <div class="row-end"><Button onClick={onClose}>{count === 0 ? "Close" : "Keep them as they are"}</Button>
+          <div class="row-end"><Button onClick={onClose}>{count === 0 ? "Close" : action === "cancel" ? "Keep runs" : "Cancel"}</Button>
             {count > 0 && <Button kind={action === "cancel" ? "danger" : "primary"} busy={isBusy} onClick={start}>{verb} {count.toLocaleString("en")} {count === 1 ? "run" : "runs"}</Button>}</div>
         </>
       )}

@@ -20,12 +20,12 @@ function PromoteDialog({ place, version, current, onClose, onDone }) {
   const [isBusy, setBusy] = useState(false), isBack = current && version < current.version;
   async function promote() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/deployments/${encodeURIComponent(version)}/promote?allowRollbacks=true`, { body: {} }), `${version} is the current version`)) { onDone(); onClose(); }
+    if (await attempt(() => session.ask(place, "POST", `/api/v1/deployments/${encodeURIComponent(version)}/promote?allowRollbacks=true`, { body: {} }), `${version} is now the current version`)) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title={isBack ? "Roll back" : "Promote"} onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} onClick={promote}>{isBack ? `Roll back to ${version}` : `Promote ${version}`}</Button></>}>
-      <p>New runs of {place.env} get version <b>{version}</b>{current && <> instead of <b>{current.version}</b></>}. Runs that have begun go on with the version that they have.</p>
+    <Dialog title={isBack ? "Roll back" : "Promote"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} onClick={promote}>{isBack ? `Roll back to ${version}` : `Promote ${version}`}</Button></>}>
+      <p>New runs in {place.env} use version <b>{version}</b>{current && <> instead of <b>{current.version}</b></>}. Runs that have started keep their version.</p>
     </Dialog>
   );
 }
@@ -34,8 +34,8 @@ function Log({ place, deployment }) {
   const { data, error } = useQuery([deployment.id, "logs"], () => session.ask(place, "GET", `/api/v1/deployments/${deployment.id}/logs`, { text: true }), { everyMs: final.has(deployment.status) ? undefined : 1000 });
   const box = useRef();
   useEffect(() => { if (box.current && !final.has(deployment.status)) box.current.scrollTop = box.current.scrollHeight; }, [data]);
-  if (error?.status === 404) return <p class="dim">Nothing is kept.</p>;
-  return error ? <Problem error={error} /> : data === undefined ? <Loading /> : <pre class="log" ref={box} tabIndex={0} aria-label="Log of the build">{data || "Nothing yet."}</pre>;
+  if (error?.status === 404) return <p class="dim">No build log kept</p>;
+  return error ? <Problem error={error} /> : data === undefined ? <Loading /> : <pre class="log" ref={box} tabIndex={0} aria-label="Build log">{data || "No output yet"}</pre>;
 }
 
 /** Finds one of the newest hundred, by id, short code or version. */
@@ -56,16 +56,16 @@ function Deployment({ place }) {
   const isKnown = !current.isLoading, isCurrent = current.data?.id === data.id, tasks = data.worker?.tasks ?? [];
   return (
     <Page title={data.version} subtitle={<span class="row"><a class="back" href={back}><Icon name="left" size={14} />Deployments</a><State status={data.status} />{isCurrent && <em class="mini current">current</em>}<Id>{data.id}</Id></span>}
-      actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Canceled").then(reload)}>Cancel</Button>}
-        {data.status === "DEPLOYED" && isKnown && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back to it…" : "Promote…"}</Button>}</>}>
+      actions={<>{!final.has(data.status) && <Button icon="stop" onClick={() => attempt(() => session.ask(place, "POST", `/api/v1/deployments/${data.id}/cancel`, { body: {} }), "Deployment canceled").then(reload)}>Cancel</Button>}
+        {data.status === "DEPLOYED" && isKnown && !isCurrent && <Button kind="primary" onClick={() => setPromoting(true)}>{current.data && data.version < current.data.version ? "Roll back…" : "Promote…"}</Button>}</>}>
       {data.errorData && <section class="failure" aria-label="Error"><h2>{data.errorData.name ? `${data.errorData.name}: ` : ""}{data.errorData.message}</h2>{(data.errorData.stack ?? data.errorData.stderr) && <pre class="stack-trace" tabIndex={0}>{data.errorData.stack ?? data.errorData.stderr}</pre>}</section>}
       <Warnings warnings={data.worker?.warnings} />
       <div class="columns">
-        <section class="panel" aria-label="Build"><header><h2>Log of the build</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
+        <section class="panel" aria-label="Build"><header><h2>Build log</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
         <aside class="stack">
           <section class="panel" aria-label="About it"><header><h2>About it</h2></header><div class="body"><Facts rows={[
-            ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Took", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["Short code", data.shortCode], ["Runtime", data.runtime], ["Commit", data.git?.commitSha?.slice(0, 12)], ["Branch", data.git?.commitRef], ["By", data.triggeredVia],
-            ["Runs", <a href={addressOf({ ...place, view: "runs", id: undefined, query: { version: data.version } })}>of this version</a>],
+            ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Duration", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["Short code", data.shortCode], ["Runtime", data.runtime], ["Commit", data.git?.commitSha?.slice(0, 12)], ["Branch", data.git?.commitRef], ["Triggered via", data.triggeredVia],
+            ["Runs", <a href={addressOf({ ...place, view: "runs", id: undefined, query: { version: data.version } })}>Show runs of this version</a>],
           ]} /></div></section>
           {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2></header><div class="body">{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<span class="dim">{filePath}</span></div>)}</div></section>}
         </aside>
@@ -80,17 +80,17 @@ function List({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, before], () => session.ask(place, "GET", `/api/v1/deployments?${new URLSearchParams({ "page[size]": 30, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
   const rows = data?.data ?? [], isKnown = !current.isLoading;
   return (
-    <Page title="Deployments" subtitle={current.data && <>New runs get version <b>{current.data.version}</b></>}>
+    <Page title="Deployments" subtitle={current.data && <>New runs use version <b>{current.data.version}</b></>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !rows.length && <Empty title={`Nothing is deployed to ${place.env}`}>{place.env === "dev" ? <p>In dev the CLI executes your tasks: <code>npx trigger.dev@4.8.3 dev</code>. Choose another environment to see what is deployed.</p>
-        : <><p>The gateway builds and executes your project:</p><pre>{deployCommand(place)}</pre><p>It has to be started with <code>--execute</code>, or a supervise role has to be connected.</p></>}</Empty>}
+      {data && !rows.length && <Empty title={`No deployments in ${place.env}`}>{place.env === "dev" ? <p>In dev, the CLI executes your tasks: <code>npx trigger.dev@4.8.3 dev</code>. Choose another environment to see its deployments.</p>
+        : <><p>Deploy your project, and the gateway builds and executes it:</p><pre>{deployCommand(place)}</pre><p>This requires a gateway started with <code>--execute</code>, or a connected supervise role.</p></>}</Empty>}
       {rows.length > 0 && <Table label="Deployments" rows={rows} columns={[
         ["Version", (one) => <><a href={addressOf({ ...place, id: one.shortCode ?? one.id, query: {} })}>{one.version}</a> {current.data?.id === one.id && <em class="mini current">current</em>}</>],
-        ["State", (one) => <State status={one.status} />],
+        ["Status", (one) => <State status={one.status} />],
         ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}</span> : <span class="dim">–</span>],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
-        ["Took", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number"],
+        ["Duration", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number"],
         ["Actions", (one) => one.status === "DEPLOYED" && isKnown && current.data?.id !== one.id && <Button kind="small" aria-label={`Make ${one.version} the current version`} onClick={() => setPromoted(one.version)}>{current.data && one.version < current.data.version ? "Roll back…" : "Promote…"}</Button>, "actions-cell"],
       ]} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}

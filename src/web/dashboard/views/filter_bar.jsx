@@ -19,7 +19,7 @@ const named = { task: "Task", tag: "Tag", version: "Version", queue: "Queue", ma
 const lists = ["task", "tag", "version", "queue", "machine"];
 
 /** The text of a filter's chip. */
-const chipText = (name, value) => name === "test" ? (value === "true" ? "only tests" : "no tests") : [value].flat().join(", ");
+const chipText = (name, value) => name === "test" ? (value === "true" ? "only" : "excluded") : [value].flat().join(", ");
 
 function TextFilter({ name, filter, change, suggestions = [], close }) {
   const [text, setText] = useState(""), isList = lists.includes(name);
@@ -30,7 +30,7 @@ function TextFilter({ name, filter, change, suggestions = [], close }) {
   };
   return (
     <form onSubmit={(event) => { event.preventDefault(); if (text.trim()) add(text.trim()); close(); }}>
-      <input type="text" aria-label={named[name]} placeholder={suggestions.length ? "Find or type" : "Type, then Enter"} value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} />
+      <input type="text" aria-label={named[name]} placeholder={suggestions.length ? "Search or enter a value" : "Type, then press Enter"} value={text} onInput={(event) => setText(event.currentTarget.value)} autocomplete="off" spellcheck={false} />
       <div class="options">{shown.slice(0, 50).map((one) => <MenuItem key={one} checked={value.includes(one)} onClick={() => add(one)}>{one}</MenuItem>)}</div>
     </form>
   );
@@ -81,7 +81,7 @@ export function FilterBar({ place, filter, search }) {
       try {
         const beginning = readBeginning(wanted), id = beginning && await find(place, beginning);
         if (id) go(addressOf({ ...place, view: "runs", id }));
-        else { say(`No run of ${place.env} begins with ${wanted}`, "bad"); return; }
+        else { say(`No run in ${place.env} has an id that starts with ${wanted}`, "bad"); return; }
       } catch (error) { say(error.message, "bad"); return; }
     } else if (names?.task.includes(wanted)) change("task", [wanted]);
     else change("tag", [...filter.tag ?? [], wanted]);
@@ -89,12 +89,12 @@ export function FilterBar({ place, filter, search }) {
     search.current?.blur();
   }
   const chips = Object.entries(filter).filter(([name, value]) => name !== "status" && name !== "period" && value !== ever);
-  const timeLabel = filter.period ? `Last ${periods.find(([value]) => value === filter.period)?.[1] ?? filter.period}` : filter.from === ever && !filter.to ? "Any time" : filter.from || filter.to ? "Chosen time" : "Last 7 days";
+  const timeLabel = filter.period ? `Last ${periods.find(([value]) => value === filter.period)?.[1] ?? filter.period}` : filter.from === ever && !filter.to ? "Any time" : filter.from || filter.to ? "Custom range" : "Last 7 days";
   return (
     <div class="filters">
       <form class="search" role="search" onSubmit={submit}>
         <Icon name="search" />
-        <input ref={search} type="text" aria-label="Find a run by its id, a tag, a task or a batch" placeholder="Run id, tag, task or batch" value={text} autocomplete="off" spellcheck={false}
+        <input ref={search} type="text" aria-label="Find runs by id, tag, task or batch" placeholder="Run id, tag, task or batch" value={text} autocomplete="off" spellcheck={false}
           onInput={(event) => setText(event.currentTarget.value)} onKeyDown={(event) => { if (event.key === "Escape") { setText(""); event.currentTarget.blur(); } }} />
         <kbd>/</kbd>
       </form>
@@ -106,9 +106,9 @@ export function FilterBar({ place, filter, search }) {
       <Menu text={timeLabel}>{(close) => <TimeFilter filter={filter} change={change} close={close} />}</Menu>
       <Menu text="More">{(close) => <MoreFilters filter={filter} change={change} names={names} close={close} />}</Menu>
       {chips.map(([name, value]) => (
-        <span key={name} class="chip"><span class="dim">{named[name] ?? name}</span> {chipText(name, value)}<button type="button" aria-label={`Remove the filter ${named[name] ?? name}`} onClick={() => change(name, undefined)}><Icon name="close" size={12} /></button></span>
+        <span key={name} class="chip"><span class="dim">{named[name] ?? name}</span> {chipText(name, value)}<button type="button" aria-label={`Remove filter ${named[name] ?? name}`} onClick={() => change(name, undefined)}><Icon name="close" size={12} /></button></span>
       ))}
-      {(Object.keys(filter).length > 0) && <Button kind="ghost" onClick={() => show({})}>Clear</Button>}
+      {(Object.keys(filter).length > 0) && <Button kind="ghost" onClick={() => show({})}>Clear filters</Button>}
     </div>
   );
 }
@@ -119,8 +119,8 @@ function MoreFilters({ filter, change, names, close }) {
   return (
     <>
       {["tag", "version", "queue", "machine", "batch", "schedule"].map((name) => <MenuItem key={name} checked={Boolean(filter[name])} onClick={() => setChosen(name)}>{named[name]}…</MenuItem>)}
-      <MenuItem checked={filter.test === "true"} onClick={() => { change("test", filter.test === "true" ? undefined : "true"); close(); }}>Only tests</MenuItem>
-      <MenuItem checked={filter.test === "false"} onClick={() => { change("test", filter.test === "false" ? undefined : "false"); close(); }}>No tests</MenuItem>
+      <MenuItem checked={filter.test === "true"} onClick={() => { change("test", filter.test === "true" ? undefined : "true"); close(); }}>Only test runs</MenuItem>
+      <MenuItem checked={filter.test === "false"} onClick={() => { change("test", filter.test === "false" ? undefined : "false"); close(); }}>Exclude test runs</MenuItem>
     </>
   );
 }

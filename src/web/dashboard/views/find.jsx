@@ -33,6 +33,6 @@ export function Find({ id, projects }) {
     return {};
   });
   useEffect(() => { if (data?.env) go(addressOf({ ...data, view: "runs", id }), { replace: true }); }, [data]);
-  if (isLoading || data?.env) return <Loading what="Looking for the run" />;
+  if (isLoading || data?.env) return <Loading what="Searching for the run" />;
   return <Empty title="Run not found"><p>{error?.message ?? <>No environment of your projects has a run <code>{id}</code>.</>}</p><p><a href={home}>Go to your runs</a></p></Empty>;
 }

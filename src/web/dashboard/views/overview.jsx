@@ -42,7 +42,7 @@ function Now({ place }) {
   const mirror = useWatch(place, { period: "7d" }, { limit: 1, counts: true }), byStatus = mirror?.counts?.byStatus;
   const shown = Object.keys(statuses).filter((status) => always.includes(status) || byStatus?.[status]);
   return (
-    <section class="tiles" aria-label="Runs of the last 7 days by status">{shown.map((status) => (
+    <section class="tiles" aria-label="Runs from the last 7 days by status">{shown.map((status) => (
       <a key={status} class="tile" href={addressOf({ ...place, view: "runs", query: { status } })}><Status status={status} /><b>{byStatus ? (byStatus[status] ?? 0).toLocaleString("en") : "–"}</b></a>
     ))}</section>
   );
@@ -63,18 +63,18 @@ export function Overview({ place }) {
   const common = plots && { times: plots.times, from: plots.from, to: plots.to };
   const worst = useQuery([place.ref, place.env, place.branch, "worst"], () => session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": "FAILED,CRASHED,SYSTEM_FAILURE,TIMED_OUT", "page[size]": 6 })}`), { everyMs: 10_000 });
   return (
-    <Page title="Overview" actions={<div class="row" role="group" aria-label="Time">{ranges.map(([name, label]) => <Button key={name} kind={`small ${name === range ? "primary" : ""}`} aria-pressed={name === range} onClick={() => setRange(name)}>{label}</Button>)}</div>}>
+    <Page title="Overview" actions={<div class="row" role="group" aria-label="Time range">{ranges.map(([name, label]) => <Button key={name} kind={`small ${name === range ? "primary" : ""}`} aria-pressed={name === range} onClick={() => setRange(name)}>{label}</Button>)}</div>}>
       <Now place={place} />
       {error && <Problem error={error} retry={reload} />}
-      {isYoung && <p class="dim">The gateway keeps these figures in memory: they begin <Time at={data.from} relative />, with its start or the first look at this environment.</p>}
+      {isYoung && <p class="dim">The gateway keeps these figures in memory. They start <Time at={data.from} relative />, when the gateway started or this environment was first viewed.</p>}
       {!plots ? !error && <Loading /> : <div class="plots">
         <Plot title="Triggered" {...common} unit={rate} series={[{ label: "now", tone: "accent", values: plots.perMinute("triggers") }]} />
-        <Plot title="Ended" {...common} unit={rate} series={[{ label: "completed", tone: "good", values: plots.perMinute("good") }, { label: "failed", tone: "bad", values: plots.perMinute("bad") }, { label: "canceled", tone: "off", values: plots.perMinute("off") }]} />
+        <Plot title="Finished" {...common} unit={rate} series={[{ label: "completed", tone: "good", values: plots.perMinute("good") }, { label: "failed", tone: "bad", values: plots.perMinute("bad") }, { label: "canceled or expired", tone: "off", values: plots.perMinute("off") }]} />
         <Plot title="Queued" {...common} series={[{ label: "runs", tone: "wait", values: plots.of("queued") }]} />
-        <Plot title="Oldest in a queue" {...common} unit={ms} series={[{ label: "waits for", tone: "wait", values: plots.of("oldest") }]} />
-        <Plot title="From commit to subscriber" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: plots.of("p99") }, { label: "p50", tone: "run", values: plots.of("p50") }]} />
-        <section class="panel" aria-label="Failed last"><header><h2>Failed last</h2></header><div class="body">
-          {worst.data?.data.length === 0 && <p class="dim">Nothing has failed in the last 7 days.</p>}
+        <Plot title="Oldest queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: plots.of("oldest") }]} />
+        <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: plots.of("p99") }, { label: "p50", tone: "run", values: plots.of("p50") }]} />
+        <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2></header><div class="body">
+          {worst.data?.data.length === 0 && <p class="dim">No failures in the last 7 days</p>}
           {worst.data?.data.map((run) => <a key={run.id} class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><span class="row"><span class="dim"><Time at={run.finishedAt ?? run.updatedAt} relative /></span><Status status={run.status} /></span></a>)}
         </div></section>
       </div>}

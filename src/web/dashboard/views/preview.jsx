@@ -20,8 +20,8 @@ export function InBranch({ place, children }) {
   if (!branches || (!place.branch && first)) return error ? <Problem error={error} retry={reload} /> : <Loading />;
   return (
     <Page title="Preview">
-      {place.branch ? <Empty title="This branch is not there"><p>Preview has no branch <code>{place.branch}</code>, or it was archived.</p>{branches.length > 0 && <p>Show {branches.slice(0, 20).map((branch, at) => <>{at > 0 && ", "}<a href={withBranch(branch)}>{branch}</a></>)}</p>}</Empty>
-        : <Empty title="No preview branches yet"><p>Preview has runs in branches. A deployment makes one:</p><pre>npx trigger.dev@4.8.3 deploy --env preview --branch my-branch</pre></Empty>}
+      {place.branch ? <Empty title="Branch not found"><p>Preview has no branch <code>{place.branch}</code>, or it was archived.</p>{branches.length > 0 && <p>Branches: {branches.slice(0, 20).map((branch, at) => <>{at > 0 && ", "}<a href={withBranch(branch)}>{branch}</a></>)}</p>}</Empty>
+        : <Empty title="No preview branches yet"><p>Preview runs belong to a branch. A deployment creates one:</p><pre>npx trigger.dev@4.8.3 deploy --env preview --branch my-branch</pre></Empty>}
     </Page>
   );
 }

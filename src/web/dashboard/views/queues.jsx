@@ -22,10 +22,10 @@ function LimitDialog({ place, queue, onClose, onDone }) {
   }
   return (
     <Dialog title={`Limit of ${queue.name}`} onClose={onClose} actions={<>
-      {override !== null && <Button busy={isBusy} onClick={() => change("concurrency/reset", {}, "The limit is that of the code again")}>Take it back</Button>}
-      <Button kind="primary" busy={isBusy} disabled={isWrong} onClick={() => change("concurrency/override", { concurrencyLimit: number }, `${queue.name} may execute ${number} at once`)}>Set the limit</Button></>}>
-      <Field label="Runs at once" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={limit !== "" && isWrong ? "A whole number from 0 to 100000" : undefined}
-        hint={base === null ? "The code names none: the limit of the environment holds." : `The code says ${base}. This overrides it until it is taken back.`} />
+      {override !== null && <Button busy={isBusy} onClick={() => change("concurrency/reset", {}, "Limit override removed")}>Remove override</Button>}
+      <Button kind="primary" busy={isBusy} disabled={isWrong} onClick={() => change("concurrency/override", { concurrencyLimit: number }, `Limit of ${queue.name} set to ${number}`)}>Set limit</Button></>}>
+      <Field label="Concurrent runs" type="number" min="0" max="100000" value={limit} onInput={(event) => setLimit(event.currentTarget.value)} error={limit !== "" && isWrong ? "Enter a whole number from 0 to 100000" : undefined}
+        hint={base === null ? "The code sets no limit, so the limit of the environment applies." : `The code sets ${base}. An override applies until it is removed.`} />
     </Dialog>
   );
 }
@@ -33,20 +33,20 @@ function LimitDialog({ place, queue, onClose, onDone }) {
 export function Queues({ place }) {
   const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
-  const turn = (queue) => attempt(() => session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} is ${queue.paused ? "resumed" : "paused"}`).then(reload);
+  const turn = (queue) => attempt(() => session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`).then(reload);
   const rows = (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
   const runs = (queue, status) => addressOf({ ...place, view: "runs", query: { queue: nameOf(queue), status } });
   return (
     <Page title="Queues" actions={<input type="search" class="narrow" aria-label="Find a queue" placeholder="Find a queue" value={text} onInput={(event) => setText(event.currentTarget.value)} />}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !data.data.length && <Empty title="No queues yet"><p>Each task has a queue of its own, from its first registration or run on. Queues with a limit are declared in code:</p><pre>{`export const payments = queue({ name: "payments", concurrencyLimit: 2 });`}</pre></Empty>}
+      {data && !data.data.length && <Empty title="No queues yet"><p>Each task gets its own queue when it is first registered or run. Declare queues with a limit in code:</p><pre>{`export const payments = queue({ name: "payments", concurrencyLimit: 2 });`}</pre></Empty>}
       {data?.data.length > 0 && <Table label="Queues" rows={rows} columns={[
         ["Queue", (queue) => <><a href={runs(queue)}>{queue.name}</a> {queue.type === "task" && <em class="mini">task</em>} {queue.paused && <span class="status wait"><i />Paused</span>}</>],
         ["Queued", (queue) => <a href={runs(queue, "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
-        ["Oldest", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
+        ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
-        ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim">environment's</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`The code says ${queue.concurrency.base ?? "nothing"}`}>overridden</em>}</>, "number"],
+        ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim">environment limit</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`Limit in code: ${queue.concurrency.base ?? "none"}`}>overridden</em>}</>, "number"],
         ["Actions", (queue) => <span class="row-end flat"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => turn(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}

@@ -29,12 +29,12 @@ function LongValue({ url, label }) {
   async function show() {
     try {
       const response = await fetch(url), text = await response.text();
-      if (!response.ok || text.length > fetchedMax) throw new Error(response.ok ? "It is too long to be shown here." : `The gateway answered with ${response.status}.`);
+      if (!response.ok || text.length > fetchedMax) throw new Error(response.ok ? "Too long to show here" : `The gateway returned status ${response.status}`);
       try { setValue(parseExactly(text)); } catch { setValue(text); }
     } catch (error) { setProblem(error.message); }
   }
   if (value !== undefined) return <Json value={value} label={label} />;
-  return <><p class="row">It is long: {!problem && <Button kind="small" onClick={show}>Show it</Button>} <a href={url} target="_blank" rel="noreferrer noopener">download it</a></p>{problem && <p class="error">{problem}</p>}</>;
+  return <><p class="row">Large value: {!problem && <Button kind="small" onClick={show}>Show</Button>} <a href={url} target="_blank" rel="noreferrer noopener">Download</a></p>{problem && <p class="error">{problem}</p>}</>;
 }
 
 function Value({ run, name, label }) {
@@ -51,7 +51,7 @@ function Panel({ title, children }) {
 
 function States({ run }) {
   const now = useNow(!isFinal(run));
-  const steps = [["Triggered", run.createdAt], ["Due", run.delayedUntil], ["Queued", run.queuedAt !== run.createdAt && run.queuedAt], ["Started", run.startedAt], [isFinal(run) ? "Ended" : "Now", run.finishedAt ?? (isFinal(run) ? run.updatedAt : now)]].filter(([, at]) => at).sort((a, b) => new Date(a[1]) - new Date(b[1]));
+  const steps = [["Triggered", run.createdAt], ["Delayed until", run.delayedUntil], ["Queued", run.queuedAt !== run.createdAt && run.queuedAt], ["Started", run.startedAt], [isFinal(run) ? "Finished" : "Now", run.finishedAt ?? (isFinal(run) ? run.updatedAt : now)]].filter(([, at]) => at).sort((a, b) => new Date(a[1]) - new Date(b[1]));
   return (
     <ol class="steps">{steps.map(([label, at], index) => (
       <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <span class="dim">+{duration(new Date(at) - new Date(steps[index - 1][1]))}</span>}</li>
@@ -108,7 +108,7 @@ export function Run({ place }) {
   if (!run && isLoading) return <Page title="Run"><Loading what="Loading the run" /></Page>;
   if (!run) return (
     <Page title="Run"><Problem error={error.status === 404 ? undefined : error} retry={reload} />
-      {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`${base}/runs/${encodeURIComponent(id)}`}>Look in all environments</a> or <a href={back}>show the runs</a></p></Empty>}
+      {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`${base}/runs/${encodeURIComponent(id)}`}>Search all environments</a> or <a href={back}>show all runs</a></p></Empty>}
     </Page>
   );
   const token = run.waitingFor?.reason === "waitpoint" ? /waitpoint_\w+/.exec(run.waitingFor.message)?.[0] : undefined;
@@ -118,7 +118,7 @@ export function Run({ place }) {
       actions={<>
         <Button icon="copy" onClick={() => setDialog("snippet")}>Copy as…</Button>
         <Button icon="replay" onClick={() => setDialog("replay")}>Replay…</Button>
-        {run.status === "DELAYED" && <Button icon="schedules" onClick={() => setDialog("time")}>Another time…</Button>}
+        {run.status === "DELAYED" && <Button icon="schedules" onClick={() => setDialog("time")}>Reschedule…</Button>}
         {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
       </>}>
       {error && <Problem error={error} retry={reload} />}
@@ -133,12 +133,12 @@ export function Run({ place }) {
           {streams.length > 0 && <Panel title="Streams"><Streams place={place} run={id} names={streams} /></Panel>}
         </div>
         <aside class="stack">
-          <Panel title="States"><States run={run} /></Panel>
-          <Panel title="About it"><Facts rows={[
+          <Panel title="Lifecycle"><States run={run} /></Panel>
+          <Panel title="Details"><Facts rows={[
             ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
             ["Duration", duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
             ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
-            ["Key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", run.ttl], ["Triggered by", run.triggerFunction], ["Test", run.isTest && "yes"], ["Costs", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
+            ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", run.ttl], ["Trigger function", run.triggerFunction], ["Test", run.isTest && "yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
           ]} /></Panel>
           {(related.parent || related.children?.length > 0) && <Panel title="Family">
             {related.root && related.root.id !== related.parent?.id && <><h3 class="dim">Root</h3><RunLink place={place} run={related.root} /></>}

@@ -10,7 +10,7 @@ import { attempt, say } from "../ui/toast.jsx";
 /** The value of a JSON text, or why it is invalid. */
 export function parseJson(text) {
   try { return { value: text.trim() ? parseExactly(text) : undefined }; }
-  catch (error) { return { error: `This is no JSON: ${error.message}` }; }
+  catch (error) { return { error: `Invalid JSON: ${error.message}` }; }
 }
 
 export function ReplayDialog({ place, run, onClose }) {
@@ -23,15 +23,15 @@ export function ReplayDialog({ place, run, onClose }) {
       const { id } = await session.ask(place, "POST", path, { body });
       onClose();
       go(addressOf({ ...place, view: "runs", id }));
-      say("This is the new run");
+      say("Run replayed");
     });
     setBusy(false);
   }
   return (
     <Dialog title={`Replay ${run.taskIdentifier}`} wide onClose={onClose} actions={<>
-      <Button onClick={onClose}>Close</Button><Button kind="primary" icon="replay" busy={isBusy} disabled={Boolean(error)} onClick={replay}>Replay</Button></>}>
+      <Button onClick={onClose}>Cancel</Button><Button kind="primary" icon="replay" busy={isBusy} disabled={Boolean(error)} onClick={replay}>Replay</Button></>}>
       <Field as="textarea" label="Payload" rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error}
-        hint={isSame ? "As it was. The new run has the options of this one." : "Changed. The new run has the options of this one."} />
+        hint={isSame ? "Unchanged. The new run has the same options as this run." : "Changed. The new run has the same options as this run."} />
     </Dialog>
   );
 }
@@ -40,12 +40,12 @@ export function CancelDialog({ place, run, onClose, onDone }) {
   const [isBusy, setBusy] = useState(false);
   async function cancel() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v2/runs/${run.id}/cancel`, { body: {} }), "Canceled")) { onDone(); onClose(); }
+    if (await attempt(() => session.ask(place, "POST", `/api/v2/runs/${run.id}/cancel`, { body: {} }), "Run canceled")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title="Cancel this run" onClose={onClose} actions={<><Button onClick={onClose}>Keep it</Button><Button kind="danger" busy={isBusy} onClick={cancel}>Cancel the run</Button></>}>
-      <p>{run.taskIdentifier} is told to stop{run.startedAt ? ", wherever it is" : " before it begins"}, and so are the runs that it has triggered and waits for. This cannot be taken back.</p>
+    <Dialog title="Cancel run" onClose={onClose} actions={<><Button onClick={onClose}>Keep run</Button><Button kind="danger" busy={isBusy} onClick={cancel}>Cancel run</Button></>}>
+      <p>{run.taskIdentifier} is asked to stop{run.startedAt ? ", at whatever point it has reached" : " before it starts"}, and so are the runs that it has triggered and waits for. This cannot be undone.</p>
     </Dialog>
   );
 }
@@ -55,12 +55,12 @@ export function RescheduleDialog({ place, run, onClose, onDone }) {
   const [time, setTime] = useState(local), [isBusy, setBusy] = useState(false);
   async function save() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/runs/${run.id}/reschedule`, { body: { delay: new Date(time).toISOString() } }), "It has another time")) { onDone(); onClose(); }
+    if (await attempt(() => session.ask(place, "POST", `/api/v1/runs/${run.id}/reschedule`, { body: { delay: new Date(time).toISOString() } }), "Run rescheduled")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title="Another time" onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} disabled={!time} onClick={save}>Save</Button></>}>
-      <Field label="It begins at" type="datetime-local" value={time} onInput={(event) => setTime(event.currentTarget.value)} hint="By the clock of this machine" />
+    <Dialog title="Reschedule run" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!time} onClick={save}>Save</Button></>}>
+      <Field label="Start time" type="datetime-local" value={time} onInput={(event) => setTime(event.currentTarget.value)} hint="Local time" />
     </Dialog>
   );
 }
@@ -68,10 +68,10 @@ export function RescheduleDialog({ place, run, onClose, onDone }) {
 export function SnippetDialog({ run, onClose }) {
   const all = snippetsOf(run), [chosen, setChosen] = useState(0);
   return (
-    <Dialog title="Trigger the same from elsewhere" wide onClose={onClose}>
+    <Dialog title="Trigger the same run from elsewhere" wide onClose={onClose}>
       <div class="row" role="group" aria-label="Language">{all.map(([name], at) => <Button key={name} kind={`small ${at === chosen ? "primary" : ""}`} aria-pressed={at === chosen} onClick={() => setChosen(at)}>{name}</Button>)}<span class="gap" /><Copy text={all[chosen][1]} label={`Copy ${all[chosen][0]}`} /></div>
       <pre class="log" tabIndex={0}>{all[chosen][1]}</pre>
-      <p class="dim">The key of the environment is printed by <code>runcast keys</code>.</p>
+      <p class="dim"><code>runcast keys</code> prints the key of the environment.</p>
     </Dialog>
   );
 }

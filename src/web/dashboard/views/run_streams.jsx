@@ -79,7 +79,7 @@ function Stream({ place, run, name, isRead, onRead }) {
     return () => control.abort();
   }, [run, name, isRead, isOver]);
   useEffect(() => { box.current.scrollTop = box.current.scrollHeight; }, [chunks]);
-  const hint = isOver ? "Nothing of it is kept." : isRead ? "Nothing yet." : "It is not read now.";
+  const hint = isOver ? "No data kept" : isRead ? "No data yet" : "Not being read";
   return (
     <section class="stream" aria-label={`Stream ${name}`}>
       <h3><code>{name}</code> {!isOver && (isRead ? <span class="spinner" aria-hidden="true" /> : <Button kind="small ghost" onClick={onRead}>Read</Button>)}</h3>

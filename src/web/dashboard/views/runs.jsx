@@ -87,7 +87,7 @@ function useRowKeys(ids) {
   return taken;
 }
 
-const columns = [["Task", "what"], ["Status", "state"], ["Tags", "tags"], ["Queue", "queue"], ["Version", "version"], ["Tries", "number"], ["Duration", "number"], ["Age", "number"]];
+const columns = [["Task", "what"], ["Status", "state"], ["Tags", "tags"], ["Queue", "queue"], ["Version", "version"], ["Attempts", "number"], ["Duration", "number"], ["Age", "number"]];
 
 function RunTable({ place, shown, list, filter, cursor, setCursor, selection, select, selectAll }) {
   const scroller = useRef(), [view, setView] = useState({ top: shown.top, height: 600 }), now = useNow();
@@ -126,13 +126,13 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, selection, se
     <div class="run-table">
       <div class="run-grid" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
         <div role="rowgroup" class="run-head"><div role="row" aria-rowindex={1}>
-          <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all that are loaded" checked={count > 0 && selection.size >= count} onClick={selectAll} /></label></span>
+          <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all loaded runs" checked={count > 0 && selection.size >= count} onClick={selectAll} /></label></span>
           {columns.map(([title, name]) => <span key={title} role="columnheader" class={name}>{title}</span>)}</div></div>
         <div role="rowgroup" class="run-scroll" tabIndex={0} aria-label="Rows" ref={scroller} onScroll={scrolled}>
           <div role="presentation" class="run-rows" style={{ height: `${count * rowHeight}px` }}>{rows}</div>
         </div>
       </div>
-      {list.newCount > 0 && <button type="button" class="new-runs" onClick={() => { scroller.current.scrollTop = 0; }}>{list.newCount >= 200 ? "200 and more" : list.newCount} new {list.newCount === 1 ? "run" : "runs"}</button>}
+      {list.newCount > 0 && <button type="button" class="new-runs" onClick={() => { scroller.current.scrollTop = 0; }}>{list.newCount >= 200 ? "200+" : list.newCount} new {list.newCount === 1 ? "run" : "runs"}</button>}
       {list.isLoading && <div class="more-rows">Loading older runs…</div>}
       {list.tailError && <Problem error={list.tailError} retry={() => list.loadOlder()} />}
     </div>
@@ -151,12 +151,12 @@ function useRowHeight() {
 
 function NoRuns({ place, filter }) {
   const isOpen = !Object.keys(filter).length;
-  if (!isOpen) return <Empty title="No run fits"><p>Runs that come and fit appear here. <a href={addressOf({ ...place, view: "runs" })}>Show all runs</a></p></Empty>;
+  if (!isOpen) return <Empty title="No runs match"><p>New runs that match the filter appear here. <a href={addressOf({ ...place, view: "runs" })}>Show all runs</a></p></Empty>;
   return (
     <Empty title={`No runs in ${place.env} yet`}>
       <p>{place.env === "dev" ? <>Start a worker in your project, <code>npx trigger.dev@4.8.3 dev</code>, then trigger a task:</> : <>Deploy your project, <code>{deployCommand(place)}</code>, then trigger a task:</>}</p>
       <pre>{`await tasks.trigger("hello-world", { name: "Ada" });`}</pre>
-      <p>or <a href={addressOf({ ...place, view: "test" })}>trigger one here</a>. It appears at once.</p>
+      <p>or <a href={addressOf({ ...place, view: "test" })}>trigger one here</a>. The run appears immediately.</p>
     </Empty>
   );
 }
@@ -213,7 +213,7 @@ export function Runs({ place }) {
       {selection.size > 0 && <span class="dim">{selection.size} selected</span>}
       <Button icon="stop" onClick={() => setBulk("cancel")}>Cancel…</Button>
       <Button icon="replay" onClick={() => setBulk("replay")}>Replay…</Button>
-      <Button icon="keyboard" kind="ghost" aria-label="Keyboard" title="Keyboard (?)" onClick={() => setHelping(true)} />
+      <Button icon="keyboard" kind="ghost" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={() => setHelping(true)} />
     </>}>
       {bar}
       {tabs}

@@ -22,27 +22,27 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
   const [values, setValues] = useState({ task: schedule?.task ?? "", cron: schedule?.generator.expression ?? "0 9 * * 1-5", timezone: schedule?.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC", externalId: schedule?.externalId ?? "", deduplicationKey: schedule?.deduplicationKey ?? "" });
   const [isBusy, setBusy] = useState(false), { data: worker } = useQuery([place], () => currentWorker(place)), { data: zones } = useQuery(["zones"], () => session.ask(place, "GET", "/api/v1/timezones"));
   const next = useNext(place, values.cron, values.timezone), set = (name) => (event) => setValues({ ...values, [name]: event.currentTarget.value });
-  const isZone = /time ?zone/i.test(next.error?.message ?? ""), wrongZone = isZone && "There is no such time zone: write it as Europe/Berlin, or UTC";
+  const isZone = /time ?zone/i.test(next.error?.message ?? ""), wrongZone = isZone && "Unknown time zone; use a name such as Europe/Berlin, or UTC";
   const tasks = (worker?.worker?.tasks ?? []).filter(({ triggerSource }) => triggerSource === "SCHEDULED");
   async function save() {
     setBusy(true);
     const body = { task: values.task, cron: values.cron, timezone: values.timezone || undefined, externalId: values.externalId || undefined };
     const done = await attempt(() => schedule
       ? session.ask(place, "PUT", `/api/v1/schedules/${schedule.id}`, { body })
-      : session.ask(place, "POST", "/api/v1/schedules", { body: { ...body, deduplicationKey: values.deduplicationKey || crypto.randomUUID() } }), schedule ? "Saved" : "The schedule is made");
+      : session.ask(place, "POST", "/api/v1/schedules", { body: { ...body, deduplicationKey: values.deduplicationKey || crypto.randomUUID() } }), schedule ? "Schedule saved" : "Schedule created");
     setBusy(false);
     if (done) { onDone(); onClose(); }
   }
   return (
-    <Dialog title={schedule ? "Edit the schedule" : "New schedule"} onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} disabled={!values.task || Boolean(next.error)} onClick={save}>{schedule ? "Save" : "Make it"}</Button></>}>
-      <Field label="Task" list="scheduled-tasks" value={values.task} onInput={set("task")} hint={tasks.length ? undefined : "A task made with schedules.task(): no version that is here has one."} />
+    <Dialog title={schedule ? "Edit schedule" : "New schedule"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!values.task || Boolean(next.error)} onClick={save}>{schedule ? "Save" : "Create schedule"}</Button></>}>
+      <Field label="Task" list="scheduled-tasks" value={values.task} onInput={set("task")} hint={tasks.length ? undefined : "A task declared with schedules.task(). The current version has none."} />
       <datalist id="scheduled-tasks">{tasks.map(({ slug }) => <option key={slug} value={slug} />)}</datalist>
       <Field label="Cron" value={values.cron} onInput={set("cron")} error={!isZone && next.error?.message} hint={next.data?.description ?? "minute hour day month weekday"} />
       <Field label="Time zone" list="zones" value={values.timezone} onInput={set("timezone")} error={wrongZone} />
       <datalist id="zones">{(zones?.timezones ?? []).map((zone) => <option key={zone} value={zone} />)}</datalist>
-      {next.data && <div><h3>The next five times</h3><ol class="next">{next.data.next.map((time) => <li key={time} title={time}>{wholeTime(time)}</li>)}</ol></div>}
-      <details><summary>More</summary><div class="stack more-options">
-        <Field label="External id" value={values.externalId} onInput={set("externalId")} hint="Comes with each run, for instance the id of a customer." />
+      {next.data && <div><h3>Next five runs</h3><ol class="next">{next.data.next.map((time) => <li key={time} title={time}>{wholeTime(time)}</li>)}</ol></div>}
+      <details><summary>More options</summary><div class="stack more-options">
+        <Field label="External id" value={values.externalId} onInput={set("externalId")} hint="Passed to each run, for example the id of a customer." />
         {!schedule && <Field label="Deduplication key" value={values.deduplicationKey} onInput={set("deduplicationKey")} hint="A second schedule with the same key replaces the first." />}
       </div></details>
     </Dialog>
@@ -50,30 +50,30 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
 }
 
 function DeleteDialog({ place, schedule, onClose, onDone }) {
-  const remove = () => attempt(() => session.ask(place, "DELETE", `/api/v1/schedules/${schedule.id}`), "Deleted").then((done) => { if (done) { onDone(); onClose(); } });
-  return <Dialog title="Delete the schedule" onClose={onClose} actions={<><Button onClick={onClose}>Keep it</Button><Button kind="danger" onClick={remove}>Delete</Button></>}><p>{schedule.task} is no longer triggered by {schedule.generator.expression}. Its runs stay.</p></Dialog>;
+  const remove = () => attempt(() => session.ask(place, "DELETE", `/api/v1/schedules/${schedule.id}`), "Schedule deleted").then((done) => { if (done) { onDone(); onClose(); } });
+  return <Dialog title="Delete schedule" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="danger" onClick={remove}>Delete</Button></>}><p>The schedule {schedule.generator.expression} no longer triggers {schedule.task}. Its runs are kept.</p></Dialog>;
 }
 
 export function Schedules({ place }) {
   const [page, setPage] = useState(1), [dialog, setDialog] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/schedules?page=${page}&perPage=50`), { everyMs: 5000 });
-  const turn = ({ id, active }) => attempt(() => session.ask(place, "POST", `/api/v1/schedules/${id}/${active ? "deactivate" : "activate"}`, { body: {} }), active ? "Switched off" : "Switched on").then(reload);
+  const turn = ({ id, active }) => attempt(() => session.ask(place, "POST", `/api/v1/schedules/${id}/${active ? "deactivate" : "activate"}`, { body: {} }), active ? "Schedule turned off" : "Schedule turned on").then(reload);
   const all = data?.data ?? [], rows = place.id ? [...all].sort((a, b) => (b.id === place.id) - (a.id === place.id)) : all;
   return (
     <Page title="Schedules" actions={<Button kind="primary" icon="plus" onClick={() => setDialog({ edit: true })}>New schedule</Button>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !all.length && <Empty title="No schedules"><p>A schedule triggers a task by the clock. Make one here, or declare it with the task:</p><pre>{`export const report = schedules.task({
+      {data && !all.length && <Empty title="No schedules"><p>A schedule triggers a task at set times. Create one here, or declare it with the task:</p><pre>{`export const report = schedules.task({
   id: "daily-report",
   cron: { pattern: "0 6 * * *", timezone: "Europe/Berlin" },
   run: async ({ timestamp }) => { … },
 });`}</pre></Empty>}
       {all.length > 0 && <Table label="Schedules" rows={rows} columns={[
-        ["Task", (one) => <><a href={addressOf({ ...place, view: "runs", id: undefined, query: { schedule: one.id } })}>{one.task}</a> {one.id === place.id && <em class="mini">this one</em>}</>],
-        ["When", (one) => <><code>{one.generator.expression}</code><br /><span class="dim">{one.generator.description}, {one.timezone}</span></>],
-        ["Next", (one) => one.active && one.nextRun ? <span title={wholeTime(one.nextRun)}><Time at={one.nextRun} /><br /><span class="dim">{until(one.nextRun, now)}</span></span> : <span class="dim">–</span>],
+        ["Task", (one) => <><a href={addressOf({ ...place, view: "runs", id: undefined, query: { schedule: one.id } })}>{one.task}</a> {one.id === place.id && <em class="mini">selected</em>}</>],
+        ["Cron", (one) => <><code>{one.generator.expression}</code><br /><span class="dim">{one.generator.description}, {one.timezone}</span></>],
+        ["Next run", (one) => one.active && one.nextRun ? <span title={wholeTime(one.nextRun)}><Time at={one.nextRun} /><br /><span class="dim">{until(one.nextRun, now)}</span></span> : <span class="dim">–</span>],
         ["External id", (one) => one.externalId ?? <span class="dim">–</span>],
-        ["Made by", (one) => one.type === "DECLARATIVE" ? "code" : "hand"],
+        ["Source", (one) => one.type === "DECLARATIVE" ? "Code" : "API"],
         ["Actions", (one) => <span class="row-end flat">
           <label class="switch"><input type="checkbox" role="switch" checked={one.active} onChange={() => turn(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
           {one.type !== "DECLARATIVE" && <><Button kind="small" onClick={() => setDialog({ edit: true, schedule: one })}>Edit…</Button><Button kind="small" aria-label="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],

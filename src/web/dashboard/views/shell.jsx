@@ -14,9 +14,9 @@ import { views } from "./views.js";
 
 const states = {
   live: ["live", "Live", "Connected: changes appear as they happen"],
-  connecting: ["connecting", "Connecting", "The connection is lost, or being made; what is shown may be older"],
-  paused: ["paused", "Paused", "The tab was hidden; it catches up when it is shown"],
-  closed: ["closed", "Not connected", "The gateway has closed the connection"],
+  connecting: ["connecting", "Connecting", "Connection lost or not yet established; this page may be out of date"],
+  paused: ["paused", "Paused", "Paused while the tab was hidden; it catches up when the tab is shown"],
+  closed: ["closed", "Not connected", "The gateway closed the connection"],
 };
 
 function Connection({ place }) {
@@ -24,7 +24,7 @@ function Connection({ place }) {
   return (
     <span class={`connection ${name}`} role="status" title={`${title}${error?.message ? `: ${error.message}` : ""}`}>
       <i aria-hidden="true" />{label}
-      {state === "closed" && <Button kind="ghost" onClick={() => location.reload()}>Connect</Button>}
+      {state === "closed" && <Button kind="ghost" onClick={() => location.reload()}>Reconnect</Button>}
     </span>
   );
 }
@@ -43,10 +43,10 @@ function Choices() {
   return (
     <Menu icon={theme === "dark" ? "moon" : theme === "light" ? "sun" : "screen"} label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
       <>
-        <p class="menu-title">Colours</p>
-        {[["system", "As the system has it"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
-        <p class="menu-title">Times</p>
-        {[["local", "Of this machine"], ["utc", "UTC"]].map(([value, label]) => <MenuItem key={value} checked={clock === value} onClick={() => choose("clock", value)}>{label}</MenuItem>)}
+        <p class="menu-title">Theme</p>
+        {[["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
+        <p class="menu-title">Time zone</p>
+        {[["local", "Local time"], ["utc", "UTC"]].map(([value, label]) => <MenuItem key={value} checked={clock === value} onClick={() => choose("clock", value)}>{label}</MenuItem>)}
         <p class="menu-title">{who?.email ?? "Account"}</p>
         <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
       </>
@@ -61,10 +61,10 @@ export function Shell({ place, project, projects, children }) {
   useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
   return (
     <div class="shell">
-      <a class="skip" href="#view" onClick={(event) => { event.preventDefault(); document.getElementById("view").focus(); }}>To the content</a>
+      <a class="skip" href="#view" onClick={(event) => { event.preventDefault(); document.getElementById("view").focus(); }}>Skip to content</a>
       <header class="bar">
         <IconButton icon="menu" label="Navigation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
-        <a class="brand" href={home} aria-label="runcast: to the runs"><img src={`${base}/dashboard/icon.svg`} alt="" width="22" height="22" /><span>runcast</span></a>
+        <a class="brand" href={home} aria-label="runcast: go to runs"><img src={`${base}/dashboard/icon.svg`} alt="" width="22" height="22" /><span>runcast</span></a>
         <Menu text={project?.name ?? "Projects"} label={`Project ${project?.name ?? ""}`} kind="ghost">{(close) => projects.map((one) => (
           <MenuItem key={one.externalRef} checked={one === project} onClick={() => { close(); go(addressOf({ ref: one.externalRef, view: "runs" })); }}><span>{one.name}<br /><span class="dim">{one.organization.title}</span></span></MenuItem>
         ))}</Menu>

@@ -17,7 +17,7 @@ const signInBy = (code) => async () => { const { email } = await session.signInB
 function readPasted(text) {
   const [, code] = text.split(signInMark);
   if (code) return signInBy(code);
-  if (/^tr_(dev|stg|prod|preview)_/.test(text)) throw new Error("This is a secret key, which is for programs. The page asks for a token of yours, tr_pat_…: runcast token create makes one.");
+  if (/^tr_(dev|stg|prod|preview)_/.test(text)) throw new Error("Secret keys are for programs. Enter a personal access token (tr_pat_…): runcast token create prints one.");
   return () => session.signIn(text);
 }
 
@@ -42,22 +42,22 @@ export function SignIn({ code }) {
     else session.askTabs().then((has) => { if (!has) setAsking(false); });
   }, []);
 
-  const refused = error && (error.status === 401 ? "The gateway does not know this token, or it has ended." : error.message);
+  const refused = error && (error.status === 401 ? "Unknown or expired token" : error.message);
   if ((isBusy && code) || isAsking) return <main class="alone"><Loading what="Signing in" /></main>;
   return (
     <main class="sign-in">
       <img src={`${base}/dashboard/icon.svg`} alt="" width="44" height="44" />
       <h1>Sign in to runcast</h1>
-      {session.ended && !error && <Problem error={{ status: 401, message: "Your token has ended or was revoked. Sign in again." }} />}
+      {session.ended && !error && <Problem error={{ status: 401, message: "Your token expired or was revoked. Sign in again." }} />}
       {code && error && <Problem error={error} />}
       <section>
-        <p>Where the gateway runs, this prints a link that is good once:</p>
+        <p>On the gateway's machine, print a sign-in link that works once:</p>
         <pre>runcast dashboard</pre>
       </section>
       <div class="or"><span>or</span></div>
       <form onSubmit={(event) => { event.preventDefault(); attempt(() => readPasted(token.trim())()); }}>
         <Field label="Personal access token" type="password" placeholder="tr_pat_…" value={token} onInput={(event) => setToken(event.currentTarget.value)}
-          error={!code && refused} hint="It stays in this tab, and is forgotten when you close it." required />
+          error={!code && refused} hint="Kept in this tab until you close it" required />
         <Button type="submit" kind="primary" busy={isBusy}>Sign in</Button>
       </form>
     </main>

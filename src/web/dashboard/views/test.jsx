@@ -39,23 +39,23 @@ function TaskForm({ place, task }) {
   }
   return (
     <form class="columns" onSubmit={(event) => { event.preventDefault(); trigger(); }}>
-      <section class="panel" aria-label="Payload"><header><h2>Payload</h2><Button kind="small ghost" onClick={() => setText(JSON.stringify(exampleOf(schema) ?? {}, null, 2))}>{schema ? "An example" : "Empty"}</Button></header>
+      <section class="panel" aria-label="Payload"><header><h2>Payload</h2><Button kind="small ghost" onClick={() => setText(JSON.stringify(exampleOf(schema) ?? {}, null, 2))}>{schema ? "Use example" : "Clear"}</Button></header>
         <div class="body stack">
-          <Field as="textarea" label="JSON" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} hint={schema ? undefined : "The task declares no schema: any JSON goes."} />
-          {problems.length > 0 && <ul class="hints" aria-label="What the schema says">{problems.slice(0, 8).map((problem) => <li key={problem} class="warn">{problem}</li>)}</ul>}
+          <Field as="textarea" label="JSON" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} hint={schema ? undefined : "The task declares no schema. Any JSON is accepted."} />
+          {problems.length > 0 && <ul class="hints" aria-label="Schema problems">{problems.slice(0, 8).map((problem) => <li key={problem} class="warn">{problem}</li>)}</ul>}
           {schema && <details><summary>Schema</summary><Json value={schema} label="schema" /></details>}
         </div></section>
       <aside class="stack"><section class="panel" aria-label="Options"><header><h2>Options</h2></header><div class="body stack">
-        <Field label="Marked as a test" as="select" value={options.isTest} onChange={set("isTest")}><option value="true">yes</option><option value="false">no</option></Field>
+        <Field label="Test run" as="select" value={options.isTest} onChange={set("isTest")}><option value="true">yes</option><option value="false">no</option></Field>
         <Field label="Tags" placeholder="eu, shop" value={options.tags ?? ""} onInput={set("tags")} />
         <Field label="Delay" placeholder="10s, 5m, 2026-12-01T08:00:00Z" value={options.delay ?? ""} onInput={set("delay")} />
         <Field label="Expires after" placeholder="10m" value={options.ttl ?? ""} onInput={set("ttl")} />
-        <details><summary>More</summary><div class="stack more-options">
+        <details><summary>More options</summary><div class="stack more-options">
           <Field label="Queue" value={options.queue ?? ""} onInput={set("queue")} />
           <Field label="Concurrency key" value={options.concurrencyKey ?? ""} onInput={set("concurrencyKey")} />
           <Field label="Idempotency key" value={options.idempotencyKey ?? ""} onInput={set("idempotencyKey")} />
           <Field label="Machine" placeholder="small-1x" value={options.machine ?? ""} onInput={set("machine")} />
-          <Field label="Attempts" type="number" min="1" value={options.maxAttempts ?? ""} onInput={set("maxAttempts")} />
+          <Field label="Max attempts" type="number" min="1" value={options.maxAttempts ?? ""} onInput={set("maxAttempts")} />
           <Field label="Version" value={options.version ?? ""} onInput={set("version")} />
         </div></details>
         <Button type="submit" kind="primary" icon="test" busy={isBusy} disabled={Boolean(error)}>Trigger {task.slug}</Button>
@@ -71,9 +71,9 @@ export function Test({ place }) {
     <Page title="Test" subtitle={data?.worker && `Version ${data.worker.version} of ${place.env}`}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !tasks.length && <Empty title={`${place.env} has no version with tasks`}>
+      {data && !tasks.length && <Empty title={`No tasks in ${place.env}`}>
         <p>{place.env === "dev" ? <>Start a worker in your project: <code>npx trigger.dev@4.8.3 dev</code></> : <>Deploy your project: <code>{deployCommand(place)}</code></>}</p>
-        <p><Button onClick={reload}>Look again</Button></p>
+        <p><Button onClick={reload}>Check again</Button></p>
       </Empty>}
       {chosen && <>
         <Warnings warnings={[warningOf(data.worker.warnings, chosen.slug)].filter(Boolean)} />

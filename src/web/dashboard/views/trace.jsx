@@ -26,8 +26,8 @@ function Detail({ span, place }) {
   return (
     <div class="span-detail">
       <Facts rows={[
-        ["What", span.message], ["Level", isLog(span) && span.level], ["Run", span.isRun && <a href={addressOf({ ...place, view: "runs", id: span.run.id })}>{span.run.id}</a>],
-        ["Began", <Time at={span.start} ms />], ["Took", !isLog(span) && (span.isPartial ? "not over" : duration(span.durationMs))],
+        [isLog(span) ? "Message" : "Name", span.message], ["Level", isLog(span) && span.level], ["Run", span.isRun && <a href={addressOf({ ...place, view: "runs", id: span.run.id })}>{span.run.id}</a>],
+        ["Started", <Time at={span.start} ms />], ["Duration", !isLog(span) && (span.isPartial ? "in progress" : duration(span.durationMs))],
       ]} />
       {Object.keys(own).length > 0 && <Json value={own} label="attributes" />}
       {exceptions.length > 0 && <pre class="stack-trace" tabIndex={0}>{exceptions.map(stackOf).join("\n\n")}</pre>}
@@ -36,8 +36,8 @@ function Detail({ span, place }) {
 }
 
 const lossReasons = {
-  limit: "the run has as many as one run may have", memory: "the project sent more at once than could be stored", quota: "the project stores as much as it may",
-  share: "unfinished runs keep all the spans and logs that their environment or project may keep",
+  limit: "the run has reached its limit", memory: "the project sent more at once than could be stored", quota: "the project has reached its storage quota",
+  share: "unfinished runs already hold all the spans and logs that their environment or project may keep",
 };
 
 /** Lines that are missing in the trace, and why. */
@@ -45,8 +45,8 @@ function Missing({ dropped = {}, removed, mayBeIncomplete }) {
   return (
     <>
       {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
-      {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for those of newer runs.</p>}
-      {mayBeIncomplete && <p class="error pad" role="status">The worker stopped answering: its last logs may be missing.</p>}
+      {removed && <p class="error pad" role="status">{removed.count.toLocaleString("en")} spans and logs were removed at <Time at={removed.at} /> to make room for newer runs.</p>}
+      {mayBeIncomplete && <p class="error pad" role="status">The worker stopped responding. Its last logs may be missing.</p>}
     </>
   );
 }
@@ -72,13 +72,13 @@ export function Trace({ place, trace, isLive }) {
             <li key={key} class={`${toneOfSpan(span)} ${isLog(span) ? "log-line" : ""} ${chosen === key ? "chosen" : ""}`}>
               <div class="trace-line">
                 <div class="trace-name" style={{ paddingLeft: `${(logsOnly ? 0 : Math.min(depth, 12)) * 16}px` }}>
-                  {hasChildren && !logsOnly ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Close" : "Open"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
+                  {hasChildren && !logsOnly ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Collapse" : "Expand"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
                   <button type="button" class="span-name" aria-expanded={chosen === key} onClick={() => setChosen(chosen === key ? undefined : key)}>
                     {span.isRun ? <b>{span.message}</b> : span.message}
                     {isLog(span) && span.level !== "LOG" && span.level !== "INFO" && <> <em class="mini">{span.level.toLowerCase()}</em></>}
                   </button>
                   {span.isRun && depth > 0 && span.run.status !== "COMPLETED" && <Status status={span.run.status} />}
-                  {span.isRun && depth > 0 && <a class="to-run" href={addressOf({ ...place, view: "runs", id: span.run.id })} aria-label={`Open the run ${span.run.id}`}><Icon name="right" size={12} /></a>}
+                  {span.isRun && depth > 0 && <a class="to-run" href={addressOf({ ...place, view: "runs", id: span.run.id })} aria-label={`Open run ${span.run.id}`}><Icon name="right" size={12} /></a>}
                 </div>
                 <div class="trace-bar" title={`${clockTime(span.start, { ms: true })}${isLog(span) ? "" : ` · ${duration(end - span.start)}`}`}>
                   {isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${Math.min(left, 99.7)}%`, width: `${Math.min(width, 100 - Math.min(left, 99.7))}%` }} />}
@@ -90,10 +90,10 @@ export function Trace({ place, trace, isLive }) {
           );
         })}
       </ol>
-      {lines.length === 0 && <p class="dim pad">Nothing was logged.</p>}
+      {lines.length === 0 && <p class="dim pad">No logs</p>}
       {lines.length === 1 && !logsOnly && !trace.root.run.startedAt && <p class="dim pad">Spans and logs appear here as the task executes.</p>}
       {lines.length > shown && <div class="pad"><Button onClick={() => setShown(shown + 1000)}>Show {Math.min(lines.length - shown, 1000)} more lines</Button></div>}
-      {trace.isCut && <p class="dim pad">More runs lie below this one than are drawn: all children are listed under Family, and each has a timeline of its own.</p>}
+      {trace.isCut && <p class="dim pad">This run has more descendants than the timeline shows. Family lists all children, and each has its own timeline.</p>}
     </section>
   );
 }

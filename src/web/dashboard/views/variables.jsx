@@ -14,14 +14,14 @@ function VariableDialog({ place, variable, names, onClose, onDone }) {
   async function save() {
     setBusy(true);
     const body = variable ? { value: values.value } : values;
-    if (await attempt(() => session.ask(place, variable ? "PUT" : "POST", pathOf(place, variable?.name), { body }), variable ? "Saved: tasks get it with their next run" : "Added: tasks get it with their next run")) { onDone(); onClose(); }
+    if (await attempt(() => session.ask(place, variable ? "PUT" : "POST", pathOf(place, variable?.name), { body }), variable ? "Variable saved: tasks get it with their next run" : "Variable added: tasks get it with their next run")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title={variable ? `Another value of ${variable.name}` : "New variable"} onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} disabled={!values.name || !values.value} onClick={save}>{variable ? "Save" : isThere ? "Replace its value" : "Add"}</Button></>}>
-      {!variable && <Field label="Name" placeholder="DATABASE_URL" value={values.name} onInput={(event) => setValues({ ...values, name: event.currentTarget.value })} hint={isThere ? "This variable is there: its value would be replaced." : "Letters, digits, _ . and -"} />}
-      <Field label="Value" as="textarea" rows={4} class="short" value={values.value} onInput={(event) => setValues({ ...values, value: event.currentTarget.value })} hint={variable?.isSecret ? "The value that it has is a secret, and is not shown." : "At least one character"} />
-      {!variable && <label class="check"><input type="checkbox" checked={values.isSecret} onChange={(event) => setValues({ ...values, isSecret: event.currentTarget.checked })} /> A secret: only tasks read it, and nobody sees it again</label>}
+    <Dialog title={variable ? `Edit ${variable.name}` : "New variable"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!values.name || !values.value} onClick={save}>{variable ? "Save" : isThere ? "Replace value" : "Add"}</Button></>}>
+      {!variable && <Field label="Name" placeholder="DATABASE_URL" value={values.name} onInput={(event) => setValues({ ...values, name: event.currentTarget.value })} hint={isThere ? "This variable exists. Its value will be replaced." : "Letters, digits, _ . and -"} />}
+      <Field label="Value" as="textarea" rows={4} class="short" value={values.value} onInput={(event) => setValues({ ...values, value: event.currentTarget.value })} hint={variable?.isSecret ? "The current value is a secret and is not shown." : "At least one character"} />
+      {!variable && <label class="check"><input type="checkbox" checked={values.isSecret} onChange={(event) => setValues({ ...values, isSecret: event.currentTarget.checked })} /> Secret: only tasks can read it, and it is never shown again</label>}
     </Dialog>
   );
 }
@@ -34,18 +34,18 @@ function Value({ variable }) {
 
 export function Variables({ place }) {
   const [dialog, setDialog] = useState(), { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.ask(place, "GET", pathOf(place)));
-  const remove = ({ name }) => attempt(() => session.ask(place, "DELETE", pathOf(place, name)), `${name} is deleted`).then((done) => { if (done) { reload(); setDialog(); } });
+  const remove = ({ name }) => attempt(() => session.ask(place, "DELETE", pathOf(place, name)), `${name} deleted`).then((done) => { if (done) { reload(); setDialog(); } });
   return (
-    <Page title="Variables" subtitle={`What tasks of ${place.env}${place.branch ? `, branch ${place.branch},` : ""} find in their environment`} actions={<Button kind="primary" icon="plus" onClick={() => setDialog({ edit: true })}>New variable</Button>}>
+    <Page title="Variables" subtitle={`Environment variables of tasks in ${place.env}${place.branch ? `, branch ${place.branch}` : ""}`} actions={<Button kind="primary" icon="plus" onClick={() => setDialog({ edit: true })}>New variable</Button>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !data.length && <Empty title="No variables"><p>What is added here a task finds in <code>process.env</code> with its next run. Values are stored sealed.</p></Empty>}
+      {data && !data.length && <Empty title="No variables"><p>Tasks find the variables that you add here in <code>process.env</code>, from their next run on. Values are stored encrypted.</p></Empty>}
       {data?.length > 0 && <Table label="Variables" rowKey="name" rows={[...data].sort((a, b) => a.name.localeCompare(b.name))} columns={[
         ["Name", (one) => <code>{one.name}</code>], ["Value", (one) => <Value variable={one} />],
-        ["Actions", (one) => <span class="row-end flat"><Button kind="small" aria-label={`Another value of ${one.name}`} onClick={() => setDialog({ edit: true, variable: one })}>Edit…</Button><IconButton icon="trash" label={`Delete ${one.name}`} onClick={() => setDialog({ remove: one })} /></span>, "actions-cell"],
+        ["Actions", (one) => <span class="row-end flat"><Button kind="small" aria-label={`Edit ${one.name}`} onClick={() => setDialog({ edit: true, variable: one })}>Edit…</Button><IconButton icon="trash" label={`Delete ${one.name}`} onClick={() => setDialog({ remove: one })} /></span>, "actions-cell"],
       ]} />}
       {dialog?.edit && <VariableDialog place={place} variable={dialog.variable} names={data.map(({ name }) => name)} onClose={() => setDialog()} onDone={reload} />}
-      {dialog?.remove && <Dialog title={`Delete ${dialog.remove.name}`} onClose={() => setDialog()} actions={<><Button onClick={() => setDialog()}>Keep it</Button><Button kind="danger" onClick={() => remove(dialog.remove)}>Delete</Button></>}><p>Tasks do not find it any more from their next run on. Its value is gone.</p></Dialog>}
+      {dialog?.remove && <Dialog title={`Delete ${dialog.remove.name}`} onClose={() => setDialog()} actions={<><Button onClick={() => setDialog()}>Cancel</Button><Button kind="danger" onClick={() => remove(dialog.remove)}>Delete</Button></>}><p>Tasks no longer have this variable from their next run on. Its value cannot be recovered.</p></Dialog>}
     </Page>
   );
 }

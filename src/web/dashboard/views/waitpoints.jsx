@@ -15,13 +15,13 @@ export function CompleteDialog({ place, token, onClose, onDone }) {
   const [text, setText] = useState(""), [isBusy, setBusy] = useState(false), { value, error } = parseJson(text);
   async function complete() {
     setBusy(true);
-    if (await attempt(() => session.ask(place, "POST", `/api/v1/waitpoints/tokens/${token.id}/complete`, { body: value === undefined ? {} : { data: value } }), "Completed: what waited goes on")) { onDone(); onClose(); }
+    if (await attempt(() => session.ask(place, "POST", `/api/v1/waitpoints/tokens/${token.id}/complete`, { body: value === undefined ? {} : { data: value } }), "Token completed: waiting runs continue")) { onDone(); onClose(); }
     setBusy(false);
   }
   return (
-    <Dialog title="Complete the token" onClose={onClose} actions={<><Button onClick={onClose}>Close</Button><Button kind="primary" busy={isBusy} disabled={Boolean(error)} onClick={complete}>Complete</Button></>}>
-      <p class="dim">Runs that wait for <code>{token.id}</code> go on with this output. A token is completed once.</p>
-      <Field as="textarea" label="Output" rows={8} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} placeholder={'{ "approved": true }'} hint="JSON, or nothing" />
+    <Dialog title="Complete token" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={Boolean(error)} onClick={complete}>Complete</Button></>}>
+      <p class="dim">Runs that wait for <code>{token.id}</code> continue with this output. A token can be completed only once.</p>
+      <Field as="textarea" label="Output" rows={8} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} placeholder={'{ "approved": true }'} hint="JSON, or empty" />
     </Dialog>
   );
 }
@@ -31,17 +31,17 @@ export function Waitpoints({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, status, before], () => session.ask(place, "GET", `/api/v1/waitpoints/tokens?${new URLSearchParams({ "page[size]": 50, ...status && { "filter[status]": status }, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
   const rows = data?.data ?? [];
   return (
-    <Page title="Waitpoints" actions={<div class="row" role="group" aria-label="Which tokens">{choices.map(([value, label]) => <Button key={value} kind={`small ${value === status ? "primary" : ""}`} aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>
+    <Page title="Waitpoints" actions={<div class="row" role="group" aria-label="Token status">{choices.map(([value, label]) => <Button key={value} kind={`small ${value === status ? "primary" : ""}`} aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
-      {data && !rows.length && <Empty title={status === "WAITING" ? "Nothing waits for a token" : "No tokens"}><p>A run waits for somebody with a token, which is completed here, by its URL, or with a call:</p><pre>{`const token = await wait.createToken({ timeout: "1d" });
+      {data && !rows.length && <Empty title={status === "WAITING" ? "No waiting tokens" : "No tokens"}><p>A run uses a token to wait for someone. Complete the token here, by its URL, or with an API call:</p><pre>{`const token = await wait.createToken({ timeout: "1d" });
 const answer = await wait.forToken<{ approved: boolean }>(token);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Waitpoints" rows={rows} columns={[
         ["Token", (one) => <Id>{one.id}</Id>],
         ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
         ["Tags", (one) => <span class="row">{(one.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
-        ["Made", (one) => <Time at={one.createdAt} relative />, "number"],
-        ["Times out", (one) => one.completedAt ? <Time at={one.completedAt} /> : until(one.timeoutAt, now), "number"],
+        ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
+        ["Completion or timeout", (one) => one.completedAt ? <Time at={one.completedAt} /> : until(one.timeoutAt, now), "number"],
         ["Actions", (one) => one.status === "WAITING" && <Button kind="small primary" onClick={() => setToken(one)}>Complete…</Button>, "actions-cell"],
       ]} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}

@@ -6,30 +6,30 @@ import { session } from "../lib/session.js";
 import { Empty, Facts, Loading, Page, Problem, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { currentWorker } from "./test.jsx";
 
-const kinds = { cli: "CLI of a developer", supervise: "Supervise role", worker: "Worker with a token" };
+const kinds = { cli: "Developer CLI", supervise: "Supervise role", worker: "Worker with token" };
 
 export function Workers({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.ask(place, "GET", "/api/v1/environments/workers"), { everyMs: 3000 });
   const { data: current } = useQuery([place.ref, place.env, place.branch, "current"], () => currentWorker(place), { everyMs: 5000 });
   const rows = data?.data ?? [], worker = current?.worker;
   return (
-    <Page title="Workers" subtitle={worker && <>New runs of {place.env} get version <b>{worker.version}</b></>}>
+    <Page title="Workers" subtitle={worker && <>New runs in {place.env} use version <b>{worker.version}</b></>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
       {data && !rows.length && <Empty title={`No worker is connected to ${place.env}`}>{place.env === "dev"
-        ? <><p>Runs wait until one comes. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
-        : <><p>Runs wait until one comes. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
+        ? <><p>Runs wait until a worker connects. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
+        : <><p>Runs wait until a worker connects. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
       {rows.length > 0 && <Table label="Workers" rows={rows.map((one, at) => ({ ...one, at }))} rowKey="at" columns={[
         ["Worker", (one) => kinds[one.kind]],
-        ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">any that is deployed</span>],
-        ["State", (one) => one.isConnected ? (one.waiting ? <span class="status good"><i />{one.kind === "cli" ? "Takes runs" : `${one.waiting.toLocaleString("en")} wait for a run`}</span> : <span class="status run"><i />Busy</span>) : <span class="status off"><i />Gone, may come back</span>],
+        ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">any deployed version</span>],
+        ["Status", (one) => one.isConnected ? (one.waiting ? <span class="status good"><i />{one.kind === "cli" ? "Ready" : `${one.waiting.toLocaleString("en")} waiting for a run`}</span> : <span class="status run"><i />Busy</span>) : <span class="status off"><i />Disconnected, may reconnect</span>],
         ["Connected", (one) => one.connectedAt ? <Time at={one.connectedAt} relative /> : <span class="dim">–</span>, "number"],
-        ["Heard", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">now</span>, "number"],
+        ["Last seen", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">now</span>, "number"],
       ]} />}
       {worker && <section class="panel" aria-label="Current version"><header><h2>Current version</h2></header><div class="body">
         <Warnings warnings={worker.warnings} />
         <Facts rows={[["Version", worker.version], ["SDK", worker.sdkVersion], ["CLI", worker.cliVersion]]} />
-        {(worker.tasks ?? []).map(({ slug, filePath, triggerSource }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}<span class="dim">{triggerSource === "SCHEDULED" ? "by schedules, " : ""}{filePath}</span></div>)}
+        {(worker.tasks ?? []).map(({ slug, filePath, triggerSource }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}<span class="dim">{triggerSource === "SCHEDULED" ? "scheduled, " : ""}{filePath}</span></div>)}
       </div></section>}
     </Page>
   );
