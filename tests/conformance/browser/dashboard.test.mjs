@@ -93,7 +93,7 @@ describe("signing in", () => {
     await page.getByText("Unknown or expired token").waitFor();
     await page.getByLabel("Personal access token").fill(made);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByRole("heading", { name: "Runs" }).waitFor();
+    await page.getByRole("heading", { name: "Runs", exact: true }).waitFor();
     await runProgram(["token", "revoke", made, "--data", gateway.data]);
     await page.goto(gateway.url + at("queues"));
     await page.getByText("Your token expired or was revoked").waitFor();
