@@ -1,4 +1,4 @@
-/* first_start.h - the first start on an empty data directory: its keys, and how to go on with them.
+/* first_start.h - the first start on an empty data directory: its keys and what to type next.
  *
  * The accounts are made while the gateway loads (load.h). The keys are printed once it is ready, as
  * the last lines on a terminal. */
