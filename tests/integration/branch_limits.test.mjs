@@ -94,7 +94,7 @@ async function columns(i, round) {
 }
 
 const limits = [
-  { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 uploads open/ },
+  { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 open uploads/ },
   { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
   { what: "sets of columns, along with four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
   { what: "queues that are paused", call: pause, count: LEFT, status: 422, text: /At most 40000 queues of a project can be paused or have another limit at once/ },

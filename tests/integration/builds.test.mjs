@@ -135,7 +135,7 @@ test("a bundle is executed by a Node that is new enough, and a failure reports w
   assert.equal(deployed.status, 200, deployed.text);
   assert.equal(await log(deployed.json.id), "$ echo built\nbuilt\n");
   assert.match(await refused(makeBundle({ runtime: "node-26", index: "process.exit(3)" })), new RegExp(`indexing failed: .*; the version asks for Node 26, but v${major}\\.\\S* executed it; name the right one with --node 26=PATH`));
-  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, but .*node18 is v18\.20\.4: .*--node 24=/);
+  assert.match(await refused(makeBundle({ runtime: "node-24" })), /need Node 20 or newer, but .*node18 is v18\.20\.4; .*--node 24=/);
   await end();
 });
 

@@ -281,8 +281,8 @@ test("a bulk action with an invalid filter is refused, since it would reach more
   for (const [filter, why] of [
     [{ tag: "kept", tga: "other" }, /^filter\.tga: unknown filter/], [{ tags: "kept" }, /^filter\.tags: unknown filter/],
     [{ tag: "kept", taskIdentifier: [] }, /^filter\.taskIdentifier: empty, and without it/], [{ queue: [], tag: "kept" }, /^filter\.queue: empty/],
-    [{ tag: "kept", schedule: " " }, /^filter\.schedule: it names nothing/], [{ tag: "kept", version: null }, /^filter\.version: it names nothing/],
-    [{ from: 1, period: "1h" }, /^filter\.period: it would count instead of from and to/], [{ tag: [""] }, /^filter\.tag: it names nothing/],
+    [{ tag: "kept", schedule: " " }, /^filter\.schedule: empty, and without it/], [{ tag: "kept", version: null }, /^filter\.version: empty, and without it/],
+    [{ from: 1, period: "1h" }, /^filter\.period: it would count instead of from and to/], [{ tag: [""] }, /^filter\.tag: empty, and without it/],
   ]) {
     const reply = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter });
     assert.equal(reply.status, 400, reply.text);

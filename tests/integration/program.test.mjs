@@ -374,7 +374,7 @@ describe("listening", () => {
     assert.ok(!fs.existsSync(socket));
     fs.writeFileSync(socket, "somebody's");
     const third = await runProgram(["--data", inFolder(), "--listen", `unix:${socket}`]);
-    assert.match(third.stderr, /http\.sock: there is a file that is no socket of this user/);
+    assert.match(third.stderr, /http\.sock: the file is not a socket of this user/);
     assert.equal(fs.readFileSync(socket, "utf8"), "somebody's");
   });
 

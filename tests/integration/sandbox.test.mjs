@@ -86,7 +86,7 @@ test("a kernel without Landlock or seccomp filters is logged once each, and is n
   fs.writeFileSync(binary, `#!/bin/sh\nexec python3 -B ${fileURLToPath(new URL("../support/python/old_kernel.py", import.meta.url))} ${program} "$@"\n`, { mode: 0o755 });
   const gateway = await startGateway({ t, binary });
   await use(gateway);
-  assert.deepEqual(told(gateway, /confined/).map(({ level, event }) => `${level} ${event.split(":")[0]}`), ["warn files are not confined", "warn system calls are not confined"]);
+  assert.deepEqual(told(gateway, /confined/).map(({ level, event }) => `${level} ${event.split(":")[0]}`), ["warn file access is not confined", "warn system calls are not confined"]);
   await gateway.stop();
 });
 

@@ -283,7 +283,7 @@ describe("capacity", () => {
     await world.when("waits");
     const other = await world.trigger({ do: "finish" });
     const held = await until(async () => { const { run } = await world.worker.show(other); return run.waitingFor?.reason === "room" && run; }, { what: "the reason" });
-    assert.match(held.waitingFor.message, /has no room for a small-1x \(0\.5 cores, 0\.5 GB\).*supervise-waiting/);
+    assert.match(held.waitingFor.message, /have no free capacity for a small-1x \(0\.5 cores, 0\.5 GB\).*supervise-waiting/);
     for (const id of [waiting, other]) assert.equal((await world.ended(id)).status, "COMPLETED");
     await world.supervisor.stop();
     await world.gateway.stop();

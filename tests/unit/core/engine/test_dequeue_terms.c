@@ -180,7 +180,7 @@ static void run_that_is_given_back_too_often_fails(void **state)
     }
     assert_status(world, got.id, RUN_SYSTEM_FAILURE);
     assert_non_null(strstr(run_now(world, got.id)->error->data,
-                           "after it was dequeued; the last one said: this version was "
+                           "after it was dequeued; the last one reported: this version was "
                            "built for libc \\\"musl\\\""));
 }
 
