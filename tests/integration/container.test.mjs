@@ -105,7 +105,7 @@ test("the image starts with one command, unprivileged, on a read-only root, and 
   const port = await freePort(), words = ["--listen", `127.0.0.1:${port}`, ...ofReadme], url = `http://127.0.0.1:${port}`;
   const container = new Container(t, ...words);
   await container.ready();
-  const key = /tr_prod_\w+/.exec(container.stdout + container.stderr)[0], authorization = `Bearer ${key}`;
+  const key = await until(() => /tr_prod_\w+(?=\s)/.exec(container.stdout + container.stderr)?.[0], { what: "the keys, which follow once it is ready" }), authorization = `Bearer ${key}`;
   const answer = await fetch(`${url}/api/v1/tasks/hello/trigger`, { method: "POST", headers: { authorization, "content-type": "application/json" }, body: '{"payload":{}}' });
   assert.equal(answer.status, 200);
   const { id } = await answer.json();

@@ -70,7 +70,7 @@ test("check names damaged, missing and orphaned data, one per line, with what to
   const cases = {
     "a missing archive": [(copy) => fs.rmSync(path.join(copy, archive)), new RegExp(`^${archive} is missing; copy it from a backup, or deploy that version again\n$`)],
     "a damaged archive": [(copy) => fs.appendFileSync(path.join(copy, archive), "x"), new RegExp(`^${archive} is damaged; copy it from a backup, or deploy that version again\n$`)],
-    "a missing index": [(copy) => fs.rmSync(path.join(copy, archive.replace(".tar.gz", ".index.json"))), /^deployments\/\S+\.index\.json is missing: copy it from a backup/],
+    "a missing index": [(copy) => fs.rmSync(path.join(copy, archive.replace(".tar.gz", ".index.json"))), /^deployments\/\S+\.index\.json is missing; copy it from a backup/],
     "a file of nobody": [(copy) => fs.writeFileSync(path.join(copy, stray), "x"), new RegExp(`^${stray} belongs to no deployment; the next start of the gateway removes it\n$`), later(120_000)],
     "another key": [(copy) => fs.writeFileSync(path.join(copy, "encryption.key"), `${"ab".repeat(32)}\n`), /^cannot decrypt .*: it is sealed with another encryption key, which is [0-9a-f]{8}, not with [0-9a-f]{8}; put the right one back as [^\n]*\/encryption\.key\n/],
     "no key": [(copy) => fs.rmSync(path.join(copy, "encryption.key")), /encryption key missing: the database is sealed with another one, which is [0-9a-f]{8}; put it back/],

@@ -159,7 +159,7 @@ describe("completions", () => {
     const offered = new Map([...fs.readFileSync(made("runcast.bash"), "utf8").matchAll(/^ {4}(--[\w-]+)\) kind=words values='(.*)' ;;$/gm)].map(([, option, words]) => [option, words.split(" ")]));
     for (const { name } of settings.filter(({ secret }) => !secret)) {
       const refused = await runProgram([`--${name}`, "no-such-word", "--check-config"]);
-      const few = /: it is ((?:\w+, )*\w+ or \w+)$/m.exec(refused.stderr.trim())?.[1].split(/, | or /);
+      const few = /; give ((?:\w+, )*\w+ or \w+)$/m.exec(refused.stderr.trim())?.[1].split(/, | or /);
       if (few && few.join() !== "true,false") assert.deepEqual(offered.get(`--${name}`), few, name);
       else assert.equal(offered.get(`--${name}`), undefined, name);
       for (const word of few ?? []) assert.equal((await runProgram([`--${name}`, word, "--print-config"])).code, 0, `${name} ${word}`);
