@@ -19,7 +19,7 @@ test("a user's projects exist at once with four environments, up to the limit of
   }
   const statuses = (await Promise.all(["a", "b", "c", "d"].map(make))).map(({ status }) => status).sort();
   assert.deepEqual(statuses, [200, 422, 422, 422]);
-  assert.match((await make("e")).json.error, /has 3 of the 3 projects.*user-projects/);
+  assert.match((await make("e")).json.error, /too many projects \(3, max 3\).*user-projects/);
   assert.equal((await gateway.http.request("PATCH", `/api/v1/projects/${first.json.externalRef}`, { body: { name: "Größe 分支 ✓" }, ...asPerson })).json.name, "Größe 分支 ✓");
   await gateway.kill();
   await gateway.restart();

@@ -186,7 +186,7 @@ void websocket_close(struct websocket *ws, int code, const char *reason)
 
 void websocket_cut(struct websocket *ws)
 {
-    end(ws, ERR_CANCELED, "connection lost");
+    end(ws, ERR_CANCELED, "connection cut");
 }
 
 /* ---- in ---- */

@@ -298,7 +298,7 @@ static void too_many_tasks_or_queues_are_rejected(void **state)
             buf_add_text(&body, "]}}");
             enum err err = registration_read(buf_slice(&body), &all, &why);
             assert_int_equal(err, count == 1000 ? OK : ERR_INVALID);
-            snprintf(wanted, sizeof(wanted), "metadata.%s: at most 1000 are taken",
+            snprintf(wanted, sizeof(wanted), "metadata.%s: too many (max 1000)",
                      lists[list]);
             assert_string_equal(why.text, err ? wanted : "");
             registration_finish(&all);

@@ -65,8 +65,8 @@ static const struct {
     { SLICE("http://a/%4"), "escaped" },
     { SLICE("http://a\\b"), "escaped" },
     { SLICE("http://a/b\r\nc"), "escaped" },
-    { SLICE("http://a/../b"), "'..'" },
-    { SLICE("http://a/./b"), "'..'" },
+    { SLICE("http://a/../b"), "contains" },
+    { SLICE("http://a/./b"), "contains" },
 };
 
 static void url_is_split_into_its_parts(void **state)

@@ -46,8 +46,8 @@ static const struct {
     int status;
     const char *why;
 } refusals[] = {
-    { "HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\nno", 401, "answered 401" },
-    { "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 200, "answered 200" },
+    { "HTTP/1.1 401 No\r\ncontent-length: 2\r\n\r\nno", 401, "status 401" },
+    { "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok", 200, "status 200" },
     { "HTTP/1.1 101 Go\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n"
       "Sec-WebSocket-Accept: %s\r\n\r\n",
       0, "protocol other than WebSocket" },

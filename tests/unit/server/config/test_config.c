@@ -289,7 +289,7 @@ static void invalid_setting_error_names_source_value_and_remedy(void **state)
         { { .arguments = { "--data" } }, "--data:", "needs a value" },
         { { .arguments = { "--config" } }, "--config:", "needs a value" },
         { { .arguments = { "--config", "/no/such" } }, "/no/such:", "No such file" },
-        { { .arguments = { "--config", "/tmp" } }, "/tmp:", "cannot read the file" },
+        { { .arguments = { "--config", "/tmp" } }, "/tmp:", "cannot be read" },
         { { .arguments = { "--env-concurrency", "0" } },
           "--env-concurrency:",
           "1 to 100000" },
