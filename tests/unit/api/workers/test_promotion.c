@@ -389,8 +389,7 @@ static void only_a_deployed_version_in_memory_can_be_promoted(void **state)
     (void)state;
     struct worker *worker = add(scene, 1, "deployment_1", "");
     assert_int_equal(try_to_promote(scene, versions[1], "is not deployed"), ERR_NOT_FOUND);
-    assert_int_equal(try_to_promote(scene, "20990101.1", "is not deployed"),
-                     ERR_NOT_FOUND);
+    assert_int_equal(try_to_promote(scene, "20990101.1", "is not deployed"), ERR_NOT_FOUND);
     versions_deployed(scene->env, worker);
     assert_int_equal(try_to_promote(scene, versions[1], NULL), OK);
     assert_false(registration_forget(scene->life.engine, scene->env, worker));

@@ -287,7 +287,8 @@ static void a_deployment_without_the_task_releases_nothing(void **state)
     struct triggered got = trigger(world, (struct wish){ .external = "ci" });
     assert_status(world, got.id, RUN_PENDING_VERSION);
     assert_version(world, got.id, "");
-    assert_waits_for(world, got.id, "deployed with the external id ci does not have its task");
+    assert_waits_for(world, got.id,
+                     "deployed with the external id ci does not have its task");
     versions_deployed(world->env, add_deployment(world, "20260101.2", "hello", "ci"));
     world_settle(world);
     assert_status(world, got.id, RUN_QUEUED);

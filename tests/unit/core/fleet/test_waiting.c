@@ -237,7 +237,8 @@ static void in_dev_a_closed_connection_is_reported_before_the_session_ends(void 
     assert_waits(world, got.id, "no_worker", "All workers are busy");
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
-    assert_waits(world, got.id, "no_worker", "disconnected 7 s ago: start trigger dev again");
+    assert_waits(world, got.id, "no_worker",
+                 "disconnected 7 s ago: start trigger dev again");
     configure(world, true, -1);
     assert_waits(world, got.id, "no_worker", "disconnected 7 s ago");
     configure(world, false, -1);
@@ -270,8 +271,7 @@ static void in_dev_the_disconnected_one_of_two_sessions_is_reported(void **state
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     dev_sessions_connect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
-    assert_waits(world, got.id, "no_worker",
-                 "disconnected 7 s");
+    assert_waits(world, got.id, "no_worker", "disconnected 7 s");
     dev_sessions_renew(world->env);
     assert_waits(world, got.id, "no_worker", "All workers are busy");
     world_destroy(world);
