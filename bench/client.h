@@ -50,7 +50,7 @@ extern const struct transport ws_transport;    /* runs.v1 */
 extern const struct transport poll_transport;  /* as the official SDKs do */
 extern const struct transport event_transport; /* runs.v1 as text/event-stream */
 
-/* Returns the transport of that name; ends the program if there is none. */
+/* Returns the transport of that name; exits the program if the name is unknown. */
 const struct transport *client_transport(const char *name);
 
 enum client_state { CLIENT_CLOSED, CLIENT_CONNECTING, CLIENT_BEGINNING, CLIENT_OPEN };

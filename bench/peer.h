@@ -33,5 +33,5 @@ struct peer {
     void (*publish)(struct slice message, struct buf *out);
 };
 
-/* Returns the peer of that name; ends the program if there is none. */
+/* Returns the peer of that name; exits the program if the name is unknown. */
 const struct peer *peer_find(const char *name);

@@ -56,7 +56,7 @@ struct subscribers {
     int64_t floor_frames, floor_cpu_ns;
 };
 
-/* Returns the topic of that name; ends the program if there is none. */
+/* Returns the topic of that name; exits the program if the name is unknown. */
 enum topic subscribers_topic(const char *name);
 
 /* Ends the program if there are too many subscribers, or pairs of subscriber and run. */
