@@ -42,7 +42,7 @@ run_counted() { # NAME SECONDS COMMAND…
     counts=$(python3 -B tests/support/python/count.py "$log/$name.out" "$status") || counts="0 1"
     echo "$counts" >"$log/$name.count"
     printf '%-44s %4d passed %4d failed %4.0f s, %4.0f s of CPU\n' "$name" $counts \
-        $(awk '{ print $1, $2 + $3 }' "$log/$name.time")
+        $(tail -n 1 "$log/$name.time" | awk '{ print $1, $2 + $3 }')
     [ "${counts#* }" -eq 0 ] || show_failure "$name" "$status"
 }
 
