@@ -5,12 +5,12 @@
 #   tests/run.sh --only NAME…    the programs of these names, as they are printed here
 #   tests/run.sh --asan NAME…    the tests of a folder of src, or a script, under ASan
 #
-# --all: every script under ASan, too, the simulations under TSan with all their seeds, and what
-# clang compiles linked as well (tests/README.md). postgres, only when it is named: the integration
+# --all: every script under ASan, too, the threaded tests under TSan, and everything compiled and
+# linked by clang (tests/README.md). postgres, only when it is named: the integration
 # tests once more, each gateway on a PostgreSQL.
 #
-# Installs missing packages, builds into build-gcc, build-asan, build-tsan, build-clang and
-# build-plain with warnings as errors, and runs programs side by side. The last line says
+# Installs missing packages, builds into build-gcc, build-asan, build-plain and, with --all,
+# build-tsan and build-clang with warnings as errors, and runs programs side by side. The last line says
 # `N passed, N failed`: unit tests, scenarios, conformance operations, rules, replayed corpora. A
 # test that crashes, hangs, is skipped or reports nothing has failed. The lines before it name the
 # ten programs that took longest, those in which a test failed, and those that did not run because
@@ -90,12 +90,11 @@ not_run=()
 add counting python 60 "" python3 -B tests/support/python/test_count.py
 ! wanted build fuzz integration conformance postgres || build_gcc
 ! wanted build unit sim fuzz integration conformance postgres || build_asan
-! wanted unit sim || build_tsan
 ! wanted build || add_builds
 ! wanted lint || add_lint
 ! wanted unit || add_unit
 ! wanted sim || add_sim
-! wanted unit sim || add_threaded
+[ -z "$all" ] || ! wanted unit sim || add_threaded
 ! wanted fuzz || add_fuzz
 ! wanted integration || add_integration
 ! wanted postgres || add_postgres "$server"

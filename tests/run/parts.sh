@@ -27,8 +27,7 @@ add_script() { # ADD NAME GROUPS SECONDS NEEDS COMMAND…
 }
 
 add_builds() {
-    build_tsan
-    build_clang
+    [ -z "$all" ] || build_clang
     build_plain
     add without-postgres plain 60 build-plain bash -c \
         'as_test "a program without libpq names what it lacks" names_what_it_lacks'
@@ -69,13 +68,12 @@ add_sim() {
     done
 }
 
-# Under TSan the threaded tests run once more; without --all with fewer seeds of the simulations.
+# Under TSan the threaded tests run once more.
 add_threaded() {
-    local name seeds
+    local name
+    build_tsan
     for name in $(threaded_tests); do
-        seeds=()
-        [[ -n $all || $name != sim_* ]] || seeds=(env SEEDS=8)
-        add "tsan-$name" threads 900 build-tsan "${seeds[@]}" "build-tsan/$name"
+        add "tsan-$name" threads 900 build-tsan "build-tsan/$name"
     done
 }
 
