@@ -100,14 +100,22 @@ enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
     int file = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = file >= 0 && fchmod(file, 0600) == 0 &&
                 write_all(file, text, KEY_HEX_LEN + 1) && fsync(file) == 0;
-    if (file >= 0 && close(file))
+    int reason = errno;
+    if (file >= 0 && close(file) && made) {
         made = false;
-    made = made && rename(beside, path) == 0 && sync_folder_of(path);
+        reason = errno;
+    }
+    if (made && (rename(beside, path) || !sync_folder_of(path))) {
+        made = false;
+        reason = errno;
+    }
+    if (!made && file >= 0)
+        unlink(beside); /* it may hold the key */
     OPENSSL_cleanse(text, sizeof(text));
     if (made)
         return OK;
     return explain(why, ERR_INVALID, "%s: cannot write the encryption key: %s", path,
-                   strerror(errno));
+                   strerror(reason));
 }
 
 enum err key_parse(struct slice text, const char *source, unsigned char key[KEY_LEN],

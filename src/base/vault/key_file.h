@@ -18,7 +18,8 @@ enum err key_parse(struct slice text, const char *source, unsigned char key[KEY_
 /* ERR_NOT_FOUND: no such file. ERR_INVALID: malformed, or others may read it. */
 enum err key_file_read(const char *path, unsigned char key[KEY_LEN], struct failure *why);
 
-/* Writes and syncs a new file, then renames it: a key file that exists is complete. */
+/* Writes and syncs a new file, then renames it: a key file that exists is complete. A write
+ * that fails leaves no copy of the key. */
 enum err key_file_write(const char *path, const unsigned char key[KEY_LEN],
                         struct failure *why);
 

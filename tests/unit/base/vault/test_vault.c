@@ -1,6 +1,7 @@
 /* A sealed text opens only with the same key and in the same place. */
 #include "tests/support/world/unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/vault/key_file.h"
 #include "base/vault/secret.h"
 #include "base/vault/secret_file.h"
 #include "base/vault/vault.h"
@@ -299,6 +301,20 @@ static void a_key_file_that_cannot_be_made_is_an_error(void **state)
     vault_close(vault);
 }
 
+static void failed_write_leaves_no_copy_of_the_key(void **state)
+{
+    struct folder *folder = *state;
+    unsigned char key[KEY_LEN] = { 1 };
+    char written[128];
+    struct failure why;
+    snprintf(written, sizeof(written), "%s.new", folder->key);
+    assert_int_equal(mkdir(folder->key, 0700), 0); /* no file can be renamed to it */
+    assert_int_equal(key_file_write(folder->key, key, &why), ERR_INVALID);
+    assert_non_null(strstr(why.text, strerror(EISDIR)));
+    assert_int_not_equal(access(written, F_OK), 0);
+    assert_int_equal(rmdir(folder->key), 0);
+}
+
 static void a_secret_file_is_one_line(void **state)
 {
     struct folder *folder = *state;
@@ -578,6 +594,8 @@ int main(void)
         WITH_FOLDER(key_file_accessible_to_others_is_rejected),
         WITH_FOLDER(a_damaged_key_file_is_refused_and_never_replaced),
         cmocka_unit_test(a_key_file_that_cannot_be_made_is_an_error),
+        cmocka_unit_test_setup_teardown(failed_write_leaves_no_copy_of_the_key, make_folder,
+                                        remove_folder),
         WITH_FOLDER(a_secret_file_is_one_line),
         cmocka_unit_test(the_hash_is_sha_256),
         WITH_FOLDER(interrupted_rotation_is_settled_by_the_sealed_values),
