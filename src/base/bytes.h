@@ -1,9 +1,9 @@
 /* bytes.h - immutable, reference-counted bytes.
  *
- * A run's texts and the encoded frames of the fan-out: written once, then only read, and
- * freed with the last reference. The counts are not atomic: only the loop thread takes and
- * releases references. Another thread may read bytes on which the loop holds a reference
- * for it, and may create bytes and hand them over.
+ * Used for the texts of runs and the encoded frames of the fan-out. They are written once,
+ * then only read, and freed with the last reference. The counts are not atomic: only the
+ * loop thread takes and releases references. Another thread may read bytes on which the
+ * loop holds a reference for it, and may create bytes and hand them over.
  *
  * NULL is the absent value everywhere. */
 #pragma once

@@ -32,7 +32,7 @@ struct failure {
 
 /* Stores the reason and returns the code, so that a check reads as one line:
  *
- *     return explain(why, ERR_INVALID, "ttl: '%.*s' is not a duration", ...); */
+ *     return explain(why, ERR_INVALID, "ttl: \"%.*s\" is not a duration", ...); */
 __attribute__((format(printf, 3, 4))) static inline enum err
 explain(struct failure *why, enum err code, const char *format, ...)
 {

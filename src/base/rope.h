@@ -66,8 +66,8 @@ void rope_add_rope(struct buf *out, const struct rope *rope);
 /* Appends another rope as a JSON string; nothing in it may be marked for escaping yet. */
 void rope_add_json_rope(struct buf *out, const struct rope *rope);
 
-/* Joins before, the rope and behind into bytes with one reference, the caller's. They are
- * plain bytes if the rope has no insert. */
+/* Joins the two texts, and the rope between them, into bytes with one reference, the
+ * caller's. They are plain bytes if the rope has no insert. */
 struct bytes *rope_join(struct slice before, const struct rope *rope, struct slice behind);
 
 /* The same, with each line break (CR or LF) of the rope replaced by a space. JSON keeps its

@@ -1,4 +1,4 @@
-/* share.c - a table of which bytes are held in which memory quota, and how often. */
+/* share.c - a table of the bytes in each memory quota, and how many users hold them. */
 #include "base/share.h"
 
 #include "base/mem.h"

@@ -20,7 +20,7 @@ struct timer {
 struct timers {
     struct timer **heap; /* from 1 */
     uint32_t count, capacity;
-    timer_fn *kinds[64]; /* the gateway has 46 in one loop */
+    timer_fn *kinds[64]; /* timers_kind asserts that no more are registered */
     uint32_t kind_count;
 };
 

@@ -1,4 +1,4 @@
-/* usage.c - reads a usage part by part, and a command's words by it. */
+/* usage.c - splits a usage text into its parts, and parses a command's words by it. */
 #include "base/usage.h"
 
 #include <assert.h>

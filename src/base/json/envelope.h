@@ -4,8 +4,8 @@
  *
  * A trigger may have 3 MiB. Everything that looks at each byte is done piece by piece on
  * arrival, so nothing is left to do after the last piece: no turn takes longer than a piece
- * of 64 KiB does. Used for bodies of triggers and lines of batches. The values of members
- * are not examined. */
+ * of 64 KiB does. Used for the bodies of triggers and replays, and for each item of a
+ * batch. The values of members are not examined. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* item_array.c - finds where the array of items begins and ends, and its commas.
  *
- * The envelopes check if everything else is JSON. */
+ * Everything else is passed to an envelope, which checks that it is JSON. */
 #include "base/json/item_array.h"
 
 #include "base/json/scan.h"
