@@ -71,19 +71,20 @@
  *   of the same version. A jump by k + 1 means that k states were skipped, because the
  *   client was slow.
  * - Keep runs by id and file them under your subscriptions by the same filters. A run never
- *   leaves a filter. Which runs of other filters fall within a limit is known with its ok.
- *   After unsub, continue to apply frames until end.
+ *   leaves a filter. The ok of a subscription with a limit has since, the time from which
+ *   runs count, also those that came by other subscriptions. If it has none, the since of
+ *   the sub counts. After unsub, continue to apply frames until end.
  * - Keep one position: epoch of welcome; seq of the last frame; base, the seq of the last
  *   frame without more. patch and ping move it, and so does a rows without more, but only
  *   while every subscription that was complete before is live again. On a new connection,
- *   send the three as from, and as since the floor that ok named for the limit. A
- *   subscription that was not complete starts without from.
+ *   send the three as from. In place of a limit, send the since that its ok named, if any.
+ *   A subscription that was not complete starts without from.
  * - At the end of a snapshot (mode of ok), forget the runs of that filter that were not in
  *   it, unless another live filter holds them.
  * - The response to a write has x-runs-seq: epoch.seq. A frame without more at or above it
  *   shows the write.
  *
- * Codes of error and end; each comes with a sentence that says what to do:
+ * Codes of error and end; each comes with a text that explains what is wrong:
  *   bad_message   not JSON, not an object, nested too deeply, or a member is named twice
  *   unknown_op    no such op
  *   bad_member    a member is missing, or has a wrong type or value; the text names it
@@ -99,7 +100,7 @@
 static const char protocol_json[] = "runs.v1.json";
 static const char protocol_msgpack[] = "runs.v1.msgpack";
 
-/* A close code's class tells a client what to do next, so it needs no list of codes. */
+/* The class of a close code decides what a client does next: it needs no list of codes. */
 enum protocol_close {
     /* 40xx: do not reconnect. */
     CLOSE_BAD_MESSAGE = 4000,
@@ -141,8 +142,8 @@ enum {
     PROTOCOL_SUBSCRIPTIONS = 256,    /* per connection */
     PROTOCOL_WATCHES = 16,           /* per connection, with counts of subscriptions */
     PROTOCOL_WATCH_LIMIT = 200,      /* rows of a watch */
-    PROTOCOL_WATCHED = 1024,         /* distinct, per environment, long ones several times;
-                                      * above: limit */
+    PROTOCOL_WATCHED = 1024,         /* different queries watched in one environment; one
+                                      * that names many values counts several times */
     PROTOCOL_TAGS = 16,              /* per filter */
     PROTOCOL_FILTER_BYTES = 262144,  /* per connection: tags and tasks of all filters */
     PROTOCOL_MESSAGE_BYTES = 65536,  /* incoming */

@@ -140,8 +140,9 @@ struct run {
     int64_t attempt_at; /* start of the newest attempt */
     int64_t finished_at;
     int64_t queue_position; /* order in its queue: queued_at minus priority */
-    int64_t due_at;         /* end of what its status waits for: delay, ttl, lease,
-                             * heartbeat, retry, wait; 0: none */
+    int64_t due_at;         /* when its status must end: delay, ttl, lease, pause before the
+                             * next attempt, wait, confirmation of a cancel; 0: no such
+                             * time. Heartbeats are not stored */
     double cost_cents;      /* of usage_ms, at the prices of that time */
     double base_cost_cents; /* price of starting the run; price.h */
 
@@ -171,11 +172,12 @@ static inline const struct run_rare *run_rare(const struct run *run)
     return run->rare ? run->rare : &run_rare_none;
 }
 
-/* Returns the rare part for writing: made if missing, copied if another run shares it. A
- * pointer that run_rare returned before is no longer the run's. */
+/* Returns the rare part for writing: made if missing, copied if another run shares it. Do
+ * not use a pointer that run_rare returned before. */
 struct run_rare *run_rare_edit(struct run *run);
 
-/* For tables of fields: offsets from sizeof(struct run) on are fields of the rare part. */
+/* For tables that list fields by offset: offsets from sizeof(struct run) on are fields of
+ * the rare part. */
 #define rare_offset(field) (sizeof(struct run) + offsetof(struct run_rare, field))
 
 static inline const void *run_field(const struct run *run, size_t offset)

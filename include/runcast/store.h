@@ -94,8 +94,8 @@ struct document {
     uint32_t version;   /* counts from 1; set by the store */
     struct bytes *name; /* unique per (env, kind) */
     struct bytes *body; /* NULL in a change: delete */
-    int64_t stale_at;   /* waitpoints, in a change; Unix ms: later it is kept only for a run
-                         * that waits; 0: unknown */
+    int64_t stale_at;   /* of a waitpoint, in a change; Unix ms: later a purge may remove it
+                         * unless an unfinished run waits for it; 0: never */
 };
 
 void document_finish(struct document *document);
@@ -112,7 +112,7 @@ enum change_marks {
     MARK_OUTPUT = 1 << 3, /* output and error */
     MARK_KEY = 1 << 4,    /* only idempotency_key was cleared */
     MARK_PACKET =
-        1 << 5, /* new runs: payload names a packet, which must exist: else STORE_MISSING */
+        1 << 5, /* new runs: payload names a packet; STORE_MISSING if that does not exist */
 };
 
 struct change {
@@ -288,14 +288,14 @@ struct store_walk {
     uint64_t after, up_to;
     int64_t created_from; /* 0: any */
     bool newest_first;
-    bool takes_its_time; /* never STORE_SLOW: for a start, which needs all and reads page
-                          * after page with this request */
+    bool takes_its_time; /* no time limit, so never STORE_SLOW: for a start, which needs
+                          * every run, and reads all pages with this same request */
     unsigned limit;
     size_t byte_limit; /* stops after the run that exceeds it */
 
     struct run *runs; /* whole; mem_alloc'd */
     size_t count;
-    bool more;    /* there are more, or for a start: may be */
+    bool more;    /* there are more; with takes_its_time: there may be more */
     uint64_t seq; /* of the environment's last change that this read includes */
 };
 
