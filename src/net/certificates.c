@@ -44,7 +44,7 @@ struct certificates {
 
 /* ---- files ---- */
 
-/* Reads into memory that is never moved: moving would leave a copy of a key behind. */
+/* Reads into memory that is never moved: moving would leave a copy of a key in memory. */
 static enum err read_bytes(int file, const char *path, struct buf *out, struct failure *why)
 {
     char *room = buf_reserve(out, FILE_MAX + 1);
@@ -218,7 +218,7 @@ static const struct pair *find(const struct certificates *certificates, const ch
     return NULL;
 }
 
-/* An exact name takes precedence over a wildcard (RFC 9525, 6.3). */
+/* Looks for the exact name before any wildcard (RFC 9525, 6.3). */
 static int choose_pair(SSL *ssl, int *alert, void *owner)
 {
     struct certificates *certificates = owner;

@@ -38,8 +38,8 @@ void certificates_unref(struct certificates *certificates);
  * monotonic. */
 struct ssl_st *certificates_make(struct certificates *certificates, int64_t now_ms);
 
-/* Warns of certificates that are expired or not valid yet. Ignores NULL. Also warns of
- * private keys that every user of the machine may read. */
+/* Logs a warning for each certificate that is expired or not valid yet, and for each
+ * private key that every user of the machine may read. Ignores NULL. */
 void certificates_warn(const struct certificates *certificates, int64_t unix_s);
 
 /* Appends the remaining validity of each certificate in the text format of Prometheus. */

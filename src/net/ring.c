@@ -274,7 +274,7 @@ static unsigned take_results(struct ring *ring)
     return count;
 }
 
-/* What stays in a closed ring is never sent, so it cannot be sent twice. */
+/* Bytes that are left in a closed ring are never sent, so it is safe to send them again. */
 static void give_up(struct ring *ring, int trouble)
 {
     log_warn("io_uring failed; sending frames one by one from now on", "reason",

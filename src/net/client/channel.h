@@ -63,7 +63,7 @@ struct channel {
     bool blocked;          /* on_writable is due */
     bool waits_to_write;   /* TLS reads only once the socket is writable */
     bool waits_to_read;    /* TLS writes only once the socket is readable */
-    bool lost;             /* not reported yet */
+    bool lost;             /* the connection broke; on_end is due */
     bool closed, told;     /* channel_close was called; on_closed is due */
     struct deferred later; /* reads what TLS holds; calls on_writable, on_end, on_closed */
 };

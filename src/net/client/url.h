@@ -31,8 +31,8 @@ struct url {
  * with user information, a query or a fragment. */
 enum err url_read(struct slice text, struct url *url, struct failure *why);
 
-/* The same, with an explanation that names the setting or variable and its value. A value with a
- * password in it is not shown. */
+/* The same, but why also names the setting or variable (origin) and its value. A value that
+ * contains a password is not shown. */
 enum err url_read_named(const char *origin, const char *text, struct url *url,
                         struct failure *why);
 

@@ -67,7 +67,7 @@ struct connection {
     struct secure *secure;   /* NULL: plain text */
     struct ring_sender soon; /* what connection_send_soon has put into the ring */
     bool lasts : 1;          /* up to LITTLE_UNSENT is not counted (base/room.h) */
-    bool lost : 1; /* the kernel reported it; while sending: closes at the turn's end */
+    bool lost : 1; /* it broke while bytes were sent: it closes at the end of the turn */
     bool lingering : 1;
     bool closed : 1;    /* connection_close was called */
     bool gone : 1;      /* on_closed was called */
@@ -84,7 +84,7 @@ struct connection {
     int64_t taken;       /* bytes that the peer had taken when last checked */
     struct buf *pending; /* received, waiting for its turn; NULL: nothing */
     struct list link;    // server::connections
-    struct list spare;   // server::strangers, then server::idle or none; leaves to close
+    struct list spare;   // server::strangers; once known, server::idle between requests
     struct deferred later;
     struct answering *answering; /* NULL: it is a WebSocket */
     struct crowd_place place;    /* in the count of its address */
@@ -113,9 +113,9 @@ bool connection_send_frames(struct connection *conn, struct bytes *const *frames
 
 /* The same, but the bytes may leave as late as the end of the turn. They leave with
  * everything else that this connection sends so, and in one system call with those of other
- * connections (net/ring.h). Returns true, too, if the kernel has not taken them yet:
- * on_unsent follows if it does not. Anything else done with the connection comes after
- * them. */
+ * connections (net/ring.h). Returns true also while they wait in the ring; on_unsent
+ * follows if the kernel then does not take all of them. Anything else done with the
+ * connection comes after them. */
 bool connection_send_soon(struct connection *conn, const struct piece *pieces,
                           size_t count);
 bool connection_send_frames_soon(struct connection *conn, struct bytes *const *frames,

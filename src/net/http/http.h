@@ -66,7 +66,7 @@ struct exchange {
 
     /* Set by on_head. */
     size_t body_limit;        /* bytes; more is 413; default 0 */
-    struct room *body_room;   /* quota for bodies in progress; full: 503; NULL: none kept */
+    struct room *body_room;   /* quota for bodies in progress; full: 503; NULL: no quota */
     struct room *answer_room; /* quota for unsent bytes, except of streams; NULL: none */
     size_t body_keep; /* max bytes of exchange.body, at least HTTP_BEGINNING; 0: body_limit.
                        * A longer body is read and discarded except for its first

@@ -32,7 +32,7 @@ struct http_fault http_check_request_line(struct slice line, bool *http10)
     struct slice rest = line, method, target, version, none;
     if (!slice_split(&rest, ' ', &method) || !slice_split(&rest, ' ', &target) ||
         !slice_split(&rest, ' ', &version) || slice_split(&rest, ' ', &none) || !target.len)
-        return FAULT(400, "Send 'METHOD target HTTP/1.1' with single spaces between");
+        return FAULT(400, "Send METHOD target HTTP/1.1 with single spaces between");
     if (slice_is(method, "CONNECT"))
         return FAULT(400, "This is not a proxy: CONNECT is not possible");
     *http10 = slice_is(version, "HTTP/1.0");
@@ -84,14 +84,14 @@ struct http_fault http_check_headers(struct http_head *head,
                 return FAULT(400, "Send one Content-Length header");
         } else if (http_name_is(name, "transfer-encoding")) {
             if (codings++ || head->http10 || !http_name_is(value, "chunked"))
-                return FAULT(400, "Send one 'Transfer-Encoding: chunked', in HTTP/1.1, "
+                return FAULT(400, "Send one Transfer-Encoding: chunked, in HTTP/1.1, "
                                   "or a Content-Length");
         } else if (http_name_is(name, "authorization")) {
             if (credentials++)
                 return FAULT(400, "Send one Authorization header");
         } else if (http_name_is(name, "expect")) {
             if (!http_name_is(value, "100-continue"))
-                return FAULT(417, "Only 'Expect: 100-continue' is understood");
+                return FAULT(417, "Only Expect: 100-continue is supported");
             head->expects_continue = !head->http10;
         } else if (http_name_is(name, "connection")) {
             connection_upgrade |= http_list_has(value, "upgrade");

@@ -275,7 +275,7 @@ static void offer(struct http_conn *conn)
     struct http_fault fault = request_judge(request);
     conn->asked = true;
     if (!fault.status && !origin_note_request(conn, x))
-        fault = (struct http_fault){ 429, "Too many connections of this address: try again "
+        fault = (struct http_fault){ 429, "Too many connections of this address; try again "
                                           "later" };
     if (fault.status) {
         http_conn_refuse(conn, fault);
@@ -297,7 +297,7 @@ static void offer(struct http_conn *conn)
     else if (!x->replied && request->length > x->body_limit)
         http_conn_refuse(
             conn, (struct http_fault){
-                      413, "The body is too large: send less, or in several requests" });
+                      413, "The body is too large; send less, or in several requests" });
     else if (!x->replied && request->expects_continue)
         http_reply_write_continue(request);
 }
@@ -557,7 +557,7 @@ static void on_body_deadline(struct http_conn *conn)
     size_t came = request->x.body_len - request->window_len;
     if ((int64_t)came < least) {
         http_conn_refuse(
-            conn, (struct http_fault){ 408, "The body came too slowly: send it again" });
+            conn, (struct http_fault){ 408, "The body came too slowly; send it again" });
         settle(conn);
         return;
     }
@@ -574,7 +574,7 @@ static void on_deadline(struct connection *c)
         connection_close(c);
     } else if (!request->head_done) {
         http_conn_refuse(
-            conn, (struct http_fault){ 408, "The request came too slowly: send it again" });
+            conn, (struct http_fault){ 408, "The request came too slowly; send it again" });
         settle(conn);
     } else if (!request->complete) {
         on_body_deadline(conn);

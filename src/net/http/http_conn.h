@@ -15,8 +15,8 @@
 struct http_conn {
     struct connection c;
     struct request *request; /* NULL: idle */
-    bool begun;              /* its first byte has arrived */
-    bool asked;              /* a complete head has arrived */
+    bool begun;              /* the first byte of its first request has arrived */
+    bool asked;              /* the head of its first request is complete */
     bool header_due;         /* the PROXY protocol's header must come first */
     bool tls_due;            /* TLS follows that header */
     bool named;              /* that header names the client */
@@ -37,8 +37,8 @@ void http_conn_begin(struct http_conn *conn, struct address peer);
 bool http_conn_is_new(const struct connection *conn);
 
 /* Applies a drain to the connection. Does nothing for a WebSocket. The least rate of a body
- * in progress is checked every drain_grace_ms, and a stranger gets as long to read its
- * response. */
+ * in progress is checked every drain_grace_ms, and a stranger must read its response
+ * within that time. */
 void http_conn_hurry(struct connection *conn);
 
 /* Ends an exchange whose reply was written or dropped. keep: the connection stays open. */

@@ -175,7 +175,7 @@ static int on_body(llhttp_t *parser, const char *at, size_t len)
         return 0; /* discarded */
     if (x->body_len > x->body_limit)
         return stop(request, 413,
-                    "The body is too large: send less, or in several requests");
+                    "The body is too large; send less, or in several requests");
     len = kept_length(request, len);
     if (!len)
         return 0;
@@ -339,7 +339,7 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     if (request->fault.status)
         return bytes.len;
     if (len == 0) {
-        stop(request, 431, "The request line and the headers are too large: send less");
+        stop(request, 431, "The request line and the headers are too large; send less");
         return bytes.len;
     }
     size_t start = request->head.len;
@@ -348,7 +348,7 @@ size_t request_feed_head(struct request *request, struct slice bytes)
     if (request->fault.status)
         return len;
     if (request->target.len > options_of(request)->target_max)
-        stop(request, 414, "The target is too long: send a shorter path and query");
+        stop(request, 414, "The target is too long; send a shorter path and query");
     else if (!went_well(error))
         stop(request, 400, "This is not a well-formed HTTP/1.1 request");
     else if (bytes.ptr[len - 1] == '\n' && !skip_empty_line(request))

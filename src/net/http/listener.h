@@ -1,11 +1,11 @@
 /* listener.h - one address on which a server listens; private to http.
  *
  *   listener_bind ─► listener_start ─► accept ─► admission_adopt, or 503 and close
- *                        └─ a kept one: listener_accept … listener_pause
+ *                        └─ handed over: listener_accept … listener_pause
  *
- * A socket that was handed over is kept by the process that bound it. While it accepts
- * nothing, clients that connect wait in the kernel, and none must be rejected. An admin
- * socket always accepts.
+ * A socket that was handed over is kept by the process that bound it: it outlives this
+ * process. While this one accepts nothing, clients that connect wait in the kernel, and
+ * none must be rejected. An admin socket always accepts.
  *
  * A UNIX socket is a file. One left behind by an ended process is replaced. One on which a
  * process listens, or a file that is not a socket of ours, is not touched. */
@@ -35,10 +35,11 @@ enum err listener_bind(struct listener *listener, struct server *server,
                        const struct listen_options *options, struct failure *why);
 void listener_start(struct listener *listener);
 
-/* Returns true if clients may wait until this process, or the next one, accepts. */
+/* Returns true for a socket that was handed over, except an admin one: clients may wait
+ * until this process, or the next one, accepts. */
 bool listener_is_kept(const struct listener *listener);
 
-/* For kept ones: starts and stops accepting. */
+/* For sockets for which listener_is_kept: starts and stops accepting. */
 void listener_accept(struct listener *listener);
 void listener_pause(struct listener *listener);
 

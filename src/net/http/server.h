@@ -41,7 +41,8 @@ struct server_options {
                                  * without a valid credential */
     int64_t head_timeout_ms;    /* first byte, then head; default 10 s each */
     int64_t body_timeout_ms;    /* without 1 KiB/s of progress; default 30 s */
-    int64_t drain_grace_ms;     /* the same in a drain; also for strangers' replies; 2 s */
+    int64_t drain_grace_ms;     /* the same in a drain, and the time in which strangers must
+                                 * read their replies then; default 2 s */
     int64_t idle_timeout_ms;    /* keep-alive; default 75 s */
     int64_t write_timeout_ms;   /* to take 1 KiB/s of a reply, or anything of a stream;
                                  * default 60 s */

@@ -32,7 +32,7 @@ int server_open_spare(void)
 
 size_t server_write_full(struct server *server, char answer[SERVER_FULL_ANSWER])
 {
-    static const char body[] = "{\"error\":\"Too many connections: try again later\"}";
+    static const char body[] = "{\"error\":\"Too many connections; try again later\"}";
     metric_add(M_HTTP_REFUSED, 1);
     return (size_t)snprintf(answer, SERVER_FULL_ANSWER,
                             "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\n"

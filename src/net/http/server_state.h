@@ -35,7 +35,7 @@ struct server {
     unsigned handles; /* open handles of the listeners and of readiness */
     bool draining;
     struct deferred hurrying; /* informs connections that a drain has begun */
-    size_t unhurried;         /* connections, from the head on, that it has not informed */
+    size_t unhurried;         /* how many of the first connections it has not informed */
     int spare_fd; /* given up for a moment to reject a connection when no other is free */
     uint32_t rest_kind;
     int64_t complained_ms;

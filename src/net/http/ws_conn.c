@@ -563,16 +563,15 @@ static struct http_fault check_handshake(const struct exchange *x)
     if (x->method != HTTP_GET_)
         return FAULT(405, "Open a WebSocket with GET");
     if (!upgrades)
-        return FAULT(426, "This is a WebSocket: send 'Upgrade: websocket'");
+        return FAULT(426, "This is a WebSocket; send the header Upgrade: websocket");
     if (!x->wants_upgrade)
-        return FAULT(400,
-                     "Send 'Upgrade: websocket' and 'Connection: Upgrade', in HTTP/1.1");
+        return FAULT(400, "Send Upgrade: websocket and Connection: Upgrade, in HTTP/1.1");
     if (upgrades > 1 || keys > 1 || versions > 1 || count_headers(x, "origin", &origin) > 1)
         return FAULT(400, "Send each header of the WebSocket handshake once");
     if (x->chunked || x->body.len)
         return FAULT(400, "Open a WebSocket without a body");
     if (!slice_is(version, "13"))
-        return FAULT(426, "Send 'Sec-WebSocket-Version: 13'");
+        return FAULT(426, "Send the header Sec-WebSocket-Version: 13");
     if (!keys || !ws_key_is_one(key))
         return FAULT(400, "Send a Sec-WebSocket-Key of 16 bytes in base64");
     return FAULT(0, NULL);

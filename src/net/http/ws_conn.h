@@ -6,9 +6,9 @@
  *
  * One deadline serves everything: when it fires, the connection checks what is due. Any
  * bytes from the peer count as a sign of life, because a pong cannot overtake a message in
- * progress; so does taking bytes. A peer that reads 1 KiB/s has its input in buffers on
- * which no kernel reports. So that it can still give a sign of life, pings are part of the
- * stream, one after every ASK_BYTES of frames. */
+ * progress; so does taking bytes. A peer that reads 1 KiB/s reads from the buffers of
+ * kernels, which do not report that. So that it can still give a sign of life, pings are
+ * part of the stream, one after every ASK_BYTES of frames. */
 #pragma once
 
 #include "net/http/connection.h"
@@ -24,7 +24,7 @@ struct ws {
     struct list holding;    // server::holding; linked while a stranger holds some
     uint32_t held;          /* bytes of an incomplete message; the server counts them */
     uint32_t unasked;       /* bytes of frames after the last ping */
-    uint32_t stretch;       /* most bytes before one of the unanswered pings */
+    uint32_t stretch;       /* largest unasked when an unanswered ping was sent */
     uint16_t asked;         /* unanswered pings */
     bool closing : 1;       /* our close frame was sent */
     bool awaits : 1;        /* the peer was pinged because it was silent, and still is */
