@@ -101,7 +101,7 @@ test("above it no queued run starts, so only executing runs add outputs; queued 
   const idle = worker.dequeue(), [first] = (await gateway.get("/api/v1/runs?filter[status]=QUEUED&page[size]=100", who)).json.data.slice(-1);
   const { run: { waitingFor: { reason, message, ahead } } } = await worker.show(first.id);
   assert.deepEqual([reason, ahead], ["storage_quota", 0]);
-  assert.match(message, /^The project stores \d+ of 1048576 bytes: raise storage-quota, or remove/);
+  assert.match(message, /^The project stores \d+ of 1048576 bytes; raise storage-quota, or remove/);
   isOver(await gateway.put(`/api/v1/runs/${executing[2].id}/metadata`, { metadata: { a: 1 } }));
   await gateway.post(`/api/v1/waitpoints/tokens/${token}/complete`, {}, who);
   await until(async () => (await worker.status(waiting.id)) === "EXECUTING", { what: "the run that waits in the middle continues" });

@@ -19,7 +19,7 @@ test("each reason for which a run waits is reported, and the first one if there 
   const { since, message, ...version } = await look(id);
   assert.deepEqual(version, { reason: "version", task: "a" });
   assert.match(since, iso);
-  assert.match(message, /: register one that has the task a$/);
+  assert.match(message, /; register one that has the task a$/);
 
   const narrow = { id: "b", queue: { concurrencyLimit: 1 } };
   Object.assign(worker, await Worker.register(gateway, { key, tasks: ["a", narrow, { id: "c", retry: { maxAttempts: 3 } }] }));

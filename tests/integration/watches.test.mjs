@@ -290,9 +290,9 @@ describe("credentials", () => {
       [{ filter: [] }, "bad_member", /filter: must be an object/],
       [{ filter: { period: "soon" } }, "bad_member", /duration/],
       [{ filter: { period: "1d", from: 5 } }, "bad_member", /filter\.period/],
-      [{ limit: 201 }, "bad_member", /limit: send an integer from 1 to 200/],
+      [{ limit: 201 }, "bad_member", /limit: not an integer from 1 to 200/],
       [{ limit: 0 }, "bad_member", /limit/],
-      [{ counts: "yes" }, "bad_member", /counts: send true or false/],
+      [{ counts: "yes" }, "bad_member", /counts: neither true nor false/],
       [{ id: undefined }, "bad_member", /id/],
     ]) {
       const answer = await refusal(socket, message);
@@ -300,7 +300,7 @@ describe("credentials", () => {
       assert.match(answer.message, words);
     }
     socket.send({ op: "sub", id: 2, run: "run_x", counts: true });
-    assert.match((await socket.next("error")).message, /counts: a run has none/);
+    assert.match((await socket.next("error")).message, /counts: not for a single run/);
     assert.deepEqual((await refusal(socket, { limits: 5 })).ignored, ["limits"]);
   });
 

@@ -1,7 +1,7 @@
 /* stats.h - samples of an environment's activity, for plots of the last hours.
  *
- *   change ──► the open sample ──────────┐ the first one after its ten seconds
- *   flush ───► (delivery times) ─────────┴─► ring, the newest six hours
+ *   change ──► the open sample ─┐  closed by the first event or read after its ten seconds
+ *   flush ───► delivery times ──┴─► ring of the newest six hours
  *
  * A sample without events is not stored: the queue is as it was at the end of the sample
  * before, except that its oldest run is older. So an idle environment costs neither time

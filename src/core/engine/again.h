@@ -10,8 +10,8 @@
 
 struct engine;
 
-/* First member of a heap allocation. fn owns the allocation again; again_finish frees it if
- * fn was never called. */
+/* The first member of a heap allocation. again_later takes ownership of the allocation, and
+ * fn gets it back. again_finish frees it if fn was not called. */
 struct again {
     struct engine *engine;
     void (*fn)(struct again *again);

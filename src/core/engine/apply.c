@@ -1,14 +1,14 @@
 /* apply.c - the one way a change becomes visible.
  *
- *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer ──► what
- *              must follow: children of an ended run end, workers get ready runs
+ *   change ──► run table, orders, ring (environment_put) ──► queue, slot, timer
+ *          ──► commands that follow from the new state; ready runs go to workers
  *
- * What must follow is begun as commands, and the commits of commands are applied here: the
- * one circle among the files of the engine.
+ * The commits of these commands are applied here, too: the one circle among the files of
+ * the engine.
  *
- *   apply ── it has ended: cancel its children ───► run_commands ─┐
+ *   apply ── canceled: cancel its children ───────► run_commands ─┐
  *     ▲   ── its parent, its branch, its version ─► sweep ────────┼─► again ─► flight
- *     │   ── runs that wait for it resume ────────► waits ────────┘               │
+ *     │   ── ended: runs that wait for it resume ─► waits ────────┘               │
  *     └────────────── the store has taken the commit of the command ◄─────────────┘
  *
  * The circle ends: a command begins only where the state demands it, and its commit leaves
@@ -92,7 +92,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     else if (engine_is_retired(env))
         engine_follow_branch(engine, run); /* it was created, or resumed, after the sweep */
     else if (run->run.version == 1)
-        engine_follow_parent(engine, run); /* its parent may have ended before */
+        engine_follow_parent(engine, run); /* its parent may have been canceled before */
     engine_evict(engine, env);
 }
 

@@ -251,7 +251,7 @@ static void note_dequeued(struct engine *engine, struct tracked *run)
     leases_note(run);
 }
 
-/* Returns true if a later dequeue has taken over the request id. */
+/* Returns true if the request id belongs to a later dequeue now. */
 static bool is_repeated(const struct dequeue *dequeue)
 {
     return dequeue->request_id.ptr && dequeue->seat_count &&

@@ -202,9 +202,9 @@ void command_begin(struct engine *engine, struct environment *env, struct slice 
 
 /* Call it right after command_begin: other is decided after command, on a run of its own,
  * and is part of the same commit. It is left out if command is refused or its decide sets
- * also to NULL. When command is done, the decision, why and seq of other are its result; its
- * done is not called. Join relatives in this order: the child, then the parent,
- * then the root. */
+ * also to NULL. When command is done, the decision, why and seq of other are its result;
+ * its done is not called. Join relatives in this order: the child, then the parent, then
+ * the root. */
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
 

@@ -1,8 +1,8 @@
 /* place.c - puts a run into the queue or slot of its state, and sets its timer.
  *
- *   with a worker          ─► a slot of its queue
- *   queued, its turn came  ─► its queue: workers that wait are matched
- *   anything else          ─► neither
+ *   leased, executing, …          ─► a slot of its queue (run_holds_slot)
+ *   queued, and it does not pause ─► its queue
+ *   anything else                 ─► neither
  *
  * The place depends only on the run's state, so engine_place may be called at any time. */
 #include "core/engine/attempts.h"

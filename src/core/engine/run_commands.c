@@ -47,7 +47,8 @@ void run_cancel(struct engine *engine, struct environment *env, struct slice id,
 static enum decision decide_child_cancel(struct command *command, const struct run *now,
                                          struct run *next, unsigned *marks)
 {
-    return cancel_run(command, now, next, "Canceled because its parent has ended", marks);
+    return cancel_run(command, now, next, "Canceled because its parent was canceled",
+                      marks);
 }
 
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id)

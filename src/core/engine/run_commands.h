@@ -12,7 +12,7 @@ struct cancel {
 void run_cancel(struct engine *engine, struct environment *env, struct slice id,
                 struct cancel *cancel, command_done_fn *done);
 
-/* The same for a child whose parent has ended; reports to no caller. */
+/* The same for a child whose parent was canceled; reports to no caller. */
 void run_cancel_alone(struct engine *engine, struct environment *env, struct slice id);
 
 /* The same for a run whose branch was archived. */

@@ -3,7 +3,8 @@
  *   each run of an environment, oldest change first, some in each turn
  *     ├ no deadline set yet           ─► set its timer
  *     ├ queued, waits for a version   ─► is it there now?
- *     ├ waits, is leased              ─► known to waits.c, to leases.c
+ *     ├ waits for something           ─► noted in the tables of waits.c
+ *     ├ is leased                     ─► noted in leases.c
  *     ├ its parent was canceled       ─► canceled too
  *     └ its branch was archived       ─► canceled
  *

@@ -4,11 +4,11 @@
  * number of connected CLIs (a lost connection counts for as long as its session may live):
  *
  *   none       workers only poll: the new version replaces sessions whose version was
- *              never named in a dequeue; any other belongs to another worker
- *   one        it is that CLI's: it replaces all others
- *   several    if there are more sessions than CLIs, one of them is replaced, 3 s after the
- *              first dequeue with the new version: of those without a dequeue since, the one
- *              with the latest dequeue. Dequeues that are held are answered at the
+ *              never named in a dequeue; any other session belongs to another worker
+ *   one        the new version is that CLI's: it replaces all other sessions
+ *   several    if there are more sessions than CLIs, one session is replaced, 3 s after the
+ *              first dequeue with the new version: of those that had no dequeue since then,
+ *              the one with the latest dequeue. Held dequeues are answered at the
  *              registration, so that each CLI names its version again */
 #include "core/fleet/dev_sessions.h"
 

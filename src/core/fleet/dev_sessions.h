@@ -11,13 +11,13 @@
  *
  * When its code was edited, a CLI registers again and then dequeues with the new version.
  * That replaces its old one, which the CLI keeps for the runs that are locked to it. The
- * protocol does not say whose a registration is. It is derived from the number of connected
- * CLIs, and from the version without further dequeues.
+ * protocol does not say which CLI has sent a registration. It is derived from the number of
+ * connected CLIs, and from the version that is no longer named in dequeues.
  *
- * The protocol does not say whose a closed connection was, either. If there are fewer
- * sockets than sessions, a session without a sign of life since then, and for 6 s, is
- * missing. Runs that another session has too go to that one until there is a sign of life
- * again.
+ * Nor does it say to which CLI a closed connection belonged. If there are fewer sockets
+ * than sessions, a session without a sign of life since then, and for 6 s, is missing. Runs
+ * that another session can execute, too, go to that one until the first one gives a sign of
+ * life again.
  *
  * After a restart CLIs need seconds to come back: for 60 s nothing is concluded from their
  * absence. Outside of dev there are no sessions: any worker that dequeues executes the

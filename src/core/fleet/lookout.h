@@ -1,4 +1,4 @@
-/* lookout.h - picks the run of an environment to log because no worker executes it. */
+/* lookout.h - picks one run for each environment to log, because no worker executes it. */
 #pragma once
 
 #include <stdbool.h>

@@ -17,7 +17,7 @@ enum version_verdict {
     VERSION_IS_THERE,  /* and it has the run's task and queue */
     VERSION_UNDECIDED, /* in dev: no session is there, or one may come back in a moment */
     VERSION_NONE,      /* no version is current, or the one that the run needs is missing */
-    VERSION_LACKS_TASK, /* the version that the run needs, or every session, lacks its task */
+    VERSION_LACKS_TASK, /* the version that it needs, or every session, lacks its task */
     /* The task is there, but no kept version declares the queue. "task/<id>" is always
      * there. */
     VERSION_LACKS_QUEUE,

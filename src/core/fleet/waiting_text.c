@@ -39,7 +39,7 @@ static void explain_nobody(const struct waiting *waiting, struct buf *out)
                   "%lld s at the latest",
                   (long long)(ago / 1000), (long long)((waiting->returns_ms + 999) / 1000));
     else
-        buf_add_text(out, "No connected worker has this task: start one with trigger dev");
+        buf_add_text(out, "No connected worker has this task; start one with trigger dev");
 }
 
 static void explain_worker(const struct tracked *run, const struct waiting *waiting,
@@ -48,19 +48,19 @@ static void explain_worker(const struct tracked *run, const struct waiting *wait
     if (waiting->is_served)
         buf_add_text(
             out,
-            "All workers are busy: it starts when one is free, or when you start another");
+            "All workers are busy; it starts when one is free, or when you start another");
     else if (waiting->gone_ms)
         buf_print(out,
-                  "The worker with this task disconnected %lld s ago: start trigger dev "
+                  "The worker with this task disconnected %lld s ago; start trigger dev "
                   "again, unless it reconnects by itself",
                   (long long)(waiting->gone_ms / 1000));
     else if (run->env->is_dev)
         explain_nobody(waiting, out);
     else if (waiting->is_plain && run->env->fleet->seated)
         buf_add_text(out, "Its version was registered by a worker, not deployed, and no "
-                          "such worker requests runs: start it, or deploy the version");
+                          "such worker requests runs; start it, or deploy the version");
     else
-        buf_add_text(out, "No worker requests runs of this environment: start one, or look "
+        buf_add_text(out, "No worker requests runs of this environment; start one, or look "
                           "for the reason in its log");
 }
 
@@ -68,7 +68,7 @@ static void explain_room(const struct tracked *run, struct buf *out)
 {
     enum machine machine = run->run.machine;
     buf_print(out,
-              "The supervise roles have no free capacity for a %s (%g cores, %g GB): it "
+              "The supervise roles have no free capacity for a %s (%g cores, %g GB); it "
               "starts when other runs end, or with more capacity (supervise-cpu, "
               "supervise-memory, supervise-waiting, another machine)",
               machine_name(machine), machine_cpu(machine), machine_memory_gb(machine));
@@ -83,9 +83,9 @@ static void explain_deployment(struct slice external, const struct waiting *wait
     buf_print(out,
               is_deployed
                   ? "The version that is deployed with the external id %.*s does not have "
-                    "its task: deploy one that has it with the same id, or cancel the run"
+                    "its task; deploy one that has it with the same id, or cancel the run"
                   : "No version is deployed with the external id %.*s, which its "
-                    "trigger names: deploy one with that id, or cancel the run",
+                    "trigger names; deploy one with that id, or cancel the run",
               SLICE_ARG(external));
 }
 
@@ -95,9 +95,9 @@ static void explain_queue(const struct tracked *run, struct buf *out)
     buf_print(
         out,
         run->env->is_dev
-            ? "No version declares the queue %.*s, which its trigger names: declare it "
+            ? "No version declares the queue %.*s, which its trigger names; declare it "
               "in the code that trigger dev executes, or cancel the run"
-            : "No version declares the queue %.*s, which its trigger names: register or "
+            : "No version declares the queue %.*s, which its trigger names; register or "
               "promote one that declares it, or cancel the run",
         SLICE_ARG(queue));
 }
@@ -112,41 +112,41 @@ static void explain_version(const struct tracked *run, const struct waiting *wai
     if (waiting->verdict == VERSION_UNDECIDED)
         explain_nobody(waiting, out);
     else if (waiting->verdict == VERSION_IS_THERE)
-        buf_add_text(out, "A version exists now: it starts when its turn comes");
+        buf_add_text(out, "A version exists now; it starts when its turn comes");
     else if (waiting->verdict == VERSION_LACKS_QUEUE)
         explain_queue(run, out);
     else if (external.ptr && !version.ptr)
         explain_deployment(external, waiting, out);
     else if (version.ptr && waiting->verdict == VERSION_NONE)
         buf_print(out,
-                  "Version %.*s, which it is locked to, was not found: %s it, or cancel "
+                  "Version %.*s, which it is locked to, was not found; %s it, or cancel "
                   "the run and trigger it without the lock",
                   SLICE_ARG(version), is_dev ? "start" : "deploy");
     else if (version.ptr)
         buf_print(out,
-                  "Version %.*s, which it is locked to, has no task %.*s: cancel the run "
+                  "Version %.*s, which it is locked to, has no task %.*s; cancel the run "
                   "and trigger it with another version",
                   SLICE_ARG(version), SLICE_ARG(task));
     else if (is_dev)
         buf_print(out,
-                  "No connected worker has the task %.*s: start one from code that has it",
+                  "No connected worker has the task %.*s; start one from code that has it",
                   SLICE_ARG(task));
     else if (waiting->verdict == VERSION_NONE)
         buf_print(out,
-                  "No version is registered in this environment: register one that has the "
+                  "No version is registered in this environment; register one that has the "
                   "task %.*s",
                   SLICE_ARG(task));
     else
         buf_print(
             out,
-            "The current version has no task %.*s: register or promote one that has it",
+            "The current version has no task %.*s; register or promote one that has it",
             SLICE_ARG(task));
 }
 
 static void explain_quota(const struct room *project, struct buf *out)
 {
     buf_print(out,
-              "The project stores %zu of %zu bytes: raise storage-quota, or remove data; "
+              "The project stores %zu of %zu bytes; raise storage-quota, or remove data; "
               "it starts once retention has removed finished runs",
               project->used, project->limit);
 }
@@ -157,18 +157,18 @@ static void explain_limit(const struct tracked *run, const struct waiting *waiti
     const struct slice queue = bytes_slice(run->run.queue);
     if (waiting->reason == WAITING_ENVIRONMENT_LIMIT)
         buf_print(out,
-                  "The environment has reached its concurrency limit, %u: it starts when "
+                  "The environment has reached its concurrency limit, %u; it starts when "
                   "one ends, "
                   "or after a restart with a higher %s",
                   waiting->limit,
                   run->env->is_dev ? "dev-concurrency or env-concurrency"
                                    : "env-concurrency");
     else if (!waiting->limit)
-        buf_print(out, "The limit of the queue %.*s is 0: set a higher one",
+        buf_print(out, "The limit of the queue %.*s is 0; set a higher one",
                   SLICE_ARG(queue));
     else
         buf_print(out,
-                  "The queue %.*s executes as many runs%s as its limit allows, %u: it "
+                  "The queue %.*s executes as many runs%s as its limit allows, %u; it "
                   "starts when one ends, or when you raise the limit",
                   SLICE_ARG(queue),
                   waiting->reason == WAITING_CONCURRENCY_KEY ? " of its concurrencyKey"
@@ -180,9 +180,9 @@ static void explain_retry(const struct tracked *run, const struct waiting *waiti
                           struct buf *out)
 {
     if (run->run.status == RUN_RETRYING && !run->run.dequeue_failures)
-        buf_print(out, "Attempt %u failed: the next one begins at ", run->run.attempt);
+        buf_print(out, "Attempt %u failed; the next one begins at ", run->run.attempt);
     else
-        buf_add_text(out, "The worker that took it did not start it (see its log): it is "
+        buf_add_text(out, "The worker that took it did not start it (see its log); it is "
                           "offered again at ");
     add_time(out, waiting->until);
     buf_add_text(out, "; cancel the run to prevent that");
@@ -210,11 +210,11 @@ static void explain_waitpoint(const struct tracked *run, const struct waiting *w
     if (pending > 1)
         buf_print(out, " and %u more", pending - 1);
     if (first.type == WAIT_TIME)
-        buf_add_text(out, ": it continues by itself");
+        buf_add_text(out, "; it continues by itself");
     else if (first.type == WAIT_RUN)
-        buf_add_text(out, ": see what that one waits for");
+        buf_add_text(out, "; see what that one waits for");
     else
-        buf_print(out, ": complete %s",
+        buf_print(out, "; complete %s",
                   first.stream.ptr ? "it by a record of its input" : "the token");
     if (first.type == WAIT_TOKEN && waiting->until) {
         buf_add_text(out, ", or it times out at ");
@@ -230,7 +230,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     case WAITING_VERSION: explain_version(run, waiting, out); break;
     case WAITING_STORAGE_QUOTA: explain_quota(waiting->full, out); break;
     case WAITING_QUEUE_PAUSED:
-        buf_print(out, "The queue %.*s is paused: resume it",
+        buf_print(out, "The queue %.*s is paused; resume it",
                   SLICE_ARG(bytes_slice(run->run.queue)));
         break;
     case WAITING_QUEUE_LIMIT:
@@ -240,7 +240,7 @@ void waiting_explain(const struct tracked *run, const struct waiting *waiting,
     case WAITING_DELAY:
         buf_add_text(out, "It is delayed until ");
         add_time(out, waiting->until);
-        buf_add_text(out, ": reschedule it for another time");
+        buf_add_text(out, "; reschedule it for another time");
         break;
     case WAITING_RETRY: explain_retry(run, waiting, out); break;
     case WAITING_WAITPOINT: explain_waitpoint(run, waiting, out); break;

@@ -1,10 +1,10 @@
 /* certainty.h - whether this process may still report what its memory holds.
  *
- *   certain ──► in doubt: another process may have written since ──► certain again: waiters
- *                                                               └──► the process gives memory up
+ *   certain ─► in doubt: another process may have written since ─┬─► certain again: waiters
+ *                                                                └─► memory is given up
  *
- * In doubt, no "in sync" is sent, and no subscription is answered. Connections stay: most doubts
- * end when the database answers that nothing has changed. */
+ * In doubt, no "in sync" is sent, and no subscription is answered. Connections stay: most
+ * doubts end when the database answers that nothing has changed. */
 #pragma once
 
 #include "base/loop.h"
@@ -37,13 +37,13 @@ static inline bool certainty_holds(const struct certainty *certainty)
 void certainty_waiter_init(struct certainty_waiter *waiter,
                            void (*fn)(struct certainty_waiter *waiter));
 
-/* Calls the waiter's fn once, on the loop, when there is certainty again. Nothing happens if it
- * waits already. */
+/* Calls the waiter's fn once, on the loop, when there is certainty again. Does nothing if
+ * it waits already. */
 void certainty_wait(struct certainty *certainty, struct certainty_waiter *waiter);
 
-/* Nothing happens if it does not wait. */
+/* Does nothing if it does not wait. */
 void certainty_forget(struct certainty_waiter *waiter);
 
-/* The doubt has ended: calls the waiters, as many in a turn as it has time for. A waiter may meet
- * the next doubt, and then waits again. */
+/* The doubt has ended: calls the waiters, as many in a turn as it has time for. A waiter
+ * may meet the next doubt, and then waits again. */
 void certainty_return(struct certainty *certainty);

@@ -113,7 +113,7 @@ struct slice environment_key_id(const char *key)
     return slice_of(strchr(key, ':') + 1);
 }
 
-/* ---- children, which must end when their parent ends ---- */
+/* ---- children, which are canceled with their parent ---- */
 
 static void add_child(struct environment *env, struct tracked *run)
 {

@@ -1,4 +1,4 @@
-/* environment.h - one environment in memory: its runs, their order, and who follows them.
+/* environment.h - one environment in memory: its runs, their order, and their listeners.
  *
  *   run table: every unfinished run, and every run changed after `cold`
  *   hub:       topics, their orders, and their listeners

@@ -3,7 +3,7 @@
  * The store counts them once, and changes then keep the counts current:
  *
  *   begin ─► the store counts up to seq R ──────────────┐
- *            changes are noted meanwhile ─► those above R ┴─► exact, kept current by changes
+ *            changes are noted meanwhile ─► those above R ┴─► exact; changes keep it so
  *
  * So a count is exact at every position, and costs only one look at each run that changes.
  * When a period moves, the store also counts the runs before its new start, and they are
@@ -26,9 +26,8 @@ struct tally {
     uint32_t users; /* watches that show the counts; without any, nothing is counted */
     bool exact;
     bool stale;   /* retention has removed runs since: count them again */
-    bool refused; /* retention has removed runs since, so they must be counted again */
-    /* The store could not count them within the time limit of a read. */
-    struct tally_load *load;
+    bool refused; /* the store could not count them within the time limit of a read */
+    struct tally_load *load; /* a count of the store in progress; NULL: none */
     /* Called when the store has counted, or the period has moved. */
     void (*changed)(struct window *window);
     struct timer timer; /* for the next message with the counts */

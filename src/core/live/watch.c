@@ -288,7 +288,7 @@ static void refuse_counts(struct watch *watch)
     struct buf message = { 0 };
     char text[128];
     snprintf(text, sizeof(text),
-             "counts of %" PRId64 ": finding these runs takes too long: narrow the filter",
+             "counts of %" PRId64 ": finding these runs takes too long; narrow the filter",
              watch->id);
     wire_error(watch->feed->view->encoding, -1, "limit", text, &message);
     send_message(watch, &message);

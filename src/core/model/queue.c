@@ -1,11 +1,13 @@
 /* queue.c - lanes of waiting items, and which of their heads is next.
  *
- * There are three kinds of heap, all in the same order, and one of each kind for each
- * audience. A lane's share has its items, a queue's offer has the heads of its shares, and
- * the environment has the heads of its offers. A share is in the second heap while it has
- * an item and its lane a free slot. An offer is in the third while its queue is not paused
- * and its limit is not 0. After any of that has changed, refresh adds, moves or removes
- * them. So the next item is at the top, and a change costs the logarithm of what waits.
+ * Items wait in heaps of three levels, all in the same order. Each audience has its own:
+ *
+ *   queues::ready     heads of offers, whose queue is not paused and has a limit above 0
+ *   └ offer           of a queue: heads of shares, whose lane has an item and a free slot
+ *     └ lane_share    of a lane: its items
+ *
+ * After any of that has changed, refresh adds, moves or removes the heads. So the next item
+ * is at the top, and a change costs the logarithm of the number of items that wait.
  * Only a new limit costs more: it visits the lanes of its queue that have something
  * running.
  *

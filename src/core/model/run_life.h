@@ -1,7 +1,7 @@
 /* run_life.h - which events a run may undergo in each state, and what its errors mean.
  *
- * run_life.c has the one table of all transitions. Pure: no function here reads a clock, and
- * only run_advance changes a run. */
+ * run_life.c has the one table of all transitions. Pure: no function here reads a clock,
+ * and only run_advance changes a run. */
 #pragma once
 
 #include "runcast/run.h"

@@ -22,7 +22,7 @@ enum value_kind {
     VALUE_JSON, /* in JSON as it is; in msgpack a str with that JSON */
     /* A text, as a JSON string; in msgpack a str with that, quotes included. */
     VALUE_QUOTED,
-    VALUE_ERROR, /* run_error_render of the owner; in msgpack a str with that */
+    VALUE_ERROR, /* owner: a stored error, written by run_error_render; as VALUE_JSON */
     VALUE_TAGS,
     VALUE_FIELDS, /* the names of a bit set of enum field */
     VALUE_MAP,

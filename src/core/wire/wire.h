@@ -39,10 +39,9 @@ struct wire_message {
     struct tag_list *ignored; /* names of members that the op does not have; NULL: none */
 };
 
-/* Reads a message. now_ms turns since: "24h" into a time. Returns ERR_INVALID with a
- * sentence in why that explains what to do, and sets code to the short word of the error
- * message ("bad_message", "unknown_op", …). Then only has_id and id of the message are set,
- * for wire_error. */
+/* Reads a message. now_ms turns since: "24h" into a time. Returns ERR_INVALID with the
+ * reason in why, and sets code to the short word of the error message ("bad_message",
+ * "unknown_op", …). Then only has_id and id of the message are set, for wire_error. */
 enum err wire_read(struct slice text, int64_t now_ms, struct wire_message *message,
                    const char **code, struct failure *why);
 

@@ -90,8 +90,8 @@ static enum err read_text(struct reader *reader, const char *name, size_t max,
     struct slice found = json_is_string(value) ? text_of(value) : (struct slice){ 0 };
     if (!found.len || (max && count_chars(found) > max))
         return refuse(reader, "bad_member",
-                      max ? "%s: send a text of 1 to %zu characters"
-                          : "%s: send a text that is not empty",
+                      max ? "%s: not a text of 1 to %zu characters"
+                          : "%s: empty, or not a text",
                       name, max);
     *text = found;
     return OK;
@@ -106,7 +106,7 @@ static enum err read_number(struct reader *reader, const char *name, int64_t min
         return OK;
     if (!json_is_integer(value) || json_integer_value(value) < min ||
         json_integer_value(value) > max)
-        return refuse(reader, "bad_member", "%s: send an integer from %lld to %lld", name,
+        return refuse(reader, "bad_member", "%s: not an integer from %lld to %lld", name,
                       (long long)min, (long long)max);
     *number = json_integer_value(value);
     if (has)
@@ -123,15 +123,14 @@ static enum err read_names(struct reader *reader, const char *name, size_t max,
         return OK;
     size_t size = json_array_size(array); /* 0: not an array, or an empty one */
     if (!size || size > max)
-        return refuse(reader, "bad_member", "%s: send an array of 1 to %zu texts", name,
+        return refuse(reader, "bad_member", "%s: not an array of 1 to %zu texts", name,
                       max);
     for (size_t i = 0; i < size; i++) {
         const json_t *value = json_array_get(array, i);
         struct slice text = json_is_string(value) ? text_of(value) : (struct slice){ 0 };
         if (!text.len || count_chars(text) > chars_max)
             return refuse(reader, "bad_member",
-                          "%s[%zu]: send a text of 1 to %zu characters", name, i,
-                          chars_max);
+                          "%s[%zu]: not a text of 1 to %zu characters", name, i, chars_max);
         names[i] = text;
     }
     *count = size;
@@ -143,7 +142,7 @@ static enum err read_token(struct reader *reader)
     struct slice token = { 0 };
     enum err refused = read_text(reader, "token", 0, &token);
     if (!refused && token.ptr && memchr(token.ptr, '\0', token.len))
-        return refuse(reader, "bad_member", "token: it has a zero byte");
+        return refuse(reader, "bad_member", "token: contains a zero byte");
     if (!refused && token.ptr)
         reader->message->token = mem_text(token);
     return refused;
@@ -156,7 +155,7 @@ static enum err read_id(struct reader *reader)
         return reader->why->code;
     if (!message->has_id)
         return refuse(reader, "bad_member",
-                      "id: choose an integer for the subscription; the answers carry it");
+                      "id: missing; choose an integer for the subscription");
     return OK;
 }
 
@@ -169,18 +168,18 @@ static enum err read_fields(struct reader *reader)
     if (!array)
         return OK;
     if (!json_is_array(array) || json_array_size(array) > WIRE_FIELDS_MAX)
-        return refuse(reader, "bad_member", "fields: send an array of at most %d names",
+        return refuse(reader, "bad_member", "fields: not an array of at most %d names",
                       WIRE_FIELDS_MAX);
     uint32_t wanted = 0, unwanted = 0;
     for (size_t i = 0; i < json_array_size(array); i++) {
         const json_t *value = json_array_get(array, i);
         if (!json_is_string(value))
-            return refuse(reader, "bad_member", "fields[%zu]: send the name of a field", i);
+            return refuse(reader, "bad_member", "fields[%zu]: not the name of a field", i);
         struct slice name = text_of(value);
         bool minus = slice_starts(name, "-");
         enum field field = field_from_name(minus ? slice_from(name, 1) : name);
         if (field == FIELD_COUNT)
-            return refuse(reader, "bad_member", "fields: a run has no field '%.*s'",
+            return refuse(reader, "bad_member", "fields: a run has no field \"%.*s\"",
                           SLICE_ARG(quoted(name)));
         *(minus ? &unwanted : &wanted) |= 1u << field;
     }
@@ -199,7 +198,8 @@ static enum err read_hello(struct reader *reader)
         read_number(reader, "every", 0, EVERY_MAX_MS, &message->every_ms, NULL))
         return reader->why->code;
     if (api.ptr && !slice_is(api, "2025-07-16"))
-        return refuse(reader, "unknown_api", "api: send \"2025-07-16\" or leave it out");
+        return refuse(reader, "unknown_api",
+                      "api: unknown; send \"2025-07-16\", or leave it out");
     message->vocabulary_b = api.ptr;
     return OK;
 }
@@ -208,7 +208,7 @@ static enum err read_auth(struct reader *reader)
 {
     enum err refused = read_token(reader);
     if (!refused && !reader->message->token)
-        return refuse(reader, "bad_member", "token: send the new token");
+        return refuse(reader, "bad_member", "token: missing; send the new token");
     return refused;
 }
 
@@ -220,9 +220,9 @@ static enum err read_topic(struct reader *reader, struct slice *run,
     const json_t *all = get(reader, "all");
     if (!!get(reader, "run") + !!get(reader, "batch") + !!get(reader, "tags") + !!all != 1)
         return refuse(reader, "bad_member",
-                      "sub: send exactly one of run, batch, tags and all");
+                      "sub: needs exactly one of run, batch, tags and all");
     if (all && !json_is_true(all))
-        return refuse(reader, "bad_member", "all: send true");
+        return refuse(reader, "bad_member", "all: not true; send true, or leave it out");
     if (read_text(reader, "run", ID_CHARS_MAX, run) ||
         read_text(reader, "batch", ID_CHARS_MAX, &wanted->batch) ||
         read_names(reader, "tags", PROTOCOL_TAGS, RUN_TAG_CHARS_MAX, wanted->tags,
@@ -244,7 +244,7 @@ static enum err read_since(struct reader *reader, struct run_filter *wanted)
         from = reader->now_ms - ms;
     else if (text_to_time(since, &from))
         return refuse(reader, "bad_member",
-                      "since: '%.*s' is neither a duration (\"24h\") nor an ISO 8601 time",
+                      "since: \"%.*s\" is neither a duration like 24h nor an ISO 8601 time",
                       SLICE_ARG(quoted(since)));
     wanted->created_from = from > 0 ? from : 0;
     return OK;
@@ -267,10 +267,10 @@ static enum err read_from(struct reader *reader)
     if (json_array_size(from) != 3 || !json_string_length(epoch) ||
         json_string_length(epoch) >= sizeof(message->from_epoch) || !is_position(seq) ||
         !is_position(base) || json_integer_value(base) > json_integer_value(seq))
-        return refuse(
-            reader, "bad_member",
-            "from: send [epoch of welcome, seq of the last frame, seq of the last "
-            "frame without more]");
+        return refuse(reader, "bad_member",
+                      "from: not a position; send [epoch of welcome, seq of the last "
+                      "frame, seq of the last "
+                      "frame without more]");
     memcpy(message->from_epoch, json_string_value(epoch), json_string_length(epoch) + 1);
     message->from_seq = (uint64_t)json_integer_value(seq);
     message->from_base = (uint64_t)json_integer_value(base);
@@ -282,7 +282,7 @@ static enum err read_counts(struct reader *reader)
 {
     const json_t *counts = get(reader, "counts");
     if (counts && !json_is_boolean(counts))
-        return refuse(reader, "bad_member", "counts: send true or false");
+        return refuse(reader, "bad_member", "counts: neither true nor false");
     reader->message->counts = json_is_true(counts);
     return OK;
 }
@@ -300,7 +300,7 @@ static enum err read_sub(struct reader *reader)
         return reader->why->code;
     if (message->counts && run.ptr)
         return refuse(reader, "bad_member",
-                      "counts: a run has none; ask for them with batch, tags or all");
+                      "counts: not for a single run; use them with batch, tags or all");
     message->filter = filter_create(run, &wanted);
     return OK;
 }
@@ -367,7 +367,8 @@ static enum err read_message(struct reader *reader)
 {
     struct slice op = { 0 };
     if (!json_is_object(reader->object))
-        return refuse(reader, "bad_message", "send one JSON object per message");
+        return refuse(reader, "bad_message",
+                      "not an object; send one JSON object per message");
     if (read_text(reader, "op", 0, &op))
         return reader->why->code;
     for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
@@ -378,9 +379,10 @@ static enum err read_message(struct reader *reader)
         return ops[i].read(reader);
     }
     if (!op.ptr)
-        return refuse(reader, "unknown_op", "op: send hello, sub, watch, unsub or auth");
+        return refuse(reader, "unknown_op",
+                      "op: missing; send hello, sub, watch, unsub or auth");
     return refuse(reader, "unknown_op",
-                  "op: '%.*s' is unknown; send hello, sub, watch, unsub or auth",
+                  "op: \"%.*s\" is unknown; send hello, sub, watch, unsub or auth",
                   SLICE_ARG(quoted(op)));
 }
 
@@ -392,7 +394,7 @@ static json_t *parse(struct reader *reader, struct slice text)
     bool is_refused = scan_feed(&scan, text);
     json_t *parsed = NULL;
     if (scan_finish(&scan) || is_refused)
-        refuse(reader, "bad_message", "not JSON at byte %zu: send one object per message",
+        refuse(reader, "bad_message", "not JSON at byte %zu; send one object per message",
                scan.offset);
     else if (scan_deeper_than(text, DEPTH_MAX))
         refuse(reader, "bad_message", "nested deeper than %d", DEPTH_MAX);

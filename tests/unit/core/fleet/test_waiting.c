@@ -70,13 +70,13 @@ static void first_reason_for_waiting_is_named(void **state)
 
     struct triggered other = trigger(world, (struct wish){ .task = "other" });
     execute(world, other.id);
-    assert_waits(world, got.id, "queue_paused", "task/hello is paused: resume");
+    assert_waits(world, got.id, "queue_paused", "task/hello is paused; resume");
     configure(world, false, 0);
-    assert_limit(assert_waits(world, got.id, "queue_limit", "is 0: set"), 0, 0);
+    assert_limit(assert_waits(world, got.id, "queue_limit", "is 0; set"), 0, 0);
     configure(world, false, -1);
     world_pass(world, 1000);
     struct waiting waiting =
-        assert_waits(world, got.id, "environment_limit", "limit, 1: it starts");
+        assert_waits(world, got.id, "environment_limit", "limit, 1; it starts");
     assert_limit(waiting, 1, 1);
     assert_true(waiting.since == since && !waiting.until);
     assert_int_equal(succeed(world, other.id, "1"), OK);
@@ -107,7 +107,7 @@ static void full_concurrency_key_and_full_queue_are_distinguished(void **state)
         assert_string_not_equal(dequeue(world), "");
     assert_limit(assert_waits(world, keyed[2].id, "concurrency_key", "concurrencyKey"), 2,
                  2);
-    assert_limit(assert_waits(world, plain[2].id, "queue_limit", "allows, 2: it starts"), 2,
+    assert_limit(assert_waits(world, plain[2].id, "queue_limit", "allows, 2; it starts"), 2,
                  2);
     assert_limit(assert_waits(world, plain[2].id, "queue_limit", "task/hello"), 2, 2);
     assert_int_equal(start(world, plain[0].id), OK);
@@ -125,7 +125,7 @@ static void pause_names_its_end(void **state)
     register_worker(world, "20260101.1", "hello", 9);
     struct triggered got = trigger(world, (struct wish){ .delay_ms = 5000 });
     struct waiting waiting =
-        assert_waits(world, got.id, "delay", "until 2027-01-15T08:00:05.000Z: reschedule");
+        assert_waits(world, got.id, "delay", "until 2027-01-15T08:00:05.000Z; reschedule");
     assert_true(waiting.since == now && waiting.until == now + 5000);
     world_pass(world, 5000);
     assert_true(assert_waits(world, got.id, "no_worker", "").since == now + 5000);
@@ -144,7 +144,7 @@ static void pause_names_its_end(void **state)
         now = loop_wall_ms(world->loop);
         assert_int_equal(break_down(world, got.id, thrown, delays[i]), OK);
         waiting = assert_waits(world, got.id, "retry",
-                               i ? "Attempt 2 failed: the next one begins at 20"
+                               i ? "Attempt 2 failed; the next one begins at 20"
                                  : "Attempt 1 failed");
         assert_true(waiting.since >= now && waiting.since < now + 100);
         assert_true(waiting.until == waiting.since + delays[i]);
@@ -179,13 +179,13 @@ static void a_blocked_run_names_what_it_waits_for(void **state)
     } cases[] = {
         { { time },
           1,
-          "a time, 2027-01-15T08:01:00.000Z: it continues by itself",
+          "a time, 2027-01-15T08:01:00.000Z; it continues by itself",
           now + 60000 },
         { { token },
           1,
-          "the token waitpoint_2: complete the token, or it times out at 2027",
+          "the token waitpoint_2; complete the token, or it times out at 2027",
           now + 70000 },
-        { { run }, 1, ": see what that one waits for", 0 },
+        { { run }, 1, "; see what that one waits for", 0 },
         { { time, token }, 2, " and 1 more", now + 70000 },
         { { time, run }, 2, " and 1 more", 0 },
     };
@@ -238,7 +238,7 @@ static void in_dev_a_closed_connection_is_reported_before_the_session_ends(void 
     dev_sessions_disconnect(world->env, SESSION_SOCKET);
     world_pass(world, 7000);
     assert_waits(world, got.id, "no_worker",
-                 "disconnected 7 s ago: start trigger dev again");
+                 "disconnected 7 s ago; start trigger dev again");
     configure(world, true, -1);
     assert_waits(world, got.id, "no_worker", "disconnected 7 s ago");
     configure(world, false, -1);
@@ -328,7 +328,7 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     world_settle(world);
     struct triggered nobodys = trigger(world, (struct wish){ .task = "other" });
     struct triggered queued = trigger(world, (struct wish){ 0 });
-    assert_waits(world, nobodys.id, "version", "has the task other: start one from");
+    assert_waits(world, nobodys.id, "version", "has the task other; start one from");
     world_restart(world);
     const struct lookout *lookout = &world->env->fleet->lookout;
     load_worker(world, "20260101.1", "hello", 3);
@@ -344,10 +344,10 @@ static void after_a_start_the_reason_says_that_a_worker_may_reconnect(void **sta
     assert_false(lookout->is_told);
     dev_sessions_ask(world->env, SLICE("20260101.1"));
     world_pass(world, 2000);
-    assert_waits(world, nobodys.id, "version", "has the task other: start one from");
+    assert_waits(world, nobodys.id, "version", "has the task other; start one from");
     assert_true(lookout->is_told);
     world_pass(world, 60000); /* that worker has left */
-    assert_waits(world, nobodys.id, "version", "has this task: start one with");
+    assert_waits(world, nobodys.id, "version", "has this task; start one with");
     world_destroy(world);
 }
 
@@ -438,7 +438,7 @@ static void project_over_its_quota_is_logged_despite_a_worker(void **state)
     project.limit = project.used;
     configure(world, true, -1);
     struct waiting waiting = assert_waits(world, second.id, "storage_quota",
-                                          "bytes: raise storage-quota, or remove data");
+                                          "bytes; raise storage-quota, or remove data");
     assert_false(waiting.has_limit);
     assert_true(waiting.is_in_line);
     assert_waits(world, first.id, "", "");
