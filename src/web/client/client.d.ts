@@ -2,7 +2,7 @@
 export interface Run {
   id: string;
   taskIdentifier: string;
-  /** Of SDK 3.x, or of SDK 4.x with `api: "2025-07-16"`. */
+  /** In the words of SDK 3.x, or of SDK 4.x with `api: "2025-07-16"`. */
   status: string;
   tags: string[];
   /** ISO 8601, as all times. */
@@ -53,7 +53,7 @@ export type State = "connecting" | "live" | "paused" | "closed";
 export interface MirrorEvents {
   /** New or changed runs, and ids of removed ones; also called when counts change. */
   change: { runs: Run[]; removed: string[] };
-  /** The change that the mirror has reached; x-runs-seq of a write tells which one shows it. */
+  /** The change that the mirror has reached; the header x-runs-seq of a write names the change that shows it. */
   synced: number;
   /** The gateway skipped states of a run, as this client was slow or away. */
   gap: { run: Run; skipped: number };
@@ -138,7 +138,7 @@ export interface Client {
   /** The newest runs of a filter; a run leaves when it no longer matches. */
   watch(filter?: WatchFilter, options?: WatchOptions): Mirror;
   on(event: "state", listener: (state: State) => void): () => void;
-  /** Errors that end nothing: a token could not be fetched, or was rejected. */
+  /** Errors that do not close the client: a token could not be fetched, or was rejected. */
   on(event: "error", listener: (error: RuncastError) => void): () => void;
   /** Closes the connection and all mirrors. */
   close(): void;

@@ -72,7 +72,7 @@ class Mirror extends Emitter {
     this.begin();
   }
 
-  /** Sets the floor, a time of creation; for a limit, the gateway will send it. */
+  /** Sets the floor, a time of creation; for a limit, the gateway sends it. */
   begin() {
     const { since = "", limit } = this.request;
     if (!this.complete) this.floor = limit ? undefined : since;
@@ -210,7 +210,7 @@ class Client extends Emitter {
     const address = new URL("realtime/v1/ws", `${url}`.replace(/\/*$/, "/"));
     address.protocol = address.protocol.replace("http", "ws");
     this.#options = { WebSocket: globalThis.WebSocket, silence: 30_000, hiddenAfter: 60_000, address, ...options };
-    if (!this.#options.WebSocket) throw new TypeError("no WebSocket here: give one as an option");
+    if (!this.#options.WebSocket) throw new TypeError("no WebSocket here; pass one as an option");
     const { document, addEventListener } = globalThis, { signal } = this.#heedless;
     addEventListener?.("online", () => this.#hurry(), { signal });
     addEventListener?.("offline", () => this.#now?.ask(), { signal });

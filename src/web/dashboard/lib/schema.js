@@ -1,6 +1,6 @@
 // schema.js - uses the JSON schema of a task: makes an example, and finds problems of a payload.
 //
-// Only common keywords are evaluated; unknown ones are no problem, as the task itself validates. A
+// Only common keywords are evaluated. Others are ignored, as the task itself validates. A
 // schema is deployed by users and may be anything: keywords of a wrong type are ignored, and after
 // stepsMax steps the rest is.
 const stepsMax = 2000, depthMax = 12, exampleMax = 50_000;
