@@ -180,7 +180,7 @@ test("invalid requests are refused with a reason", async () => {
     [{ action: "cancel", filter: { tag: 5 } }, 400, "filter.tag: must be a string or a list of them"],
     [{ action: "cancel", filter: { tag: "a,b" } }, 400, "filter.tag: a value cannot have a comma"],
     [{ action: "cancel", filter: { queue: "q" } }, 400, "filter.queue: must have a type, task or custom, and a name"],
-    [{ action: "cancel", filter: { status: "HAPPY" } }, 400, "filter[status]: 'HAPPY' is not a status of a run"],
+    [{ action: "cancel", filter: { status: "HAPPY" } }, 400, 'filter[status]: "HAPPY" is not a status of a run'],
     [{ action: "cancel", filter: [] }, 400, "filter: must be an object"],
     [{ action: "cancel", runIds: [] }, 400, "runIds: must be a list of 1 to 1000 ids"],
     [{ action: "cancel", runIds: Array(1001).fill(one[0]) }, 400, "runIds: must be a list of 1 to 1000 ids"],

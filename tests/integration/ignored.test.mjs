@@ -140,7 +140,7 @@ test("an unknown filter is refused, since without it the call would match more",
     ["/api/v1/waitpoints/tokens?filter[tag]=a", "filter[tag]"], ["/api/v1/bulk-actions?filter[status]=PENDING", "filter[status]"],
   ]) {
     const { status, json } = await gateway.get(path, call);
-    assert.deepEqual([status, json.error], [400, `Invalid query: unknown filter '${filter}'; without it, the call would match more than you mean`], path);
+    assert.deepEqual([status, json.error], [400, `Invalid query: unknown filter "${filter}"; without it, the call would match more than you mean`], path);
   }
 });
 
@@ -180,7 +180,7 @@ test("a repeated parameter is refused, since one of the two would be ignored", a
   ]) {
     const { status, json } = await gateway.get(path);
     assert.equal(status, 400, path);
-    assert.match(json.error, new RegExp(`'${name.replace(/[[\]]/g, "\\$&")}' occurs more than once; send it once, with commas`));
+    assert.match(json.error, new RegExp(`"${name.replace(/[[\]]/g, "\\$&")}" occurs more than once; send it once, with commas`));
   }
   assert.equal(named(await gateway.get("/api/v1/runs?nobody=1&nobody=2")), "nobody");
 });
@@ -282,7 +282,7 @@ test("a bulk action with an invalid filter is refused, since it would reach more
     [{ tag: "kept", tga: "other" }, /^filter\.tga: unknown filter/], [{ tags: "kept" }, /^filter\.tags: unknown filter/],
     [{ tag: "kept", taskIdentifier: [] }, /^filter\.taskIdentifier: empty, and without it/], [{ queue: [], tag: "kept" }, /^filter\.queue: empty/],
     [{ tag: "kept", schedule: " " }, /^filter\.schedule: empty, and without it/], [{ tag: "kept", version: null }, /^filter\.version: empty, and without it/],
-    [{ from: 1, period: "1h" }, /^filter\.period: it would count instead of from and to/], [{ tag: [""] }, /^filter\.tag: empty, and without it/],
+    [{ from: 1, period: "1h" }, /^filter\.period: would replace from and to/], [{ tag: [""] }, /^filter\.tag: empty, and without it/],
   ]) {
     const reply = await gateway.post("/api/v1/bulk-actions", { action: "cancel", filter });
     assert.equal(reply.status, 400, reply.text);

@@ -84,7 +84,7 @@ describe("limits", () => {
       if (answer.op === "error") refused = answer;
     }
     assert.equal(refused.code, "limit");
-    assert.match(refused.message, /256 KiB: send unsub/);
+    assert.match(refused.message, /256 KiB; send unsub/);
     assert.ok(refused.id >= 15 && refused.id < 30, `the one with id ${refused.id}`);
     socket.send({ op: "unsub", id: 0 });
     await socket.next("end");

@@ -57,9 +57,9 @@ void artifacts_stop(struct artifacts *artifacts);
 
 int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 
-/* Tells which environments share limits with one: those of its project. */
+/* The environments that share limits with one: those of its project. */
 struct artifact_sharers {
-    bool (*counts)(const void *owner, uint32_t env);
+    bool (*counts)(const void *owner, uint32_t env); /* returns true for one of them */
     const void *owner;
 };
 

@@ -17,7 +17,8 @@
  * Each turn is one slice, so several actions make progress at the same time. If a filter
  * matches so little that the store stops the read as too slow, it is read in windows of
  * time, from the newest back. A window that was read in time is followed by one of twice
- * the length. */
+ * the length. One that is too slow is tried again with a quarter of its length; if that is
+ * below WINDOW_LEAST_MS, the action is aborted. */
 #include "api/bulk/bulk_work.h"
 
 #include "base/log.h"

@@ -1,7 +1,7 @@
 /* builds.h - the queue of deployments that wait for a build, and builders that take them.
  *
  *   PENDING, oldest first ─┐
- *                          ├─► INSTALLING, written ─► handed out with a key of its own ─► build
+ *                          ├─► INSTALLING, written ─► handed out with its own key ─► build
  *   builders that wait ────┘      one of a project at a time
  *
  * Projects take turns. Among those with something pending and nothing being built, the one
@@ -43,8 +43,8 @@ struct builder {
  *
  *   pieces ─► secret_filter ─► the last MiB
  *
- * Values of the build's own variables and of secret variables of the environment are replaced
- * (secret_filter.h). */
+ * Values of the build's own variables and of secret variables of the environment are
+ * replaced (secret_filter.h). */
 struct build_log {
     struct buf text;
     struct secret_scan scan;

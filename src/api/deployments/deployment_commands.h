@@ -65,7 +65,7 @@ struct deployment {
     bool holds_vault;
 
     struct list watchers; // deployment_watcher::link
-    unsigned tries;       /* of the call that made it; after a restart all but the last */
+    unsigned tries;       /* of the call that made it, so far; a restart leaves one more */
     bool handing;         /* its variables are being read, or its hand-out written */
     bool promoting;       /* its version is being made current */
     bool completing;      /* the index of its build is being kept, or the row written */
@@ -80,7 +80,7 @@ struct deployment {
 struct build_turns {
     const struct project *project;
     uint64_t last; /* number of its last turn, by deployments::build_turns */
-    uint64_t busy; /* the last mark that it got because something of it is built */
+    uint64_t busy; /* the newest build_marks: a deployment of it is being built */
 };
 
 /* The deployments of one environment. */

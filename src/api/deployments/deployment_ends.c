@@ -222,7 +222,7 @@ static enum err decide_progress(struct deployment_command *command,
 {
     (void)next;
     return explain(&command->why, ERR_CONFLICT,
-                   "The deployment is %s: this gateway's builder builds it and reports the "
+                   "The deployment is %s; this gateway's builder builds it and reports the "
                    "progress itself",
                    deployment_status_name(deployment->row.status));
 }

@@ -88,7 +88,7 @@ static void on_time(struct timer *timer)
     if (holding->is_last && holding->deployment->document)
         reply_created(holding); /* a slow build is not a failed one */
     else
-        reply_again(holding, "The version is being built: ask again");
+        reply_again(holding, "The version is being built; try again");
 }
 
 static void on_gone(struct api_call *call)
@@ -98,7 +98,7 @@ static void on_gone(struct api_call *call)
 
 static void on_drain(struct api_call *call)
 {
-    reply_again(call->state, "The gateway is shutting down: ask again");
+    reply_again(call->state, "The gateway is shutting down; try again");
 }
 
 void holding_begin(struct api_call *call, struct deployment *deployment,

@@ -6,17 +6,18 @@
  *   root ┤   a  └─ x                                            │ no y: fall back to "bc"
  *        └─ b ─ c ─ y                              bc ─y─► bcy, a secret ends here
  *
- * The patterns are sorted, so the trie is built level by level, and the children of a node stand
- * next to each other, ascending by their byte: children of node n are those from nodes[n].children
- * up to nodes[n + 1].children. The fallback of a node is the longest suffix of its text that is in
- * the trie, too.
+ * The patterns are sorted, so the trie is built level by level. The children of a node are
+ * adjacent, ascending by their byte: those of node n begin at nodes[n].children and end
+ * before nodes[n + 1].children. The fallback of a node is the longest suffix of its text
+ * that is in the trie, too.
  *
- * A fall back makes the matched text shorter by at least one byte and each byte of the text makes
- * it longer by at most one, so a text of n bytes takes at most 2n steps; a step is a binary search
- * among at most 256 children. Building takes as many steps for each pattern.
+ * A fallback makes the matched text shorter by at least one byte, and each byte of the text
+ * makes it longer by at most one. So a text of n bytes takes at most 2n steps, each of them
+ * a binary search among at most 256 children. Building takes as many steps for each
+ * pattern.
  *
- * Secrets that overlap are replaced together: what is left of the second one would still be a part
- * of a secret. */
+ * Secrets that overlap are replaced together: the rest of the second one would still be a
+ * part of a secret. */
 #include "api/deployments/secret_filter.h"
 
 #include <stdlib.h>
@@ -261,8 +262,8 @@ static void add_hole(struct secret_scan *scan, size_t len)
     scan->holes[scan->hole_count++] = hole;
 }
 
-/* Emits the first bytes that are held. A hole that begins before them was emitted already, one
- * that ends after them stays. */
+/* Emits the first bytes that are held. A hole that begins before them was emitted already;
+ * one that ends after them stays. */
 static void emit(struct secret_scan *scan, size_t bytes, struct buf *out)
 {
     uint64_t begin = scan->read - scan->held.len, end = begin + bytes, at = begin;
@@ -285,7 +286,8 @@ static void emit(struct secret_scan *scan, size_t bytes, struct buf *out)
         memmove(scan->holes, scan->holes + done, scan->hole_count * sizeof(*scan->holes));
 }
 
-/* A secret that ends in a later piece begins in the last `longest - 1` bytes of this one. */
+/* A secret that ends in a later piece begins in the last `longest - 1` bytes of this
+ * one. */
 void secret_scan_add(struct secret_scan *scan, const struct secret_filter *filter,
                      struct slice piece, struct buf *out)
 {

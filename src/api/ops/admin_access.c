@@ -28,6 +28,6 @@ enum err admin_check_access(struct api_call *call)
     if (address_is_of_host(http_header(call->x, "host")) || admin_has_metrics_token(call))
         return OK;
     return explain(&call->why, ERR_FORBIDDEN,
-                   "Invalid Host: use an IP address or localhost, or send the metrics "
+                   "Invalid Host; use an IP address or localhost, or send the metrics "
                    "token as bearer token");
 }

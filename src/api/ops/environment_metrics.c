@@ -220,16 +220,16 @@ static const struct {
     { "runcast_environment_finished_runs_total", "counter",
       "Runs that have ended since the start, by environment and status", add_ends },
     { "runcast_environment_oldest_queued_seconds", "gauge",
-      "How long the run has been queued that has been for longest, by environment", add_oldest },
+      "Time in the queue of the run that has been queued for longest, by environment", add_oldest },
     { "runcast_environment_unserved_runs", "gauge",
       "Runs that no worker can take: queued without a worker for them, or waiting for a version with their task", add_unserved },
     { "runcast_environment_waiting_workers", "gauge",
-      "Calls of workers for a run that are held because there is none, by environment", add_seated },
+      "Dequeues that are held because no run is ready, by environment", add_seated },
     { "runcast_environment_sessions", "gauge",
       "CLIs connected in the last minute, executing or not, by environment",
       add_sessions },
     { "runcast_environment_queue_wait_seconds", "histogram",
-      "From a run's place in its queue to its being given to a worker, by environment", add_waits },
+      "Time that a run was in its queue until a worker got it, by environment", add_waits },
 };
 /* clang-format on */
 
@@ -245,16 +245,14 @@ static void print_sums(const struct environment_metrics *seen, struct buf *out)
         sessions += seen->groups[place].sessions;
     }
     metrics_print_gauge(out, "runcast_waiting_workers",
-                        "Calls of workers for a run that are held because there is none",
-                        seated);
+                        "Dequeues that are held because no run is ready", seated);
     metrics_print_gauge(out, "runcast_sessions",
                         "CLIs connected in the last minute, executing or not", sessions);
     metrics_print_gauge(out, "runcast_unserved_environments",
-                        "Environments that have queued runs, and no worker",
-                        seen->unserved);
+                        "Environments that have queued runs and no worker", seen->unserved);
     metrics_print_head(
         out, oldest, "gauge",
-        "How long the run has been queued that has been for longest, by type "
+        "Time in the queue of the run that has been queued for longest, by type "
         "of environment");
     for (int type = 0; type < ENVIRONMENT_TYPES; type++) {
         char label[32];

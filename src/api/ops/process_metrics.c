@@ -101,7 +101,7 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
     const char *obstacles[OBSTACLES_MAX];
     int64_t limit = descriptors_limit();
     print_build(out);
-    metrics_print_gauge(out, "runcast_ready", "1 when /readyz says so",
+    metrics_print_gauge(out, "runcast_ready", "1 if the gateway is ready (/readyz)",
                         !obstacles_find(api, obstacles));
     metrics_print_gauge(out, "runcast_standby", "1 while another gateway leads",
                         stands_by(api));
@@ -114,12 +114,13 @@ void process_metrics_print(const struct api *api, int64_t descriptors, struct bu
     metrics_print_gauge(out, "process_open_fds", "Open files, sockets and pipes",
                         descriptors);
     if (limit < INT64_MAX)
-        metrics_print_gauge(out, "process_max_fds", "As many may be open", limit);
+        metrics_print_gauge(out, "process_max_fds",
+                            "Most files, sockets and pipes that may be open", limit);
     if (!engine_store(api_engine(api))->ops->lead) { /* the database is a file */
         metrics_print_gauge(out, "runcast_database_bytes", "Size of the database file",
                             file_size(data, "runcast.db"));
         metrics_print_gauge(out, "runcast_database_log_bytes",
-                            "Size of its write-ahead log",
+                            "Size of the database's write-ahead log",
                             file_size(data, "runcast.db-wal"));
     }
     if (api_options(api)->certificates)

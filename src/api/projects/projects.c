@@ -89,7 +89,6 @@ static const struct route routes[] = {
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = list_projects,
       .id = "list_projects_v1", .summary = "List projects",
       .reply = "Project[]" },
-    /* not a ref: must come before them */
     { .method = HTTP_GET_, .path = PROJECTS "/runtimes",
       .auth = AUTH_PERSONAL, .body_limit = NO_BODY, .handle = project_runtimes,
       .id = "list_project_runtimes_v1", .summary = "The runtimes of the current deployments of prod",

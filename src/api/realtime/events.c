@@ -405,9 +405,11 @@ static enum err read_query(struct event_stream *stream)
     if (refused)
         return refused;
     if (watch.ptr && !is_yes(watch))
-        return explain(&call->why, ERR_INVALID, "watch: send 1, with the filter of a list");
+        return explain(&call->why, ERR_INVALID,
+                       "watch: not 1; send watch=1 with the filter of a list");
     if (counts.ptr && !is_yes(counts))
-        return explain(&call->why, ERR_INVALID, "counts: send 1, or leave it out");
+        return explain(&call->why, ERR_INVALID,
+                       "counts: not 1; send counts=1, or leave it out");
     return watch.ptr ? read_watch_query(stream) : read_sub_query(stream);
 }
 

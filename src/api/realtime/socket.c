@@ -172,7 +172,7 @@ static void on_time(struct timer *timer)
     struct buf message = { 0 };
 
     if (socket->hello_due && now >= socket->ends_at) {
-        ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s: send hello with one");
+        ws_close(socket->ws, CLOSE_BAD_TOKEN, "no token within 10 s; send hello with one");
         return;
     }
     if (leaving && leaving->drain_at && now >= leaving->drain_at)
@@ -248,7 +248,7 @@ static void welcome(struct socket *socket, const struct wire_message *hello)
     wish.wrap = ws_frame_rope;
     struct view *view = environment_view(env, &wish);
     if (!view) {
-        ws_close(socket->ws, CLOSE_LIMIT, "too many different views: ask for other fields");
+        ws_close(socket->ws, CLOSE_LIMIT, "too many different views; request other fields");
         return;
     }
     feed_init(&socket->feed, &socket_feed_ops, env, view);
@@ -440,7 +440,7 @@ static void dispatch(struct socket *socket, struct wire_message *message)
 {
     if (!socket->welcomed && api_doubt(socket->api)) { /* as for a new socket */
         ws_close(socket->ws, CLOSE_INTERNAL,
-                 "the gateway cannot confirm that its data is current: try again later");
+                 "the gateway cannot confirm that its data is current; try again later");
         return;
     }
     if (message->op == WIRE_HELLO) {
@@ -631,7 +631,7 @@ enum err socket_open(struct api_call *call)
         return refused;
     if (origin.ptr && !origin_is_allowed(call, origin))
         return explain(&call->why, ERR_FORBIDDEN,
-                       "This origin may not open a WebSocket: start the gateway with "
+                       "This origin may not open a WebSocket; start the gateway with "
                        "--allow-origin");
     if ((refused = subscribing_identify(call)) ||
         (call->identity && (refused = api_enter(call))) ||

@@ -117,7 +117,7 @@ void socket_opening_is_late(struct timer *timer)
 {
     struct opening *opening = container_of(timer, struct opening, timer);
     socket_refuse(opening->socket, opening->message.id, "limit",
-                  "the gateway cannot confirm that its data is current: try again later");
+                  "the gateway cannot confirm that its data is current; try again later");
     opening_destroy(opening);
 }
 
@@ -208,7 +208,7 @@ static void on_floor_page(struct store_read *read, enum store_status status)
     if (socket && status)
         socket_refuse(
             socket, opening->message.id, "limit",
-            "the store could not find where the limit begins: try again, or use since");
+            "the store could not find where the limit begins; try again, or use since");
     else if (socket && !api_identity_may_follow(socket->identity, &opening->message.filter))
         /* The token that `auth` brought meanwhile does not allow it. */
         forbid(socket, opening->message.id);
@@ -269,11 +269,11 @@ static const char *over_limit(const struct socket *socket, const struct socket_u
     if (use->subscriptions > (size_t)api_options(socket->api)->subscriptions_max)
         return "too many subscriptions on this connection";
     if (use->watches > PROTOCOL_WATCHES)
-        return "too many watches, and subscriptions with counts, on this connection: send "
+        return "too many watches, and subscriptions with counts, on this connection; send "
                "unsub for some, or open another connection";
     if (use->filter_bytes > PROTOCOL_FILTER_BYTES)
         return "the tags and tasks of this connection's subscriptions take more than 256 "
-               "KiB: send unsub for some, or open another connection";
+               "KiB; send unsub for some, or open another connection";
     return NULL;
 }
 

@@ -56,7 +56,7 @@ enum err subscribing_identify(struct api_call *call)
     http_trust(call->x);
     if (!call->identity->account)
         return explain(&call->why, ERR_UNAUTHORIZED,
-                       "A personal access token names no environment: use a secret key or "
+                       "A personal access token names no environment; use a secret key or "
                        "a public token");
     unread_tell_branch(call, call->identity->account);
     return api_choose_branch(call->api, http_header(call->x, "x-trigger-branch"),

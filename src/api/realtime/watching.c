@@ -67,11 +67,11 @@ void watching_explain_limit(struct query_cost cost, struct failure *why)
         "too many different filters are watched in this environment or its project";
     if (cost.queries == 1)
         explain(why, ERR_BUSY,
-                "%s: try again later, or narrow the rows of a subscription yourself",
+                "%s; try again later, or narrow the rows of a subscription yourself",
                 limit);
     else
         explain(why, ERR_BUSY,
-                "%s, and this one counts as %zu because it names %zu values: try again "
+                "%s, and this one counts as %zu because it names %zu values; try again "
                 "later, or name fewer",
                 limit, cost.queries, cost.values);
 }

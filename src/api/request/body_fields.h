@@ -1,6 +1,6 @@
 /* body_fields.h - collects and validates a JSON body while it arrives.
  *
- *   on_body: body_fields_take, for each piece ─► handle: body_fields_end gives the whole object
+ *   on_body: body_fields_take, for each piece ─► handle: body_fields_end, the whole object
  *
  * A long body is read once, in small pieces, so no turn has to read all of it. The
  * collected text lives until body_fields_free, even after the reply.

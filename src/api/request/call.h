@@ -36,7 +36,7 @@ struct api_call {
     struct api *api;
     struct exchange *x;
     const struct route *route;   /* NULL: none at this path */
-    const struct routed *routed; /* derived from the route's row */
+    const struct routed *routed; /* what routes.h has derived from the route's row */
     const struct area *area;     /* of the route */
     struct identity *identity;   /* NULL for AUTH_NONE and AUTH_SIGNED */
     struct account *account;     /* of a key, public token or signed URL; otherwise NULL */
@@ -58,7 +58,7 @@ struct api_call {
     uint8_t bom;  /* bytes of a byte order mark that have begun the body so far */
     bool busy;    /* an operation will reply; set it when one begins */
     bool cached;  /* the handler has called api_let_cache */
-    bool refused; /* answered and logged, by http or early; log no more */
+    bool refused; /* answered by http, or early, and logged: do not log it again */
     /* Why the call ends while its body arrives, explained in `why`; OK: the client has
      * left. */
     enum err ended_by;
@@ -66,7 +66,7 @@ struct api_call {
     /* Set while held until the gateway leads (api/router/early_calls.h); NULL: not held. */
     struct early_call *early;
     void (*on_drain)(struct api_call *call); /* set by api_hold */
-    bool bears_doubt; /* stays held during a doubt, since it sends nothing meanwhile */
+    bool bears_doubt; /* stays held during a doubt (api_doubt), and sends nothing then */
     struct list held; // api::held; linked while held
     struct list link; // api::calls, until it is answered early
     void (*on_gone)(struct api_call *call);    /* client left; a reply is still due */
@@ -264,7 +264,7 @@ bool api_identity_may_list(const struct identity *identity,
 
 void api_add_header(struct api_call *call, const char *name, struct slice value);
 
-/* Lets the response be cached as control allows; without this it is no-store. */
+/* Lets the response be cached as control allows; the default is no-store. */
 void api_let_cache(struct api_call *call, const char *control);
 
 /* Adds x-runs-seq: epoch.seq (read your writes). seq 0: nothing had to be written, so the

@@ -1,4 +1,4 @@
-/* paging.c - reads the query parameters that choose a page, and writes which one it was. */
+/* paging.c - reads the query parameters that choose a page; writes "pagination":{…}. */
 #include "api/request/paging.h"
 
 #include <inttypes.h>

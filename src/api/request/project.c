@@ -11,7 +11,7 @@ enum err project_find(struct api_call *call, struct slice ref,
     if (call->account && found != call->account->project)
         return explain(&call->why, ERR_INVALID,
                        "Invalid project ref for this API key. A secret key belongs to one "
-                       "project: use its ref, or another key.");
+                       "project; use its ref, or another key.");
     if (!call->account && (!found || !user_sees(call->identity->user, found)))
         return explain(&call->why, ERR_NOT_FOUND, "Project not found");
     *project = found;

@@ -32,7 +32,7 @@ void request_log_refusal(void *owner, const struct exchange *x, int status);
  * invalid one. */
 void request_log_socket(struct request_log *log, unsigned code);
 
-/* Writes who is behind a call, for audits: the id of the key or token that token lists
- * show, and whose it is. Contains nothing of the secret. */
+/* Writes who has sent a call, for audits: the id of the key or token as token lists show
+ * it, and its owner. Contains nothing of the secret. */
 enum { ACTOR_TEXT = 160 };
 void request_log_actor(const struct api_call *call, char out[ACTOR_TEXT]);

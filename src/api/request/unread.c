@@ -162,14 +162,14 @@ enum err unread_check_query(struct api_call *call)
         bool is_known = has_parameter(call->routed, name);
         if (!is_known && slice_starts(name, "filter["))
             return explain(&call->why, ERR_INVALID,
-                           "Invalid query: unknown filter '%.*s'; without it, the call "
+                           "Invalid query: unknown filter \"%.*s\"; without it, the call "
                            "would match more than you mean",
                            SLICE_ARG(text_clip(name)));
         if (!is_known)
             ignored_add_parameter(&call->ignored, name);
         else if (came_before(call, i))
             return explain(&call->why, ERR_INVALID,
-                           "Invalid query: '%.*s' occurs more than once; send it once, "
+                           "Invalid query: \"%.*s\" occurs more than once; send it once, "
                            "with commas between values",
                            SLICE_ARG(name));
     }

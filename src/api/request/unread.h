@@ -1,4 +1,4 @@
-/* unread.h - reports what no code reads of a request, by the row of its route (route.h).
+/* unread.h - reports the members and parameters of a request that no code reads.
  *
  * The types of /openapi.json say which members a body may have, and which parameters a
  * query. All others are reported to the caller (ignored.h); those of a body only if SDKs

@@ -335,8 +335,8 @@ static enum err take_no_bom(struct api_call *call)
     return begun.len ? call->route->on_body(call, begun) : OK;
 }
 
-/* Hands a piece of the body over, without the byte order mark that a JSON body may begin with. The
- * mark may come in pieces. */
+/* Hands a piece of the body over, without the byte order mark that a JSON body may begin
+ * with. The mark may come in pieces. */
 static enum err take_body(struct api_call *call, struct slice piece)
 {
     while (call->bom < bom.len && piece.len && piece.ptr[0] == bom.ptr[call->bom]) {

@@ -10,5 +10,5 @@ struct http_handler api_handler(void);
  * other. */
 void api_enter_early(struct api_call *call, bool complete);
 
-/* Returns all areas of routes, in the order of look-up. */
+/* Returns all areas of routes, in the order of areas.def. */
 const struct area *const *api_areas(size_t *count);

@@ -138,8 +138,8 @@ enum err filter_words_read(json_t *filter, json_t *words,
     bool spans = json_object_get(filter, "from") || json_object_get(filter, "to");
     if (!refused && spans && json_object_get(filter, "period"))
         refused = explain(why, ERR_INVALID,
-                          "filter.period: it would count instead of from and to, and mean "
-                          "other runs: send one or the others");
+                          "filter.period: would replace from and to, and select other "
+                          "runs; send either period, or from and to");
     buf_finish(&text);
     return refused;
 }

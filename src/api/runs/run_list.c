@@ -167,7 +167,7 @@ void run_list_refuse(struct api_call *call, enum store_status status)
     if (status == STORE_SLOW) {
         api_add_header(call, "x-should-retry", SLICE("false"));
         api_reply_refusal(call, 503,
-                          "Finding the runs of this filter takes too long: ask for fewer "
+                          "Finding the runs of this filter takes too long; ask for fewer "
                           "days with filter[createdAt], or for a tag, task or batch");
     } else {
         api_reply_error(call, err_of_store(status));

@@ -77,7 +77,7 @@ static enum err read_statuses(const struct run_query_source *source, struct slic
     while (next_word(&text, &word)) {
         unsigned set = run_statuses_named(word, source->vocabulary);
         if (!set)
-            return explain(why, ERR_INVALID, "'%.*s' is not a status of a run",
+            return explain(why, ERR_INVALID, "\"%.*s\" is not a status of a run",
                            SLICE_ARG(word));
         query->filter.statuses |= set;
     }
@@ -92,7 +92,7 @@ static enum err read_machines(const struct run_query_source *source, struct slic
     (void)source;
     while (next_word(&text, &word)) {
         if (machine_from_name(word, &machine))
-            return explain(why, ERR_INVALID, "'%.*s' is not a machine preset",
+            return explain(why, ERR_INVALID, "\"%.*s\" is not a machine preset",
                            SLICE_ARG(word));
         query->filter.machines |= 1u << machine;
     }
@@ -107,9 +107,10 @@ static enum err read_environments(const struct run_query_source *source, struct 
     (void)source;
     while (next_word(&text, &word)) {
         if (environment_type_from_slug(word, &type))
-            return explain(why, ERR_INVALID,
-                           "'%.*s' is not an environment: dev, staging, prod or preview",
-                           SLICE_ARG(word));
+            return explain(
+                why, ERR_INVALID,
+                "\"%.*s\" is not an environment; use dev, staging, prod or preview",
+                SLICE_ARG(word));
         query->environments |= 1u << type;
     }
     return OK;

@@ -8,7 +8,6 @@ enum {
     PIPE_MAX = 1 << 30,
 };
 
-/* Literal segments come first, because the first pattern that matches is used. */
 /* clang-format off */
 static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/realtime/v1/streams/{runId}/input/{streamId}",

@@ -33,9 +33,9 @@ void streams_destroy(struct streams *streams);
 bool streams_forget(struct streams *streams, const struct environment *env,
                     struct stint *stint);
 
-/* Finds the first record of an input from index from on. If the stream began after
- * known_ms, when the caller learned from, the first of all counts. Returns true and appends
- * its JSON to data if there is one. */
+/* Finds the first record of an input from index `from` on. If the stream began after
+ * known_ms, the time at which the caller learned `from`, its indexes are new: its first
+ * record counts. Returns true and appends the record's JSON to data if there is one. */
 bool streams_find_input(struct streams *streams, struct environment *env, struct slice run,
                         struct slice key, int64_t from, int64_t known_ms, struct buf *data);
 

@@ -1,6 +1,6 @@
 /* trace_counts.h - counts of what a run's trace stores and lost: the trace's document.
  *
- *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "bytes":…, "pieces":2, …}
+ *   DOC_TRACE        run_x          {"logs":…, "begun":…, "ended":…, "pieces":2, …}
  *   DOC_TRACE_PIECE  run_x/000001   {"events":[…]}     written once, in the same commit
  *                    run_x/000002   {"events":[…]}
  *

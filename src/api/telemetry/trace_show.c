@@ -1,4 +1,4 @@
-/* trace_show.c - the routes that return the trace of a run: in a row, as a tree, by page.
+/* trace_show.c - the routes that return the trace of a run: as a list, a tree, or a page.
  *
  *   the run (its own span is made here) ─┬─ spans without a known parent
  *                                        └─ logs and spans below those

@@ -44,7 +44,7 @@ static enum err check_statuses(struct api_call *call, struct slice list)
             !slice_is(word, "TIMED_OUT"))
             return explain(
                 &call->why, ERR_INVALID,
-                "'%.*s' is not a status of a token; use WAITING, COMPLETED or TIMED_OUT",
+                "\"%.*s\" is not a status of a token; use WAITING, COMPLETED or TIMED_OUT",
                 SLICE_ARG(text_clip(word)));
     }
     return OK;
@@ -212,7 +212,7 @@ static void next_documents(struct waitpoint_listing *op)
     listing_destroy(op);
     api_add_header(call, "x-should-retry", SLICE("false"));
     api_reply_refusal(call, 503,
-                      "The filter matches so few tokens that finding them takes too long: "
+                      "The filter matches so few tokens that finding them takes too long; "
                       "ask for fewer days with filter[createdAt]");
 }
 

@@ -1,6 +1,6 @@
 /* notice_wishes.h - requests of a notification socket's client that were not granted yet.
  *
- *   run:subscribe, run:unsubscribe ─► notice_wishes_add ─► notice_wishes_take, in their order
+ *   run:subscribe, run:unsubscribe ─► notice_wishes_add ─► notice_wishes_take, in order
  *
  * A message may name thousands of runs, and each costs a look-up in every environment of a
  * worker's token. So requests wait here, and are granted in time slices. The zero value is

@@ -314,7 +314,7 @@ static void set_timer(struct notice_socket *socket)
     loop_set_timer(loop, &socket->timer, socket->all->kind, at > now ? at - now : 0);
 }
 
-/* A client without a credential may be anybody, and is not waited for. */
+/* A client without a credential is closed without a wait. */
 static void leave(struct notice_socket *socket)
 {
     static const char reason[] = "the gateway is shutting down";
@@ -377,7 +377,7 @@ static void enter(struct notice_socket *socket, struct slice space)
         return;                        /* once is enough */
     if (api_doubt(socket->all->api)) { /* like a new socket */
         ws_close(socket->ws, CLOSE_INTERNAL,
-                 "the gateway cannot confirm that its data is current: try again later");
+                 "the gateway cannot confirm that its data is current; try again later");
         return;
     }
     for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++)

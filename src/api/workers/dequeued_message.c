@@ -244,9 +244,9 @@ static void add_telemetry(struct buf *out, const struct account *account)
         add_default(out, account, variables[i][0], slice_of(variables[i][1]));
 }
 
-/* Appends the path below the gateway's address where the environment's workers send spans and
- * logs: /otel/<environment>/<signature>, for which otel.c has routes. Requests there carry no
- * credential, so the path is signed and names the environment. */
+/* Appends the path below the gateway's address where the environment's workers send spans
+ * and logs: /otel/<environment>/<signature>, for which otel.c has routes. Requests there
+ * carry no credential, so the path is signed and names the environment. */
 static void add_telemetry_path(struct buf *out, const struct account *account)
 {
     char signature[URL_SIGNATURE_LEN + 1];

@@ -1,7 +1,7 @@
 /* registering.h - registers a version, from the pieces of a body to a known worker.
  *
  *   pieces ─► registering_take
- *   call   ─► registering_end, _begin ─► read, a few tasks a turn ─► document written, synced
+ *   call   ─► registering_end, _begin ─► read, a few tasks a turn ─► document synced
  *                                                                │
  *     in dev: current at once, its declared schedules follow ◄───┤
  *     elsewhere: promoted (promotion.h) ◄────────────────────────┤

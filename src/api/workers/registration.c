@@ -391,7 +391,7 @@ static enum err check_ids(const struct worker *worker, struct failure *why)
         if (slice_equal(bytes_slice(tasks[i - 1].id), bytes_slice(tasks[i].id)))
             return explain(
                 why, ERR_INVALID,
-                "metadata.tasks: two tasks have the id '%.80s'; give each its own",
+                "metadata.tasks: two tasks have the id \"%.80s\"; give each its own",
                 tasks[i].id->data);
     return OK;
 }

@@ -1,7 +1,8 @@
 /* registration.h - the tasks and queues that a worker version declares.
  *
- *   POST body ─► registration_reader ─► struct registration ─► registration_write ─► document
- *   document ──► registration_restore ──┘        └─► registration_apply: the engine knows it
+ *   POST body ─► registration_reader ─┬─► struct registration ─┬─► registration_write
+ *   document ──► registration_restore ─┘                        └─► registration_apply:
+ *                                                                   the engine knows it
  *
  * One document holds a version with its queues, so it is there whole or not at all. */
 #pragma once

@@ -342,7 +342,7 @@ static void error_names_the_place_in_the_body(void **state)
           "metadata.tasks[1].id: must be a string of 1 to 256 bytes" },
         { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"},{\"id\":\"a\"}]}"
           "}",
-          "metadata.tasks: two tasks have the id 'a'; give each its own" },
+          "metadata.tasks: two tasks have the id \"a\"; give each its own" },
         { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":{}}}",
           "metadata.queues: must be an array" },
         { "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":[{}]}}",
