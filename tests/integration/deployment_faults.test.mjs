@@ -146,6 +146,23 @@ test("a forced deployment also cancels one requested a moment ago that is not wr
   assert.ok(stored.includes(made.id) && !stored.includes('{"sealed":'), "of a build that never began no variables were written");
 });
 
+test("a deployment whose cancellation cannot be written is canceled when the disk has space again", async (t) => {
+  const control = path.join(temporaryFolder(), "control");
+  const { gateway, cli } = await start(t, [], { preload: "shim_sync", env: { SHIM_CONTROL: control } });
+  const named = { externalId: "ci-1" };
+  const [one, two] = [await cli.artifact(), await cli.artifact()];
+  cli.initialize(cli.body(one, named)).catch(() => { /* it waits for a builder until the gateway ends */ });
+  const listed = async () => (await cli.get("/api/v1/deployments")).json.data.map(({ status }) => status);
+  await until(async () => (await listed())[0] === "PENDING", { what: "the first waits for a builder" });
+  fs.writeFileSync(control, "enospc");
+  const forced = await cli.initialize(cli.body(two, { ...named, force: true }));
+  assert.equal(forced.status, 503, forced.text);
+  assert.deepEqual(await listed(), ["PENDING"]);
+  fs.rmSync(control);
+  await until(async () => (await listed()).includes("CANCELED"), { what: "its end" });
+  await gateway.kill();
+});
+
 // ---- no space ----
 
 test("while the disk is full no upload is accepted, and what is there stays", async (t) => {

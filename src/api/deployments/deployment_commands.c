@@ -139,11 +139,21 @@ static void forget_variables(struct deployment *deployment)
     deployment->variables_document = 0;
 }
 
+void deployment_drop_due(struct due_command *due)
+{
+    if (!due)
+        return;
+    bytes_unref(due->error);
+    bytes_unref(due->reason);
+    free(due);
+}
+
 void deployment_free(struct deployment *deployment)
 {
     timers_clear(loop_timers(deployment->all->loop), &deployment->timer);
     loop_cancel_deferred(&deployment->turn);
     vault_wait_no_more(&deployment->vault);
+    deployment_drop_due(deployment->unwritten);
     list_remove(&deployment->link);
     list_remove(&deployment->active);
     forget_variables(deployment);

@@ -34,6 +34,15 @@ struct deployment_command {
     struct list link; // deployment::commands
 };
 
+/* A command that no caller waits for: the end of a deployment, or of its build
+ * (deployment_due.c). */
+struct due_command {
+    struct deployment_command command;
+    enum deployment_status status; /* how it ends, unless its build begins again */
+    unsigned build; /* the one that was cut off; 0: end it whatever is built */
+    struct bytes *error, *reason;
+};
+
 /* Called after each change, and when the deployment could not be written at first. Then it
  * has deployment::lost, and is freed afterwards. */
 struct deployment_watcher {
@@ -71,9 +80,10 @@ struct deployment {
     bool completing;      /* the index of its build is being kept, or the row written */
     struct build *build;  /* NULL: no builder has it */
     struct timer timer;   /* when something is due: deployment_due.c */
-    int64_t due_since_ms; /* since when it waits, or is built; monotonic */
-    struct list link;     // deployment_set::all
-    struct list active;   // deployments::active
+    struct due_command *unwritten; /* its end that could not be written; NULL: none */
+    int64_t due_since_ms;          /* since when it waits, or is built; monotonic */
+    struct list link;              // deployment_set::all
+    struct list active;            // deployments::active
 };
 
 /* The turns of one project at builders (builds.c). */
@@ -154,3 +164,6 @@ static inline bool deployment_is_settled(const struct deployment *deployment)
 
 /* Forgets the version that it registered, if it has ended without being DEPLOYED. */
 void deployment_forget_worker(struct deployment *deployment);
+
+/* Frees the command. Ignores NULL. */
+void deployment_drop_due(struct due_command *due);

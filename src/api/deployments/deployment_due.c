@@ -10,13 +10,6 @@
 
 enum { AGAIN_MS = 1000 };
 
-struct due_command {
-    struct deployment_command command;
-    enum deployment_status status; /* how it ends, unless its build begins again */
-    unsigned build; /* the one that was cut off; 0: end it whatever is built */
-    struct bytes *error, *reason;
-};
-
 static void on_time(struct timer *timer);
 
 static void arm(struct deployment *deployment, int64_t ms)
@@ -58,11 +51,14 @@ static void on_decided(struct deployment_command *command, struct deployment *de
 {
     struct due_command *op = container_of(command, struct due_command, command);
     bool failed = status && status != ERR_CONFLICT && status != ERR_CANCELED;
-    if (failed && !deployment->all->stopped)
-        arm(deployment, AGAIN_MS); /* it is still due */
-    bytes_unref(op->error);
-    bytes_unref(op->reason);
-    free(op);
+    if (!failed || deployment->all->stopped) {
+        deployment_drop_due(op);
+    } else {
+        deployment_drop_due(deployment->unwritten);
+        deployment->unwritten = op;
+    }
+    if (!deployment->all->stopped)
+        deployment_set_timer(deployment);
 }
 
 static void deployment_due_begin(struct deployment *deployment, struct due_command *op)
@@ -125,9 +121,13 @@ static void on_time(struct timer *timer)
 {
     struct deployment *deployment = container_of(timer, struct deployment, timer);
     const struct build *build = deployment->build;
+    struct due_command *unwritten = deployment->unwritten;
     if (deployment->all->stopped)
         return;
-    if (deployment_is_final(deployment->row.status))
+    deployment->unwritten = NULL;
+    if (unwritten)
+        deployment_due_begin(deployment, unwritten);
+    else if (deployment_is_final(deployment->row.status))
         deployment->all->promote(deployment);
     else if (due_in(deployment) > 0)
         deployment_set_timer(deployment);
@@ -144,7 +144,9 @@ void deployment_set_timer(struct deployment *deployment)
 {
     struct loop *loop = deployment->all->loop;
     bool is_final = deployment_is_final(deployment->row.status);
-    if (is_final && deployment->row.promotes && !deployment->promoting)
+    if (deployment->unwritten)
+        arm(deployment, AGAIN_MS);
+    else if (is_final && deployment->row.promotes && !deployment->promoting)
         arm(deployment, AGAIN_MS);
     else if (is_final || deployment->handing)
         timers_clear(loop_timers(loop), &deployment->timer);

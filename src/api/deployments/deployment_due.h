@@ -13,7 +13,7 @@ void deployment_set_timer(struct deployment *deployment);
 void deployment_begin_anew(struct deployment *deployment, const char *reason);
 
 /* Ends a deployment that does not become a version, unless it has ended. error or reason:
- * NULL for none; takes ownership. If it cannot be written, the timer looks again after a
- * second, unless the gateway stops. */
+ * NULL for none; takes ownership. If it cannot be written, it is tried again each second,
+ * unless the gateway stops. */
 void deployment_end(struct deployment *deployment, enum deployment_status status,
                     struct bytes *error, struct bytes *reason);
