@@ -1,4 +1,6 @@
-/* commit_line.h - the commits that wait to be written, and the order in which they are. */
+/* commit_line.h - the commits that wait to be written, and which of them are written next.
+ *
+ * commit_line.c explains the order. Each writer of a driver has one. Not thread-safe. */
 #pragma once
 
 #include "store/commit_turns.h"

@@ -1,4 +1,4 @@
-/* commit_report.c - reports commits, environments in turns, for a limited time per turn. */
+/* commit_report.c - reports commits to callers, for a limited time per turn of the loop. */
 #include "store/commit_report.h"
 
 #include <uv.h>

@@ -1,8 +1,8 @@
-/* commit_report.h - reports finished commits to their callers, a portion per turn.
+/* commit_report.h - reports finished commits to their callers, some per turn of the loop.
  *
- * Applying a change costs whatever its subscribers do, often more than committing it. So
- * projects take turns, commit by commit: a project with costly changes delays its own
- * callers, and the others by one slice of a turn of the loop. Commits of one environment
+ * Applying a change to its subscribers often costs more than committing it. So projects
+ * take turns, commit by commit (commit_turns.h): a project with costly changes delays its
+ * own callers, and those of another project by one time slice. Commits of one environment
  * are reported in the order in which they were committed. A commit of several environments
  * waits for all commits before it, and those after it wait for it.
  *
@@ -15,9 +15,9 @@
 struct commit_report {
     struct store *store; /* its failing and full flags are set by commit_report_state */
     struct positions *positions; /* updated as commits are reported */
-    /* The first commit of each environment may be partly applied. */
+    /* Commits to report. The first one of each environment may be partly applied. */
     struct commit_turns turns;
-    bool spans; /* the only commit in turns is of several environments */
+    bool spans; /* turns has a single commit, which is of several environments */
 };
 
 void commit_report_init(struct commit_report *report, struct store *store,
@@ -29,10 +29,12 @@ void commit_report_finish(struct commit_report *report);
 /* Takes commits from done, in order, up to the first that has to wait. */
 void commit_report_take(struct commit_report *report, struct list *done);
 
-/* Reports commits until the time of the turn is up. Returns false if some are left. */
+/* Reports commits until the time slice ends. Returns false if some are left. */
 bool commit_report_run(struct commit_report *report);
 
-/* Notes that the stored bytes of an environment have changed by this much. */
+/* Adds bytes, which may be negative, to the stored bytes of the environment.
+ *
+ * Calls store::on_stored. */
 void commit_report_growth(struct commit_report *report, uint32_t env, int64_t bytes);
 
 /* Sets the state of the store, and logs a change with the reason, which is borrowed. */

@@ -1,4 +1,4 @@
-/* commit_turns.c - a queue per environment with commits, in a queue per project. */
+/* commit_turns.c - a queue of projects, each a queue of environments with their commits. */
 #include "store/commit_turns.h"
 
 #include <assert.h>

@@ -1,13 +1,15 @@
-/* commit_turns.h - waiting commits, of which projects and their environments take turns.
+/* commit_turns.h - a fair queue of commits: projects take turns, and so do environments.
  *
  *   project A ─ env 1: c c c c      the first project has its turn, then goes to the end of
  *             ─ env 2: c            the line if it has more; so do the environments of each
  *   project B ─ env 3: c
  *
  * A project has one turn, however many environments it has, because clients can create
- * preview branches, which are environments. Commits of one environment keep their order. A
- * round ends early for an environment or project that passed: it has no turn before the
- * next round. */
+ * preview branches, which are environments. Commits of one environment keep their order. In
+ * names of code, a share is a project as store_share_fn numbers it.
+ *
+ * A caller works in rounds. In one round a project has turns until it passed with all of
+ * its environments, or until commit_turns_take_share took its commits. */
 #pragma once
 
 #include "base/slots.h"
@@ -54,9 +56,10 @@ void commit_turns_take(struct commit_turns *turns);
 /* Keeps that commit, ends the turn, and ends the round for the commit's environment. */
 void commit_turns_pass(struct commit_turns *turns);
 
-/* Moves commits of the project whose turn it is to group until they weigh share.
+/* Moves commits of the project whose turn it is to group.
  *
- * Takes them from its environments in turns, and then ends the round for the project.
- * Returns their weight (store_commit::weight); 0 if the round has ended. */
+ * Takes them from its environments in turns until their weights (store_commit::weight) add
+ * up to share or more, then ends the round for the project. Returns the sum; 0 if the round
+ * has ended. */
 size_t commit_turns_take_share(struct commit_turns *turns, size_t share,
                                struct list *group);

@@ -22,4 +22,5 @@ void positions_put(struct positions *positions, struct store_position position);
 /* Advances the positions by the changes of a commit. */
 void positions_note(struct positions *positions, const struct store_commit *req);
 
+/* Adds bytes, which may be negative, to the stored bytes. */
 void positions_grow(struct positions *positions, uint32_t env, int64_t bytes);

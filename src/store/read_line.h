@@ -35,7 +35,7 @@ struct read_line {
     bool slow_was_last;              /* the last read taken was slow */
 };
 
-/* Fills in the waiter for the read. store->share_of gives the owner of its environment. */
+/* Fills in the waiter for the read. store->share_of gives the project of its environment. */
 void read_waiter_init(struct read_waiter *waiter, const struct store *store,
                       const struct store_read *read);
 

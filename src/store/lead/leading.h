@@ -1,7 +1,8 @@
-/* leading.h - decides whether this process leads: it alone writes and answers.
+/* leading.h - decides whether this gateway leads: only the leader writes and answers.
  *
- * Only the leader has the runs in memory. With a database for one process (SQLite) this
- * process always leads, from the next turn of the loop on. */
+ * Only the leader has the runs in memory; the other gateways on the database stand by. With
+ * a database for one process (SQLite) this process always leads, from the next turn of the
+ * loop on. Loop thread only. */
 #pragma once
 
 #include "base/loop.h"
@@ -13,14 +14,16 @@ struct leading_options {
     const char *name; /* of this gateway, unique; borrowed */
     int64_t beat_ms;  /* interval between beats */
     int64_t dead_ms;  /* a gateway is dead after this time without a beat */
-    /* After this time the rows of a dead gateway are removed; 0: an hour. */
+    /* The leader removes the row of a gateway after this time without a beat; 0: an
+     * hour. */
     int64_t forget_ms;
     /* Another gateway leads, or the database has not answered yet.
      *
      * Called at most once, and not if this gateway takes the lead with its first beat. */
     void (*on_standby)(void *owner);
-    /* While this gateway stands by, another one took the lead. Requests that wait here for
-     * a leader wait in vain. */
+    /* The lead went from one other gateway to another while this one stands by.
+     *
+     * Requests that wait here until this gateway leads wait in vain. */
     void (*on_other_leads)(void *owner);
     /* Called once, when this gateway got the lead and must load everything. */
     void (*on_taken)(void *owner);
@@ -41,7 +44,8 @@ struct leading_options {
 
 /* Sends the first beat, and stands by until it gets the lead.
  *
- * Everything is borrowed until leading_destroy. Sets store->on_moved and store->on_left. */
+ * Everything is borrowed until leading_destroy. Takes the callbacks store->on_moved and
+ * store->on_left for itself. */
 struct leading *leading_create(struct loop *loop, struct store *store,
                                const struct leading_options *options);
 
@@ -52,7 +56,7 @@ void leading_destroy(struct leading *leading);
  * store. */
 void leading_stop(struct leading *leading);
 
-/* The process is draining and accepts nothing new.
+/* Call it when the process begins to drain and accepts nothing new.
  *
  * A leader sends a beat at once, whose response has the gateways that joined since its last
  * beat. */
@@ -71,7 +75,7 @@ bool leading_has_successor(const struct leading *leading);
  * No other callback is called afterwards. */
 void leading_hand_over(struct leading *leading, void (*on_left)(void *owner));
 
-/* Everything is in memory: from now on this gateway leads. */
+/* Call it after on_taken, once everything is in memory: from now on this gateway leads. */
 void leading_loaded(struct leading *leading);
 
 /* Returns why requests are rejected; NULL if this gateway leads.

@@ -7,8 +7,9 @@
  * what was notified earlier. A notification is a hint, which a pooler may swallow; then the
  * next beat finds the lead free.
  *
- * A request fails after two seconds without a response. The caller then knows that the
- * database is unreachable, and retries. */
+ * A request fails after two seconds without a connection, or without a response (five
+ * seconds for taking the lead, one for leaving). The caller then knows that the database is
+ * unreachable, and retries. */
 #include "store/pg/pg_beat.h"
 
 #include <stdio.h>

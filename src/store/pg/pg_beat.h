@@ -1,4 +1,7 @@
-/* pg_beat.h - the connection on which this process sends beats, and takes the lead. */
+/* pg_beat.h - the connection for beats, and for taking and handing over the lead.
+ *
+ * store/lead/leading.c calls these through store_ops. The rows of dead gateways are removed
+ * on this connection, too. */
 #pragma once
 
 #include "store/pg/pg_lead.h"
@@ -17,13 +20,14 @@ struct pg_beats {
     struct store *store; /* its on_left is called */
     struct pg_lead *lead;
     struct pg_link link;
-    struct store_beat *beat; /* waiting or in flight; NULL: none */
-    struct store_lead *take; /* waiting or in flight; NULL: none */
+    /* A request of each kind, waiting or in flight; NULL: none. */
+    struct store_beat *beat;
+    struct store_lead *take;
     struct store_forget *forget;
     struct store_leave *leave;
     bool listens;           /* this connection listens to the channel */
     enum pg_beat_step step; /* the statement in flight */
-    /* Limits the wait for a connection during a request, and the end of pg_beats_stop. */
+    /* Limits the wait of a request for a connection, and the time for pg_beats_stop. */
     uv_timer_t patience;
     bool leaving;
     unsigned open; /* how many of link and patience are not closed yet */
@@ -42,6 +46,6 @@ void pg_beats_leave(struct pg_beats *beats, struct store_leave *req);
 
 /* Finishes the current requests first, then calls stopped.
  *
- * Tells the database that this process has ended, if that is possible at once, so that no
- * other gateway waits until it counts as dead. */
+ * If that is possible at once, it also removes this process's row from the database, so
+ * that no other gateway waits until this one counts as dead. */
 void pg_beats_stop(struct pg_beats *beats, void (*stopped)(struct pg_beats *beats));

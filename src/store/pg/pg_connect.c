@@ -1,6 +1,4 @@
-/* pg_connect.c - connects with our time limits, and gets what every connection must know.
- *
- * These are the numbers (OIDs) of our types, and the server's timeline. */
+/* pg_connect.c - connects with time limits, and asks the server for a struct pg_hello. */
 #include "store/pg/pg_connect.h"
 
 #include <ctype.h>

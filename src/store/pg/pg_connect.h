@@ -1,4 +1,6 @@
-/* pg_connect.h - opens a connection by blocking calls, for a start or a worker thread. */
+/* pg_connect.h - opens a connection to PostgreSQL by blocking calls.
+ *
+ * For the start of the program, or a worker thread. */
 #pragma once
 
 #include <libpq-fe.h>
@@ -6,10 +8,10 @@
 #include "store/pg/pg_group.h"
 #include "store/pg/pg_store.h"
 
-/* Facts about the server, which every connection gets. */
+/* Facts about the server, which each new connection requests. */
 struct pg_hello {
     struct pg_types types; /* zeros while there is no schema */
-    char timeline[9];
+    char timeline[9];      /* of the server's log: another one after a promotion */
 };
 
 /* Returns NULL with the reason on failure.

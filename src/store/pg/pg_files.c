@@ -5,8 +5,8 @@
  *              └────────┘
  *
  * All requests can be repeated. So a request whose response is lost is sent again, until
- * there was no response from the database for five seconds: then all waiting requests
- * fail. */
+ * there was no response from the database for five seconds, or for 30 if the first request
+ * may be about many pieces: then all waiting requests fail. */
 #include "store/pg/pg_files.h"
 
 #include <stdio.h>
@@ -122,7 +122,8 @@ static bool take_error(struct pg_files *files, const PGresult *answer,
     }
     const char *sentence = PQresultErrorField(answer, PG_DIAG_MESSAGE_PRIMARY);
     pg_reason(reason, sentence ? sentence : "");
-    log_warn("the database rejected a piece of a file", "reason", reason, NULL);
+    log_warn("the database rejected a request for a file of a deployment", "reason", reason,
+             NULL);
     *status = remedy == PG_NO_SPACE ? STORE_NO_SPACE : STORE_FAILED;
     return true;
 }

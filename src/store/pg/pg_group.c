@@ -1,4 +1,4 @@
-/* pg_group.c - encodes commits, by claim and by change, and decodes the answer. */
+/* pg_group.c - encodes each claim and change of the commits, and decodes the answer. */
 #include "store/pg/pg_group.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  *   commits ─► pg_group_encode ─► arrays ─► commit_v100 ─► bytes ─► pg_group_decode ─► …
  *
- * Pure. If a commit writes the same run, document or claim twice, that is found here,
- * because the function only sees what was there before the commit: a second version must be
- * based on the first one, and a second claim must know the first one.
+ * Pure. The function only sees rows as they were before the commit. So if a commit writes
+ * the same run, document or claim twice, that is checked here: the second version must be
+ * based on the first one, and the second claim refers to the first one.
  *
  * An answer has the counters before the group and the status of each commit. From these,
  * positions and run numbers are counted here in the same way as in the function. */
@@ -56,16 +56,16 @@ void pg_group_bind(struct pg_group *group, struct pg_params *params,
                    const struct pg_types *types);
 
 enum pg_outcome {
-    PG_ANSWERED,
-    /* An empty group was written under this number. The group never will be. */
-    PG_BURNT,
-    PG_GONE,   /* the writer row was removed: another process leads */
-    PG_STRAY,  /* the database is behind: it has lost acknowledged writes */
+    PG_ANSWERED, /* each commit has its status */
+    PG_BURNT,    /* an empty group took this number: the group will never be written */
+    PG_GONE,     /* the writer's row was removed: another process leads */
+    PG_STRAY,  /* its number does not follow the last one stored: the history is another */
     PG_GARBLED /* malformed */
 };
 
 /* Sets status, positions, numbers and owners of claims of each commit, and heads[].grown.
  *
- * Leaves the commits unchanged unless it returns PG_ANSWERED. */
+ * They are valid only if it returns PG_ANSWERED. Before PG_GARBLED, some may have been
+ * set. */
 enum pg_outcome pg_group_decode(struct pg_group *group, struct slice answer,
                                 const struct list *commits);

@@ -1,7 +1,7 @@
 /* pg_lead.h - this process's row among the gateways, and the environments that it leads.
  *
- * A realm is a group of environments with one leader. As long as one gateway leads
- * everything, all environments are in realm 0. */
+ * A realm is a group of environments with one leader. Today all environments are in realm
+ * 0: one gateway leads everything. */
 #pragma once
 
 #include "base/slots.h"

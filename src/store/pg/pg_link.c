@@ -369,7 +369,7 @@ struct slice pg_link_take_row(struct pg_link *link)
 {
     char *row = NULL;
     int len = link->in_rows ? PQgetCopyData(link->conn, &row, 1) : 0;
-    link->in_rows &= len >= 0; /* the result that follows tells whether it is complete */
+    link->in_rows &= len >= 0; /* the next result is an error if rows are missing */
     return (struct slice){ row, len > 0 ? (size_t)len : 0 };
 }
 

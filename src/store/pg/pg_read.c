@@ -1,4 +1,4 @@
-/* pg_read.c - reads, on a few connections, decoded on worker threads.
+/* pg_read.c - sends reads to PostgreSQL, and decodes the results on worker threads.
  *
  *   loop thread                                      worker thread
  *   begin ─► waiting ─► idle link ─► statement
@@ -7,11 +7,11 @@
  *   done ◄───────────────────────────────────────── after_decode
  *
  * The server stops a search after two seconds, a wait for a lock after two, and a read by
- * key, which may be large, after ten. Only reads of a start may take longer, because it
- * cannot do without them. If a connection is lost or silent for five seconds, its read is
- * repeated, for up to ten seconds. A waiting read fails when nothing has arrived on any
- * connection for five seconds, or thirty for a start: in a line that moves it just waits
- * for its turn.
+ * key, which may be large, after ten. Only reads of a start may take longer, because the
+ * start needs their results. If a connection is lost or silent for five seconds, its read
+ * is repeated, for up to ten seconds. A waiting read fails when nothing has arrived on any
+ * connection for five seconds, or thirty for a start. While other reads are answered it
+ * just waits for its turn.
  *
  * The runs that a start walks come by COPY. Between two pages the COPY is paused and its
  * connection serves no other read. The next page of the walk resumes it; another

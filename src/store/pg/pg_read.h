@@ -17,7 +17,7 @@ struct pg_reader {
 
 struct pg_readers {
     uv_loop_t *loop;
-    const struct store *store; /* its share_of gives the owner of an environment */
+    const struct store *store; /* its share_of gives the project of an environment */
     const struct pg_options *options;
     struct pg_reader readers[PG_READERS_MAX];
     size_t count;

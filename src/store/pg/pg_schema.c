@@ -40,7 +40,7 @@ static bool run(PGconn *conn, const char *sql, struct failure *why)
     return result;
 }
 
-/* Runs before + schema + behind. */
+/* Runs the SQL that the three texts make when joined. */
 static bool run_on_schema(PGconn *conn, struct failure *why, const char *before,
                           const char *schema, const char *behind)
 {

@@ -1,6 +1,6 @@
 /* pg_store.c - the driver for PostgreSQL.
  *
- *   commit, purge ──► pg_writer     a few connections, one per environment
+ *   commit, purge ──► pg_writer     a few connections; an environment always uses the same
  *   read          ──► pg_read       a few others
  *   beat, lead    ──► pg_beat       one of its own
  *   file          ──► pg_files      one of its own, opened when needed
@@ -102,7 +102,7 @@ static void on_beats_stopped(struct pg_beats *beats)
     free_store(pg);
 }
 
-/* Beats stop last: they tell other gateways that nothing is in progress any more. */
+/* Beats stop last: their end removes our row, so nothing may be in progress any more. */
 static void on_writers_stopped(struct pg_writers *writers)
 {
     struct pg_store *pg = container_of(writers, struct pg_store, writers);

@@ -90,7 +90,6 @@ static void part_group(struct pg_writer *writer)
     finish_step(writer, STORE_FAILED);
 }
 
-/* Finishes everything with this status. */
 void pg_writer_give_up(struct pg_writer *writer, enum store_status status)
 {
     if (writer->step != PG_REST && writer->link.state == PG_BUSY)
@@ -171,9 +170,9 @@ static void put_header(struct pg_writer *writer)
     pg_param_text(&writer->params, durability ? durability : "on");
 }
 
-/* Once a second, returns the newest of the commits' times, else 0.
+/* Returns the newest of the commits' times, once a second; otherwise 0.
  *
- * Claims that have expired by then are looked for. */
+ * The function removes some claims that have expired by that time. */
 static int64_t sweep_time(struct pg_writer *writer)
 {
     int64_t now_ms = 0;

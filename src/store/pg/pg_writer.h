@@ -1,4 +1,4 @@
-/* pg_writer.h - group commit on a few connections (writers).
+/* pg_writer.h - writes groups of commits on a few connections, each of which is a writer.
  *
  * An environment always has the same writer (env % count), so its commits are written in
  * order. */
@@ -24,20 +24,19 @@ struct pg_writer {
     struct pg_writers *all;
     int64_t id;
     struct pg_link link;
-    struct commit_line line; /* waiting commits */
-    struct list purges;      // store_purge::link; wait
-    struct list alone;       // store_commit::link; of a group that was refused: one by one
-    struct list group;       // store_commit::link; in flight
+    struct commit_line line;   /* waiting commits */
+    struct list purges;        // store_purge::link; wait
+    struct list alone;         // store_commit::link; of a rejected group, sent one by one
+    struct list group;         // store_commit::link; in flight
     struct store_purge *purge; /* the purge in flight; NULL: none */
     enum pg_step step;
     int64_t number; /* of the step in flight, or the next one */
-    /* it was sent on a connection that was lost, and may still be executed there */
+    /* the step was sent on a connection that was lost, and may still be executed there */
     bool haunted;
-    /* Status for the step once its number was burnt; or send its commits one by one. */
-    enum store_status verdict;
-    bool one_by_one;
-    struct pg_group encoded; /* the group in flight */
-    struct pg_group nothing; /* an empty group, to burn a number */
+    enum store_status verdict; /* status of the step's requests once its number was burnt */
+    bool one_by_one;           /* instead, send its commits one by one after that */
+    struct pg_group encoded;   /* the group in flight */
+    struct pg_group nothing;   /* an empty group, to burn a number */
     struct pg_params params;
     struct pg_lead_call lead_call;
     bool lead_called; /* lead_call is initialized */
@@ -60,8 +59,10 @@ struct pg_writers {
     char timeline[9];      /* of the server that we joined */
     struct pg_writer writers[PG_WRITERS_MAX];
     unsigned count;
-    struct list wide; // store_commit::link; of several writers' environments: when all rest
-    struct list done; // store_commit::link
+    /* store_commit::link. Commits of environments of several writers. They are written when
+     * all writers rest. */
+    struct list wide;
+    struct list done;        // store_commit::link
     struct list purges_done; // store_purge::link
     uv_async_t finished;
     uv_timer_t farewell; /* limits how long the end waits for the database */
@@ -72,7 +73,7 @@ struct pg_writers {
     void (*stopped_fn)(struct pg_writers *writers);
 };
 
-/* Takes over conn, which hello belongs to, unless this fails, and opens the others.
+/* Takes ownership of conn, from which hello is, unless this fails; opens the others.
  *
  * The caller must have set options, lead and report. The connections are opened before this
  * returns, so that the first commits find them. */
@@ -95,6 +96,7 @@ void pg_writers_stop(struct pg_writers *writers,
 
 /* ---- shared by pg_writer.c and pg_writers.c ---- */
 
+/* Opens the writer with this index. conn may be NULL: it connects later, on the loop. */
 void pg_writer_begin(struct pg_writers *writers, unsigned which, PGconn *conn,
                      const struct pg_hello *hello);
 bool pg_writer_rests(const struct pg_writer *writer);
@@ -119,11 +121,11 @@ void pg_writers_finish_purge(struct pg_writers *writers, struct store_purge *req
                              enum store_status status);
 void pg_writers_finish_purges(struct pg_writers *writers, struct list *purges,
                               enum store_status status);
-/* The store is failing or full if one of the writers is. */
+/* Sets the state of the store: failing or full if one of the writers is. */
 void pg_writers_follow(struct pg_writers *writers);
-/* Another process leads. Waiting requests were not written.
+/* Call it when another process leads. All requests end with STORE_MOVED.
  *
- * Requests in flight may have been. */
+ * Those that waited were not written. Those in flight may have been. */
 void pg_writers_lose(struct pg_writers *writers, const char *reason);
 /* Called when a link or timer of the writers was closed. */
 void pg_writers_closed(struct pg_writers *writers);

@@ -84,9 +84,6 @@ void pg_writers_follow(struct pg_writers *writers)
     commit_report_state(&writers->report, failing, full, trouble);
 }
 
-/* Another process leads. Waiting requests were not written.
- *
- * Requests in flight may have been. */
 void pg_writers_lose(struct pg_writers *writers, const char *reason)
 {
     if (!writers->gone)

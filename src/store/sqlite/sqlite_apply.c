@@ -1,7 +1,7 @@
-/* sqlite_apply.c - applies requests to the tables.
+/* sqlite_apply.c - applies requests to the tables: a commit's claims, then its changes.
  *
  *   claims    all are tried, so that each taken one is reported with its owner
- *   changes   stop at the first that lost
+ *   changes   stop at the first one that fails; STORE_LOST: the row has another version
  *
  * There are two kinds of errors. An error that only this request can have caused (a value
  * too large for the database) fails only this request. Every other error (no space, I/O,

@@ -181,8 +181,8 @@ static int on_committed(void *arg, sqlite3 *handle, const char *name, int pages)
 /* Disables code in the file: another party may have changed it (a modified backup, a data
  * directory of another owner).
  *
- * Our schema has no triggers and no views, and none is executed or queried. Of the virtual
- * tables only those that our own statements use remain. */
+ * Our schema has no triggers and no views, and none is executed or queried. All virtual
+ * tables are removed but those that our own statements use. */
 static bool refuse_code(sqlite3 *handle)
 {
     static const char *ours[] = { "dbstat", "json_each", NULL };

@@ -1,6 +1,7 @@
-/* sqlite_purge.c - retention: removes final runs and old documents.
+/* sqlite_purge.c - removes final runs and old documents, for retention.
  *
- * It also removes the rest of an environment that has ended. */
+ * If the whole environment goes (store_purge::whole), it also removes claims and the
+ * numbers of runs. */
 #include <stdio.h>
 
 #include "base/mem.h"

@@ -22,14 +22,14 @@ struct sqlite_query {
 
 void sqlite_query_finish(struct sqlite_query *query);
 
-/* Append text; the last three also add the values of its question marks. */
+/* Append text; the last three also add the values of its question marks.
+ *
+ * The last one adds sql "… IN" and the list; nothing if count is 0. */
 void sqlite_query_add(struct sqlite_query *query, const char *sql);
 void sqlite_query_number(struct sqlite_query *query, const char *sql, int64_t number);
 void sqlite_query_text(struct sqlite_query *query, const char *sql, struct slice text);
 void sqlite_query_any(struct sqlite_query *query, const char *sql,
-                      const struct slice *texts,
-                      /* Adds sql "… IN" and the list; nothing if count is 0. */
-                      size_t count);
+                      const struct slice *texts, size_t count);
 
 /* Appends the first column of each row to ids. */
 enum store_status sqlite_query_collect(struct sqlite_query *query, struct sqlite_db *db,

@@ -1,4 +1,4 @@
-/* sqlite_read.c - reads, on a few connections and libuv's worker threads.
+/* sqlite_read.c - executes reads on worker threads of libuv, each with a connection.
  *
  *   loop thread              worker thread
  *   begin ─► idle connection ─► read_work: query, copy rows into new memory
@@ -6,8 +6,8 @@
  *
  * A read without an idle connection waits on the loop thread (read_line.h), so that no
  * worker has to wait. A read is stopped after two seconds; only reads of a start may take
- * longer, because it cannot do without them. Functions whose names end with _work run on
- * worker threads. */
+ * longer, because the start needs their results. Functions whose names end with _work run
+ * on worker threads. */
 #include "store/sqlite/sqlite_read.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* sqlite_read.h - reads, on libuv's worker threads, each with its own connection. */
+/* sqlite_read.h - the connections for reads, and the reads that wait for one. */
 #pragma once
 
 #include <uv.h>
@@ -16,7 +16,7 @@ struct sqlite_reader {
 /* Used on the loop thread. */
 struct sqlite_readers {
     uv_loop_t *loop;
-    const struct store *store; /* its share_of gives the owner of an environment */
+    const struct store *store; /* its share_of gives the project of an environment */
     struct sqlite_reader readers[SQLITE_READERS_MAX];
     size_t count;             /* of readers */
     struct list idle;         /* connections not in use */

@@ -1,4 +1,4 @@
-/* sqlite_writer.c - group commit.
+/* sqlite_writer.c - writes waiting commits in groups, each with one transaction and fsync.
  *
  *   loop thread                      writer thread
  *   commit ──► line ───── wake ────► take the next commits (commit_line.h)
@@ -6,12 +6,13 @@
  *   done()  ◄── done ◄── finished ── one fsync for all of them
  *
  * While one transaction is being synced the next group gathers. So groups grow with the
- * load, and a single commit does not wait. A request that fails does not affect the others.
- * A savepoint for each request would copy every page that it changes, which is a third of
- * the cost of a trigger here; and nearly all requests that fail have written nothing yet.
- * If one has, the transaction is rolled back and the requests before it are applied again.
- * After that there are savepoints for a while, so that a client that provokes this costs
- * the others no more than savepoints do.
+ * load, and a single commit does not wait.
+ *
+ * A request that fails does not affect the others. A savepoint for each request would copy
+ * every page that it changes, which is a third of the cost of a trigger here; and nearly
+ * all requests that fail have written nothing yet. If one has, the transaction is rolled
+ * back and the requests before it are applied again. After that there are savepoints for a
+ * while, so that a client that provokes this costs the others no more than savepoints do.
  *
  * After a failed COMMIT or fsync it is unknown what is on the disk. No request succeeds,
  * and nothing is written until the database was reopened, checked, written to and synced,

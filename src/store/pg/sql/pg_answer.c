@@ -1,6 +1,6 @@
-/* pg_answer.c - decodes results of reads, sorts pages and cuts them by size.
+/* pg_answer.c - decodes results of reads, sorts the rows of pages and cuts them by size.
  *
- * The database returns rows in any order. */
+ * They are sorted here because the database returns them in any order. */
 #include "store/pg/sql/pg_answer.h"
 
 #include <stdlib.h>

@@ -10,7 +10,7 @@ static const struct {
 } remedies[] = {
     { "53100", PG_NO_SPACE },   /* disk_full */
     { "57014", PG_STOPPED },    /* query_canceled */
-    { "55P03", PG_STOPPED },    /* lock_not_available: in time */
+    { "55P03", PG_STOPPED },    /* lock_not_available: lock_timeout */
     { "57P", PG_REPEAT },       /* shutdown, crash, cannot connect now */
     { "08", PG_REPEAT },        /* connection exceptions, also of a pooler */
     { "25006", PG_REPEAT },     /* read only: it is a standby now */

@@ -1,4 +1,4 @@
-/* sqlite_stats.c - queries for sizes and counts, one statement each. */
+/* sqlite_stats.c - reads sizes and counts of a database, with one statement for each. */
 #include "store/sqlite/snapshot/sqlite_stats.h"
 
 #include <stdio.h>
@@ -6,7 +6,7 @@
 
 #include "store/sqlite/sqlite_db.h"
 
-/* Returns false at the end or on an error; *code tells which. */
+/* Returns false at the end, with *code SQLITE_DONE, or with the code of an error. */
 static bool next(sqlite3_stmt *stmt, int *code)
 {
     *code = stmt ? sqlite3_step(stmt) : SQLITE_ERROR;
