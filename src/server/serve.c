@@ -173,7 +173,7 @@ static void watch_hangup(struct service *service)
         watch(service, &service->hangup, is_on_terminal ? on_signal : on_reload, SIGHUP);
 }
 
-/* Tells the service manager that the loop runs. If it hangs, the manager ends the
+/* Notifies the service manager that the loop runs. If the loop hangs, the manager ends the
  * process. */
 static void on_watchdog(uv_timer_t *timer)
 {

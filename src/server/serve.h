@@ -1,4 +1,4 @@
-/* serve.h - the subcommand serve: runs a gateway until the process is told to stop. */
+/* serve.h - the subcommand serve: runs a gateway until a signal stops the process. */
 #pragma once
 
 struct config;

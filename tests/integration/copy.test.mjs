@@ -240,7 +240,7 @@ test("archives, indexes and logs of deployments are copied byte for byte, and mi
   const { code, stdout, all } = await copy(gateway.data, schema);
   assert.equal(code, 0, all);
   assert.match(stdout, / documents, 4 files of deployments, /);
-  assert.match(stdout, /^Files of deployments were not there to be copied, 1: runcast db check, with no database in its settings, names them\.$/m);
+  assert.match(stdout, /^Files of deployments that were missing and not copied: 1; runcast db check, with no database in its settings, lists them\.$/m);
   assertSame(gateway.data, schema);
   const stored = new Map();
   for (const line of postgres.ask(`SELECT convert_from(name, 'UTF8'), size, encode(body, 'hex') FROM ${schema}.deployed_file ORDER BY name, piece`).split("\n")) {

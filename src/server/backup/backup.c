@@ -1,12 +1,12 @@
-/* backup.c - copies files so that all that the copied database names are there.
+/* backup.c - copies archives and the database so that no archive is missing in the copy.
  *
  *   copy archives ─► read the database's file names at one moment ─► copy the missing ones
  *        ▲                        │                     ─► copy the database of that moment
  *        └──────── again ◄────────┘ an archive was removed: no current row names it
  *
- * Archives never change. Copied first, they are there even if the gateway removes them
- * during the copy. Only little time passes between reading the names and copying the last
- * files. */
+ * Archives never change. Those that are copied first stay in the copy even if the gateway
+ * removes them meanwhile. So after the names were read only few files are left to copy, in
+ * little time. */
 #include "server/backup/backup.h"
 
 #include <errno.h>
@@ -220,7 +220,7 @@ static int64_t now_ms(void)
     return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
 }
 
-/* Finds out whether the gateway's database names the file now. */
+/* Sets *named if the gateway's database names the file now. */
 static enum err is_named_now(const struct backup *backup, const char *name, bool *named,
                              struct failure *why)
 {
@@ -237,8 +237,10 @@ static enum err is_named_now(const struct backup *backup, const char *name, bool
     return err;
 }
 
-/* gone: the gateway has removed a file, so the database must be read again. A file that is
- * missing in the data directory itself is missing in the copy, too. */
+/* Copies the files that the database named, unless they were copied before.
+ *
+ * Sets *gone if the gateway has removed one since, so that the database must be read again.
+ * A file that the database still names but that does not exist is logged and left out. */
 static enum err copy_named(struct backup *backup, bool *gone, struct failure *why)
 {
     *gone = false;
@@ -254,7 +256,7 @@ static enum err copy_named(struct backup *backup, bool *gone, struct failure *wh
             return err;
         *gone = !named;
         if (named)
-            log_warn("a file is missing in the data directory: see runcast db check",
+            log_warn("a file is missing in the data directory; run runcast db check",
                      "file", file->name, NULL);
     }
     return OK;
@@ -274,7 +276,7 @@ static void drop_unnamed(struct backup *backup)
     manifest->count = kept;
 }
 
-/* One try. Either *gone and the database is closed, or all that it names is copied. */
+/* Makes one try. Unless it sets *gone, *look is open and the files that it names copied. */
 static enum err look_and_copy_named(struct backup *backup, struct sqlite_look **look,
                                     bool *gone, struct failure *why)
 {

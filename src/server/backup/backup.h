@@ -3,11 +3,11 @@
  *   files of deployments ─► the database at one moment ─► keys: do they open it?
  *      ─► a new epoch ─► hashes, manifest ─► rename DIR.partial-XXXXXX to DIR
  *
- * The gateway is not involved. Everything that it has acknowledged before is in the copy.
- * Left out is what can be made again or is not needed: unpacked versions, uploads that no
- * deployment uses, and the token of the supervise role of this machine.
+ * The gateway is not involved. The copy has every write that the gateway acknowledged
+ * before. It lacks files that can be made again or are not needed: unpacked versions,
+ * uploads that no deployment uses, and the token of the supervise role of this machine.
  *
- * A folder called DIR is complete. All of this blocks. */
+ * If DIR exists, it is complete. All of this blocks. */
 #pragma once
 
 #include <signal.h>
@@ -20,7 +20,9 @@ struct backup_options {
     const volatile sig_atomic_t *stopped; /* becomes true: stop soon and remove the copy */
 };
 
-/* manifest: what the backup has; the caller finishes it. ERR_INVALID, ERR_STORE,
- * ERR_CANCELED with the reason: there is no backup, and nothing is left of it. */
+/* Makes the backup and fills in its manifest, which the caller finishes in any case.
+ *
+ * ERR_INVALID, ERR_STORE, ERR_CANCELED with the reason: there is no backup, and nothing is
+ * left of it. */
 enum err backup_make(const struct backup_options *options, struct backup_manifest *manifest,
                      struct failure *why);

@@ -7,7 +7,7 @@
  * name must be one of these, so it cannot lead out of the folder.
  *
  *   runcast.db                            the database, in one file
- *   encryption.key, .next, .1a2b3c4d      its key, where that was in the data directory
+ *   encryption.key, .next, .1a2b3c4d      its keys, if they were in the data directory
  *   deployments/ID.tar.gz, .index.json, .log
  */
 #pragma once

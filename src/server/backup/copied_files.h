@@ -1,4 +1,6 @@
-/* copied_files.h - passes the files that a database names to pg_copy. */
+/* copied_files.h - a source of files for pg_copy: those that the SQLite database names.
+ *
+ * stored_files.h lists them; this opens and reads them one after the other. */
 #pragma once
 
 #include "server/backup/stored_files.h"

@@ -1,9 +1,9 @@
 /* copy.h - moves a gateway's data from SQLite to PostgreSQL.
  *
- *   lock ─► migrate ─► does the key open it? ─► all rows and files, in one transaction
+ *   lock ─► upgrade ─► does the key open it? ─► all rows and files, in one transaction
  *
- * No gateway may serve meanwhile. The data directory stays as it is, except for the
- * migration that any start makes. All of this blocks. */
+ * No gateway may serve meanwhile. The data directory stays as it is, except that its schema
+ * is upgraded, as by any start. All of this blocks. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,7 +23,7 @@ struct copied {
     size_t missing_files; /* named by the database, but not there */
     char epoch[17];
     char key_id[KEY_ID_TEXT_MAX]; /* of the key that opens the secrets */
-    bool key_is_found;            /* not the vault's current key, but a kept one */
+    bool key_is_found;            /* it is a kept key, not the vault's current one */
 };
 
 /* ERR_INVALID, ERR_STORE, ERR_CANCELED with the reason: nothing was copied. */

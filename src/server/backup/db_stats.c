@@ -223,7 +223,7 @@ static void add_retention(struct buf *out, const struct db_stats_all *all)
     buf_print(out, "retention        %" PRId64 " ended runs are older than retain (%s), ",
               all->retained.runs, kept);
     add_size(out, all->retained.bytes);
-    buf_add_text(out, ": a running gateway removes them, and uses their space again\n");
+    buf_add_text(out, ": a running gateway removes them, and reuses their space\n");
 }
 
 static void write_text(const struct db_stats_all *all, struct buf *out)
@@ -231,7 +231,7 @@ static void write_text(const struct db_stats_all *all, struct buf *out)
     buf_print(out, "%-16s schema %" PRId64 ", epoch %s\n", "database", all->schema,
               all->epoch);
     add_line(out, "  file", all->file.bytes, "");
-    add_line(out, "  free in it", all->file.free_bytes, ", used again by what comes");
+    add_line(out, "  free in it", all->file.free_bytes, ", reused by new rows");
     add_line(out, "  log", all->file.log_bytes, "");
     buf_print(out, "%-16s %" PRId64 " files, ", "deployments", all->files);
     add_size(out, all->file_bytes);
@@ -249,7 +249,7 @@ static void write_text(const struct db_stats_all *all, struct buf *out)
     for (size_t i = 0; i < all->env_count && i < ENVIRONMENTS_SHOWN; i++)
         add_env(out, &all->envs[i]);
     if (all->env_count > ENVIRONMENTS_SHOWN)
-        buf_print(out, "  and %zu smaller ones: --json has them all\n",
+        buf_print(out, "  and %zu smaller ones; --json lists all\n",
                   all->env_count - ENVIRONMENTS_SHOWN);
     add_retention(out, all);
 }

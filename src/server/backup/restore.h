@@ -4,9 +4,9 @@
  *      ─► fill DATA/restore.partial, compare hashes again ─► a new epoch ─► move into DATA,
  *         the database last
  *
- * Nothing is written before the copy. The copy is made inside the data directory, which may
- * be a file system of its own, or in a folder in which its owner cannot create another. All
- * of this blocks. */
+ * Nothing is written before all hashes and the key were checked. The copy is made inside
+ * the data directory, not next to it: the directory may be a file system of its own, and
+ * its owner may be unable to create a folder next to it. All of this blocks. */
 #pragma once
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* sealed.c - opens sealed values: of accounts, as a start does, then variables. */
+/* sealed.c - opens all sealed values: of accounts, variables and unfinished builds. */
 #include "server/backup/sealed.h"
 
 #include "accounts/accounts.h"

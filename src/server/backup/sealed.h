@@ -6,8 +6,9 @@
 #include "base/vault/vault.h"
 #include "store/sqlite/snapshot/sqlite_look.h"
 
-/* Gets the id of the key that sealed the environments' keys. Returns false if there are
- * none, or they do not have it. */
+/* Copies the id of the encryption key from the first sealed key of an environment.
+ *
+ * Returns false if there is no such key, or it does not contain the id. */
 bool sealed_key_id(struct sqlite_look *look, char id[KEY_ID_TEXT_MAX]);
 
 /* Returns OK if the key opens everything in the copied database, and writes its id unless

@@ -25,7 +25,7 @@ static enum err take_row(void *owner, const struct document *document)
     struct deployment_row row;
     struct failure why;
     if (deployment_read(bytes_slice(document->body), &row, &why)) {
-        explain(&files->damaged, why.code, "the row of deployment '%.60s' is damaged",
+        explain(&files->damaged, why.code, "the row of deployment \"%.60s\" is damaged",
                 document->name->data);
         return OK;
     }

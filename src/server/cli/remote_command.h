@@ -7,6 +7,8 @@
 
 struct config;
 
-/* run of their rows (server/config/subcommand.h). ERR_USAGE: the words or the settings are
- * invalid. Any other error was printed already, and why is unchanged. */
+/* The function `run` of their rows in subcommands.def (server/config/subcommand.h).
+ *
+ * ERR_USAGE: the words or the settings are invalid. Any other error was printed already,
+ * and why is unchanged. */
 enum err remote_command(const struct config *config, FILE *out, struct failure *why);

@@ -1,7 +1,10 @@
 /* remote_deploy.c - deploys a folder that `npx trigger.dev deploy --dry-run` has made.
  *
- *   read build.json ─► pack ─► POST artifacts ─► upload as a form ─► POST deployments, held
- *   ─► poll until it is DEPLOYED, or has failed ─► which version is current now? */
+ *   read build.json ─► pack ─► POST artifacts ─► upload as a form ─► POST deployments
+ *   ─► poll until it is DEPLOYED, or has failed ─► which version is current now?
+ *
+ * The gateway answers POST deployments when the build has ended or deploy-hold has passed;
+ * then the call is repeated a few times. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -319,7 +322,7 @@ static bool look(const struct deploying *deploying, const char *target, bool *do
     return goes_on;
 }
 
-/* The last call that was held may have been answered before the build ended. */
+/* The last of the calls POST deployments may have been answered before the build ended. */
 static bool wait_for_end(const struct deploying *deploying)
 {
     struct buf target = { 0 };

@@ -31,8 +31,8 @@ const char *remote_session_place(const struct remote_session *session, char text
  * the call failed; the error was printed. */
 bool remote_session_current(struct remote_session *session, char **version);
 
-/* ask of the rows of commands (server/config/subcommand.h). remote_deploy.c,
- * remote_versions.c */
+/* The function `ask` of each command's row (server/config/subcommand.h), in remote_deploy.c
+ * and remote_versions.c. Each returns false after it has printed an error. */
 bool remote_deploy(struct remote_session *session);
 bool remote_versions(struct remote_session *session);
 bool remote_promote(struct remote_session *session);

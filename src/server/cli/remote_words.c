@@ -1,11 +1,11 @@
-/* remote_words.c - checks the words of a command against the environment of the key. */
+/* remote_words.c - checks that --env and --branch fit the environment of the secret key. */
 #include "server/cli/remote_words.h"
 
 #include "base/slice.h"
 #include "base/text.h"
 
 static const struct {
-    const char *prefix, *name, *also; /* another word for it */
+    const char *prefix, *name, *also; /* also: another word for name */
 } environments[] = {
     { "tr_prod_", "prod", "production" }, { "tr_stg_", "staging", "stg" },
     { "tr_staging_", "staging", "stg" },  { "tr_preview_", "preview", "preview" },

@@ -1,4 +1,4 @@
-/* remote_words.h - checks words and key of subcommands that use a gateway's API. */
+/* remote_words.h - finds the environment that a remote subcommand means, by its key. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,8 +6,11 @@
 #include "base/error.h"
 #include "base/usage.h"
 
-/* Sets *environment to "prod", "staging" or "preview" if key and words mean the same one,
- * to which something can be deployed. Otherwise ERR_USAGE. */
+/* Sets *environment to "prod", "staging" or "preview", by the prefix of the key.
+ *
+ * ERR_USAGE: it is the key of another environment than --env names, of dev, to which
+ * nothing can be deployed, or of none; or --branch is missing (preview), or given (others).
+ */
 enum err remote_words_check_key(const struct said *said, const char *key,
                                 const char **environment, struct failure *why);
 

@@ -404,8 +404,9 @@ static enum err check_without_database(const struct config *config, struct failu
                    config->origins[said]);
 }
 
-/* The key must not be in the data directory: root of another machine, or of the database,
- * has not got it then. */
+/* With a database, the encryption key must be set. A key that a gateway generates in its
+ * data directory would be unknown to the other gateways. The key is not in the database
+ * either, so root of the database's machine cannot read secrets. */
 static enum err check_database(const struct config *config, struct failure *why)
 {
     const char *origin = config->origins[SETTING_database];

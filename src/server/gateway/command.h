@@ -31,12 +31,15 @@ enum err gateway_check_is_file(const struct config *config, struct failure *why)
 enum err gateway_open_vault(const struct config *config, struct vault **vault,
                             struct failure *why);
 
-/* Opens the database of the settings: SQLite's file in the data directory, or PostgreSQL.
- * The key id and the name are borrowed until the store is closed. */
+/* How a gateway identifies itself to others with the same PostgreSQL database. */
 struct gateway_identity {
     const char *key_id; /* of the vault's key */
     const char *name;   /* of this gateway, see gateway_name */
 };
+
+/* Opens the database of the settings: SQLite's file in the data directory, or PostgreSQL.
+ *
+ * The texts of identity are borrowed until the store is closed. SQLite ignores them. */
 enum err gateway_open_store(const struct config *config,
                             const struct gateway_identity *identity, struct uv_loop_s *loop,
                             struct store **store, struct failure *why);
@@ -44,9 +47,11 @@ enum err gateway_open_store(const struct config *config,
 /* Refuses an invalid address, or one of a database that this program was built without. */
 enum err gateway_check_database(const struct config *config, struct failure *why);
 
-/* Lists what a remote database needs: ports of its servers, and files that its address
- * names. Nothing for SQLite. */
 enum { GATEWAY_SERVERS_MAX = 16 };
+
+/* Lists the ports of a remote database's servers, and the files that its address names.
+ *
+ * Calls file with each path. Lists nothing for SQLite. */
 enum err gateway_database_reach(const struct config *config,
                                 uint16_t servers[GATEWAY_SERVERS_MAX], size_t *count,
                                 void (*file)(void *owner, const char *path), void *owner,

@@ -106,8 +106,8 @@ static void tell_backup(const struct config *config, const struct backup_manifes
                      "every secret.\n");
     else
         fprintf(out,
-                "It does not contain the encryption key%s%s: keep the gateway's key "
-                "elsewhere, restore needs it.\n",
+                "It does not contain the encryption key%s%s: keep a copy of the gateway's "
+                "key elsewhere, because a restore needs it.\n",
                 manifest->key[0] ? ", which is " : "", manifest->key);
 }
 
@@ -265,8 +265,8 @@ static void tell_copy(const struct config *config, const struct copied *copied, 
     fprintf(out, "; their epoch is still %s\n", copied->epoch);
     if (copied->missing_files)
         fprintf(out,
-                "Files of deployments were not there to be copied, %zu: runcast db check, "
-                "with no database in its settings, names them.\n",
+                "Files of deployments that were missing and not copied: %zu; runcast db "
+                "check, with no database in its settings, lists them.\n",
                 copied->missing_files);
     if (*config->encryption_key)
         fprintf(out, "Give its gateways the encryption key that is set here, %s.\n",

@@ -19,9 +19,9 @@ static enum err judge(int directory, const char *path, struct failure *why)
     unsigned mode = found.st_mode & 07777u;
     if (found.st_uid && found.st_uid != geteuid())
         return explain(why, ERR_INVALID,
-                       "the data directory %s belongs to user %u, who can replace what is "
-                       "in it: start this as that user (sudo -u '#%u' …), or where it is "
-                       "to be yours run chown %u %s && chmod 700 %s",
+                       "the data directory %s belongs to user %u, who can replace its "
+                       "files; start this as that user (sudo -u '#%u' …), or make it yours "
+                       "with chown %u %s && chmod 700 %s",
                        path, (unsigned)found.st_uid, (unsigned)found.st_uid,
                        (unsigned)geteuid(), path, path);
     if (mode & S_IWOTH && mode & S_ISVTX) /* like /tmp, whose mode others need */

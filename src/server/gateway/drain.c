@@ -84,8 +84,8 @@ enum handover drain_hand_over(struct drain *drain, bool idle)
     return HANDOVER_NONE;
 }
 
-/* A gateway that does not lead any more sends nothing to its sockets. They are told to
- * leave as fast as another gateway can take them. */
+/* A gateway that does not lead any more sends no runs to its sockets. So they leave as fast
+ * as another gateway can take them. */
 void drain_sockets(struct drain *drain)
 {
     int64_t timeout_ms = api_options(drain->api)->drain_timeout_ms;

@@ -1,7 +1,7 @@
 /* drain.h - stops a gateway step by step.
  *
- * New requests are refused, those in flight finish, and sockets are told to move. Two cases
- * differ.
+ * New requests are refused, those in flight finish, and sockets get `drain`, after which
+ * their clients reconnect. Two cases differ.
  *
  * If listening sockets were passed in by a service manager, the next process follows on
  * them, and no client is refused. The next process accepts when it is ready. For
@@ -53,7 +53,7 @@ enum handover {
 /* Call it repeatedly. idle: this process has no command in flight. */
 enum handover drain_hand_over(struct drain *drain, bool idle);
 
-/* Tells sockets to move to the gateway that leads now. */
+/* Sends `drain` to sockets: their clients reconnect, to the gateway that leads now. */
 void drain_sockets(struct drain *drain);
 
 /* Instead of drain_begin if another gateway leads already: closes sockets. */

@@ -58,7 +58,7 @@ void gateway_drain(struct gateway *gateway);
 /* Stops at once, without waiting for clients. */
 void gateway_stop(struct gateway *gateway);
 
-/* Functions of subcommands: the run of their rows (server/config/subcommand.h). */
+/* Functions of subcommands: the member run of their rows (server/config/subcommand.h). */
 
 /* Carries out a subcommand on accounts in the running gateway, over its admin socket; if
  * none runs, in this process, on the data directory. out gets the result. */

@@ -53,13 +53,15 @@ struct load_runs {
     struct failure why;
 
     struct load_documents documents;
-    struct account *account;  /* whose runs are loaded */
-    struct store_walk walk;   /* of the page that is read, or was last */
-    bool is_ahead, is_read;   /* it was requested while another is taken; it has arrived, */
-    enum store_status status; /* with this status */
-    bool is_taking;           /* a page is being taken */
+    struct account *account; /* its runs are loaded */
+    struct store_walk walk;  /* the page that is being read, or was read last */
+    /* is_ahead: walk was begun while the page before it is being taken. is_read: walk has
+     * ended, with this status. */
+    bool is_ahead, is_read;
+    enum store_status status;
+    bool is_taking; /* a page is being taken, that is, its runs are put into memory */
     struct deferred taking;
-    struct run *runs; /* of the page that is taken */
+    struct run *runs; /* of the page that is being taken */
     size_t count, taken;
     bool more;        /* there are more pages */
     uint64_t last;    /* rev of its last run */

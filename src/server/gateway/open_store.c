@@ -1,4 +1,4 @@
-/* open_store.c - opens the configured database; the only file that knows its kinds. */
+/* open_store.c - opens the database of the settings; no other file names the drivers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

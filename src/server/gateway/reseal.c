@@ -35,7 +35,7 @@ static enum err unseal(struct accounts *accounts, const struct document *documen
     buf_finish(&context);
     if (!err)
         return OK;
-    snprintf(what, sizeof(what), "document '%.60s'", document->name->data);
+    snprintf(what, sizeof(what), "document \"%.60s\"", document->name->data);
     return vault_explain(accounts_vault(accounts), sealed, what, why);
 }
 
@@ -82,7 +82,7 @@ enum err reseal(struct accounts *accounts, const struct document *document,
     struct slice text = bytes_slice(document->body);
     json_t *body = json_tree_read(text, 0, NULL);
     enum err err = body ? reseal_body(accounts, document, body, change, why)
-                        : explain(why, ERR_INVALID, "document '%.60s' is damaged",
+                        : explain(why, ERR_INVALID, "document \"%.60s\" is damaged",
                                   document->name->data);
     json_decref(body);
     return err;

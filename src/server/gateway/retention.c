@@ -1,6 +1,6 @@
 /* retention.c - removes old runs and deleted projects, one small purge after the other.
  *
- *   every minute, or more often if runs are kept shorter
+ *   every minute, or more often if runs are kept for less than four minutes
  *                ─► each environment: purge some final runs last changed before now - retain,
  *                     at most 200  └─ found that many: again at once; fewer: next environment
  *
@@ -10,8 +10,9 @@
  *
  *   each environment: emptied ─► keys, tokens, environments, the project ─► forgotten
  *
- * The store removes runs, with batches and packets that no run needs any more. Then memory
- * does, and the environment's floor moves: it tells clients which runs are gone. */
+ * The store removes runs, with batches and packets that no run needs any more. Then they
+ * are removed from memory, and the environment's floor moves. Its clients are notified, and
+ * so learn which runs are gone. */
 #include "server/gateway/retention.h"
 
 #include "accounts/account_writer.h"

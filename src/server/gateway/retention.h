@@ -6,7 +6,8 @@
 
 struct retain;
 
-/* retain_ms 0: only removes what deleted projects have left. */
+/* retain_ms: how long final runs are kept; 0: for ever, so that only the data of deleted
+ * projects are removed. */
 struct retain *retain_create(struct api *api, struct accounts *accounts, int64_t retain_ms);
 
 /* An environment has ended: checks it soon. Ignores NULL. */

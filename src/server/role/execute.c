@@ -21,7 +21,7 @@ struct execute {
     uv_poll_t handle; /* readable: the keeper has ended */
     int orders;
     pid_t keeper;               /* 0: reaped */
-    void (*ended)(void *owner); /* NULL: it was not told to end */
+    void (*ended)(void *owner); /* NULL: execute_end was not called */
     void *owner;
 };
 

@@ -31,7 +31,7 @@ enum execute_whose {
     EXECUTE_OWN, /* only our own; another one may belong to another gateway */
 };
 
-/* Tells the role to end and waits for it, and for its runs. ended is called later. */
+/* Ends the role: it finishes its runs first. Calls ended later, when the role has ended. */
 void execute_end(struct execute *execute, enum execute_whose whose,
                  void (*ended)(void *owner), void *owner);
 
