@@ -102,7 +102,7 @@ describe("a bundle", () => {
 
   test("is refused with the reason when it cannot be built here", async () => {
     const cases = [
-      [{ commands: ["echo the reason >&2; exit 3"] }, /the command 'echo the reason >&2; exit 3' failed: it ended with exit code 3/],
+      [{ commands: ["echo the reason >&2; exit 3"] }, /the command "echo the reason >&2; exit 3" failed: it ended with exit code 3/],
       [{ commands: ["echo the reason >&2; exit 3"] }, /the reason/],
       [{ image: { pkgs: ["ffmpeg", "curl"] } }, /system packages ffmpeg; install them on the machine and list them in --deploy-packages/],
       [{ image: { base: "debian" } }, /--deploy-ignore-image/],

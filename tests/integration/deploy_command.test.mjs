@@ -77,7 +77,7 @@ describe("a bundle of --dry-run", () => {
   test("that cannot be built reports why, and changes nothing", async () => {
     const { code, stdout, stderr } = await world.run(["deploy", makeBundle({ commands: ["printf 'the \\033[31mreason' >&2; exit 3"] }).folder]);
     assert.deepEqual([code, stdout], [1, ""], stderr);
-    assert.match(stderr, /^uploaded \d+ bytes; the version is being built\nruncast: nothing was deployed: Version \S+ failed: the command '.*' failed: it ended with exit code 3\n/);
+    assert.match(stderr, /^uploaded \d+ bytes; the version is being built\nruncast: nothing was deployed: Version \S+ failed: the command ".*" failed: it ended with exit code 3\n/);
     assert.match(stderr, /the \[31mreason/, "no sequence of a terminal's");
     const list = await world.good(["versions"]);
     assert.match(list, /^ {2}\S+ +FAILED +\d{4}-\d\d-\d\d \d\d:\d\d +- +-$/m);

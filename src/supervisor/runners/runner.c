@@ -107,7 +107,9 @@ static void try_again(struct runner *runner)
     int64_t pause = (int64_t)PAUSE_MS << (runner->tries < 8 ? runner->tries : 8);
     if (++runner->tries >= most) {
         log_warn("cannot report the end of a run", "run", runner->message.run, "reason",
-                 runner->call.status ? "rejected by the gateway" : "it is away", NULL);
+                 runner->call.status ? "rejected by the gateway"
+                                     : "the gateway is unreachable",
+                 NULL);
         destroy(runner);
         return;
     }

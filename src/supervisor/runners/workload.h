@@ -1,4 +1,4 @@
-/* workload.h - the HTTP API for controllers, on a loopback port of its own.
+/* workload.h - the workload API: HTTP for controllers, on a loopback port of its own.
  *
  *   controller ── runner id and token ──► its own run? ─► passed on to the gateway
  *                                                 └─ no: 404, whatever else it requests

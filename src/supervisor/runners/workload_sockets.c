@@ -1,7 +1,7 @@
 /* workload_sockets.c - the Socket.IO connections of controllers.
  *
- * A notice goes to the controllers whose runner has that run now. What a controller claims
- * about its run is ignored. */
+ * A notice goes to the controllers whose runner has that run now. Messages in which a
+ * controller names its run are ignored. */
 #include "supervisor/runners/workload_sockets.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* supervise_check.c - rejects unsafe options of the supervise role, and names safe ones. */
+/* supervise_check.c - rejects options that are unsafe on this machine; names safe ones. */
 #include "supervisor/supervise/supervise_check.h"
 
 #include <unistd.h>

@@ -1,4 +1,6 @@
-/* supervise_check.h - checks whether this machine can isolate organizations. */
+/* supervise_check.h - checks whether this machine can isolate organizations.
+ *
+ * supervise.h declares supervise_check, the check of the options alone. */
 #pragma once
 
 #include "supervisor/supervise/supervise.h"

@@ -218,7 +218,9 @@ void manifest_finish(struct manifest *manifest)
 
 /* ---- moving to other folders ---- */
 
-/* Appends a string value, moved if it is a path in from. Appends other values unchanged. */
+/* Appends a string value, rewritten if it is the path from or below it.
+ *
+ * Appends other values unchanged. */
 static void add_moved(struct slice value, struct slice from, const char *to,
                       struct buf *out)
 {

@@ -44,7 +44,7 @@ bool manifest_is_untried(const struct manifest *manifest);
 /* Rewrites a text that manifest_read accepted, with folder instead of the root. */
 void manifest_move(struct slice text, const char *folder, struct buf *out);
 
-/* Rewrites a valid JSON text: strings that are the folder from, or paths in it, get to. */
+/* Rewrites a valid JSON text: paths of the folder from, or below it, begin with to then. */
 void index_move(struct slice text, const char *from, const char *to, struct buf *out);
 
 /* Sets *has if package.json names packages to install. Returns ERR_INVALID if it is not a

@@ -1,4 +1,4 @@
-/* tenants.c - two tables of the lines of an append-only file. */
+/* tenants.c - appends lines to supervise.users, and finds them by organization and uid. */
 #include "supervisor/versions/tenants.h"
 
 #include <errno.h>

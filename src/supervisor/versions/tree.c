@@ -1,6 +1,6 @@
-/* tree.c - walks a folder by descriptors, and gives everything in it to this process.
+/* tree.c - walks a folder by descriptors, and makes this process the owner of all in it.
  *
- * Strangers decide how deep the folders are nested, so a version with more than
+ * The authors of a version decide how deep its folders are nested, so one with more than
  * TREE_DEPTH_MAX levels is rejected. */
 #include "supervisor/versions/tree.h"
 
@@ -34,7 +34,7 @@ struct sealing {
 static enum err not_sealed(struct sealing *sealing, const char *name)
 {
     return explain(sealing->why, errno == ENOSPC ? ERR_STORE_FULL : ERR_INTERNAL,
-                   "cannot finish '%.*s': %s", SLICE_ARG(text_clip(slice_of(name))),
+                   "cannot finish \"%.*s\": %s", SLICE_ARG(text_clip(slice_of(name))),
                    strerror(errno));
 }
 

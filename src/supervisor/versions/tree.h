@@ -1,8 +1,9 @@
-/* tree.h - seals the folder of a version, in which untrusted programs have written.
+/* tree.h - seals the folder of a version, so that only this process can change it.
  *
- * Links in it are never followed. A sealed folder belongs to this process, and no other
- * user can write in it. Sealing blocks: call it on a thread of the pool. It checks after
- * each entry whether its job (work.h) was stopped. */
+ * Untrusted programs have written in the folder. Links in it are never followed. A sealed
+ * folder and all in it belong to this process, and no other user can write there. Sealing
+ * blocks: call it on a thread of the pool. It checks after each entry whether its job
+ * (work.h) was stopped. */
 #pragma once
 
 #include <stdint.h>

@@ -5,8 +5,8 @@
  *   refused LENGTH\n sentence      or the archive is rejected,
  *   full LENGTH\n sentence         or the disk is full
  *
- * The reader trusts none of it, because a process that a hostile archive has taken over may
- * have written it. The answer is bounded, and valid only as a whole. */
+ * The reader trusts none of it, because a hostile archive may control the process that
+ * wrote it. The answer is bounded, and valid only as a whole. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,12 +4,12 @@
  *        ▲                                                    │
  *        └──────────── answer (unpack_answer.h) ──────────────┘
  *
- * Strangers made the archive, so only a process that has nothing to lose may read it. The
- * unpacker is a child of the build, like npm: it has the build's user, control group and
- * namespaces, ends with the build, and starts no program. It gets the archive on standard
- * input, opened for reading, and the folder to unpack into as its working directory. Before
- * it reads the first byte it gives up everything else: it may change only that folder
- * (sandbox.h), and allocate only as much memory as the order allows. */
+ * The archive is untrusted, so only a process without rights may read it. The unpacker is a
+ * child of the build, like npm: it has the build's user, control group and namespaces, ends
+ * with the build, and starts no program. It gets the archive on standard input, opened for
+ * reading, and the folder to unpack into as its working directory. Before it reads the
+ * first byte it gives up all other rights: it may change only that folder (sandbox.h), and
+ * allocate only as much memory as the order allows. */
 #pragma once
 
 #include <stdbool.h>

@@ -4,8 +4,8 @@
  *   HASH      check that the archive is the one that was uploaded           pool
  *   READ      check the archive, read its texts, unpack package.json        unpacker
  *   JUDGE     parse the texts: manifest, commands, dependencies             pool
- *   ASK       get the version of the program that will execute it           child
- *   INSTALL   npm, if there are dependencies                                child
+ *   ASK       get the version of node, unless bun executes it               child
+ *   INSTALL   npm or bun, if there are dependencies                         child
  *   UNPACK    everything: npm deletes files it does not know                unpacker
  *   COMMANDS  one after the other                                           children
  *   RENEW     everything again, if there were commands                      unpacker
@@ -206,7 +206,7 @@ static bool texts_name_bun(const struct build_texts *texts)
  * versions work as well with another Node. So a build rejects only a Node that is too old
  * for the controllers; a difference is only a hint when something else failed. */
 
-/* Appends output of the program that was asked for its version. */
+/* Appends output of `PROGRAM --version`. */
 static void program_version_add(struct program_version *version, struct slice text)
 {
     size_t len = strlen(version->text), room = sizeof(version->text) - 1 - len;
@@ -220,7 +220,7 @@ static long named_major(const char *runtime)
     return strncmp(runtime, "node-", 5) == 0 ? strtol(runtime + 5, NULL, 10) : 0;
 }
 
-/* Returns 0 if the program was not asked or printed no version. */
+/* Returns 0 if the program was not run or printed no version. */
 static long said_major(const struct program_version *version)
 {
     return version->text[0] == 'v' ? strtol(version->text + 1, NULL, 10) : 0;
@@ -228,7 +228,7 @@ static long said_major(const struct program_version *version)
 
 /* Returns ERR_RULE with the reason if the program is too old.
  *
- * runtime: as in the version, "node-24"; program: path of the program that was asked. */
+ * runtime: as in the version, "node-24"; program: path of the program that printed it. */
 static enum err program_version_check(struct program_version *version, const char *runtime,
                                       const char *program, struct failure *why)
 {
@@ -259,7 +259,7 @@ static bool program_version_hint(const struct program_version *version, const ch
 
 /* ---- steps in the pool ---- */
 
-/* Without its limits nothing is executed. */
+/* Makes the control group of the children. They are not started if this fails. */
 static enum err make_group(struct version_build *build, struct failure *why)
 {
     const struct version_build_options *options = build->options;
@@ -418,7 +418,7 @@ static void name_step(const struct version_build *build, char *name, size_t size
     else if (is_unpacking(build))
         snprintf(name, size, "unpacking the archive");
     else
-        snprintf(name, size, "the command '%.*s'",
+        snprintf(name, size, "the command \"%.*s\"",
                  SLICE_ARG(text_clip(
                      slice_of(build->texts.containerfile.commands[build->command - 1]))));
 }

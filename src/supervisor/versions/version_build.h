@@ -3,9 +3,10 @@
  *   begin ─► hash ─► check ─► npm ─► unpack ─► commands ─► index ─► put in place ─► done
  *            pool    child    child   child    children    child       pool
  *
- * Strangers wrote the archive and everything in it. So only children read and execute it:
- * as the build's own user, with an environment made from scratch, until the deadline. The
- * build itself makes no calls to the gateway; the caller reports its outcome. */
+ * The archive and everything in it are untrusted. So only children read and execute it: as
+ * the build's own user, with only the environment that build_environment.h lists, until the
+ * deadline. The build itself makes no calls to the gateway; the caller reports its
+ * outcome. */
 #pragma once
 
 #include "base/loop.h"

@@ -1,4 +1,4 @@
-/* version_sweep.c - asks the gateway about one version after the other. */
+/* version_sweep.c - requests one version after the other, and removes those not found. */
 #include "supervisor/versions/version_sweep.h"
 
 #include <dirent.h>

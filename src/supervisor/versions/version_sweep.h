@@ -4,9 +4,9 @@
  *           ▲                              (pool)             └─ no ─► remove (pool) ─┐
  *           └────────────────────── all were checked ◄───────────────────────────────┘
  *
- * Only the gateway knows which versions runs and rollbacks may need. A version with a
- * process here stays until the next round. A version that was removed too early is made
- * again. */
+ * Only the gateway knows which versions runs and rollbacks may need. A version that a
+ * process here executes stays until the next round. If a version was removed too early, it
+ * is fetched again. */
 #pragma once
 
 #include "base/loop.h"

@@ -128,7 +128,7 @@ static void failed_build_reports_why_and_leaves_nothing(void **state)
                       build_scene_index);
     build_scene_fails(
         &scene,
-        "the command 'echo out; echo wrong >&2; exit 3' failed: it ended with exit "
+        "the command \"echo out; echo wrong >&2; exit 3\" failed: it ended with exit "
         "code 3",
         "wrong");
     build_scene_begin(&scene, BUILD_STAGE(""), build_scene_index);
