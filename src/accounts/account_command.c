@@ -1,6 +1,7 @@
 /* account_command.c - subcommands on organizations, projects, users and keys.
  *
- * It also runs the commands of the other files: each is one write of account_writer.h. */
+ * It also executes the commands of command_changes.c and command_tokens.c: each is one
+ * write of account_writer.h. */
 #include "accounts/command_words.h"
 
 #include <ctype.h>

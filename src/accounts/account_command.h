@@ -26,8 +26,9 @@ struct account_command {
     struct said said; /* words after the command's own, parsed; borrowed until done */
     const char *words[USAGE_WORDS_MAX]; /* all words, as given; borrowed until done */
     size_t word_count;
-    const char
-        *actor; /* borrowed until done: who asks, for the audit log; NULL: not logged */
+    /* borrowed until done: the user and process that sent the command, for the audit log;
+     * NULL: not logged */
+    const char *actor;
     /* borrowed until done: URL of the gateway's dashboard; "": it has none; NULL: no
      * gateway serves this data */
     const char *url;

@@ -6,13 +6,14 @@
  *   DOC_USER          <id>        {id, name, email, organization}
  *   DOC_ENVIRONMENT   <id>        {number, id, type, project}
  *                     of a branch {…, parent, branch, archivedAt?}
- *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}   sealed for its name
+ *   DOC_KEY           <id>:root   {environment, sealed, endsAt?}
  *                     <id>:<key>
- *   DOC_TOKEN         <hash>      {hash, user, name}
+ *   DOC_TOKEN         <hash>      {hash, user, name, endsAt?}
  *   DOC_WORKER_TOKEN  <hash>      {hash, project, serves, name}
  *
- * All have createdAt too, but for the oldest ones. When a document is written again, only
- * the members that can change are read: name, archivedAt, deletedAt and endsAt. */
+ * The secret key in sealed can be unsealed only under the name of its document. All have
+ * createdAt too, but for the oldest ones. When a document is written again, only the
+ * members that can change are read: name, archivedAt, deletedAt and endsAt. */
 #include <jansson.h>
 #include <openssl/crypto.h>
 #include <stdio.h>

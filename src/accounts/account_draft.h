@@ -1,7 +1,7 @@
 /* account_draft.h - drafts the document changes that create, alter or end accounts.
  *
  * One function per kind of change adds to the draft. account_writer.h commits it as a
- * whole, or gateway_load at the first start. */
+ * whole. That of the first start is made by accounts_bootstrap and committed by load.h. */
 #pragma once
 
 #include "accounts/accounts.h"
@@ -26,7 +26,9 @@ bool account_name_is_right(struct slice name);
 /* Turns "My Shop!" into "my-shop"; "x" if no letter or digit is left. */
 void account_make_slug(struct slice name, char slug[ACCOUNT_NAME_MAX + 1]);
 
-/* Names are not checked here. A random id is made and written to id. */
+/* Draft an organization, or a project without environments.
+ *
+ * Names are not checked here. A random id is made and written to id. */
 void draft_organization(struct draft *draft, struct slice name, struct slice slug,
                         char id[ID_MAX]);
 void draft_project(struct draft *draft, const char *organization_id, const char *ref,

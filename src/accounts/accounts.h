@@ -1,5 +1,7 @@
 /* accounts.h - organizations, projects, environments with keys, and users with tokens.
  *
+ * All of these together are called the accounts. But a struct account is one environment.
+ *
  *   organization ─► project "proj_…" ─► environment dev | staging | prod | preview ─► key
  *        │                     │                                             └─► branch
  *        │                     └───► token of workers
@@ -74,7 +76,8 @@ struct user {
     struct list link;    // accounts::users, or accounts::gone
 };
 
-struct account {     /* one environment */
+/* One environment of a project: dev, staging, prod, preview, or a branch of preview. */
+struct account {
     uint32_t number; /* its number in the store; from 1 */
     char id[ID_MAX]; /* opaque; the sub claim of its tokens */
     enum environment_type type;
@@ -185,7 +188,7 @@ struct account *accounts_branch(struct accounts *accounts, const struct account 
  * number. */
 void accounts_shrink(struct account *account);
 
-/* The store has nothing of an archived branch any more. */
+/* Call it once the store has nothing of an archived branch any more. */
 void accounts_forget(struct account *account);
 /* Returns true if a worker token serves the environment.
  *
@@ -201,7 +204,8 @@ struct secret *secret_find(const struct list *of_owner, const char *id);
 /* Returns true for a worker token, of one project or of all. */
 bool secret_is_of_worker(const struct secret *secret);
 
-/* Admits a worker token for all projects, except development, until the process ends.
+/* Until the process ends, admits a worker token for all projects, but not for their dev
+ * environments.
  *
  * only: limits it to projects of that organization; NULL: any. Returns ERR_INVALID if the
  * token has the wrong form or is known already. */

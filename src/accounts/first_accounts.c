@@ -1,4 +1,4 @@
-/* first_accounts.c - the first documents of an empty installation.
+/* first_accounts.c - makes the first documents of an empty installation.
  *
  * One organization with one project, its four environments with their keys, and one user
  * with one token: enough to trigger a first run without configuring anything. */

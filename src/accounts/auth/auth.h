@@ -75,9 +75,9 @@ void auth_admit_build(struct auth *auth, const unsigned char hash[HASH_LEN],
 /* Does nothing if the key is unknown. */
 void auth_dismiss_build(struct auth *auth, const unsigned char hash[HASH_LEN]);
 
-/* Returns the identity of a preview secret key on a branch: a new reference.
+/* Returns the identity of a preview secret key for calls to one of its branches.
  *
- * The caller owns the reference. */
+ * It is a new reference, owned by the caller. */
 struct identity *identity_on_branch(const struct identity *identity,
                                     struct account *branch);
 
@@ -100,8 +100,9 @@ struct identity *identity_ref(struct identity *identity);
 
 /* Returns true if a scope grants action on type:id; id absent: on the type as a whole.
  *
- * A secret key may do everything in its environment. A personal token may do nothing
- * here. */
+ * A secret key may do everything in its environment. A public token that was signed for a
+ * user (act) may also trigger the tasks that a scope lets it write. Other kinds of
+ * credentials may do nothing here. */
 bool identity_may(const struct identity *identity, const char *action, const char *type,
                   struct slice id);
 

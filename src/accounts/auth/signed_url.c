@@ -60,8 +60,8 @@ enum err url_verify(struct account *account, const char *method, struct slice na
     if (!account || account->archived ||
         !is_signed(account, method, name, expires_s, signature, now_ms))
         return explain(why, ERR_FORBIDDEN,
-                       "The signature of this URL is wrong: ask for a new one");
+                       "The signature of this URL is wrong; request a new URL");
     if (expires_s * 1000 <= now_ms)
-        return explain(why, ERR_FORBIDDEN, "This URL has expired: ask for a new one");
+        return explain(why, ERR_FORBIDDEN, "This URL has expired; request a new one");
     return OK;
 }
