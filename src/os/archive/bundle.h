@@ -82,8 +82,8 @@ struct bundle_target {
 /* Writes files of mode 0644 or 0755, and folders of mode 0755. Existing files are replaced
  * by entries of the same name, but a folder never by a file. Links are replaced and never
  * followed, even if another process creates them meanwhile. ERR_STORE_FULL: the disk is
- * full. What was written before a failure stays, an incomplete file with mode 0600; the
- * caller must delete the folder. */
+ * full. Files that were written before a failure stay, and an incomplete one has mode 0600;
+ * the caller must delete the folder. */
 enum err bundle_extract(struct bundle *bundle, const struct bundle_target *target,
                         struct failure *why);
 

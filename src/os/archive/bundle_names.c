@@ -1,4 +1,4 @@
-/* bundle_names.c - checks names and keeps them in a table. */
+/* bundle_names.c - checks the names in an archive, and keeps them in a table. */
 #include "os/archive/bundle_names.h"
 
 #include "base/mem.h"

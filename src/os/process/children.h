@@ -13,8 +13,8 @@
  *   the spawner dies     the keeper, or the kernel with a namespace, kills everything
  *   the keeper dies      so does the program; the spawner kills the program's group
  *
- * Without a namespace, this is as good as a user's own processes can be watched: a process
- * of the same user can kill the keeper.
+ * Without a namespace a child is not fully controlled: a process of the same user can kill
+ * the keeper.
  *
  * The thread that spawns must live as long as its process, because the kernel treats a
  * thread as the parent. */

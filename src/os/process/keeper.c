@@ -1,4 +1,4 @@
-/* keeper.c - waits for signals, and for children to end. */
+/* keeper.c - passes signals on to a program, and kills its orphans when it has ended. */
 #include "os/process/keeper.h"
 
 #include <errno.h>

@@ -182,7 +182,7 @@ static _Noreturn void begin_namespace(const struct process_options *options, int
     if (!namespace_mount_proc())
         report_line("note", "/proc shows the processes outside: %s", strerror(errno));
     if (*options->temporary && !namespace_cover_temporary(options->temporary))
-        report_give_up("cannot have folders for temporary files of its own");
+        report_give_up("cannot mount its own folder over those for temporary files");
     pid_t program = fork_or_give_up();
     if (!program)
         execute(options, 1);

@@ -1,7 +1,7 @@
 /* launch.h - the hidden role of our binary in which a child process prepares itself.
  *
  *   read and close the order (fd 3) ─► session, umask, OOM score, cgroup, namespace ─► fork
- *   in the child: user, groups, limits, death signal, is the parent alive? folder ─► exec
+ *   in the child: limits, groups, user, death signal, is the parent alive? folder ─► exec
  *
  * It does what libuv cannot do between fork and exec. Failures are sent through the report
  * (fd 4), which the program does not inherit. */

@@ -39,7 +39,7 @@ bool namespace_begin(void)
     /* There is no way back from here. */
     if (!write_file("/proc/self/setgroups", "deny", 4) ||
         !map_id("/proc/self/uid_map", uid) || !map_id("/proc/self/gid_map", gid))
-        report_give_up("cannot stay the same user in a user namespace");
+        report_give_up("cannot map the user into a user namespace");
     return true;
 }
 

@@ -1,4 +1,4 @@
-/* sandbox.c - starts Landlock, then the filter: each permits the other in this order. */
+/* sandbox.c - starts Landlock, then the filter of system calls, for this process. */
 #include "os/process/sandbox.h"
 
 #include <dirent.h>

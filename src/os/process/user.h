@@ -1,5 +1,4 @@
-/* user.h - the users as which children run, never root: a name, a uid, or a range of
- * them. */
+/* user.h - the users that children run as: a name, a uid or a range of uids, never root. */
 #pragma once
 
 #include "os/process/process.h"
