@@ -1,6 +1,6 @@
-/* escapes.h - what an attacker would try who controls a gateway, and what the gateway
- * itself needs.
+/* escapes.h - system calls that an attacker in the gateway would try, and needed ones.
  *
+ * The sandbox must refuse the former, and allow the latter, which the gateway itself makes.
  * Each attempt is one system call or a few, without memory or locks, so that a signal
  * handler can make it in any thread. A harmful call is made in a way that the kernel
  * refuses anyway, but not with EPERM: the filter must refuse it first. */

@@ -15,13 +15,13 @@ struct store_world {
 int store_contract_run(const char *driver, CMFixtureFunction setup,
                        CMFixtureFunction teardown);
 
-/* ---- verbs for the drivers' own tests ---- */
+/* ---- helpers, also for the drivers' own tests ---- */
 
 /* Two environments, and the time when the first run was made. */
 enum { ENV_A = 7, ENV_B = 8 };
 #define FIRST_RUN_MS INT64_C(1700000000000)
 
-/* Ids and times that grow with n. */
+/* Writes the id of the n-th run; ids and their times grow with n. */
 void make_run_id(int n, char id[ID_MAX]);
 
 /* A change that makes the n-th run, QUEUED, with a payload. */

@@ -1,5 +1,4 @@
-/* store_contract_cases.h - the parts of the contract in files of their own, and their
- * verbs. */
+/* store_contract_cases.h - the cases of each store_contract_*.c, and helpers for them. */
 #pragma once
 
 #include "tests/support/contract/store_contract.h"
@@ -45,7 +44,7 @@ void name_runs(const struct run *runs, size_t count, char out[256]);
 void drop_runs(struct run *runs, size_t count);
 struct tag_list *tags_of(const char *first, const char *second);
 
-/* Rows purged from the first environment, and how far the purge has come. */
+/* Executes the purge on the first environment, and returns it with its results. */
 struct store_purge purge_of(struct store_world *world, struct store_purge wish);
 
 /* Nine runs: tasks a b c a b c …, tags by n, two in a batch, the odd ones finished; and one

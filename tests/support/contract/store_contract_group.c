@@ -1,5 +1,6 @@
-/* The contract of a group: a commit that fails leaves nothing, and does not affect the
- * others. */
+/* store_contract_group.c - what every driver must do: let commits of a group fail alone.
+ *
+ * A commit that fails leaves nothing, and does not affect the others. */
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 

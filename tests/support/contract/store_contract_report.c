@@ -1,4 +1,6 @@
-/* The contract of reports: each commit once, in order, and in as many turns as it needs. */
+/* store_contract_report.c - what every driver must do: report commits once and in order.
+ *
+ * A commit may need several turns to be applied. */
 #include "base/mem.h"
 #include "tests/support/contract/store_contract_cases.h"
 

@@ -1,4 +1,4 @@
-/* fake_page.c - sorts, skips what is not after `from`, ends the page. */
+/* fake_page.c - sorts documents, drops all up to `from`, and cuts the page by limits. */
 #include "tests/support/fakes/fake_page.h"
 
 #include <stdlib.h>

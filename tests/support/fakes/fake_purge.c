@@ -1,4 +1,4 @@
-/* fake_purge.c - retention of the store in memory. */
+/* fake_purge.c - removes old runs and documents from the store in memory, for retention. */
 #include <stdio.h>
 #include <stdlib.h>
 

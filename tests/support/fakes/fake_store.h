@@ -1,4 +1,4 @@
-/* fake_store.h - the first driver: a database in memory, for tests and simulation.
+/* fake_store.h - a driver of store.h in memory, for unit tests and simulation.
  *
  * Keeps every rule of store.h (versions, claims, seq per environment, callbacks later and
  * in order) over the stepped loop, without a disk. Faults come by countdown; a crash

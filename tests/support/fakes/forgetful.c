@@ -1,4 +1,4 @@
-/* forgetful.c - the store that loses one commit. */
+/* forgetful.c - passes requests on, and loses the write or the result of one commit. */
 #include "tests/support/fakes/forgetful.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* ledger.h - a store before the store that records every version of every run.
+/* ledger.h - a store in front of another, which records every version of every run.
  *
  *   engine ──► ledger ──► fake store
  *                │ what was written, version by version

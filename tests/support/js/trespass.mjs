@@ -1,5 +1,5 @@
-// The sides of tests/integration/isolation.test.mjs, how a leak is detected, and which routes must have been tried with
-// guessed ids.
+// The sides of tests/integration/isolation.test.mjs: the ids and secret words of each, the search for them in responses
+// to other sides, and the routes that must have been tried with guessed ids.
 
 // ---- the sides ----
 

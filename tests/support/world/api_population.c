@@ -1,4 +1,4 @@
-/* api_population.c - see api_population.h. */
+/* api_population.c - creates batches, schedules, waitpoints and variables by calls. */
 #include "tests/support/world/api_population.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* api_scene.c - see api_scene.h. */
+/* api_scene.c - makes calls to the test's world, and asserts about the last response. */
 #include "tests/support/world/api_scene.h"
 
 #include <stdio.h>

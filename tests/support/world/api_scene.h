@@ -1,5 +1,4 @@
-/* api_scene.h - an api_world for each test, with short functions for calls and their
- * responses.
+/* api_scene.h - an api_world for each test, with short functions for its calls.
  *
  *   post("{\"runCount\":2}", "/api/v3/batches");
  *   assert_answered(202);

@@ -1,5 +1,6 @@
-/* api_world.h - a gateway without its socket, in one place: the server, the routes, the
- * engine, accounts with known keys, and a store in memory.
+/* api_world.h - a gateway without its socket: server, routes, engine, accounts and a store.
+ *
+ * The keys of its accounts are known, and the store is in memory.
  *
  *   request ─► connection ─► api ─► engine ─► fake store ─► … ─► the text of the response
  *

@@ -1,5 +1,6 @@
-/* build_scene.h - a build of a small bundle with real children (child_world.h), whose
- * node and npm are scripts. */
+/* build_scene.h - a build of a small bundle with real children, whose node is a script.
+ *
+ * child_world.h has the children; npm is a script, too. */
 #pragma once
 
 #include "supervisor/versions/version_build.h"

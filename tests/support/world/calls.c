@@ -1,4 +1,4 @@
-/* calls.c - begin, step, return. */
+/* calls.c - begins each operation, runs turns until its done came, returns its status. */
 #include "tests/support/world/calls.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* calls.h - the engine's operations as calls that return.
  *
- * Each begins the operation and steps the world until its done has come: without delay
- * where the store has none, else a millisecond a turn. A call whose done never comes fails
- * the test. */
+ * Each begins the operation and runs turns of the world until its done was called. While
+ * work is left the clock stands; otherwise it advances by a millisecond per turn. If done
+ * is never called, the test fails. */
 #pragma once
 
 #include "core/engine/attempts.h"

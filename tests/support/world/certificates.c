@@ -1,3 +1,4 @@
+/* certificates.c - makes keys and certificates with OpenSSL. */
 #include "tests/support/world/certificates.h"
 
 #include <openssl/ec.h>

@@ -62,8 +62,7 @@ void child_world_turn(int64_t ms)
     uv_timer_stop(&guard);
 }
 
-/* --- jobs
- * ------------------------------------------------------------------------------ */
+/* ---- jobs ---- */
 
 static void on_output(struct process *process, enum process_pipe pipe, struct slice text)
 {
@@ -135,8 +134,7 @@ void job_finish(struct job *job)
     buf_finish(&job->output[1]);
 }
 
-/* --- remaining processes
- * --------------------------------------------------------------- */
+/* ---- remaining processes ---- */
 
 static bool has_mark(const char *pid, const char *mark)
 {
@@ -171,8 +169,7 @@ bool child_none_is_left(const char *mark)
     return true;
 }
 
-/* --- roles
- * ----------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 static void show_limit(const char *name, int resource)
 {

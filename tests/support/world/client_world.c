@@ -1,3 +1,4 @@
+/* client_world.c - the client's loop, and sockets of the far side that never block. */
 #include "tests/support/world/client_world.h"
 
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* config_input.c - see config_input.h. */
+/* config_input.c - writes the file of settings, and reads settings as the program does. */
 #include "tests/support/world/config_input.h"
 
 #include <stdio.h>

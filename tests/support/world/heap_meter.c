@@ -1,4 +1,4 @@
-/* heap_meter.c - adds up what the sanitizer's allocator reports to its hooks. */
+/* heap_meter.c - adds up allocations that the sanitizer's allocator reports to hooks. */
 #include "tests/support/world/heap_meter.h"
 
 #include <stdatomic.h>

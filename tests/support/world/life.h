@@ -1,5 +1,6 @@
-/* life.h - one life of a gateway without its socket, over a store that outlives it: its
- * start loads the state, and does what follows from it. */
+/* life.h - one life of a gateway without its socket, over a store that outlives it.
+ *
+ * Its start loads the state, and does what follows from it. */
 #pragma once
 
 #include <stdio.h>

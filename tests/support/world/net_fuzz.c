@@ -1,3 +1,4 @@
+/* net_fuzz.c - connects the two ends of a socket pair, and reads the response. */
 #include "tests/support/world/net_fuzz.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+/* net_world.c - opens the server, with TLS or a ring if wanted, and plays its peers. */
 #include "tests/support/world/net_world.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,4 @@
-/* pg_world.h - a real PostgreSQL for a test in C, and a relay before it that loses
- * messages.
+/* pg_world.h - a real PostgreSQL for a test in C, and a relay to it that loses messages.
  *
  *   store ──TCP──► relay ──TCP──► PostgreSQL      relay_url: through the relay; url: direct
  *

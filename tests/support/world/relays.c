@@ -1,4 +1,4 @@
-/* relays.c - which runs were to count what, and which have. */
+/* relays.c - notes each relay, and checks at the end which of its runs have counted it. */
 #include "tests/support/world/relays.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* schedule_calls.h - worlds in which schedules fire, and commands on schedules as calls
- * that return. */
+/* schedule_calls.h - worlds in which schedules fire, and commands on schedules as calls. */
 #pragma once
 
 #include "api/schedules/schedules.h"

@@ -1,3 +1,4 @@
+/* show_msgpack.c - decodes values with msgpack-c and writes them as text. */
 #include "tests/support/world/show_msgpack.h"
 
 #include <msgpack.h>

@@ -1,5 +1,4 @@
-/* staff.c - drawn versions, and which runs they may have, derived without the engine's
- * help. */
+/* staff.c - draws versions, and derives which runs they may have without the engine. */
 #include "tests/support/world/staff.h"
 
 #include <stdio.h>

@@ -12,8 +12,8 @@ struct tar_entry {
     const char *link;
     uint64_t size;    /* in the header, if not the size of the content; 0: it is */
     bool binary_size; /* the size is written in base 256 */
-    bool
-        extended; /* of type 'S': more of the map of holes follows, in blocks of their own */
+    /* of type 'S': more of the map of holes follows, in blocks of their own */
+    bool extended;
 };
 
 /* ustar: the header and the content, filled up to whole blocks. */

@@ -1,4 +1,4 @@
-/* wall.c - clock_gettime of the whole program. */
+/* wall.c - replaces clock_gettime of the whole program. */
 #include "tests/support/world/wall.h"
 
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
-/* wall.h - the wall clock of a test program that has a real loop: it runs on, and can be
- * set ahead. Monotonic time, which timers use, is not affected. */
+/* wall.h - a wall clock that can be set ahead, for test programs with a real loop.
+ *
+ * It keeps running. Monotonic time, which timers use, is not affected. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* world.h - everything above the database in one place: a stepped loop, the fake store,
- * the engine, one environment. The test moves the clock; nothing happens by itself. */
+/* world.h - an engine with one environment, over the fake store and a stepped loop.
+ *
+ * The test moves the clock; nothing happens by itself. */
 #pragma once
 
 #include "api/schedules/schedules.h"

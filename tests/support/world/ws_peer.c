@@ -1,3 +1,4 @@
+/* ws_peer.c - masks the frames of the client, and shows those of the server as text. */
 #include "tests/support/world/ws_peer.h"
 
 #include "tests/support/world/unit.h"

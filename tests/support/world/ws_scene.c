@@ -1,3 +1,4 @@
+/* ws_scene.c - accepts each upgrade, holds /wait, and counts what happens. */
 #include "tests/support/world/ws_scene.h"
 
 #include "tests/support/world/unit.h"
