@@ -6,7 +6,8 @@
  *
  * The answer to a call is never a 500, and its status is the same for a whole and for a cut
  * body; an answer that claims to be JSON is JSON. Each round of each input has a gateway of
- * its own; when time is judged, that gateway has a population. */
+ * its own. When time is judged (judge.h), its store was filled before
+ * (api_population.h). */
 #pragma once
 
 #include <stddef.h>

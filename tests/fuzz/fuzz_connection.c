@@ -5,8 +5,8 @@
  *
  * The messages are those of runs.v1 or of the workers' notices. After an upgrade, the rest
  * is one message per line, which is framed and masked here; if a line begins with a byte
- * above 127, that byte is the first byte of its frame. When time is judged, the world has a
- * population. */
+ * above 127, that byte is the first byte of its frame. When time is judged (judge.h), the
+ * store of the world was filled before (api_population.h). */
 #include <stdlib.h>
 
 #include "tests/fuzz/judge.h"

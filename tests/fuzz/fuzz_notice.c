@@ -1,4 +1,4 @@
-/* A worker's packet is valid or rejected; every span lies within the text. */
+/* fuzz_notice - a worker's packet is valid or rejected; every span lies within the text. */
 #include <assert.h>
 #include <stdint.h>
 

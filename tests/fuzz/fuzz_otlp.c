@@ -1,4 +1,4 @@
-/* JSON that is sent as telemetry is accepted or rejected; all kept parts are JSON too. */
+/* fuzz_otlp - JSON as telemetry: accepted or rejected; all kept parts are JSON, too. */
 #include <assert.h>
 #include <stdint.h>
 

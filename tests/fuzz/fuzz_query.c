@@ -1,7 +1,8 @@
 /* fuzz_query - any bytes as the query of a list call: names, values and cursors.
  *
- * As in call.c, they are split at '&' and '=', percent-decoded, then read. Accepted values
- * are within their bounds, and their cursors lead back to the same place. */
+ * As in api/request/call.c, they are split at '&' and '=', percent-decoded, then read.
+ * Accepted values are within their bounds, and their cursors lead back to the same
+ * place. */
 #include <assert.h>
 #include <stdint.h>
 

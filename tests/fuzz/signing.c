@@ -1,4 +1,4 @@
-/* signing.c - see signing.h. */
+/* signing.c - takes the first lines of an input, and signs what they name. */
 #include "tests/fuzz/signing.h"
 
 #include "accounts/auth/jwt.h"
