@@ -4,8 +4,8 @@
 
 last_build=""
 
-# A build is one test: it is complete and free of warnings. One build runs at a time. Builds after
-# the first yield to tests that run meanwhile.
+# Declares a build as a program with one test: the build is complete and free of warnings. One build
+# runs at a time. Builds after the first have a low priority, because tests run meanwhile.
 add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
     local folder=$1 polite=(nice -n 10)
     [ -z "${command_of[$folder]:-}" ] || return 0
@@ -22,19 +22,19 @@ add_build() { # FOLDER COMPILER TARGETS CMAKE-OPTION…
     last_build=$folder
 }
 
-# Integration and conformance run this one. Asserts are on in it.
+# The Release build, which integration and conformance tests run. Its asserts are on.
 build_gcc() {
     add_build build-gcc gcc all -DCMAKE_BUILD_TYPE=Release -DUNITS=OFF
 }
 build_asan() {
     add_build build-asan gcc all -DCMAKE_BUILD_TYPE=Debug -DSANITIZE=address
 }
-# Builds threaded tests only. With --all.
+# With ThreadSanitizer: only tests with threads of their own (threaded_tests). Needs --all.
 build_tsan() {
     add_build build-tsan gcc "$(threaded_tests | tr '\n' ' ')" -DCMAKE_BUILD_TYPE=Debug \
         -DSANITIZE=thread
 }
-# For its warnings: none of its programs run. With --all.
+# With clang, for its warnings. None of its programs run. Needs --all.
 build_clang() {
     add_build build-clang clang all -DCMAKE_BUILD_TYPE=None
 }
@@ -43,7 +43,7 @@ build_plain() {
         -DDASHBOARD=OFF
 }
 
-# Simulations, and the tests of a folder with threads of its own.
+# Prints the names of tests that ThreadSanitizer checks: simulations, and those of the store.
 threaded_tests() {
     local source
     for source in tests/sim/*.c tests/unit/store/**/test_*.c; do

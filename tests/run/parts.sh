@@ -6,7 +6,8 @@
 
 asan=(env "GATEWAY_BIN=$top/build-asan/runcast")
 
-# Scripts whose code under test parses bytes of clients, owns memory across calls, or deletes.
+# Scripts that run under ASan: they test code that parses bytes of clients, owns memory across
+# calls, or deletes.
 under_asan=" bad_input batches bulk client_connection client_rules damage db deletions deployments
     early_calls envvars events held_calls http io_uring large late logs longpoll metrics operator_calls
     packets queues realtime realtime_rules repeats results run_calls schedules slow_readers statuses

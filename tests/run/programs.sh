@@ -5,10 +5,10 @@
 #   add NAME GROUPS SECONDS NEEDS COMMAND…   declares a program; nothing runs yet
 #   run_programs                             runs those that were declared and selected
 #
-# A program starts when the programs that it NEEDS have ended. The longest of the programs
-# that may start goes first, by the table tests/run/times.txt. The table also has the share
-# of a core that a program uses: more programs start until they would use most of two cores, or five run.
-# On a machine that is busy, or slower than the one of the table, fewer run at once: three, then two.
+# A program starts when the programs that it NEEDS have ended. The longest of the programs that may
+# start goes first, by the table tests/run/times.txt. The table also has the share of a core that a
+# program uses. Programs start until they would use most of two cores, or five run. If the load of
+# the last minute is high, as on a busy or slow machine, only three or two run at once.
 
 declare -a names=()
 declare -A groups_of=() limit_of=() needs_of=() after_of=() command_of=() seconds_of=() share_of=()
@@ -24,7 +24,7 @@ add() { # NAME GROUPS SECONDS NEEDS COMMAND…
     command_of[$name]=$command
 }
 
-# Adds a program that starves next to others: it starts when nothing else runs.
+# Adds a program whose time limits fail next to others: it starts when nothing else runs.
 add_alone() { # NAME GROUPS SECONDS NEEDS COMMAND…
     add "$@"
     share_of[$1]=$cores
@@ -125,7 +125,7 @@ sort_programs() {
     done
 }
 
-# Returns true if the programs that this one needs or follows have ended, or are not part of this run.
+# Returns true if the programs that this one needs or follows have ended, or were not selected.
 may_start() { # NAME
     local other
     for other in ${needs_of[$1]} ${after_of[$1]:-}; do
@@ -133,7 +133,7 @@ may_start() { # NAME
     done
 }
 
-# How many programs run at once: by the load of the last minute.
+# Prints how many programs may run at once, by the load of the last minute.
 most_at_once() {
     local load
     read -r load _ </proc/loadavg
