@@ -1,4 +1,4 @@
-/* changes.c - sends changes to runs at fixed times (open loop), through the public API. */
+/* changes.c - sends each change when it is due, as a request, a batch or a message. */
 #include "changes.h"
 
 #include <inttypes.h>

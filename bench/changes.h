@@ -32,8 +32,8 @@ struct changes {
     const struct options *options;
     const struct fill *fill;         /* the runs to change */
     const struct fill *unheard_fill; /* runs without subscribers; NULL: none */
-    struct client
-        *publisher; /* of a peer: the client that publishes; NULL: changes are requests */
+    /* of a peer: the client that publishes; NULL: changes are requests */
+    struct client *publisher;
     bool by_batch;
     size_t burst;
 

@@ -74,7 +74,7 @@ struct client {
      * yet. */
     char epoch[24];
     uint64_t seq, base;
-    int64_t return_ms; /* how long to wait before a reconnect, as the server told */
+    int64_t return_ms; /* how long to wait before a reconnect, as the server requested */
 };
 
 /* Shared by the connections of one process. */

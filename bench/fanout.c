@@ -1,4 +1,4 @@
-/* fanout.c - N subscribers, M changes a second: latency, cost and losses.
+/* fanout.c - measures M changes a second to N subscribers: latency, cost and losses.
  *
  *   make runs ─► changes without subscribers: CPU of a change
  *   connect N ─► one idle second: memory of a connection, CPU of an idle server

@@ -1,8 +1,8 @@
-/* retrieve.c - retrieves of one run per second, at a concurrency.
+/* retrieve.c - measures how many retrieves of a run the server answers per second.
  *
  * It shows the cost of a request that reads memory and writes nothing. Closed loop, like
- * trigger.c: every connection sends its next request after a response. With --floor there
- * is no run, and the floor's constant response is the minimum cost of a GET. */
+ * trigger.c: every connection sends its next request after a response. With --floor no run
+ * exists, and the floor's constant response is the minimum cost of a GET. */
 #include "commands.h"
 
 #include <inttypes.h>

@@ -1,12 +1,12 @@
 /* returning.h - many clients that reconnect, and the states of runs that they know.
  *
- *   connect ─► live ─ the server tells when to reconnect, and closes ─► away ─► connect ─► live
+ *   connect ─► live ─ the server names a time, and closes ─► away ─► connect ─► live
  *
- * Of ten clients, six use WebSockets, two long polls and two event streams, each on one of
+ * Six of ten clients use WebSockets, two long polls and two event streams, each on one of
  * some tags. A client that reconnects sends its position and keeps its state. So in the end
  * it knows the newest state of each run of its tag, or has missed something. It reconnects
- * when the server told it to, or at once; after a refusal it waits with a doubling pause
- * and jitter, like the clients of pages and the SDKs. */
+ * at the time that the server named, or at once; after a refusal it waits with a doubling
+ * pause and jitter, like the clients of pages and the SDKs. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,8 +24,9 @@ struct returning_client {
     enum returning_kind kind;
     size_t tag;
     bool live;
-    bool left; /* its connection has ended since returning_measure; it may have reached the
-                        same process again, and left that again */
+    /* its connection has ended since returning_measure; it may have reached the same
+     * process again, and left that again */
+    bool left;
     unsigned tries;  /* since it was live */
     int64_t due_ns;  /* when to connect; 0: it does not wait */
     int64_t back_ns; /* time from returning_measure until it was back; 0: it is not */

@@ -314,7 +314,7 @@ measure_single() {
     done
 }
 
-# beside LABEL NAME KEY FLOOR KEY TARGET: medians of the gateway and of the floor, and of the pairs.
+# beside LABEL NAME KEY FLOOR KEY TARGET: a row with medians of the gateway, the floor and the pairs.
 beside() {
     row "$1" "$(median "$2" "$3")" us "$(median "$4" "$5")" \
         "$(by_pairs "$2" "$3" "$4" "$5")" "$6"

@@ -1,4 +1,4 @@
-/* scale.c - memory per run, and latencies of trigger, retrieve and list as the table grows.
+/* scale.c - measures memory per run, and latencies of requests as the table of runs grows.
  *
  *   for every size: make runs up to it ─► memory ─► rounds of requests of each kind
  *

@@ -1,7 +1,7 @@
-/* snapshot.c - one subscriber joins a topic of many runs.
+/* snapshot.c - measures how fast one subscriber of a topic receives its many runs.
  *
- * It measures the walk: time to the first row and to the sync, rows per second, and by
- * /metrics whether a turn of the server's loop grew with the snapshot. */
+ * It prints the time to the first row and to the sync, rows per second, and by /metrics
+ * whether a turn of the server's loop grew with the snapshot. */
 #include "commands.h"
 
 #include "base/mem.h"

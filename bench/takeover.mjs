@@ -4,9 +4,10 @@
 //
 //   node bench/takeover.mjs BUILD        BUILD: a Release build directory; needs PostgreSQL and HAProxy
 //
-// ROUNDS    how often the leader is told to end, and how often it is killed (20). It is also stopped, and cut off
-//           from the database, a fifth as often, at least once each. The other gateway leads next
-// RUNS      unfinished ones that each takeover loads (100000). Before they are made, it is told to end ROUNDS times
+// ROUNDS    how often the leader gets SIGTERM, and how often it is killed (20). It is also stopped (SIGSTOP), and cut
+//           off from the database, a fifth as often, at least once each. The other gateway leads next
+// RUNS      unfinished ones that each takeover loads (100000). Before they are made, the leader gets SIGTERM ROUNDS
+//           times
 //
 //   it ends ──► dead after 5 s ──► taken, loaded ──► HAProxy finds it ready ──► a write is acknowledged
 //   └──────────────── how long no write was acknowledged ────────────────────────┘

@@ -1,4 +1,4 @@
-/* trigger.c - durable triggers per second at a concurrency.
+/* trigger.c - measures how many durable triggers the server answers per second.
  *
  * Closed loop: every connection sends its next request after a response. So the rate is the
  * server's maximum at this concurrency, and a latency is that of a client that waits. A

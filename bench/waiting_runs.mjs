@@ -1,4 +1,4 @@
-// waiting_runs.mjs - makes runs that no worker takes, for a start to load.
+// waiting_runs.mjs - makes unfinished runs, which no worker takes, for a gateway's start to load.
 import { keys } from "../tests/support/js/gateway.mjs";
 
 /** Triggers `count` runs with payloads of `payloadBytes` bytes. */

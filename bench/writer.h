@@ -46,10 +46,11 @@ struct writer {
     int64_t start_ns, interval_ns;
     uint64_t begun, wanted; /* changes since writer_begin */
 
-    /* Since writer_measure. Only a change with a 2xx response counts as done; its latency
-     * is from its intended instant. */
+    /* Since writer_measure. done: changes with a 2xx response; their latency is from the
+     * intended instant. The others are requests: answered with Retry-After (told_again),
+     * without a response (cut_off), or with any other response (refused). */
     uint64_t done, told_again, cut_off, refused;
-    struct buf failure; /* the first of the last two */
+    struct buf failure; /* the first one of cut_off and refused */
     struct histogram latency;
 };
 
