@@ -1,5 +1,4 @@
-# packages.sh - the Debian packages for building and testing, by release, and how missing ones are
-# installed.
+# packages.sh - lists the Debian packages for building and testing, and installs missing ones.
 #
 # Sourced by scripts that build or test. Does not call apt when nothing is missing.
 
@@ -17,16 +16,16 @@ release_packages=(build-essential debhelper dpkg-dev fakeroot git gzip scdoc)
 # Packages for deploy/container/build.sh, in addition to those for building.
 container_packages=(buildah tzdata ca-certificates)
 
-# They build the dashboard; a machine with versions other than Debian's keeps those. A source archive
-# contains the built dashboard.
+# Node.js and npm build the dashboard. If they are installed in other versions than Debian's, these are used.
+# A source archive contains the built dashboard, so it needs neither.
 if [ ! -e "$(dirname "${BASH_SOURCE[0]}")/../src/web/dashboard/built" ]; then
     command -v node >/dev/null || build_packages+=(nodejs)
     command -v npm >/dev/null || build_packages+=(npm)
 fi
 
-# Debian 13 has llhttp as a library, names the C part of msgpack, and has the older names of time zones
-# in a separate package. Debian 12 has none of these, but the version of clang's tools that formats and
-# checks our sources.
+# Debian 13 has llhttp as a library, another name for the C part of msgpack, and the older names of time
+# zones in a separate package. Debian 12 has the version of clang's tools that formats and checks our
+# sources.
 if [ "$(. /etc/os-release && echo "${VERSION_ID:-0}" | cut -d. -f1)" -ge 13 ]; then
     build_packages+=(libllhttp-dev libmsgpack-c-dev tzdata-legacy)
     test_packages+=(libclang-rt-dev)
@@ -50,7 +49,8 @@ as_root() {
     fi
 }
 
-# Debian's PostgreSQL creates and starts a database when it is installed: tests start their own.
+# Keeps Debian's PostgreSQL from creating and starting a database when it is installed, since tests start
+# their own.
 main_cluster=/etc/postgresql-common/createcluster.d/without-main.conf
 without_main_cluster() { # COMMAND…
     local status=0

@@ -1,10 +1,10 @@
-"""sbom.py - what a program is made of, as an SPDX 2.3 document on standard output.
+"""sbom.py - prints the parts of a program as an SPDX 2.3 document.
 
     python3 sbom.py PROGRAM PACKAGE-LOCK.JSON NAME
 
-The libraries are those that the program loads here, with the Debian packages that they belong to;
-what is compiled in is llhttp where it is no library, and the npm packages that the dashboard is
-bundled from."""
+It lists the libraries that the program loads here, with the Debian packages that they belong to. It
+also lists parts that are compiled in: llhttp, if the release has no library of it, and the npm
+packages in the dashboard."""
 import datetime
 import hashlib
 import json

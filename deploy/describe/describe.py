@@ -1,10 +1,10 @@
 #!/usr/bin/env -S python3 -B
-"""Fills a template of a man page or completion with what the tables of --help have.
+"""Fills a template of a man page or completion from the tables of --help.
 
     describe.py VERSION TEMPLATE OUTPUT
 
-A line that is "@part@" gives way to the lines of that part. "@NAME@" within a line is a constant of
-protocol.h. The tables are subcommands.def, help.def and config.def: macros with texts, as C has them."""
+A line "@part@" is replaced by the lines of that part, and "@NAME@" within a line by a constant of
+protocol.h. The tables are subcommands.def, help.def and config.def, which have C macros with strings."""
 import re
 import sys
 from pathlib import Path
@@ -66,7 +66,7 @@ class Setting:
         self.variable = "RUNCAST_" + self.name.upper().replace("-", "_")
 
     def kind(self):
-        """What --help calls its value."""
+        """The word for its value in --help."""
         return {"NUMBER": "NUMBER", "BYTES": "SIZE", "DURATION": "TIME", "FLAG": ""}.get(
             self.type, "TEXT")
 
@@ -178,12 +178,12 @@ version = sys.argv[1] if len(sys.argv) == 4 else ""
 
 
 def plain(text):
-    """Text whose signs mean nothing to scdoc."""
+    """Escapes the characters that scdoc would interpret."""
     return re.sub(r"[\\*_`#<>\[\]|~+-]", r"\\\g<0>", text)
 
 
 def paragraph(lines):
-    """Lines as they are; to scdoc spaces before one would mean something."""
+    """The lines without leading spaces, which scdoc would interpret."""
     return "".join(plain(line.strip()) + "\n" for line in lines.strip().split("\n")) + "\n"
 
 
@@ -234,14 +234,14 @@ def values_of(argument):
 
 
 def values_of_option(name, value):
-    """For --env, the environments that versions, and workers outside of dev, have."""
+    """The values of an option. --env never takes dev: it has neither deployed versions nor worker tokens."""
     return ("words", "staging prod preview") if name == "--env" else values_of(value)
 
 
 # ---- parts of bash and zsh ----
 
 def shell_forms():
-    """Forms with the same words before them become one."""
+    """Rows for bash and zsh: one for each command and each of its second words."""
     out = ""
     for command in commands:
         merged = {}
@@ -298,7 +298,7 @@ def zsh_settings():
 
 def zsh_commands():
     return "".join([zsh_row(command.name, command.summary()) for command in commands] +
-                   [zsh_row("help", "says what a command takes")])
+                   [zsh_row("help", "explains a command")])
 
 
 # ---- parts of fish ----
@@ -348,7 +348,7 @@ def fish_lines():
                f"-d '{quoted(command.summary())}'\n"
         out += "".join(map(fish_form, command.forms))
         out += f"complete -c runcast -n '__fish_seen_subcommand_from help' -a {command.name}\n"
-    out += "complete -c runcast -n __fish_use_subcommand -a help -d 'says what a command takes'\n"
+    out += "complete -c runcast -n __fish_use_subcommand -a help -d 'explains a command'\n"
     return out + fish_settings()
 
 
