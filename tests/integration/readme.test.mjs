@@ -52,11 +52,18 @@ function rows(header) {
   return found.map((row) => row.split("|").slice(1).map((cell) => cell.trim()));
 }
 
+/** Asserts that the chapters list what the program has, each thing once. */
+function expectSame(listed, existing, chapters) {
+  assert.deepEqual(existing.filter((one) => !listed.includes(one)), [], `missing in ${chapters}`);
+  assert.deepEqual(listed.filter((one) => !existing.includes(one)), [], `in ${chapters}, but not in the program`);
+  assert.deepEqual(listed.filter((one, i) => listed.indexOf(one) < i), [], `twice in ${chapters}`);
+}
+
 test("the chapters in deploy list every setting with its default and every metric with its type exactly once, and no other", async (t) => {
   const bare = (cell) => cell.replaceAll("`", ""), shown = { "": "none", false: "off" };
   const printed = (await runProgram(["--print-config"])).stdout.trim().split("\n").map((line) => /^(\S+)\s+= ?(.*?)\s+; default$/.exec(line).slice(1));
   const settings = rows("| name | default | unit or values | what it does |");
-  assert.deepEqual(settings.map(([name]) => bare(name)).sort(), printed.map(([name]) => name).sort());
+  expectSame(settings.map(([name]) => bare(name)), printed.map(([name]) => name), "deploy/settings.md or deploy/execution-settings.md");
   const defaults = new Map(printed.map(([name, value]) => [name, shown[value] ?? value]));
   for (const [name, value] of settings.filter(([, word]) => !word.includes(" "))) assert.equal(bare(value), defaults.get(bare(name)), name);
 
@@ -64,7 +71,21 @@ test("the chapters in deploy list every setting with its default and every metri
   const role = await Supervisor.start(gateway, { t, token: (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim() });
   const told = [await gateway.getAsAdmin("/metrics"), await getBySocket(path.join(role.folder, "metrics.sock"), "/metrics")];
   const metrics = told.flatMap(({ text }) => [...text.matchAll(/^# TYPE (\w+ \w+)/gm)].map((match) => match[1]));
-  assert.deepEqual(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${bare(name)} ${type}`).sort(), metrics.sort());
+  expectSame(rows("| metric | type | labels | what it shows |").map(([name, type]) => `${bare(name)} ${type}`), metrics, "deploy/metrics.md");
+});
+
+test("Reload in deploy/configuration.md lists the settings that a reload may change", () => {
+  const folder = "src/server/config", names = new Map([...chapter(`${folder}/config.def`).matchAll(/^CONFIG_\w+\("([\w-]+)", (\w+)/gm)].map(([, name, field]) => [field, name]));
+  const reloadable = [...chapter(`${folder}/config_reload.c`).matchAll(/case SETTING_(\w+):/g)].map(([, field]) => names.get(field));
+  const list = chapter("deploy/configuration.md").split("\n## Reload\n")[1].split("\n\n").find((text) => text.startsWith("- "));
+  expectSame([...list.matchAll(/`([a-z-]+)`/g)].map(([, name]) => name), reloadable, "Reload of deploy/configuration.md");
+});
+
+test("deploy/operations.md lists every subcommand", async () => {
+  const listed = new Set(rows("| subcommand | what it does |").flatMap(([names]) => names.match(/[a-z-]+/g)));
+  const { stdout } = await runProgram(["--help"]), names = [...stdout.matchAll(/^ {2}runcast \[?([a-z-]+)/gm)].map(([, name]) => name);
+  assert.ok(names.length > 12, `${names.length} subcommands`);
+  assert.deepEqual(names.filter((name) => name !== "help" && !listed.has(name)), [], "without a row in the table of deploy/operations.md");
 });
 
 test("files that the chapters name exist", () => {

@@ -280,9 +280,11 @@ def main():
     rules = Rules(KNOWN, NO_CIRCLE, ALLOWED, NEEDED, HOME,
                   *(f"{name} only where it belongs" for name in LIBRARIES))
     every = sources(root())
-    for source in every:
-        if source.room not in ALL:
-            rules.broken(KNOWN, f"{source.name} is in none")
+    for room in sorted({source.room for source in every} - ALL):
+        area = area_of(room)
+        rules.broken(KNOWN, f"src/{room}: unknown; add a row \"{in_area(room)}\" to "
+                            + (f"\"{area}\" in ROOMS" if area in ROOMS else "AREAS and ROOMS")
+                            + " of tests/lint/layers.py")
     check_tables(rules, check_uses(rules, every))
     check_homes(rules, every)
     check_libraries(rules, every)
