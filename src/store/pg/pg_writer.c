@@ -24,9 +24,11 @@
 #include "store/pg/pg_writer.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/metrics.h"
 #include "store/pg/sql/pg_refusal.h"
 
@@ -236,8 +238,9 @@ static void forget_lead_call(struct pg_writer *writer)
     writer->lead_called = false;
 }
 
-/* Collects at most most environments of the current step that we do not lead yet. */
-static size_t unled(const struct pg_writer *writer, uint32_t *envs, size_t most)
+/* Collects the environments of the current step that we do not lead yet. envs has space for
+ * all environments of the step. */
+static size_t unled(const struct pg_writer *writer, uint32_t *envs)
 {
     const struct pg_lead *lead = writer->all->lead;
     size_t count = 0;
@@ -245,7 +248,7 @@ static size_t unled(const struct pg_writer *writer, uint32_t *envs, size_t most)
         envs[0] = writer->purge->env;
         return !pg_lead_term(lead, envs[0]);
     }
-    for (size_t i = 0; i < writer->encoded.head_count && count < most; i++)
+    for (size_t i = 0; i < writer->encoded.head_count; i++)
         if (!pg_lead_term(lead, writer->encoded.heads[i].env))
             envs[count++] = writer->encoded.heads[i].env;
     return count;
@@ -263,15 +266,17 @@ static void put_step(struct pg_writer *writer)
 /* Begins with PG_LEAD if there are environments without a row. */
 static void begin_step(struct pg_writer *writer)
 {
-    uint32_t envs[256];
     put_step(writer);
-    size_t count = unled(writer, envs, sizeof(envs) / sizeof(envs[0]));
+    uint32_t *envs =
+        mem_new_array(uint32_t, writer->purge ? 1 : writer->encoded.head_count);
+    size_t count = unled(writer, envs);
     if (count) {
         forget_lead_call(writer);
         pg_lead_call_init(&writer->lead_call, writer->all->lead, envs, count, NULL);
         writer->lead_called = true;
         writer->step = PG_LEAD;
     }
+    free(envs);
     send_step(writer);
 }
 

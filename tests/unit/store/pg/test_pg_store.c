@@ -477,6 +477,19 @@ static void new_runs_are_inserted_together_despite_changes_of_old_runs(void **st
 
 /* ---- leading ---- */
 
+static void first_commit_of_many_environments_leads_them_all(void **state)
+{
+    enum { ENVIRONMENTS = 300, FIRST_ENV = 1000 };
+    struct store_world *world = *state;
+    struct change changes[ENVIRONMENTS];
+    for (int i = 0; i < ENVIRONMENTS; i++)
+        changes[i] = new_run((uint32_t)(FIRST_ENV + i), 0, "a");
+    assert_int_equal(commit(world, changes, ENVIRONMENTS, NULL, 0), STORE_OK);
+    for (int i = 0; i < ENVIRONMENTS; i++)
+        change_finish(&changes[i]);
+    assert_int_equal(count_runs(world, FIRST_ENV + ENVIRONMENTS - 1), 1);
+}
+
 static void an_environment_of_another_term_is_not_written(void **state)
 {
     struct store_world *world = *state;
@@ -615,6 +628,7 @@ int main(void)
         OPEN_CASE(commits_of_a_group_see_those_before_them),
         OPEN_CASE(commits_over_several_environments_do_not_deadlock),
         OPEN_CASE(new_runs_are_inserted_together_despite_changes_of_old_runs),
+        OPEN_CASE(first_commit_of_many_environments_leads_them_all),
         OPEN_CASE(an_environment_of_another_term_is_not_written),
         OPEN_CASE(process_of_the_same_name_takes_the_lead),
         OPEN_CASE(database_that_lost_groups_starts_a_new_epoch),
