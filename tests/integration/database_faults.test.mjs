@@ -77,7 +77,7 @@ for (const [what, strike] of [
     until(() => postgres.endBackends({ kill: true, holding: "commit_v100" }), { what: "a process that writes" })],
   ["ends every session, again and again", async ({ postgres }) => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
 ]) {
-  test(`acknowledged writes are there exactly once when the database ${what}`, { timeout: 120_000 }, async (t) => {
+  test(`acknowledged writes are there exactly once when the database ${what}`, { timeout: 240_000 }, async (t) => {
     const writers = await write(t, shared);
     await strike(shared);
     await judge(shared, writers);
@@ -114,7 +114,7 @@ test(`the database is unreachable for ${outageS} s: writes are refused, subscrib
   judgeUnmoved(shared);
 });
 
-test("a write that was sent when the database stops answering is answered, continues, and is done once", { timeout: 120_000 }, async (t) => {
+test("a write that was sent when the database stops answering is answered, continues, and is done once", { timeout: 240_000 }, async (t) => {
   const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
   const sent = { payload: "sent", options: { idempotencyKey: "once" } };
   const send = () => gateway.post("/api/v1/tasks/sent/trigger", sent);
@@ -133,7 +133,7 @@ test("a write that was sent when the database stops answering is answered, conti
   await stopWorld(world);
 });
 
-test("writes that wait for a write in flight are refused, and are not done afterwards", { timeout: 120_000 }, async (t) => {
+test("writes that wait for a write in flight are refused, and are not done afterwards", { timeout: 240_000 }, async (t) => {
   const world = await startWorld(await startPostgres({ t })), { gateway, postgres } = world;
   const { id } = (await trigger(gateway)).json;
   const increment = () => gateway.put(`/api/v1/runs/${id}/metadata`, { operations: [{ type: "increment", key: "n", value: 1 }] });
@@ -150,7 +150,7 @@ test("writes that wait for a write in flight are refused, and are not done after
   await stopWorld(world);
 });
 
-test("a gateway that receives SIGTERM while the database does not answer ends", { timeout: 120_000 }, async (t) => {
+test("a gateway that receives SIGTERM while the database does not answer ends", { timeout: 240_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "ends", { options: ["--drain-timeout", "1s"] }) });
   postgres.freeze();
   assertRefused(await trigger(gateway), /it is unknown whether this was done/);
@@ -160,7 +160,7 @@ test("a gateway that receives SIGTERM while the database does not answer ends", 
   postgres.goOn();
 });
 
-test("while the database is read-only nothing is acknowledged, and writes are refused", { timeout: 120_000 }, async (t) => {
+test("while the database is read-only nothing is acknowledged, and writes are refused", { timeout: 240_000 }, async (t) => {
   const { gateway, postgres } = shared, writers = await write(t, shared);
   postgres.readOnly(true);
   await until(async () => (await gateway.get("/readyz")).status === 503, { what: "not ready" });
@@ -173,7 +173,7 @@ test("while the database is read-only nothing is acknowledged, and writes are re
   judgeUnmoved(shared);
 });
 
-test("a database that is out of space: writes are refused as such, reads continue, and free space alone ends it", { timeout: 120_000 }, async (t) => {
+test("a database that is out of space: writes are refused as such, reads continue, and free space alone ends it", { timeout: 240_000 }, async (t) => {
   if (!mayMount()) return t.diagnostic("no right to mount a small disk here");
   const postgres = await startPostgres({ t, room: "32m" });
   const world = await startWorld(postgres), { gateway } = world, writers = await write(t, world);
@@ -251,7 +251,7 @@ test("a reading start resumes after a pause, and holds nothing in the database f
   await gateway.stop();
 });
 
-test("at a database that is slow but answers, reads wait their turn for longer than a silent one is waited for", { timeout: 120_000 }, async (t) => {
+test("at a database that is slow but answers, reads wait their turn for longer than a silent one is waited for", { timeout: 240_000 }, async (t) => {
   const postgres = await startPostgres();
   const relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway(onDatabase(postgres, "only", { url: relay.url }));
@@ -264,7 +264,7 @@ test("at a database that is slow but answers, reads wait their turn for longer t
   relay.delayMs = 0;
 });
 
-test("a read that waits for a lock is refused in time, and so is one that gets no answer on any connection", { timeout: 120_000 }, async (t) => {
+test("a read that waits for a lock is refused in time, and so is one that gets no answer on any connection", { timeout: 240_000 }, async (t) => {
   const postgres = await startPostgres({ t }), relay = await PgRelay.start(postgres, t);
   const gateway = await startGateway({ t, ...onDatabase(postgres, "only", { url: relay.url }) });
   const read = () => gateway.get(`/api/v3/runs/run_${"a".repeat(25)}`);

@@ -55,7 +55,7 @@ before(async () => {
 const address = ({ host = "localhost", ca = authority.certificate } = {}) =>
   `postgresql://runcast@${host}:${secure.port}/runcast?sslmode=verify-full&sslrootcert=${ca}`;
 
-test("TLS works with a server that proves its name, also from within the sandbox, and after its authority is replaced", { timeout: 120_000 }, async (t) => {
+test("TLS works with a server that proves its name, also from within the sandbox, and after its authority is replaced", { timeout: 240_000 }, async (t) => {
   const ca = path.join(temporaryFolder(), "ca.pem");
   fs.copyFileSync(authority.certificate, ca);
   const gateway = await startGateway({ t, ...onDatabase(secure, "only", { url: address({ ca }), options: ["--sandbox", "auto"] }) });

@@ -275,7 +275,7 @@ async function dequeueByItself(gateway, key) {
   return { socket, got: () => text.includes("\r\n\r\n[{") && JSON.parse(text.slice(text.indexOf("\r\n\r\n"))) };
 }
 
-test("a run whose worker closes the connection while it is handed over goes to the next worker", { timeout: 120_000 }, async (t) => {
+test("a run whose worker closes the connection while it is handed over goes to the next worker", { timeout: 240_000 }, async (t) => {
   const own = await startGateway({ t });
   const key = (await tell(own, "worker-token", "create")).trim();
   const worker = await Worker.register(own, { tasks, key: keys.prod });
@@ -292,7 +292,7 @@ test("a run whose worker closes the connection while it is handed over goes to t
   assert.ok(lost > 3, `${lost} of 10`);
 });
 
-test("a run stays with its worker when the connection is reset after the response, as proxies do", { timeout: 60_000 }, async (t) => {
+test("a run stays with its worker when the connection is reset after the response, as proxies do", { timeout: 180_000 }, async (t) => {
   const own = await startGateway({ t });
   const key = (await tell(own, "worker-token", "create")).trim();
   const worker = await Worker.register(own, { tasks, key: keys.prod });

@@ -138,7 +138,7 @@ describe("completions", () => {
     fish: ["fish --no-config -i", `source ${made("runcast.fish")}; function runcast; printf got; printf '<%s>' $argv; printf '.\\n'; end\n`],
   };
   for (const [name, [command, ready]] of Object.entries(shells))
-    test(name, { timeout: 120_000 }, async (t) => {
+    test(name, { timeout: 240_000 }, async (t) => {
       const typist = new Typist(t, command, ready);
       for (const [typed, words] of cases) assert.deepEqual((await typist.complete(typed)).map((word) => word.replace(/\/$/, "")), words.map((word) => word.replace(/\/$/, "")), typed);
     });

@@ -121,7 +121,7 @@ test("a body that arrives after the lead was handed over is refused, and none of
   await other.stop();
 });
 
-test("a gateway that is alone on its database hands over to no other, and answers a body that arrives while it drains", { timeout: 120_000 }, async (t) => {
+test("a gateway that is alone on its database hands over to no other, and answers a body that arrives while it drains", { timeout: 240_000 }, async (t) => {
   const postgres = await startPostgres({ t }), gateway = await startGateway({ t, ...onDatabase(postgres, "only") });
   const slow = await gateway.connect();
   await slow.send(`POST /api/v1/tasks/late/trigger HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${keys.prod}\r\ncontent-type: application/json\r\ncontent-length: 13\r\n\r\n{"payl`);

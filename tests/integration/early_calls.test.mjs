@@ -33,7 +33,7 @@ test("calls to a standby gateway are answered when it leads", { timeout: 180_000
   await other.stop();
 });
 
-test("a standby gateway answers 503 as JSON after some seconds, and forgets a client that leaves", { timeout: 120_000 }, async (t) => {
+test("a standby gateway answers 503 as JSON after some seconds, and forgets a client that leaves", { timeout: 240_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   const gone = await RawConnection.open(other.port);
   await gone.send(`GET /api/v1/runs HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\n\r\n`);
@@ -47,7 +47,7 @@ test("a standby gateway answers 503 as JSON after some seconds, and forgets a cl
   await leader.stop();
 });
 
-test("one client's calls cannot take all the places of a standby gateway", { timeout: 120_000 }, async (t) => {
+test("one client's calls cannot take all the places of a standby gateway", { timeout: 240_000 }, async (t) => {
   const { leader, other } = await startTwoGateways(t);
   const clients = Array.from({ length: 5 }, () => new HttpClient(other.url, key));
   t.after(() => clients.forEach((client) => client.close()));

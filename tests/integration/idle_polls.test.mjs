@@ -57,7 +57,7 @@ async function holdQuietly(t, { gateway, allocations, get, quiet }, target, end)
   return Promise.all(answers);
 }
 
-test("a held poll allocates nothing and causes no wake-up until it is answered", { timeout: 60_000 }, async (t) => {
+test("a held poll allocates nothing and causes no wake-up until it is answered", { timeout: 180_000 }, async (t) => {
   const world = await start(t), { gateway } = world;
   const first = await world.get("/realtime/v1/runs?offset=-1&tags=idle");
   const target = `/realtime/v1/runs?cursor=1&handle=${first["electric-handle"]}&live=true&offset=${first["electric-offset"]}&tags=idle`;
@@ -68,7 +68,7 @@ test("a held poll allocates nothing and causes no wake-up until it is answered",
   await gateway.stop();
 });
 
-test("a held call with ?wait=, on a run or a batch, allocates nothing and causes no wake-up", { timeout: 60_000 }, async (t) => {
+test("a held call with ?wait=, on a run or a batch, allocates nothing and causes no wake-up", { timeout: 180_000 }, async (t) => {
   const world = await start(t), { gateway } = world;
   const options = { delay: "1h" };
   const run = (await gateway.post("/api/v1/tasks/task/trigger", { options })).json.id;

@@ -57,7 +57,7 @@ async function deploy({ cli, builder }, bytes) {
   return { id, build, index, log: await log() };
 }
 
-test("a builder that repeats a call while its result is being stored does not disturb it", { timeout: 120_000 }, async (t) => {
+test("a builder that repeats a call while its result is being stored does not disturb it", { timeout: 240_000 }, async (t) => {
   const { postgres, gateway, cli, builder } = await start(t), index = JSON.stringify({ tasks: [], text: "x".repeat(3 * PIECE) });
   const answer = cli.deploy({}, { bytes: bundleOf(100) }), build = await builder.take();
   assert.equal((await builder.register(build)).status, 200);

@@ -278,7 +278,7 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
   await gateway.stop();
 });
 
-test("a subscriber that does not read costs the gateway next to nothing", { timeout: 120_000 }, async (t) => {
+test("a subscriber that does not read costs the gateway next to nothing", { timeout: 240_000 }, async (t) => {
   const gateway = await startGateway({ t, release: true });
   const rss = () => Number(fs.readFileSync(`/proc/${gateway.pid}/status`, "latin1").match(/VmRSS:\s+(\d+)/)[1]) / 1024;
   const ids = [];

@@ -161,7 +161,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       assert.equal((await gateway.getAsAdmin("/metrics")).status, 200);
     });
 
-    test("the gateway receives no request that the proxy does not know of", { timeout: 120_000 }, async () => {
+    test("the gateway receives no request that the proxy does not know of", { timeout: 240_000 }, async () => {
       const requests = refusedRequests();
       assert.ok(requests.length > 80, `${requests.length} were found`);
       const twin = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";

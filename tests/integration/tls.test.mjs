@@ -278,7 +278,7 @@ test("unusable certificates are refused by --check-config with the files' names,
   assert.ok((await gateway.metric("runcast_tls_certificate_expires_seconds")) < 0);
 });
 
-test("a command says what to do when an address does not speak TLS, and when a certificate is not trusted", { timeout: 120_000 }, async (t) => {
+test("a command says what to do when an address does not speak TLS, and when a certificate is not trusted", { timeout: 240_000 }, async (t) => {
   const { gateway, port, certificate, url } = await startSecure(t);
   const run = (address, ...words) => runProgram(["versions", ...words], { env: { TRIGGER_API_URL: address, TRIGGER_SECRET_KEY: keys.prod }, timeoutMs: 60_000 });
   const [plain, unknown, trusted] = await Promise.all([run(`https://127.0.0.1:${gateway.port}`), run(url), run(`https://localhost:${port}`, "--ca-file", certificate)]);

@@ -79,7 +79,7 @@ describe("rows", () => {
     assert.deepEqual(mirror.ids, ids.slice(2, 5));
   });
 
-  test("older runs are read from the store, as often as many leave", { timeout: 120_000 }, async (t) => {
+  test("older runs are read from the store, as often as many leave", { timeout: 240_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), items = Array.from({ length: 500 }, () => ({ task: "task", options: { tags: [tag], ...delayed } }));
     for (let i = 0; i < 2; i++) assert.equal((await gateway.post("/api/v2/tasks/batch", { items })).status, 202);
     const { mirror, synced } = await watch(socket, 1, { tag, status: "DELAYED" }, { limit: 200 });
@@ -138,7 +138,7 @@ describe("rows", () => {
     assert.ok(mirror.frames < 15, `${mirror.frames} frames`);
   });
 
-  test("a client that does not read for a while gets what it missed, then continues", { timeout: 120_000 }, async (t) => {
+  test("a client that does not read for a while gets what it missed, then continues", { timeout: 240_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
     const { mirror, synced } = await watch(socket, 1, { tag }, { limit: 5 });
     await synced();
@@ -152,7 +152,7 @@ describe("rows", () => {
     assert.deepEqual(mirror.ids, (await list(`filter[tag]=${tag}&page[size]=5`)));
   });
 
-  test("a client that was away for longer than departures are kept gets the whole list again", { timeout: 120_000 }, async (t) => {
+  test("a client that was away for longer than departures are kept gets the whole list again", { timeout: 240_000 }, async (t) => {
     const tag = fresh("tag"), socket = await connect(t), large = "x".repeat(300_000);
     const { mirror, synced } = await watch(socket, 1, { tag, status: "DELAYED" }, { limit: 10 });
     await synced();
@@ -171,7 +171,7 @@ describe("rows", () => {
 });
 
 describe("runs that are only in the store", () => {
-  test("are in the list and in the counts: evicted ones, and those from before a restart", { timeout: 120_000 }, async (t) => {
+  test("are in the list and in the counts: evicted ones, and those from before a restart", { timeout: 240_000 }, async (t) => {
     const tag = fresh("old"), ids = [], body = (i) => `${i}`.padEnd(100_000, "x");
     await gateway.stop();
     await gateway.restart({ options: ["--memory", "1m"] });
@@ -319,7 +319,7 @@ describe("credentials", () => {
     await watch(socket, 201, {});
   });
 
-  test("an environment has at most 1024 filters, and equal ones count once", { timeout: 60_000 }, async (t) => {
+  test("an environment has at most 1024 filters, and equal ones count once", { timeout: 180_000 }, async (t) => {
     const sockets = [];
     for (let i = 0; i < 64; i++) {
       const socket = await connect(t);
@@ -335,7 +335,7 @@ describe("credentials", () => {
     assert.equal((await refusal(socket, { id: 3, filter: { tag: "one more" } })).op, "ok");
   });
 
-  test("a filter counts once for each sixteen values that it names", { timeout: 60_000 }, async (t) => {
+  test("a filter counts once for each sixteen values that it names", { timeout: 180_000 }, async (t) => {
     await until(async () => (await gateway.metric("runcast_subscriptions")) === 0);
     const long = (name, count = 100) => ({ version: Array.from({ length: count }, (_, i) => `${name}-${i}`) });
     for (let i = 0; i < 9; i++) {

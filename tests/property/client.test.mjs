@@ -39,7 +39,7 @@ async function localClient(t, gateway, name, options) {
   return { name, path, client, wrong, subscribe, close, look, online };
 }
 
-test("each mirror equals what REST returns, through cuts, stalls, kills and restarts", { timeout: 120_000 }, async (t) => {
+test("each mirror equals what REST returns, through cuts, stalls, kills and restarts", { timeout: 240_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), gateway = await startGateway({ t, options: ["--drain-timeout", "3s"] });
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }], ["restless", {}]]) {
@@ -57,7 +57,7 @@ test("each mirror equals what REST returns, through cuts, stalls, kills and rest
   await gateway.stop();
 });
 
-test("a token that lives for seconds is renewed, and the connection stays", { timeout: 60_000 }, async (t) => {
+test("a token that lives for seconds is renewed, and the connection stays", { timeout: 180_000 }, async (t) => {
   const gateway = await startGateway({ t }), states = [];
   let asked = 0;
   const getToken = () => {
@@ -76,7 +76,7 @@ test("a token that lives for seconds is renewed, and the connection stays", { ti
   await gateway.stop();
 });
 
-test("the client counts as many skipped states as the gateway", { timeout: 60_000 }, async (t) => {
+test("the client counts as many skipped states as the gateway", { timeout: 180_000 }, async (t) => {
   const gateway = await startGateway({ t });
   const client = connect(gateway.url, { token: keys.dev, WebSocket, every: 100 });
   t.after(() => client.close());

@@ -205,7 +205,7 @@ async function pageClient(t, gateway, name, options) {
   return { name, path: way, tab, subscribe, close, look, online, hide: (hidden) => tab.turn(hidden ? "hidden" : "visible") };
 }
 
-test("a page that was off the network, or in the background, shows what it missed as soon as it returns", { timeout: 60_000 }, async (t) => {
+test("a page that was off the network, or in the background, shows what it missed as soon as it returns", { timeout: 180_000 }, async (t) => {
   const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
   await page.subscribe("one", { run: id });
@@ -232,7 +232,7 @@ test("a page that was off the network, or in the background, shows what it misse
   await gateway.stop();
 });
 
-test("each mirror equals what REST returns, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 120_000 }, async (t) => {
+test("each mirror equals what REST returns, through cuts, stalls, kills, restarts and hidden tabs", { timeout: 240_000 }, async (t) => {
   const random = new Random(chooseSeed(t)), gateway = await start(t);
   const world = new ClientWorld(gateway, random);
   for (const [name, options] of [["plain", {}], ["paced", { every: 30 }]]) {

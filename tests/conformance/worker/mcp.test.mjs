@@ -57,7 +57,7 @@ test("without a CLI it says that there is none, and triggered runs wait", async 
   assert.match(await ask("dev_server_status"), /Dev Server Status: stopped/);
 });
 
-test("it starts the CLI's dev command, whose version is the current one", { timeout: 100_000 }, async () => {
+test("it starts the CLI's dev command, whose version is the current one", { timeout: 180_000 }, async () => {
   const started = await ask("start_dev_server", { configPath: folder }); // it waits for at most 30 s
   assert.match(started, /Dev server is (ready|still starting)/);
   await until(async () => /Dev Server Status: ready/.test(await ask("dev_server_status")), { timeoutMs: 60_000, what: "the dev server is ready" });

@@ -165,7 +165,7 @@ export class ClientWorld {
         for (const [key, filter] of client.asked) wrong ??= differs(looked[key], filter, all) && `${key} ${JSON.stringify(filter)}: ${differs(looked[key], filter, all)}`;
       }
       return !wrong;
-    }, { timeoutMs: 6000, everyMs: 100 }).catch((error) => { throw new Error(wrong ?? error.message); });
+    }, { everyMs: 100 }).catch((error) => { throw new Error(wrong ?? error.message); });
   }
 }
 

@@ -50,7 +50,7 @@ export class EventStream {
   }
 
   /** The next event that was not returned yet, of the given type if there is one. */
-  async next(type, timeoutMs = 10_000) {
+  async next(type, timeoutMs = 30_000) {
     const find = () => this.events.findIndex((event, i) => i >= this.taken && (!type || event.type === type));
     await until(() => find() >= 0 || this.ended, { timeoutMs, what: `an event ${type ?? ""}` });
     const at = find();
@@ -59,7 +59,7 @@ export class EventStream {
     return this.events[at];
   }
 
-  over(timeoutMs = 10_000) { return until(() => this.ended, { timeoutMs, what: "the end of the stream" }); }
+  over(timeoutMs = 30_000) { return until(() => this.ended, { timeoutMs, what: "the end of the stream" }); }
 
   /** Node 18 may have lost the signal of a request that began long ago. */
   cut() {

@@ -42,7 +42,7 @@ const keySettings = {
 export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until check() returns a true value, and returns it. */
-export async function until(check, { timeoutMs = 20_000, everyMs = 10, what = "condition" } = {}) {
+export async function until(check, { timeoutMs = 60_000, everyMs = 10, what = "condition" } = {}) {
   for (const end = Date.now() + timeoutMs; ; await sleep(everyMs)) {
     const result = await check();
     if (result) return result;
@@ -197,7 +197,7 @@ class Gateway {
   }
 
   /** Sends SIGTERM; the process must end cleanly: status 0, nothing reported by a sanitizer. */
-  async stop({ timeoutMs = 45_000 } = {}) {
+  async stop({ timeoutMs = 60_000 } = {}) {
     this.http.close();
     this.child.kill("SIGTERM");
     const end = await this.ended(timeoutMs);
@@ -210,7 +210,7 @@ class Gateway {
   async kill() {
     this.http.close();
     this.child.kill("SIGKILL");
-    return this.ended(10_000);
+    return this.ended();
   }
 
   /** Restarts on the same data and port, with other options if some are given. */
@@ -220,7 +220,7 @@ class Gateway {
   }
 
   /** How the process ended: { code, signal }. Kills it if it does not end in time. */
-  async ended(timeoutMs = 45_000) {
+  async ended(timeoutMs = 60_000) {
     let timer;
     const late = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs); });
     await Promise.race([this.exited, late]);

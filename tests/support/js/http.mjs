@@ -87,7 +87,7 @@ export class RawConnection {
   }
 
   /** Waits until done(received as latin1, ended) and returns what has been received. */
-  async read(done, { timeoutMs = 10_000, what = "bytes" } = {}) {
+  async read(done, { timeoutMs = 30_000, what = "bytes" } = {}) {
     let late = false;
     const timer = setTimeout(() => { late = true; this.wake(); }, timeoutMs);
     try {

@@ -48,7 +48,7 @@ export class NoticeSocket {
   unsubscribe(...runs) { this.emit("run:unsubscribe", { version: "1", runFriendlyIds: runs }); }
 
   /** The next packet that wanted() accepts; removes it from the list. */
-  next(wanted = () => true, { timeoutMs = 10_000 } = {}) {
+  next(wanted = () => true, { timeoutMs = 30_000 } = {}) {
     return new Promise((resolve, reject) => {
       const end = (settle, value) => {
         clearTimeout(timer);

@@ -8,7 +8,7 @@ const top = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../..
 /** Returns { code, signal, stdout, stderr, all }. env replaces our variables that begin with RUNCAST_. A program
  *  that takes longer than timeoutMs is killed, which is an error. preload: the name of a shim, for the program
  *  without sanitizers. onStart gets the process. */
-export function runProgram(args, { env = {}, timeoutMs = 30_000, preload, onStart } = {}) {
+export function runProgram(args, { env = {}, timeoutMs = 60_000, preload, onStart } = {}) {
   const folder = process.env.SHIM_DIR ?? path.join(top, "build-gcc");
   const binary = preload ? process.env.GATEWAY_RELEASE_BIN ?? path.join(top, "build-gcc/runcast")
     : process.env.GATEWAY_BIN ?? path.join(top, "build-asan/runcast");

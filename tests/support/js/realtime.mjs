@@ -54,7 +54,7 @@ export const putMetadata = (id, metadata) => write("PUT", `/api/v1/runs/${id}/me
 export const addTag = (id, tag) => write("POST", `/api/v1/runs/${id}/tags`, { tags: [tag] });
 
 /** How the server closes the connection: { code, reason }. */
-export async function closing(socket, timeoutMs = 10_000) {
+export async function closing(socket, timeoutMs = 30_000) {
   let timer;
   const late = new Promise((_resolve, reject) => { timer = setTimeout(() => reject(new Error(`still open after ${timeoutMs} ms`)), timeoutMs); });
   return Promise.race([socket.closed, late]).finally(() => clearTimeout(timer));

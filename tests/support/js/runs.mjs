@@ -52,7 +52,7 @@ export class RunsSocket {
 
   /** The next message, or the next one of a kind: `next("ok")`, `next((m) => m.id === 2)`. Earlier messages stay for
    *  later calls. */
-  async next(wanted = () => true, timeoutMs = 10_000) {
+  async next(wanted = () => true, timeoutMs = 30_000) {
     const matches = typeof wanted === "string" ? (message) => message.op === wanted : wanted;
     let late = false;
     const timer = setTimeout(() => { late = true; this.waiting?.(); }, timeoutMs);
@@ -259,12 +259,12 @@ export class RunsMirror {
   }
 
   /** Waits until the client is in sync with everything up to seq. */
-  synced(seq, timeoutMs = 20_000) {
+  synced(seq, timeoutMs = 60_000) {
     const done = () => this.#isLive() && this.position && this.position.base >= seq;
     return this.wait(done, `in sync with ${seq}`, timeoutMs);
   }
 
-  wait(done, what, timeoutMs = 20_000) {
+  wait(done, what, timeoutMs = 60_000) {
     return new Promise((resolve, reject) => {
       const finish = (error) => { clearTimeout(timer); this.watchers.delete(check); error ? reject(error) : resolve(); };
       const check = () => {

@@ -57,7 +57,7 @@ export class UpgradeRefused extends Error {
 
 export class WebSocket {
   /** { port, target, headers, timeoutMs, answerPings } */
-  static open({ port, target, headers, timeoutMs = 10_000, answerPings = true }) {
+  static open({ port, target, headers, timeoutMs = 30_000, answerPings = true }) {
     const socket = net.connect({ port, host: "127.0.0.1", noDelay: true });
     const ws = new WebSocket(socket, answerPings);
     socket.on("connect", () => socket.write(upgradeRequest(target, headers)));
