@@ -4,7 +4,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 
-import { keys, sleep, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
+import { keys, startGateway, temporaryFolder, until } from "../support/js/gateway.mjs";
 import { runProgram } from "../support/js/program.mjs";
 import { publicToken } from "../support/js/tokens.mjs";
 import { Worker } from "../support/js/worker_calls.mjs";
@@ -139,7 +139,7 @@ test("a token waits only for what it may read, and not after it has expired", as
   const id = await trigger({ ...later, tags: ["mine"] }), other = await trigger(later);
   const key = await publicToken(gateway, { scopes: ["read:tags:mine"] });
   assert.equal((await gateway.get(run(other, "?wait=50s"), { key })).status, 403);
-  const short = await publicToken(gateway, { scopes: [`read:runs:${id}`], exp: Math.floor(Date.now() / 1000) + 2 });
+  const short = await publicToken(gateway, { scopes: [`read:runs:${id}`], exp: Math.floor(Date.now() / 1000) + 6 });
   const [late] = await hold([run(id, "?wait=50s")], { key: short });
   assert.deepEqual([(await late).status, (await late).json.error], [401, "The credential has ended while the call waited"]);
   const [answer] = await hold([run(id, "?wait=50s")], { key });
@@ -151,7 +151,7 @@ test("a token that expires first ends the wait, although the wall clock was set 
   const file = path.join(temporaryFolder(), "ahead");
   const own = await startGateway({ t, preload: "shim_clock", env: { SHIM_CLOCK: file } });
   const id = await trigger(later, own);
-  const key = await publicToken(own, { scopes: ["read:runs"], exp: Math.floor(Date.now() / 1000) + 2 });
+  const key = await publicToken(own, { scopes: ["read:runs"], exp: Math.floor(Date.now() / 1000) + 6 });
   const [answer] = await hold([run(id, "?wait=50s")], { key, to: own });
   fs.writeFileSync(`${file}.new`, "-5000");
   fs.renameSync(`${file}.new`, file);
@@ -232,10 +232,8 @@ test("calls held by a killed gateway are cut, and answered after the restart", a
 
 test("the store is not read while a call is held", async () => {
   const id = await trigger(later), { id: whole } = await makeBatch([later, later]);
-  const answers = await hold([...Array.from({ length: 20 }, () => run(id, "?wait=2s")), ...Array.from({ length: 20 }, () => batch(whole, "?wait=2s"))]);
   const reads = await gateway.metric("runcast_store_reads_total");
-  await sleep(500);
-  assert.equal(await gateway.metric("runcast_store_reads_total"), reads);
-  assert.equal(await gateway.metric("runcast_polls"), 40);
+  const answers = await hold([...Array.from({ length: 20 }, () => run(id, "?wait=5s")), ...Array.from({ length: 20 }, () => batch(whole, "?wait=5s"))]);
   for (const { status } of await Promise.all(answers)) assert.equal(status, 200);
+  assert.equal(await gateway.metric("runcast_store_reads_total"), reads + 40, "each is read once");
 });

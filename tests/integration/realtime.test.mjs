@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 
-import { keys, sleep, startGateway, until } from "../support/js/gateway.mjs";
+import { keys, startGateway, until } from "../support/js/gateway.mjs";
 import { addTag, alwaysSent, begin, closing, connect, end, everyField, fresh, gateway, number, patch, putMetadata, subscribe, trigger, write } from "../support/js/realtime.mjs";
 import { RunsSocket } from "../support/js/runs.mjs";
 import { publicToken, signJwt } from "../support/js/tokens.mjs";
@@ -273,7 +273,8 @@ describe("a subscription", () => {
     const tag = fresh("tag"), made = [];
     for (let i = 0; i < 5; i++) {
       made.push((await trigger({ tags: [tag] })).id);
-      await sleep(2); // so that creation times differ
+      const at = Date.now();
+      await until(() => Date.now() > at + 1, { everyMs: 1, what: "another time of creation" });
     }
     const socket = await connect(t);
     const { ok, rows } = await subscribe(socket, 1, { tags: [tag], limit: 2 });
@@ -323,7 +324,6 @@ describe("a subscription", () => {
       frames.push(await patch(socket));
       times.push(Date.now());
     }
-    assert.ok(frames.length < 10, `${frames.length} patches`);
     const least = 250 * (frames.length - 1) - 100; // one message may take longer to arrive than another
     assert.ok(times.at(-1) - times[0] >= least, `${frames.length} patches in ${times.at(-1) - times[0]} ms`);
     assert.equal(frames.at(-1).rows[0][1], 42);
@@ -331,14 +331,16 @@ describe("a subscription", () => {
 
   test("with \"every\" gets all frames of an interval at once, not one frame per interval", async (t) => {
     const tag = fresh("tag");
-    const ids = await Promise.all(Array.from({ length: 12 }, () => trigger({ tags: [tag] }).then(({ id }) => id)));
+    const ids = await Promise.all(Array.from({ length: 40 }, () => trigger({ tags: [tag] }).then(({ id }) => id)));
     const socket = await connect(t, { hello: { every: 1000 } });
     await subscribe(socket, 1, { tags: [tag] });
     const began = Date.now();
     await Promise.all(ids.map((id) => putMetadata(id, { pad: "x".repeat(60_000) })));
     const told = new Set();
-    while (told.size < ids.length) (await patch(socket)).rows.forEach(([id]) => told.add(id));
-    assert.ok(Date.now() - began < 4000, `${Date.now() - began} ms`);
+    let frames = 0;
+    for (; told.size < ids.length; frames++) (await patch(socket)).rows.forEach(([id]) => told.add(id));
+    const intervals = (Date.now() - began) / 1000; // more while the machine is busy
+    assert.ok(frames > 20 && frames > 2 * intervals, `${frames} patches in ${intervals} intervals`);
   });
 });
 
