@@ -180,7 +180,7 @@ async function openEverything(t, token) {
   return {
     isOpen: () => !socket.ws.isClosed && !stream.ended && !held.over,
     async ends() {
-      await until(() => socket.ws.isClosed && stream.ended && held.over, { timeoutMs: 5000, what: "everything open ends" });
+      await until(() => socket.ws.isClosed && stream.ended && held.over, { what: "everything open ends" });
       const { code, reason } = await socket.closed;
       assert.deepEqual([code, reason], [4001, "the credential was revoked"]);
       const said = stream.events.at(-1);
@@ -222,8 +222,8 @@ describe("when a credential ends", () => {
   test("with a grace period both keys work until it ends, and then the connections of the old key end", async (t) => {
     const old = keys.staging;
     const signed = await publicToken(gateway, { key: old, scopes: ["read:runs", "read:tags"] });
-    const renewed = (await tell("keys", "rotate", "staging", "--project", keys.ref, "--grace", "6s")).trim();
-    const over = Date.now() + 6000;
+    const renewed = (await tell("keys", "rotate", "staging", "--project", keys.ref, "--grace", "15s")).trim();
+    const over = Date.now() + 15_000;
     const open = await openEverything(t, old), second = await openEverything(t, signed), other = await openEverything(t, renewed);
     assert.deepEqual([await works(old), await works(signed), await works(renewed)], [200, 200, 200]);
     const shown = async (key) => (await gateway.get(target(keys.ref, "/staging"), { key })).json.apiKey;

