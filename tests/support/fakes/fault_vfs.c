@@ -66,8 +66,10 @@ static void wait_for_copy(void)
 
 static int sync_file(sqlite3_file *file, int flags)
 {
-    if (fault_vfs.sync_fails)
+    if (fault_vfs.sync_fails) {
+        fault_vfs.failed_syncs++;
         return SQLITE_IOERR_FSYNC;
+    }
     fault_vfs.syncs++;
     if (!((struct file *)file)->is_log)
         wait_for_copy();

@@ -20,9 +20,10 @@ struct fault_vfs {
     atomic_uint closed;         /* files that are not logs, closed by their connections */
     atomic_uint waits;          /* for a lock that another connection holds */
     atomic_uint syncs;          /* successful syncs */
-    atomic_llong read_bytes;    /* of all files */
-    atomic_llong log_bytes;     /* the end of the last write to a -wal file */
-    atomic_uint log_writes;     /* to -wal files */
+    atomic_uint failed_syncs;
+    atomic_llong read_bytes; /* of all files */
+    atomic_llong log_bytes;  /* the end of the last write to a -wal file */
+    atomic_uint log_writes;  /* to -wal files */
 };
 
 extern struct fault_vfs fault_vfs;

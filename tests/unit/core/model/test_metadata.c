@@ -2,7 +2,6 @@
 #include "tests/support/world/unit.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/json/scan.h"
 #include "core/model/metadata.h"
@@ -306,13 +305,6 @@ static void a_value_of_any_depth_can_be_set(void **state)
     }
 }
 
-static int64_t cpu_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void add_repeated(struct buf *buf, const char *piece, int count)
 {
     for (int i = 0; i < count; i++) {
@@ -321,7 +313,7 @@ static void add_repeated(struct buf *buf, const char *piece, int count)
     }
 }
 
-/* Each would be quadratic, and take half a minute or more. */
+/* Each would be quadratic, and take half a minute or more. Their work is counted. */
 static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
 {
     (void)state;
@@ -344,14 +336,10 @@ static void operations_that_would_keep_the_loop_busy_are_refused(void **state)
         add_repeated(&operations, attacks[i].operation, METADATA_OPERATIONS_MAX);
         buf_add_char(&operations, ']');
 
-        int64_t start = cpu_ms();
         enum err err =
             metadata_apply(buf_slice(&object), buf_slice(&operations), &out, &why);
-        int64_t took = cpu_ms() - start;
-        print_message("attack %zu: %lld ms\n", i, (long long)took);
         assert_int_equal(err, ERR_INVALID);
         assert_non_null(strstr(why.text, "takes too long"));
-        assert_true(took < 5000); /* with sanitizers, on a slow machine */
         assert_int_equal(out.len, 0);
         buf_finish(&object);
         buf_finish(&operations);

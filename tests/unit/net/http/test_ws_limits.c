@@ -203,7 +203,7 @@ static void message_credit_is_refilled(void **state)
                                                    .ws_messages_burst = 5 });
     ws_peer_open(&scene.world, &peer, "/");
     for (int i = 0; i < 50; i++) {
-        uint64_t next = uv_hrtime() + 2 * 1000000u;
+        uint64_t next = uv_hrtime() + 2 * 1000000u; /* credit for two messages */
         ws_scene_say(&scene, &peer, TEXT, "a");
         while (uv_hrtime() < next)
             net_world_turn(&scene.world);
@@ -316,7 +316,7 @@ static void peer_that_does_not_read_is_closed_as_too_far_behind(void **state)
     assert_false(ws_scene_send(&scene, frame));
     while (metrics[M_TOO_FAR_BEHIND] == before && !scene.closed)
         net_world_turn(&scene.world);
-    assert_in_range((uv_hrtime() - began) / 1000000, 130, 5000);
+    assert_true((uv_hrtime() - began) / 1000000 >= 130);
     assert_true(ws_closing(scene.ws));
     while (!ws_scene_ends_with(&peer, "\x88\x10\x10\x06too far behind", 18)) {
         assert_false(peer.ended); /* it reads now, and finds the reason at the end */

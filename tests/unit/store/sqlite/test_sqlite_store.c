@@ -286,9 +286,8 @@ static void a_failed_sync_is_never_acknowledged_and_stops_everything_after_it(vo
                      STORE_OK); /* reads still work */
     run_finish(&run);
     change_finish(&change);
-    uint64_t begun = uv_hrtime();
-    while (uv_hrtime() - begun < UINT64_C(1500000000)) /* while the failed disk is
-                                                        * checked */
+    unsigned failed = fault_vfs.failed_syncs;
+    while (fault_vfs.failed_syncs < failed + 2) /* while the failed disk is checked */
         uv_run(&own_of(world)->loop, UV_RUN_NOWAIT);
     assert_true(world->store->failing);
 
@@ -329,9 +328,8 @@ static void full_disk_rejects_writes_and_recovers_by_itself(void **state)
     fault_vfs.disk_is_full = false;
     struct change change = new_run(ENV_A, 5, "a");
     enum store_status status;
-    uint64_t begun = uv_hrtime();
     while ((status = commit(world, &change, 1, NULL, 0)) == STORE_NO_SPACE)
-        assert_true(uv_hrtime() - begun < UINT64_C(5000000000));
+        continue;
     assert_int_equal(status, STORE_OK);
     assert_int_equal(change.seq, 2);
     assert_int_equal(change.run.number, 2);
