@@ -551,12 +551,12 @@ describe("SIGTERM", () => {
   });
 
   test("does not wait for a silent client of the admin socket", async (t) => {
-    const gateway = await startGateway({ t, options: ["--drain-timeout", "20s"] });
+    const gateway = await startGateway({ t, options: ["--drain-timeout", "10m"] });
     const silent = net.connect(path.join(gateway.data, "admin.sock"));
     await once(silent, "connect");
     const closed = once(silent, "close");
     gateway.child.kill("SIGTERM");
-    assert.deepEqual(await gateway.ended(10_000), { code: 0, signal: null });
+    assert.deepEqual(await gateway.ended(), { code: 0, signal: null });
     await closed;
   });
 
@@ -565,8 +565,8 @@ describe("SIGTERM", () => {
     gateway.child.kill("SIGTERM");
     await until(() => gateway.stderr.includes("draining"));
     gateway.child.kill("SIGTERM");
-    const end = await gateway.ended(5000);
-    assert.notEqual(end.code, 0);
+    const end = await gateway.ended();
+    assert.notEqual(end.code, 0, "not by the end of the drain");
     await gateway.restart();
     await gateway.stop();
   });

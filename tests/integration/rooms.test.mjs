@@ -92,10 +92,7 @@ test("unfinished bodies of one environment leave half of the quota to others of 
   for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: keys.dev, length: 16 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
   await until(() => bodies.some(statusOf), { what: "a refusal" });
   assert.ok(bodies.filter(statusOf).every((one) => statusOf(one) === 503), "refused for want of room");
-  for (let i = 0; i < 20; i++) {
-    assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(200_000) }, { key: keys.prod })).status, 200);
-    await sleep(50);
-  }
+  for (let i = 0; i < 20; i++) assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(200_000) }, { key: keys.prod })).status, 200);
   await gateway.stop();
 });
 
@@ -103,10 +100,7 @@ test("a completion that no attempt waits for takes no quota for bodies", async (
   const gateway = await startGateway({ t, release: true });
   const target = "/engine/v1/dev/runs/run_x/snapshots/snapshot_x/attempts/complete", bodies = [];
   for (let i = 0; i < 10; i++) bodies.push(await begin(gateway, t, { target, key: keys.dev, length: 16 * MIB, begins: '{"completion":{"ok":true,"output":"' }));
-  for (let i = 0; i < 20; i++) {
-    assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(200_000) })).status, 200);
-    await sleep(50);
-  }
+  for (let i = 0; i < 20; i++) assert.equal((await gateway.post("/api/v1/tasks/a/trigger", { payload: "x".repeat(200_000) })).status, 200);
   for (const body of bodies) body.send(`${"1".repeat(97)}"}}`);
   await until(() => bodies.every((body) => statusOf(body) === 404), { what: "the answer that the run is not found" });
   await gateway.stop();

@@ -135,7 +135,7 @@ test("after a kill at any moment of a rotation, the next start says which key is
     // The delay counts from when the next key exists; it grows after a kill before the commit, and shrinks after one
     // that came later.
     await until(() => fs.existsSync(keyFile(gateway, ".next")), { everyMs: 0, timeoutMs: 5000 }).catch(() => {});
-    await sleep(delay);
+    await sleep(delay); // any moment
     await gateway.kill();
     await asked;
     gateway.stderr = "";
@@ -178,9 +178,9 @@ test("a rotation whose commit fails is retried until the storage reports what wa
   const gateway = await onFailingDisk(t);
   const variables = await setSome(gateway);
   gateway.order("eio");
-  const asked = rotate(gateway);
-  await until(async () => (await gateway.get("/readyz")).status === 503 || fs.existsSync(keyFile(gateway, ".next")));
-  await sleep(300);
+  let over = false;
+  const asked = rotate(gateway).finally(() => { over = true; });
+  await until(async () => over || (await gateway.get("/readyz")).status === 503, { what: "a write has failed" });
   gateway.order("ok");
   const end = await asked;
   if (end.code) assert.match(end.stderr, /cannot write the encryption key/); // the key file was written first
