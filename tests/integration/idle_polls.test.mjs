@@ -27,7 +27,7 @@ async function start(t) {
       (response) => response.resume().on("end", () => resolve(response.headers))).on("error", reject);
   });
 
-  /** Measures the gateway while no request arrives. */
+  /** Measures the gateway while no request arrives, for a time in which a timer would show. */
   async function quiet() {
     const before = await turns(), asked = allocations();
     await sleep(whileMs);

@@ -352,7 +352,7 @@ class Actor {
         const { body } = await this.ask("bulk", { method: "GET", path: `/api/v1/bulk-actions/${id}`, key: side.key });
         const { status, counts } = JSON.parse(body);
         if (status !== "PENDING") return JSON.stringify({ status, counts });
-        await sleep(5);
+        await sleep(5); // asks again
       }
     };
     if (!theirs.length) return;
@@ -408,7 +408,7 @@ async function work(side, pipe, over) {
   for (let n = 0; !over(); n++) {
     const currentWorker = n % 3 ? id : sides[n % sides.length].workers[0] ?? id; // sometimes the worker of another side
     const { json: { dequeuedMessages: [message] } } = await call("/engine/v1/dev/dequeue", { currentWorker, oldWorkers: [] });
-    if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; }
+    if (!message) { await new Promise((resolve) => setTimeout(resolve, 20)); continue; } // asks again
     const { run: { friendlyId: run }, snapshot } = message;
     const at = (what) => `/engine/v1/dev/runs/${run}/snapshots/${what}`;
     const { json } = await call(`${at(snapshot.friendlyId)}/attempts/start`, { isWarmStart: true });
@@ -429,7 +429,7 @@ async function wait(side, port, random, over) {
   while (!over()) {
     const pipe = await Pipe.open(port);
     const request = { method: "GET", path: `/realtime/v1/runs?tags=${random.pick(tags)}&live=true&cursor=1&${new URLSearchParams(actor.position())}`, key: side.key, headers: electric };
-    const late = new Promise((resolve) => setTimeout(resolve, 300));
+    const late = new Promise((resolve) => setTimeout(resolve, 300)); // what arrives until then is checked
     const answer = await Promise.race([pipe.send(request), late]);
     pipe.close();
     check(side, "held poll", JSON.stringify(request), answer ? `${answer.head}\r\n\r\n${answer.body}` : "");
@@ -494,7 +494,7 @@ async function talk(side, port, random, over) {
         if (left !== right && !ws.isClosed) complain(`a socket tells another's ${foreign[0]} from nothing: ${left} — and of nothing: ${right}`);
         for (const one of pair) ws.send(opcodes.text, JSON.stringify({ op: "unsub", id: one }));
       }
-      await sleep(4);
+      await sleep(4); // so that the others come between
       await answered(say(random.pick([{ tags: [random.pick(tags)], limit: 5 }, { run: random.pick(side.runs) ?? "run_0" }, { tags: [random.pick(tags)], since: "1m", ...from }])));
     }
     await ws.cut();

@@ -344,7 +344,7 @@ describe("a live poll", () => {
     for (let round = 0; round < 10; round++)
       await Promise.all(Array.from({ length: 40 }, async () => {
         const leaving = new AbortController();
-        setTimeout(() => leaving.abort(), Math.random() * 30);
+        setTimeout(() => leaving.abort(), Math.random() * 30); // any moment of its life
         await live({ signal: leaving.signal }).catch(() => {});
       }));
     await isHeld(0, own);

@@ -133,7 +133,7 @@ async function fallBehind(world, count) {
   let over = false;
   writing.finally(() => { over = true; }).catch(() => {});
   while (!over) {
-    await sleep(150);
+    await sleep(150); // a reader is slow for that long
     const one = random.pick(slow);
     if (random.chance(0.3)) one.resume();
     else one.pause();
@@ -149,7 +149,7 @@ async function disturb(world, count) {
   let over = false;
   writing.finally(() => { over = true; }).catch(() => {});
   while (!over) {
-    await sleep(2);
+    await sleep(2); // a disturbance for each few writes
     const one = random.pick(restless);
     const more = one.fixed ? {} : { subscribe: 2, unsubscribe: 2, follow: 2 };
     switch (random.weighted({ cut: 4, connect: 6, ...more })) {
@@ -171,7 +171,7 @@ async function disturb(world, count) {
 async function killAmidWrites(world, count) {
   const { gateway, random, generator } = world;
   const writing = generator.work(count);
-  await sleep(50 + random.below(300));
+  await sleep(50 + random.below(300)); // any moment
   await gateway.kill();
   await gateway.restart();
   await writing;
@@ -274,7 +274,7 @@ test("every guarantee of runs.v1 holds for every kind of subscriber", { timeout:
     const metrics = await gateway.metrics();
     return ['runcast_connections{kind="ws"}', "runcast_subscriptions", "runcast_connections_behind", "runcast_polls"].map((name) => metrics.get(name));
   };
-  await until(async () => (await left()).join() === "0,0,0,0", { timeoutMs: 5000 }).catch(async () => assert.deepEqual(await left(), [0, 0, 0, 0]));
+  await until(async () => (await left()).join() === "0,0,0,0").catch(async () => assert.deepEqual(await left(), [0, 0, 0, 0]));
   await gateway.stop();
 });
 

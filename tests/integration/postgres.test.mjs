@@ -166,7 +166,7 @@ test("an idle gateway sends one statement a second", async (t) => {
   let began, before;
   do {
     [began, before] = [Date.now(), count()];
-    await sleep(1000);
+    await sleep(1000); // the time of one statement
   } while (count() - before > 1); // a start has statements of its own
   await until(() => count() - before >= 10, { timeoutMs: 60_000, what: "ten statements" });
   assert.ok(Date.now() - began > 8000, `${count() - before} statements in ${Date.now() - began} ms`);

@@ -25,7 +25,7 @@ function ask(method, target, { key, body, headers = {}, held = false, to = gatew
   const all = { ...(key && { authorization: `Bearer ${key}` }), ...(text !== undefined && { "content-type": "application/json", "content-length": Buffer.byteLength(text) }), ...headers };
   return new Promise((resolve, reject) => {
     const request = http.request({ port: to.port, host: "127.0.0.1", method, path: encodeURI(target), headers: all, agent: held ? false : agent });
-    request.setTimeout(20_000, () => request.destroy(new Error(`${method} ${target}: no answer`)));
+    request.setTimeout(60_000, () => request.destroy(new Error(`${method} ${target}: no answer`)));
     request.on("error", reject);
     request.on("response", (response) => {
       const { statusCode: status } = response;

@@ -129,9 +129,9 @@ test("at each sync a watch equals the list, and at rest what REST returns", { ti
     let working = true;
     const moods = watchers.map(async ({ socket }, i) => {
       while (working && i) {
-        await sleep(random.below(60));
+        await sleep(random.below(60)); // reads for that long
         socket.pause();
-        await sleep(random.below(i * 120));
+        await sleep(random.below(i * 120)); // does not read for that long
         socket.resume();
       }
     });

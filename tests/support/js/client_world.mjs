@@ -96,12 +96,12 @@ export class ClientWorld {
     let over = false, ends = kills;
     writing.finally(() => { over = true; }).catch(() => {});
     while (!over || ends > 0) {
-      await sleep(random.below(15));
+      await sleep(random.below(15)); // any moment
       const client = random.pick(this.clients);
       switch (random.weighted({ cut: 8, stall: 4, ask: 4, leave: 4, hide: client.hide ? 2 : 0, end: ends > 0 ? 1 : 0 })) {
         case "cut": client.path.cut(); break;
         case "stall":
-          client.path.stall();
+          client.path.stall(); // for a time of its own
           stalls.push(sleep(random.chance(0.1) ? 1500 : random.below(150)).then(() => {
             if (random.chance(0.3)) client.path.cut();
             client.path.stall(false);

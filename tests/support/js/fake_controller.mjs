@@ -103,7 +103,7 @@ const tasks = {
     tell("canceled");
     return complete({ ok: false, error: internal("TASK_RUN_CANCELLED") });
   },
-  async die() { if (number > 1) return succeed({ attempt: number }); process.stderr.write("last words\n"); await sleep(50); process.kill(process.pid, "SIGKILL"); return sleep(1000); },
+  async die() { if (number > 1) return succeed({ attempt: number }); await new Promise((resolve) => { process.stderr.write("last words\n", resolve); }); process.kill(process.pid, "SIGKILL"); return sleep(1000); },
   audit: () => succeed(look()),
   /** Tries what the operating system allows: returns the code of the error, otherwise the result. */
   async reach({ read = [], list = [], write = [], signal = [] }) {

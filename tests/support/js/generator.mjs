@@ -43,7 +43,7 @@ export class Generator {
     } catch (error) {
       if (!["ECONNREFUSED", "ECONNRESET", "EPIPE"].includes(error.code)) throw error;
       this.lost++;
-      await sleep(5);
+      await sleep(5); // before the next try
     } finally {
       this.busy.delete(id);
     }

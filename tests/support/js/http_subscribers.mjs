@@ -145,7 +145,7 @@ export class PollSubscriber {
       } catch (error) {
         if (this.socket !== socket) return;
         if (!["ECONNREFUSED", "ECONNRESET", "EPIPE"].includes(error.code)) this.errors.push(error);
-        await sleep(20);
+        await sleep(20); // before the next try
       }
     }
   }

@@ -62,7 +62,7 @@ export class Load {
   async #counts({ status, text }, success, began) {
     if (this.disk === "sound") assert.equal(status, success, text);
     else if (began === "gone") assert.equal(status, 503, `without a disk: ${text}`);
-    if (status === 503) await sleep(5);
+    if (status === 503) await sleep(5); // before the next try
     return this.disk === "sound";
   }
 
