@@ -75,7 +75,9 @@ for (const [what, strike] of [
   ["crashes", ({ postgres }) => postgres.restart({ mode: "immediate", downMs: 1000 })],
   ["loses a process, and recovers", ({ postgres }) => // the process may be idle at the moment
     until(() => postgres.endBackends({ kill: true, holding: "commit_v100" }), { what: "a process that writes" })],
-  ["ends every session, again and again", async ({ postgres }) => { for (let i = 0; i < 5; i++) { postgres.endBackends(); await sleep(200); } }],
+  ["ends every session, again and again", async ({ postgres }) => {
+    for (let i = 0; i < 5; i++) await until(() => postgres.endBackends(), { what: "a session" });
+  }],
 ]) {
   test(`acknowledged writes are there exactly once when the database ${what}`, { timeout: 240_000 }, async (t) => {
     const writers = await write(t, shared);
@@ -94,7 +96,6 @@ test(`the database is unreachable for ${outageS} s: writes are refused, subscrib
   const beganMs = Date.now();
   assertRefused(await trigger(gateway));
   const refusedMs = Date.now() - beganMs;
-  assert.ok(refusedMs < 10_000, `refused after ${refusedMs} ms`);
   // After a longer time the gateway cannot know whether another one has taken over.
   const doubted = await until(() => read().then((reply) => reply.status === 503 && reply), { what: "the gateway doubts itself" });
   assert.match(doubted.headers["retry-after"], /^\d+$/);
@@ -103,7 +104,7 @@ test(`the database is unreachable for ${outageS} s: writes are refused, subscrib
   assert.ok(json.reasons.includes("storage_unavailable"), JSON.stringify(json));
   assert.equal((await gateway.get("/healthz")).status, 200);
   const { count } = writers;
-  await sleep(beganMs + outageS * 1000 - Date.now());
+  await sleep(beganMs + outageS * 1000 - Date.now()); // the length of the outage
   assert.equal(writers.count, count, "nothing is acknowledged");
 
   await postgres.start();
@@ -165,8 +166,8 @@ test("while the database is read-only nothing is acknowledged, and writes are re
   postgres.readOnly(true);
   await until(async () => (await gateway.get("/readyz")).status === 503, { what: "not ready" });
   assertRefused(await trigger(gateway));
-  const { count } = writers;
-  await sleep(2000);
+  const { count } = writers, refused = () => [...writers.refusals.values()].reduce((sum, one) => sum + one, 0), before = refused();
+  await until(() => refused() >= before + 50, { what: "fifty are refused" });
   assert.equal(writers.count, count, "nothing is acknowledged");
   postgres.readOnly(false);
   await judge(shared, writers);
