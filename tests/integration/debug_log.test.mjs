@@ -13,7 +13,7 @@ import { inMs, thrown, Worker } from "../support/js/worker_calls.mjs";
 
 const levels = ["debug", "info"];
 const tasks = ["hello", { id: "again", retry: { maxAttempts: 3, minTimeoutInMs: 60_000, maxTimeoutInMs: 60_000 } }, { id: "nightly", triggerSource: "schedule" }];
-const quick = ["--lease", "1s", "--heartbeat-timeout", "2s"];
+const quick = ["--lease", "4s", "--heartbeat-timeout", "8s"];
 const start = (t, level, { options = [], ...more } = {}) => startGateway({ t, options: ["--log-level", level, ...options], ...more });
 
 const good = ({ status, json, text }) => { assert.ok(status < 300, `${status} ${text}`); return json; };
