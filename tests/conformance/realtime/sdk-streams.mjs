@@ -13,11 +13,13 @@ const { advanceRun, lookAtRun } = await import("./advance.mjs");
 // ---- the proxy ----
 
 let reading; // the connection of the latest request for a stream
+let opened = 0; // responses that are event streams
 const sockets = new Set(), target = new URL(SERVER);
 const proxy = net.createServer((client) => {
   const server = net.connect({ port: target.port, host: target.hostname });
   client.pipe(server).pipe(client);
   client.on("data", (piece) => { if (String(piece).startsWith("GET /realtime/v1/streams/")) reading = { client, server }; });
+  server.on("data", (piece) => { if (/^HTTP\/1\.1 200 [^]*text\/event-stream/.test(String(piece))) opened++; });
   for (const socket of [client, server]) { sockets.add(socket); socket.on("error", () => {}).on("close", () => { sockets.delete(socket); client.destroy(); server.destroy(); }); }
 });
 await new Promise((resolve) => proxy.listen(0, "127.0.0.1", resolve));
@@ -36,7 +38,7 @@ const same = (got, expected, what) => ok(JSON.stringify(got) === JSON.stringify(
 const check = async (name, run) => { console.log(`# ${name}`); try { await run(); } catch (error) { ok(false, name, error?.stack ?? error); } };
 process.on("unhandledRejection", (error) => ok(false, "unhandled rejection", error?.stack ?? error));
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
-async function until(done, what, ms = 15_000) {
+async function until(done, what, ms = 60_000) {
   for (const end = Date.now() + ms; !(await done()); await sleep(10)) if (Date.now() > end) throw new Error(`${what}: not within ${ms} ms`);
 }
 const trigger = async () => { const handle = await tasks.trigger(TASK, { n: 1 }); await advanceRun(handle.id, "EXECUTING"); return handle; };
@@ -100,11 +102,12 @@ async function checkV4() {
     const got = [], reading = streams.read(id, "log").then((stream) => all(stream, got));
     await until(() => got.length === 3, "three parts");
     same(got, ["one", "two\nlines", "three"], "parts in order");
+    const before = opened;
     const later = [], readLater = streams.read(id, "log", { startIndex: 2 }).then((stream) => all(stream, later));
     const latest = [], readLatest = streams.read(id, "log", { from: "latest" }).then((stream) => all(stream, latest));
     const token = [], readToken = auth.withAuth({ baseURL: API, accessToken: publicAccessToken }, () => streams.read(id, "log")).then((stream) => all(stream, token));
     await until(() => later.length === 1 && token.length === 3, "the other readers");
-    await sleep(100); // the latest reader has nothing to show for being there
+    await until(() => opened === before + 3, "the reader of the latest, which has nothing to show for being there");
     await streams.append("log", "four", { target: id });
     await until(() => latest.length === 1, "the part after latest");
     const define = streams.define({ id: "log" });
