@@ -26,7 +26,7 @@ async function begin(t, options = [], { relative = false } = {}) {
   const top = temporaryFolder(), data = path.join(top, "data"), folder = `${data}-versions`;
   fs.chmodSync(top, 0o711);
   t.after(() => { for (const pid of rolesIn(data)) process.kill(pid, "SIGKILL"); });
-  const gateway = await startGateway({ t, data: relative ? path.relative(process.cwd(), data) : data, options: ["--execute", ...user, ...nodeOptions(), "--heartbeat-timeout", "3s", "--lease", "5s", ...options] });
+  const gateway = await startGateway({ t, data: relative ? path.relative(process.cwd(), data) : data, options: ["--execute", ...user, ...nodeOptions(), "--heartbeat-timeout", "10s", "--lease", "10s", ...options] });
   const deployed = await new Deployer(gateway).deploy({}, makeFakeBundle(tasks));
   assert.equal(deployed.status, 200, deployed.text);
   const { id } = deployed.json, worker = new Worker(gateway, keys.prod);

@@ -28,14 +28,14 @@ describe("a second machine", () => {
   const ended = (run, log) => until(async () => {
     const { run: now } = await worker.show(run);
     return now.finishedAt && now;
-  }, { what: `the end of ${run}`, timeoutMs: 40_000 }).catch((error) => { throw new Error(`${error.message}\n${log().slice(-3000)}`); });
+  }, { what: `the end of ${run}` }).catch((error) => { throw new Error(`${error.message}\n${log().slice(-3000)}`); });
   const trigger = (payload) => worker.trigger("task", {}, payload);
   const second = (options) => Supervisor.start({ url: proxy.url }, { token, options: ["--ca-file", proxy.certificate, ...options ?? []] });
   const told = (event) => fs.readdirSync(events).flatMap((name) => fs.readFileSync(path.join(events, name), "utf8").split("\n").filter((line) => line.includes(`"${event}"`)));
 
   before(async () => {
     events = eventsFolder();
-    gateway = await startGateway({ options: ["--heartbeat-timeout", "3s", "--lease", "10s", "--dequeue-wait", "2s"] });
+    gateway = await startGateway({ options: ["--heartbeat-timeout", "10s", "--lease", "10s", "--dequeue-wait", "2s"] });
     token = (await runProgram(["worker-token", "create", "--data", gateway.data])).stdout.trim();
     first = await Supervisor.start(gateway, { token });
     deployed = await new Deployer(gateway).deploy({}, makeFakeBundle(tasks, { events }));
@@ -70,7 +70,7 @@ describe("a second machine", () => {
     const other = await second();
     const run = await trigger({ do: "sleep", ms: 2500 });
     const before = told("started").length;
-    await until(() => told("started").length > before, { what: "its start", timeoutMs: 30_000 });
+    await until(() => told("started").length > before, { what: "its start" });
     await gateway.kill();
     await gateway.restart();
     const { status, output } = await ended(run, () => other.log);
@@ -90,7 +90,7 @@ describe("a second machine", () => {
   test("gives back a run whose version is larger than its settings allow, with the reason", async () => {
     const narrow = await second(["--deploy-files", "5"]);
     const run = await trigger({ do: "finish" });
-    await until(() => /cannot prepare a version.*too many files and folders \(max 5, setting deploy-files\)/.test(narrow.log), { what: "the reason", timeoutMs: 30_000 });
+    await until(() => /cannot prepare a version.*too many files and folders \(max 5, setting deploy-files\)/.test(narrow.log), { what: "the reason" });
     await narrow.stop();
     const other = await second();
     assert.equal((await ended(run, () => other.log)).status, "COMPLETED");
