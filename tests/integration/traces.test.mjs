@@ -156,7 +156,7 @@ describe("a process that exits by itself", () => {
   });
 
   test("together with its worker, which then stops answering, leaves a run that says it may be incomplete", async (t) => {
-    const own = await startGateway({ t, options: ["--heartbeat-timeout", "1s"] }), late = await Worker.register(own, { tasks: ["hello"], key: keys.prod });
+    const own = await startGateway({ t, options: ["--heartbeat-timeout", "6s"] }), late = await Worker.register(own, { tasks: ["hello"], key: keys.prod });
     const attempt = await late.take(await late.trigger("hello", { maxAttempts: 1 })), key = keys.prod;
     await tell(attempt, logs(log(attempt.id, "last words")), own);
     const whole = await read(`${attempt.id}/events`, { own, key });

@@ -127,7 +127,7 @@ async function append(id, key, part) {
 async function reads(tab, element, value) {
   const wanted = JSON.stringify(value);
   let text;
-  await until(async () => (text = await tab.text(element)) === wanted, { timeoutMs: 10_000 }).catch(async () => {
+  await until(async () => (text = await tab.text(element)) === wanted, { timeoutMs: 60_000 }).catch(async () => {
     assert.fail(`${element} should be ${wanted} and is ${text}, ${await tab.text("error")}`);
   });
 }
@@ -374,7 +374,7 @@ describe("a page of another origin", () => {
   test("opens no WebSocket when its origin is not allowed, whatever its token", async (t) => {
     const tab = await browser.open(t, browser.otherOrigin);
     const { id, tag } = await demo();
-    const answer = tab.page.waitForEvent("websocket").then((socket) => socket.waitForEvent("socketerror", { timeout: 10_000 }));
+    const answer = tab.page.waitForEvent("websocket").then((socket) => socket.waitForEvent("socketerror", { timeout: 60_000 }));
     await snippet(tab, await publicToken(gateway, { scopes: [`read:tags:${tag}`] }), tag);
     assert.match(await answer, /403/);
     await until(() => tab.run(() => window.socket.readyState === WebSocket.CLOSED), { what: "it is closed" });

@@ -33,7 +33,7 @@ const start = (t, options = []) => startGateway({ t, options: ["--allow-origin",
 async function shows(tab, text, where = "body") {
   let shown;
   const find = async () => { shown = await tab.page.locator(where).textContent(); return shown.includes(text); };
-  await until(find, { timeoutMs: 15_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
+  await until(find, { timeoutMs: 60_000, what: text }).catch((error) => assert.fail(`${error.message}; it shows ${shown}`));
 }
 
 /** A React page, bundled as a user's bundler would do it. */
@@ -72,7 +72,7 @@ describe("the README's", () => {
     browser.files["/token"] = ["text/plain", await token(gateway, { expiresInS: -5 })];
     await gateway.kill();
     await gateway.restart();
-    await until(async () => (await tab.page.title()).startsWith("closed "), { timeoutMs: 15_000, what: "an error in the title" });
+    await until(async () => (await tab.page.title()).startsWith("closed "), { timeoutMs: 60_000, what: "an error in the title" });
     await gateway.stop();
   });
 
@@ -209,7 +209,7 @@ test("a page that was off the network, or in the background, shows what it misse
   const gateway = await start(t), page = await pageClient(t, gateway, "away", { silence: 1000 });
   const { id } = (await gateway.post("/api/v1/tasks/hello/trigger", { options: { delay: "1h" } })).json;
   await page.subscribe("one", { run: id });
-  const says = (n) => until(async () => (await page.look()).one.runs[0]?.metadata?.n === n, { timeoutMs: 10_000, what: `n is ${n}` });
+  const says = (n) => until(async () => (await page.look()).one.runs[0]?.metadata?.n === n, { timeoutMs: 60_000, what: `n is ${n}` });
   const write = (n) => gateway.put(`/api/v1/runs/${id}/metadata`, { metadata: { n } });
   await write(1);
   await says(1);

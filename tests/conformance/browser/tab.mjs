@@ -111,7 +111,7 @@ class Tab {
 
   run(script, argument) { return this.page.evaluate(script, argument); }
   show(hook, options) { return this.run(([name, all]) => window.show(name, all), [hook, options]); }
-  text(id) { return this.page.locator(`#${id}`).textContent({ timeout: 5000 }); }
+  text(id) { return this.page.locator(`#${id}`).textContent({ timeout: 30_000 }); }
   seen() { return this.run(() => window.seen); }
   completed() { return this.run(() => window.completed); }
 
@@ -131,7 +131,7 @@ class Tab {
   }
 
   /** Waits until the hook returns an error; returns its text: status and message. */
-  error() { return until(() => this.text("error"), { timeoutMs: 10_000, what: "an error in the hook" }); }
+  error() { return until(() => this.text("error"), { timeoutMs: 60_000, what: "an error in the hook" }); }
 
   /** Overrides the visibility that the page sees: "hidden" or "visible". */
   turn(state) {
