@@ -4,7 +4,7 @@
 
 Each call is a connection of its own that triggers a run. At the end a line of JSON: how many
 runs were acknowledged, the ids of the last thousand, how many connections were refused, and how
-many were cut after they had been made."""
+many were cut after they had been made. Prints "busy" to stderr when 101 runs were acknowledged."""
 import collections
 import json
 import signal
@@ -48,6 +48,8 @@ def client():
         with lock:
             counts[outcome] += 1
             if outcome == "200":
+                if counts[outcome] == 101:
+                    print("busy", file=sys.stderr, flush=True)
                 last.append(json.loads(answer.split(b"\r\n\r\n", 1)[1])["id"])
 
 

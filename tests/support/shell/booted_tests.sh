@@ -28,10 +28,10 @@ equal() { # WANTED GOT WHAT
     [ "$1" = "$2" ] || fail "$3: '$2', not '$1'"
 }
 
-# Waits until a command succeeds, for half a minute.
+# Waits until a command succeeds, for two minutes.
 until_it() { # COMMAND…
     local i
-    for i in $(seq 300); do
+    for i in $(seq 1200); do
         "$@" >/dev/null 2>&1 && return
         sleep 0.1
     done
@@ -73,9 +73,10 @@ journal_says() { # TEXT
 }
 
 begin_clients() {
-    python3 /srv/busy_clients.py "$address" "$(key)" 8 >/srv/clients.json &
+    rm -f /srv/clients.busy
+    python3 /srv/busy_clients.py "$address" "$(key)" 8 >/srv/clients.json 2>/srv/clients.busy &
     clients=$!
-    sleep 0.5
+    until_it grep -q busy /srv/clients.busy
 }
 
 # Ends the clients. Fails if a request was refused, or was cut and MAY_BE_CUT is not yes.
