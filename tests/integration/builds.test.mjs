@@ -209,10 +209,10 @@ test("versions that the gateway no longer keeps are removed where they were buil
   const made = [];
   for (let i = 0; i < 4; i++) made.push((await world.cli.deploy({}, makeBundle())).json.id);
   const kept = [...made.slice(2), "worker_of_somebody"].sort();
-  await until(() => world.versions().join() === kept.join(), { what: "the first two are removed", timeoutMs: 30_000 });
+  await until(() => world.versions().join() === kept.join(), { what: "the first two are removed" });
   new KeptFiles(world.gateway).remove(`${made[3]}.tar.gz`);
   const { json: { id } } = await world.cli.deploy({}, makeBundle()), then = [made[3], id, "worker_of_somebody"].sort();
-  await until(() => world.versions().join() === then.join(), { what: "the third is removed, but not the one whose archive was taken away", timeoutMs: 30_000 });
+  await until(() => world.versions().join() === then.join(), { what: "the third is removed, but not the one whose archive was taken away" });
   await world.end();
 });
 
@@ -291,7 +291,7 @@ describe("an archive", () => {
   });
 
   test("whose reader makes no progress is killed at the deployment's deadline", async (t) => {
-    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "5s"] });
+    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "15s"] });
     const { answer, id } = await atUnpacking(world);
     assert.equal((await answer).status, 422);
     await nothingLeft(world);
@@ -313,7 +313,7 @@ describe("a build", () => {
   });
 
   test("that takes too long is killed", async (t) => {
-    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "5s"] });
+    const world = await begin({ t, gatewayOptions: ["--deploy-timeout", "15s"] });
     const { answer, id } = await atIndex(world);
     assert.equal((await answer).status, 422);
     await nothingLeft(world);
@@ -368,7 +368,7 @@ describe("a build", () => {
     await world.gateway.kill();
     await world.gateway.restart();
     const attempts = () => world.supervisor.log.split("event=building").length - 1;
-    await until(() => attempts() === 2, { what: "the second build", timeoutMs: 30_000 });
+    await until(() => attempts() === 2, { what: "the second build" });
     await world.cli.post(`/api/v1/deployments/${id}/cancel`, {});
     await nothingLeft(world);
     await world.end();
