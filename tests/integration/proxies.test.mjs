@@ -104,7 +104,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       second.setEncoding("utf8").on("data", (text) => { heard += text; });
       await until(() => heard.includes("event: rows"));
       const id = await trigger();
-      await until(() => stream.events.some(({ data }) => data.rows?.[0][0] === id) && heard.includes(id), { timeoutMs: 3000, what: "the change" });
+      await until(() => stream.events.some(({ data }) => data.rows?.[0][0] === id) && heard.includes(id), { what: "the change" });
       assert.ok(!stream.ended);
       stream.leaving.abort();
       await until(async () => (await gateway.metric("runcast_stream_connections")) <= 1, { what: "the end at the gateway" });
@@ -168,11 +168,11 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const count = () => gateway.metric("runcast_http_requests_total");
       /** How many responses the proxy gives to the bytes and a valid request after them, and how many the gateway
        *  gave. */
-      async function counted(bytes, patience = 300) {
+      async function counted(bytes, patience = 300) { // a proxy that waits for more says nothing
         const before = await count();
         const connection = await RawConnection.open(proxy.plainPort);
         await connection.send(Buffer.from(bytes + twin, "latin1"));
-        await until(() => connection.ended, { timeoutMs: patience }).catch(() => {}); // some proxies wait for more
+        await until(() => connection.ended, { timeoutMs: patience }).catch(() => {});
         const reached = (await count()) - before - 1;
         let text = "";
         const answers = () => (text += connection.take().toString("latin1")).match(/HTTP\/1\.[01] [2-5]\d\d /g)?.length ?? 0;
@@ -215,7 +215,7 @@ for (const kind of ["nginx", "haproxy", "caddy"])
       const down = await http.request("GET", "/api/v1/runs");
       assert.ok([502, 503].includes(down.status), `${down.status}`);
       await gateway.restart();
-      await until(async () => (await http.request("GET", "/api/v1/runs")).status === 200, { timeoutMs: 15_000, what: `${kind} to come back` });
+      await until(async () => (await http.request("GET", "/api/v1/runs")).status === 200, { what: `${kind} to come back` });
     });
   });
 
