@@ -223,12 +223,23 @@ static void judge_topic(const struct window_change *change, enum topic_kind kind
         judge_list(change, &topic->places);
 }
 
+/* A run may lose tags; windows of these have no other topic of it. */
+static void judge_lost_tags(const struct window_change *change)
+{
+    const struct tag_list *before = change->before ? change->before->tags : NULL;
+    if (before == change->after->tags)
+        return;
+    for (uint32_t i = 0; before && i < before->count; i++)
+        judge_topic(change, TOPIC_TAG, before->names[i]);
+}
+
 void windows_judge_all(struct windows *windows, const struct run *before,
                        const struct run *after, const struct run_topics *topics)
 {
     const struct window_change change = { windows, before, after };
     for (uint32_t i = 0; i < topics->count; i++)
         judge_list(&change, &topics->list[i]->places);
+    judge_lost_tags(&change);
     judge_topic(&change, TOPIC_TASK, after->task);
     judge_topic(&change, TOPIC_QUEUE, after->queue);
     judge_list(&change, &windows->by_status[after->status]);
