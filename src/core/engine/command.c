@@ -12,8 +12,10 @@ void command_prepare(struct command *command, struct engine *engine,
     command->decision = DECISION_NOTHING;
     command->run = NULL;
     command->also = NULL;
-    command->claim = NULL;
-    command->is_repeated = false;
+    command->claims = NULL;
+    command->claim_count = command->add_max = command->added = 0;
+    command->claims_always = command->is_group = command->is_repeated = false;
+    command->add = NULL;
     command->seq = 0;
     command->why = (struct failure){ 0 };
     if (run_id.len >= sizeof(command->run_id))
@@ -31,9 +33,10 @@ void command_join(struct command *command, struct command *other, struct slice r
     *end = other;
 }
 
-void command_claim(struct command *command, struct claim *claim)
+void command_claim(struct command *command, struct claim *claims, size_t count)
 {
-    command->claim = claim;
+    command->claims = claims;
+    command->claim_count = count;
 }
 
 /* Clears the reason of a refusal, as the next decision makes its own. The reason of a
@@ -44,6 +47,7 @@ void command_forget_decision(struct command *command)
         if (command->decision == DECISION_REFUSE)
             command->why = (struct failure){ 0 };
         command->decision = DECISION_NOTHING;
+        command->added = 0;
     }
 }
 
@@ -70,9 +74,13 @@ bool command_decide(struct command *command, const struct run *now, struct chang
 
 uint64_t command_number(struct command *command, uint64_t seq)
 {
+    struct command *first = command;
     for (; command; command = command->also)
         if (command->decision == DECISION_COMMIT)
             command->seq = seq++;
+    seq += first->added;
+    if (first->added)
+        first->seq = seq - 1;
     return seq;
 }
 

@@ -190,9 +190,18 @@ struct command {
     struct failure why; /* of a refusal */
     enum decision decision;
     struct command *also; /* on another run, in the same commit: command_join */
-    struct claim *claim;  /* taken with its change: command_claim; NULL: none */
-    bool is_repeated;     /* another owner has the claim: no change */
-    struct list link;     // flight::parked or flight::decided
+    struct claim *claims; /* taken with its change: command_claim */
+    size_t claim_count;
+    bool claims_always; /* takes its claims also if nothing changes, unless refused */
+    bool is_group;      /* it and those joined to it happen together or not at all */
+    bool is_repeated;   /* another owner has a claim: no change */
+    /* Adds changes of the caller to the commit, such as new runs, and returns how many. It
+     * is called when the command and those joined to it were decided and none was refused,
+     * possibly several times. It may still name the owners of the claims. NULL: none. */
+    size_t (*add)(struct command *command, struct change *changes);
+    size_t add_max; /* the most that it adds */
+    size_t added;
+    struct list link; // flight::parked or flight::decided
 };
 
 /* If the run is unknown, done gets ERR_NOT_FOUND. */
@@ -208,11 +217,12 @@ void command_begin(struct engine *engine, struct environment *env, struct slice 
 void command_join(struct command *command, struct command *other, struct slice run_id,
                   command_decide_fn *decide);
 
-/* Call it right after command_begin: the commit of the command takes the claim if the
- * command, or one joined to it, changes something. The claim is the caller's until done. If
- * another owner has the claim, none of them changes anything, and the command is done with
- * OK and is_repeated. Other commands of the commit are decided again without it. */
-void command_claim(struct command *command, struct claim *claim);
+/* Call it right after command_begin: the commit of the command takes the claims if the
+ * command, or one joined to it, changes something. The claims are the caller's until done.
+ * If another owner has one of them, none of the commands changes anything, and the command
+ * is done with OK and is_repeated; the claims say which are taken, and by whom. Other
+ * commands of the commit are decided again without it. */
+void command_claim(struct command *command, struct claim *claims, size_t count);
 
 /* ---- triggers ---- */
 

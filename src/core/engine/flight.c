@@ -32,13 +32,22 @@
  * If many children change one parent at once, the first that has borrowed the parent takes
  * the others out of the line, as if it had borrowed them too, and commits their commands
  * with its own. Commands that were not decided in the turn's time slice wait for the next
- * commit. */
+ * commit.
+ *
+ * A group changes runs that need not be relatives (command::is_group). It is decided alone,
+ * and borrows the runs from the newest to the oldest. As children are newer than their
+ * parents, this keeps the order. */
 #include <assert.h>
 
 #include "base/mem.h"
 #include "core/engine/state.h"
 
 enum { ALONG_MAX = 64 }; /* max flights that join the commit of another */
+
+struct claimant {
+    struct command *command;
+    struct claim *claim; /* the command's own */
+};
 
 struct flight {
     char key[ENVIRONMENT_KEY]; /* environment and id of the run */
@@ -48,7 +57,8 @@ struct flight {
     struct list parked;  // command::link; not decided yet
     struct list decided; // command::link; in the commit
     struct store_commit commit;
-    struct command **claimants; /* the command of each claim of the commit */
+    struct claimant *claimants; /* of each claim of the commit */
+    size_t applied;             /* how many changes of the commit were applied */
     struct store_load load;
     bool busy; /* a load or commit is in flight, or it is borrowed */
 
@@ -281,12 +291,22 @@ static bool borrow(struct flight *flight, const struct command *other)
     return run != NULL;
 }
 
+/* Returns true if the parked command must wait for the next commit: a group is decided
+ * alone. */
+static bool is_for_later(const struct list *parked, const struct command *command)
+{
+    const struct command *first = container_of(parked->next, const struct command, link);
+    return command != first && (command->is_group || first->is_group);
+}
+
 /* Returns true if all relatives are there; if not, flight_go is called again for the next
  * one. */
 static bool borrow_all(struct flight *flight)
 {
     list_each (link, &flight->parked) {
         struct command *command = container_of(link, struct command, link);
+        if (is_for_later(&flight->parked, command))
+            break;
         for (struct command *other = command->also; other; other = other->also)
             if (!borrow(flight, other))
                 return false;
@@ -318,6 +338,8 @@ static bool fits(const struct flight *flight, const struct flight *guest)
 {
     list_each (link, &guest->parked) {
         struct command *command = container_of(link, struct command, link);
+        if (command->is_group)
+            return false;
         for (struct command *other = command->also; other; other = other->also) {
             if (other->why.code)
                 continue; /* its run is missing */
@@ -383,10 +405,86 @@ static void decide_into(struct flight *flight, struct flight *of, struct command
     flight->commit.change_count++;
 }
 
+/* Applies changes for a time slice. */
+static bool apply_some(struct store_commit *commit)
+{
+    struct flight *flight = container_of(commit, struct flight, commit);
+    struct stint stint = loop_stint(flight->engine->loop);
+    while (flight->applied < commit->change_count && stint_goes_on(&stint))
+        engine_apply(flight->engine, &commit->changes[flight->applied++], 1);
+    return flight->applied < commit->change_count;
+}
+
 static void claim_for(struct flight *flight, struct command *command)
 {
-    flight->claimants[flight->commit.claim_count] = command;
-    flight->commit.claims[flight->commit.claim_count++] = *command->claim;
+    for (size_t i = 0; i < command->claim_count; i++) {
+        size_t at = flight->commit.claim_count++;
+        flight->claimants[at] = (struct claimant){ command, &command->claims[i] };
+        flight->commit.claims[at] = command->claims[i];
+    }
+}
+
+static void begin_deciding(struct flight *flight)
+{
+    flight->now = &flight_run(flight)->run;
+    flight->marks = 0;
+}
+
+/* Removes the last changes of the commit, up to this number of them. */
+static void undo_changes(struct flight *flight, size_t left)
+{
+    struct store_commit *commit = &flight->commit;
+    while (commit->change_count > left)
+        change_finish(&commit->changes[--commit->change_count]);
+    begin_deciding(flight);
+    list_each (link, &flight->borrowed)
+        begin_deciding(container_of(link, struct flight, lent));
+    for (size_t i = 0; i < left; i++) {
+        struct change *change = &commit->changes[i];
+        struct flight *of =
+            find_flight(flight->engine, flight->env, slice_of(change->run.id));
+        if (!of) /* of a run that a command added */
+            continue;
+        of->now = &change->run;
+        of->marks = change->marks;
+    }
+}
+
+/* Refuses a group because of one of its commands. */
+static void refuse_group(struct flight *flight, struct command *command,
+                         const struct command *other, size_t left)
+{
+    struct failure why = other->why;
+    undo_changes(flight, left);
+    command_forget_decision(command);
+    command->why = why;
+    command->decision = DECISION_REFUSE;
+}
+
+/* Decides the commands joined to this one. Returns false if that refuses the group. */
+static bool decide_joined(struct flight *flight, struct command *command, size_t before)
+{
+    for (struct command *other = command->also; other; other = other->also) {
+        if (!other->why.code)
+            decide_into(flight,
+                        flight_of(flight->engine, flight->env, slice_of(other->run_id)),
+                        other);
+        if (command->is_group && other->why.code) {
+            refuse_group(flight, command, other, before);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Adds the caller's changes. They are applied in time slices, as there may be many. */
+static void add_changes(struct flight *flight, struct command *command)
+{
+    struct store_commit *commit = &flight->commit;
+    command->added = command->add(command, &commit->changes[commit->change_count]);
+    commit->change_count += command->added;
+    if (command->added)
+        commit->apply = apply_some;
 }
 
 /* Decides a command and those joined to it. If it is refused, they stay: it may be decided
@@ -398,19 +496,12 @@ static void decide_all(struct flight *flight, struct flight *of, struct command 
         decide_into(flight, of, command);
     if (command->is_repeated || command->decision == DECISION_REFUSE)
         return;
-    for (struct command *other = command->also; other; other = other->also)
-        if (!other->why.code)
-            decide_into(flight,
-                        flight_of(flight->engine, flight->env, slice_of(other->run_id)),
-                        other);
-    if (command->claim && flight->commit.change_count > before)
+    if (!decide_joined(flight, command, before))
+        return;
+    if (command->add)
+        add_changes(flight, command);
+    if (command->claims_always || flight->commit.change_count > before)
         claim_for(flight, command);
-}
-
-static void begin_deciding(struct flight *flight)
-{
-    flight->now = &flight_run(flight)->run;
-    flight->marks = 0;
 }
 
 /* Adds the largest number of changes and claims that the parked commands can make. */
@@ -418,8 +509,8 @@ static void count_parked(const struct flight *flight, size_t *changes, size_t *c
 {
     list_each (link, &flight->parked) {
         const struct command *command = container_of(link, struct command, link);
-        *claims += command->claim != NULL;
-        *changes += command_count(command);
+        *claims += command->claim_count;
+        *changes += command_count(command) + command->add_max;
     }
 }
 
@@ -430,8 +521,13 @@ static void decide_some(struct flight *flight, struct flight *of, struct stint *
     struct list parked;
     list_init(&parked);
     list_move_all(&parked, &of->parked);
-    while (!list_empty(&parked) && stint_goes_on(stint)) {
-        struct command *command = container_of(list_take(&parked), struct command, link);
+    bool is_alone = false;
+    while (!list_empty(&parked) && !is_alone && stint_goes_on(stint)) {
+        struct command *command = container_of(parked.next, struct command, link);
+        if (command->is_group && !list_empty(&of->decided))
+            break;
+        is_alone = command->is_group;
+        list_remove(&command->link);
         decide_all(flight, of, command);
         list_append(&of->decided, &command->link);
     }
@@ -457,7 +553,8 @@ static void decide_parked(struct flight *flight)
     flight->commit = (struct store_commit){ .done = on_committed };
     flight->commit.changes = mem_new_array(struct change, changes);
     flight->commit.claims = mem_new_array(struct claim, claims);
-    flight->claimants = mem_new_array(struct command *, claims);
+    flight->claimants = mem_new_array(struct claimant, claims);
+    flight->applied = 0;
     decide_some(flight, flight, &stint);
     list_each (link, &flight->borrowed) {
         struct flight *borrowed = container_of(link, struct flight, lent);
@@ -520,7 +617,7 @@ static void flight_go(struct flight *flight)
         return;
     gather(flight);
     decide_parked(flight);
-    if (!flight->commit.change_count) {
+    if (!flight->commit.change_count && !flight->commit.claim_count) {
         answer_all(flight);
         give_back(flight);
         loop_defer(flight->engine->loop, &flight->deferred);
@@ -542,6 +639,8 @@ static uint64_t number_decided(const struct flight *flight, uint64_t seq)
 
 static void number_all(struct flight *flight)
 {
+    if (!flight->commit.change_count)
+        return;
     uint64_t seq = number_decided(flight, flight->commit.changes[0].seq);
     list_each (link, &flight->borrowed)
         seq = number_decided(container_of(link, struct flight, lent), seq);
@@ -570,8 +669,11 @@ static void park_decided(struct flight *flight)
 static void decide_again(struct flight *flight)
 {
     const struct store_commit *commit = &flight->commit;
-    for (size_t i = 0; i < commit->claim_count; i++)
-        flight->claimants[i]->is_repeated |= commit->claims[i].taken;
+    for (size_t i = 0; i < commit->claim_count; i++) {
+        struct claimant *claimant = &flight->claimants[i];
+        claimant->command->is_repeated |= commit->claims[i].taken;
+        *claimant->claim = commit->claims[i];
+    }
     park_decided(flight);
     list_each (link, &flight->borrowed)
         park_decided(container_of(link, struct flight, lent));
@@ -592,7 +694,8 @@ static void on_committed(struct store_commit *commit, enum store_status status)
         fail_decided(flight, err_of_store(status));
     } else {
         number_all(flight);
-        engine_apply(flight->engine, commit->changes, commit->change_count);
+        engine_apply(flight->engine, commit->changes + flight->applied,
+                     commit->change_count - flight->applied);
         answer_all(flight);
     }
     give_back(flight);

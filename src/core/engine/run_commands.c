@@ -276,7 +276,7 @@ static void claim_request(struct change_metadata *op, struct engine *engine,
     };
     buf_finish(&space);
     engine_make_id(engine, "request", now_ms, op->claim.owner);
-    command_claim(&op->command, &op->claim);
+    command_claim(&op->command, &op->claim, 1);
 }
 
 static void on_metadata(struct command *command, enum err status)

@@ -115,8 +115,8 @@ void command_forget_decision(struct command *command);
  * clock is set back, updated_at never decreases. */
 bool command_decide(struct command *command, const struct run *now, struct change *change);
 
-/* Numbers the change of the command, and those of the joined ones, from seq on. Returns the
- * next number. */
+/* Numbers the changes of the command, of the joined ones, and those that it added, from seq
+ * on. The command gets the last number of those that it added. Returns the next number. */
 uint64_t command_number(struct command *command, uint64_t seq);
 
 /* Returns the number of commands: this one and those joined to it. */
