@@ -96,7 +96,7 @@ struct run_rare {
     struct bytes *bulk;              /* "bulk_…": the action that made or canceled it */
     struct bytes *idempotency_key;   /* the hash from which the claim is made */
     struct bytes *idempotency_shown; /* what retrieve shows */
-    struct bytes *waits;             /* JSON array of the waitpoints of this snapshot */
+    struct bytes *waits;             /* JSON array of its waits, or a debounce_mark */
     struct bytes *payload_type, *output_type; /* NULL: application/json */
     struct bytes *streams;                    /* JSON array of the keys of its streams */
     struct bytes *metadata_request;           /* id of the request that changed it last */

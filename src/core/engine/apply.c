@@ -18,6 +18,7 @@
 #include <assert.h>
 
 #include "base/metrics.h"
+#include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
 #include "core/engine/run_commands.h"
 #include "core/engine/state.h"
@@ -79,6 +80,7 @@ static void apply_run(struct engine *engine, struct environment *env, struct cha
     if (news)
         engine_notice(engine, run);
     begin_silence(engine, run);
+    debounce_keys_note(engine, run);
     engine_place(engine, run);
     engine_follow_version(
         engine, run); /* the current version may have changed since the decision */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "core/engine/again.h"
+#include "core/engine/debounce_keys.h"
 #include "core/engine/ends.h"
 #include "core/engine/state.h"
 
@@ -90,6 +91,7 @@ struct engine *engine_create(struct loop *loop, struct store *store,
     again_init(engine);
     flights_init(engine);
     waits_init(engine);
+    debounce_keys_init(engine);
     ends_init(engine);
     dequeues_init(engine);
     list_init(&engine->triggers);
@@ -129,6 +131,7 @@ void engine_destroy(struct engine *engine)
         engine_end_sweep(engine->sweeps.next);
     doubts_finish(engine);
     waits_finish(engine);
+    debounce_keys_finish(engine);
     ends_finish(engine);
     dequeues_finish(engine);
     for (struct environment *env; (env = slots_next(&engine->environments, &at));)
@@ -226,6 +229,7 @@ void engine_load_run(struct engine *engine, struct environment *env, struct run 
         engine->newest_ms = run->created_at;
     struct tracked *tracked = environment_load(env, run);
     tracked->alive_until = loop_now_ms(engine->loop) + engine->options.heartbeat_ms;
+    debounce_keys_note(engine, tracked);
     engine_place(engine, tracked);
     timers_clear(loop_timers(engine->loop), &tracked->timer);
 }

@@ -16,6 +16,7 @@
 #include "base/loop.h"
 #include "core/live/environment.h"
 #include "core/live/run_read.h"
+#include "core/model/debounce.h"
 #include "core/model/price.h"
 #include "runcast/run.h"
 #include "runcast/store.h"
@@ -231,12 +232,22 @@ void command_claim(struct command *command, struct claim *claims, size_t count);
  * tags, packets, machine, priority_ms, max_*, delayed_until, is_test, is_replay,
  * idempotency_key, … The engine adds id, times, status. */
 struct trigger {
-    struct run run;         /* its texts are the operation's until done */
-    int64_t key_expires_at; /* of run.idempotency_key */
-    bool no_default_ttl;    /* ttl 0 was requested */
-    char id[ID_MAX];        /* out: the run, new or found */
-    bool cached;            /* out: an idempotency key led to an older run */
-    struct trigger *twin; /* the engine's: an earlier item with the same key; NULL: none */
+    struct run run;           /* its texts are the operation's until done */
+    int64_t key_expires_at;   /* of run.idempotency_key */
+    bool no_default_ttl;      /* ttl 0 was requested */
+    char id[ID_MAX];          /* out: the run, new or found */
+    struct debounce debounce; /* the mark of its key is in run.rare->waits */
+    bool cached;              /* out: an idempotency key led to an older run */
+    /* Out: its debounce key led to an older run, or to that of an earlier item. */
+    bool joined;
+
+    /* The engine's. */
+    struct trigger *twin;    /* an earlier item with the same idempotency key; NULL: none */
+    struct trigger *leader;  /* an earlier item with the same debounce key, whose run is
+                              * made; NULL: none */
+    char pushes[RUN_ID_MAX]; /* the delayed run that has its debounce key; "": none */
+    bool replaces;           /* that run is too old to be pushed: a new one gets the key */
+    struct change *change;   /* in the commit, of a run that is made */
 };
 
 struct trigger_op {
@@ -274,8 +285,11 @@ struct trigger_op {
     size_t *claim_items; /* index of the item of each claim; SIZE_MAX: of all */
     size_t applied;      /* how many changes were applied */
     struct run_read read;
-    size_t resolving; /* index of the claim whose owner is being read */
-    struct list link; // engine::triggers
+    size_t resolving;      /* index of the claim whose owner is being read */
+    bool is_debounced;     /* one of its items is */
+    struct list link;      // engine::triggers
+    struct list wants_key; // debounce_key::line; another operation makes a run for the key
+    void (*retry)(struct trigger_op *op); /* when that has ended */
 };
 
 /* Returns ERR_DRAINING, ERR_QUOTA, or ERR_RULE (queue full), with op->why; otherwise done

@@ -325,11 +325,11 @@ static void finish_reset(struct reset_key *op, enum err status)
 }
 
 /* The claim decides: the next trigger finds the key free. The key is then removed from its
- * run. */
+ * run, which has it unless a push took the claim. */
 static void on_released(struct store_commit *commit, enum store_status status)
 {
     struct reset_key *op = container_of(commit, struct reset_key, commit);
-    if (status == STORE_OK)
+    if (status == STORE_OK && !debounce_owner_is_push(slice_of(op->claim.owner)))
         command_begin_alone(op->engine, engine_environment(op->engine, op->claim.env),
                             slice_of(op->claim.owner), decide_forget_key);
     finish_reset(op, err_of_store(status));

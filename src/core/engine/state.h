@@ -30,6 +30,7 @@ struct engine {
     struct figures_table figures;  /* counters, by environment */
     struct table flights;          /* of struct flight, by environment and run id */
     struct table waiters, awaited; /* waits.c: waiting runs, and what they wait for */
+    struct table debounce_keys;    /* of struct debounce_key, of debounce_keys.c */
     struct table end_points;       /* ends.c: of struct end_point, by environment and id */
     struct list ends_told;         // end_point::link; ended, their watches are to be called
     struct flusher end_teller;     /* calls them */

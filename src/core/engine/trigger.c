@@ -11,13 +11,18 @@
  *                         missing, failed or expired: the item gets the key
  *                         anything else: the item is that run, without a commit of its own
  *
+ * An item with a debounce key that a delayed run has changes that run instead. The commit is
+ * then one of commands on such runs (trigger_push.h).
+ *
  * Memory cannot know whether a key is taken: its run may have left memory long ago. So the
  * commit itself finds out, and reports all taken claims at once. */
 
 #include "base/mem.h"
 #include "base/metrics.h"
+#include "core/engine/debounce_keys.h"
 #include "core/engine/run_commands.h"
 #include "core/engine/state.h"
+#include "core/engine/trigger_push.h"
 #include "core/fleet/versions.h"
 #include "core/fleet/worker_versions.h"
 
@@ -104,14 +109,29 @@ static void complete_run(struct engine *engine, const struct environment *env,
 /* ---- the commit ---- */
 
 static void add_claim(struct trigger_op *op, enum claim_kind kind, struct bytes *key,
-                      const char *owner, int64_t expires_at, size_t item)
+                      int64_t expires_at, size_t item)
 {
     struct claim *claim = &op->claims[op->commit.claim_count];
     op->claim_items[op->commit.claim_count++] = item;
     *claim = (struct claim){
         .kind = kind, .env = op->env->number, .key = key, .expires_at = expires_at
     };
-    snprintf(claim->owner, sizeof(claim->owner), "%s", owner);
+}
+
+/* The owner of a claim is the batch, or the run that the item led to. */
+static void name_owners(struct trigger_op *op)
+{
+    for (size_t i = 0; i < op->commit.claim_count; i++) {
+        struct claim *claim = &op->claims[i];
+        size_t at = op->claim_items[i];
+        const struct trigger *item = op->count ? &op->items[at == SIZE_MAX ? 0 : at] : NULL;
+        if (at == SIZE_MAX && (op->batch_id[0] || !item))
+            snprintf(claim->owner, sizeof(claim->owner), "%s", op->batch_id);
+        else if (item->joined)
+            trigger_push_owner(item->id, claim->owner);
+        else
+            memcpy(claim->owner, item->id, sizeof(claim->owner));
+    }
 }
 
 static struct slice key_of(const struct trigger *item)
@@ -151,22 +171,18 @@ static void find_twins(struct trigger_op *op)
 static void make_claims(struct trigger_op *op)
 {
     int64_t now = loop_wall_ms(op->engine->loop);
-    const char *first = op->count ? op->items[0].id : "";
-    const char *owner = op->batch_id[0] ? op->batch_id : first;
 
     op->claims = mem_new_array(struct claim, op->count + 3);
     op->claim_items = mem_new_array(size_t, op->count + 3);
     op->commit.claims = op->claims;
     find_twins(op);
     if (op->request_key)
-        add_claim(op, CLAIM_REQUEST, op->request_key, owner, now + REQUEST_KEY_MS,
-                  SIZE_MAX);
+        add_claim(op, CLAIM_REQUEST, op->request_key, now + REQUEST_KEY_MS, SIZE_MAX);
     if (op->one_time_token)
-        add_claim(op, CLAIM_ONE_TIME_TOKEN, op->one_time_token, owner, op->token_expires_at,
+        add_claim(op, CLAIM_ONE_TIME_TOKEN, op->one_time_token, op->token_expires_at,
                   SIZE_MAX);
     if (op->batch_key)
-        add_claim(op, CLAIM_BATCH, op->batch_key, owner, op->batch_key_expires_at,
-                  SIZE_MAX);
+        add_claim(op, CLAIM_BATCH, op->batch_key, op->batch_key_expires_at, SIZE_MAX);
     for (size_t i = 0; i < op->count; i++) {
         struct trigger *item = &op->items[i];
         if (!key_of(item).ptr)
@@ -178,7 +194,7 @@ static void make_claims(struct trigger_op *op)
         }
         struct bytes *key =
             idempotency_claim_key(bytes_slice(item->run.task), key_of(item));
-        add_claim(op, CLAIM_IDEMPOTENCY, key, item->id, item->key_expires_at, i);
+        add_claim(op, CLAIM_IDEMPOTENCY, key, item->key_expires_at, i);
     }
 }
 
@@ -205,24 +221,73 @@ static bool apply_some(struct store_commit *commit)
     return op->applied < commit->change_count;
 }
 
-static void commit_op(struct trigger_op *op)
+/* Gives the id of the item to later items with the same key. */
+static void name_twins(struct trigger_op *op, const struct trigger *item)
 {
-    size_t count = 0;
-    if (op->prepare)
-        op->prepare(op);
+    if (!key_of(item).ptr)
+        return;
+    for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
+        if (op->items[i].twin == item)
+            memcpy(op->items[i].id, item->id, sizeof(item->id));
+}
+
+/* Names the run that each item led to. */
+static void name_items(struct trigger_op *op)
+{
     for (size_t i = 0; i < op->count; i++) {
         struct trigger *item = &op->items[i];
         if (item->cached)
             continue;
-        struct change *change = &op->changes[count++];
-        *change = (struct change){ .kind = CHANGE_RUN,
-                                   .env = op->env->number,
-                                   .marks = marks_of(op, &item->run) };
-        run_copy(&change->run, &item->run);
-        change->run.version = 1;
+        const char *id = item->run.id;
+        item->joined = item->leader || (item->pushes[0] && !item->replaces);
+        if (item->leader)
+            id = item->leader->run.id;
+        else if (item->joined)
+            id = item->pushes;
+        snprintf(item->id, sizeof(item->id), "%s", id);
+        if (op->is_debounced)
+            name_twins(op, item);
+    }
+}
+
+static void add_run(struct trigger_op *op, struct trigger *item, struct change *change)
+{
+    *change = (struct change){ .kind = CHANGE_RUN,
+                               .env = op->env->number,
+                               .marks = marks_of(op, &item->run) };
+    run_copy(&change->run, &item->run);
+    change->run.version = 1;
+    item->change = change;
+}
+
+/* Pushes a run that the same commit makes. */
+static void push_new(const struct trigger_op *op, const struct trigger *item)
+{
+    unsigned marks = 0;
+    struct change *change = item->leader->change;
+    debounce_push(&item->debounce, &item->run, &change->run, loop_wall_ms(op->engine->loop),
+                  &marks);
+    change->run.snapshot = 1;
+    change->marks = marks_of(op, &change->run);
+}
+
+/* Writes the changes that make runs and the batch. Returns their number. */
+static size_t fill_in(struct trigger_op *op, struct change *changes)
+{
+    size_t count = 0;
+    name_items(op);
+    name_owners(op);
+    if (op->prepare)
+        op->prepare(op);
+    for (size_t i = 0; i < op->count; i++) {
+        struct trigger *item = &op->items[i];
+        if (!item->cached && !item->joined)
+            add_run(op, item, &changes[count++]);
+        else if (!item->cached && item->leader)
+            push_new(op, item);
     }
     if (op->batch) {
-        op->changes[count++] =
+        changes[count++] =
             (struct change){ .kind = CHANGE_DOCUMENT,
                              .env = op->env->number,
                              .expected = op->batch->version,
@@ -231,8 +296,13 @@ static void commit_op(struct trigger_op *op)
                                            .name = bytes_ref(op->batch->name),
                                            .body = bytes_ref(op->batch->body) } };
     }
+    return count;
+}
+
+static void commit_op(struct trigger_op *op)
+{
     op->commit.changes = op->changes;
-    op->commit.change_count = count;
+    op->commit.change_count = fill_in(op, op->changes);
     op->commit.now_ms = loop_wall_ms(op->engine->loop);
     op->commit.apply = apply_some;
     op->commit.done = on_committed;
@@ -242,6 +312,8 @@ static void commit_op(struct trigger_op *op)
 static void finish_op(struct trigger_op *op, enum err status)
 {
     struct environment *env = op->env; /* done may free the operation */
+    if (op->is_debounced)
+        debounce_keys_give(op);
     list_remove(&op->link);
     engine_share_of(env)->arriving -= (uint32_t)op->count;
     room_give(env->project_unfinished, op->count);
@@ -264,14 +336,7 @@ static bool key_is_free_again(const struct run *run)
     }
 }
 
-/* Gives the id of the item to later items with the same key. */
-static void name_twins(struct trigger_op *op, const struct trigger *item)
-{
-    for (size_t i = (size_t)(item - op->items) + 1; i < op->count; i++)
-        if (op->items[i].twin == item)
-            memcpy(op->items[i].id, item->id, sizeof(item->id));
-}
-
+static void begin_commit(struct trigger_op *op);
 static void resolve_next(struct trigger_op *op);
 
 static void on_owner(struct run_read *read, enum err status)
@@ -286,7 +351,6 @@ static void on_owner(struct run_read *read, enum err status)
     }
     if (!read->run || key_is_free_again(read->run)) {
         memcpy(claim->instead_of, claim->owner, sizeof(claim->instead_of));
-        memcpy(claim->owner, item->id, sizeof(item->id));
     } else {
         snprintf(item->id, sizeof(item->id), "%s", read->run->id);
         item->cached = true;
@@ -322,7 +386,8 @@ static bool answered_by_claim(struct trigger_op *op)
         if (op->batch_id[0])
             memcpy(op->batch_id, claim->owner, sizeof(op->batch_id));
         else
-            memcpy(op->items[0].id, claim->owner, sizeof(op->items[0].id));
+            snprintf(op->items[0].id, sizeof(op->items[0].id), "%.*s",
+                     SLICE_ARG(debounce_owner_run(slice_of(claim->owner))));
         finish_op(op, OK);
         return true;
     }
@@ -335,7 +400,8 @@ static void resolve_next(struct trigger_op *op)
         if (!op->claims[i].taken)
             continue;
         op->resolving = i;
-        run_read_begin(op->env, slice_of(op->claims[i].owner), &op->read, on_owner);
+        run_read_begin(op->env, debounce_owner_run(slice_of(op->claims[i].owner)),
+                       &op->read, on_owner);
         return;
     }
     bool all_cached = op->count > 0;
@@ -344,7 +410,17 @@ static void resolve_next(struct trigger_op *op)
     if (all_cached && !op->batch)
         finish_op(op, OK);
     else
-        commit_op(op);
+        begin_commit(op);
+}
+
+/* ---- the outcome ---- */
+
+static void count_triggers(const struct trigger_op *op)
+{
+    size_t made = 0;
+    for (size_t i = 0; i < op->count; i++)
+        made += !op->items[i].cached && !op->items[i].joined;
+    metric_add(M_TRIGGERS, made);
 }
 
 static void on_committed(struct store_commit *commit, enum store_status status)
@@ -353,20 +429,50 @@ static void on_committed(struct store_commit *commit, enum store_status status)
     if (status == STORE_OK) {
         size_t count = commit->change_count;
         op->seq = count ? commit->changes[count - 1].seq : op->env->applied;
-        metric_add(M_TRIGGERS, op->batch ? count - 1 : count);
+        count_triggers(op);
         finish_op(op, OK);
         return;
     }
     for (size_t i = 0; i < commit->change_count; i++)
         change_finish(&commit->changes[i]);
     if (status == STORE_MISSING)
-        finish_op(op, explain(&op->why, ERR_INVALID,
-                              "The payload names a packet (payloadType application/store) "
-                              "that is not stored; upload it first"));
+        finish_op(op, trigger_missing_packet(op));
     else if (status != STORE_TAKEN)
         finish_op(op, err_of_store(status));
     else if (!answered_by_claim(op))
         resolve_next(op);
+}
+
+static void on_pushed(struct trigger_op *op, enum push_outcome outcome, enum err status)
+{
+    if (outcome == PUSH_FAILED) {
+        begin_commit(op);
+        return;
+    }
+    if (outcome == PUSH_TAKEN) {
+        if (!answered_by_claim(op))
+            resolve_next(op);
+        return;
+    }
+    if (!status) {
+        op->seq = op->seq ? op->seq : op->env->applied;
+        count_triggers(op);
+    }
+    finish_op(op, status);
+}
+
+/* Continues in the retry if another operation makes a run for one of the debounce keys. */
+static void begin_commit(struct trigger_op *op)
+{
+    bool pushes = false;
+    if (op->is_debounced && !debounce_keys_take(op))
+        return;
+    for (size_t i = 0; i < op->count; i++)
+        pushes |= op->items[i].pushes[0] != '\0';
+    if (pushes)
+        trigger_push_begin(op, fill_in, on_pushed);
+    else
+        commit_op(op);
 }
 
 /* ---- begin, finish ---- */
@@ -417,15 +523,18 @@ enum err trigger_begin(struct engine *engine, struct environment *env,
     over = over ? over : engine_check_quota(env, stored_bytes(op), &op->why);
     if (over)
         return over;
-    for (size_t i = 0; i < op->count; i++)
+    op->retry = begin_commit;
+    for (size_t i = 0; i < op->count; i++) {
         complete_run(engine, env, &op->items[i]);
+        op->is_debounced |= op->items[i].debounce.delay_ms > 0;
+    }
     op->changes = mem_new_array(struct change, op->count + 1);
     make_claims(op);
     list_append(&engine->triggers, &op->link);
     engine_share_of(env)->arriving += (uint32_t)op->count;
     room_take(env->project_unfinished, op->count);
     environment_hold(env);
-    commit_op(op);
+    begin_commit(op);
     return OK;
 }
 

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "tests/support/world/unit.h"
 
-enum { TURNS_MAX = 10000, HOUR_MS = 3600 * 1000 };
+enum { TURNS_MAX = 10000, HOUR_MS = 3600 * 1000, DEBOUNCE_MS = 10 * 1000 };
 
 static void wait_until(struct world *world, const bool *done)
 {
@@ -32,6 +32,19 @@ static void on_triggered(struct trigger_op *op, enum err status)
     triggering->done = true;
 }
 
+static void debounce(struct trigger *item, const struct wish *wish, int64_t now)
+{
+    struct run_rare *rare = run_rare_edit(&item->run);
+    item->debounce = (struct debounce){
+        .delay_ms = wish->debounce_ms ? wish->debounce_ms : DEBOUNCE_MS,
+        .max_delay_ms = wish->max_delay_ms,
+        .is_trailing = wish->is_trailing,
+    };
+    rare->waits = debounce_mark(slice_of(wish->debounce));
+    if (!rare->delayed_until)
+        rare->delayed_until = now + item->debounce.delay_ms;
+}
+
 static void fill_in(struct world *world, struct trigger *item, const struct wish *wish)
 {
     struct run *run = &item->run;
@@ -51,9 +64,11 @@ static void fill_in(struct world *world, struct trigger *item, const struct wish
     rare->concurrency_key = text_of(wish->concurrency_key);
     rare->external_deployment = text_of(wish->external);
     run->metadata = text_of(wish->metadata);
-    run->payload = text_of("{\"n\":1}");
+    run->payload = text_of(wish->payload ? wish->payload : "{\"n\":1}");
     run->max_attempts = wish->max_attempts;
     rare->delayed_until = wish->delay_ms ? now + wish->delay_ms : 0;
+    if (wish->debounce)
+        debounce(item, wish, now);
     if (wish->key)
         item->key_expires_at = now + (wish->key_ms ? wish->key_ms : HOUR_MS);
 }
@@ -95,6 +110,7 @@ static enum err trigger_one(struct world *world, const struct wish *wish,
     }
     memcpy(triggered->id, triggering.items[0].id, sizeof(triggered->id));
     triggered->cached = triggering.items[0].cached;
+    triggered->joined = triggering.items[0].joined;
     triggering_finish(&triggering);
     return status;
 }

@@ -21,6 +21,10 @@ struct wish {
     const char *external; /* a user's id of a deployment */
     int64_t delay_ms;
     uint16_t max_attempts;
+    const char *debounce; /* its key; delayed for 10 s unless debounce_ms says otherwise */
+    int64_t debounce_ms, max_delay_ms;
+    bool is_trailing;
+    const char *payload; /* default: {"n":1} */
 };
 
 /* The terms of a worker that takes any run. */
@@ -45,7 +49,7 @@ void triggering_finish(struct triggering *triggering);
  * be OK). */
 struct triggered {
     char id[ID_MAX];
-    bool cached;
+    bool cached, joined;
 };
 struct triggered trigger(struct world *world, struct wish wish);
 enum err trigger_status(struct world *world, struct wish wish);

@@ -1,0 +1,26 @@
+/* debounce_keys.h - which delayed run has a debounce key, and which trigger makes one.
+ *
+ *   no run has the key   ─► the first trigger makes one; the others wait for its commit
+ *   a delayed run has it ─► each trigger pushes that run (trigger_push.h)
+ *
+ * The runs themselves are the record: each has a mark of its key (core/model/debounce.h),
+ * so the table is complete once all unfinished runs were loaded. */
+#pragma once
+
+#include "core/engine/state.h"
+
+void debounce_keys_init(struct engine *engine);
+void debounce_keys_finish(struct engine *engine);
+
+/* Notes whether the run has a key. Call it whenever the run has changed or was loaded. */
+void debounce_keys_note(struct engine *engine, const struct tracked *run);
+
+/* Decides for each item of the operation that has a debounce key and was not found by its
+ * idempotency key: it pushes a run (trigger::pushes), it joins an earlier item
+ * (trigger::leader), or it makes a run. In the third case other operations that want the
+ * key wait until debounce_keys_give. Returns false if this operation must wait for another
+ * one; its retry is then called. */
+bool debounce_keys_take(struct trigger_op *op);
+
+/* Ends what debounce_keys_take began. Ignores other operations. */
+void debounce_keys_give(struct trigger_op *op);
