@@ -56,8 +56,8 @@ const isStrict = (schema) => objectsIn(schema).some(({ _zod: { def } }) => def.c
 
 const words = (text) => text.trim().split(/\s+/).filter(Boolean);
 const options = {
-  used: "concurrencyKey delay externalDeploymentId idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
-  refused: "debounce gates concurrency",
+  used: "concurrencyKey delay debounce debounce.key debounce.delay debounce.mode debounce.maxDelay externalDeploymentId idempotencyKey idempotencyKeyTTL idempotencyKeyOptions idempotencyKeyOptions.key lockToVersion machine maxAttempts maxDuration metadata metadataType payloadType queue queue.name tags test ttl priority",
+  refused: "gates concurrency",
   idle: "parentAttempt region",
   shown: "idempotencyKeyOptions.scope payloadSize",
 };
@@ -65,6 +65,7 @@ const within = (at, text) => words(text).map((name) => at + name).join(" ");
 const item = (at) => ({ used: `${at}task ${at}payload ${at}options ${within(`${at}options.`, options.used)}`, refused: within(`${at}options.`, options.refused), idle: `${at}context ${within(`${at}options.`, options.idle)}`, shown: within(`${at}options.`, options.shown) });
 const waitpoint = "idempotencyKey idempotencyKeyTTL timeout tags";
 const day = { delay: "1h" };
+const debounced = { ...day, debounce: { key: "published", delay: "30m" } };
 const trigger = "/api/v1/tasks/hello/trigger";
 const variables = `/api/v1/projects/${keys.ref}/envvars/prod`;
 
@@ -75,21 +76,21 @@ const schemas = {
     refused: within("options.", options.refused),
     idle: `context ${within("options.", `${options.idle} dependentAttempt dependentBatch parentBatch bulkActionId`)}`,
     shown: within("options.", `${options.shown} queue.concurrencyLimit`),
-    good: () => [trigger, { payload: "1", options: { ...day, queue: { name: "hello" } } }],
+    good: () => [trigger, { payload: "1", options: { ...debounced, queue: { name: "hello" } } }],
   },
   BatchTriggerTaskV2RequestBody: {
     used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
     refused: item("items[].").refused,
     idle: `dependentAttempt ${item("items[].").idle}`,
     shown: item("items[].").shown,
-    good: () => ["/api/v1/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...day } }] }],
+    good: () => ["/api/v1/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...debounced } }] }],
   },
   BatchTriggerTaskV3RequestBody: {
     used: `items parentRunId resumeParentOnCompletion ${item("items[].").used}`,
     refused: item("items[].").refused,
     idle: item("items[].").idle,
     shown: item("items[].").shown,
-    good: () => ["/api/v2/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...day } }] }],
+    good: () => ["/api/v2/tasks/batch", { items: [{ task: "hello", payload: "1", options: { ...debounced } }] }],
   },
   CreateBatchRequestBody: {
     used: "runCount taskIdentifiers parentRunId resumeParentOnCompletion idempotencyKey idempotencyKeyOptions idempotencyKeyOptions.key",
@@ -102,7 +103,7 @@ const schemas = {
     lines: true,
     good: async () => {
       const { id } = (await gateway.post("/api/v3/batches", { runCount: 1 })).json;
-      return [`/api/v3/batches/${id}/items`, { index: 0, task: "hello", payload: "1", options: { ...day } }];
+      return [`/api/v3/batches/${id}/items`, { index: 0, task: "hello", payload: "1", options: { ...debounced } }];
     },
   },
   ReplayRunRequestBody: {
@@ -204,6 +205,8 @@ const others = [
   [/^filter\.(from|to) = (true|\[)/, "JavaScript makes a date of them, nobody else does"],
   [/^filter\.period = "x"/, "a period that is none is not silently the default"],
   [/^(name|value|streamId|variables) = (""|{})/, "a name, a value is not empty"],
+  [/\bdebounce\.(delay|maxDelay) = "/, "a duration that is none does not mean another one"],
+  [/\bdebounce\.key = ""/, "a key is not empty"],
   [/^timeout = ("|true|\[5)/, "a timeout that is neither a date nor a duration is not silently none"],
   [/^(timeout|idempotencyKey|idempotencyKeyTTL|tags|lastSeqNum) = null/, "of a token: none"],
   [/^lastSeqNum = 1.5/, "records have whole numbers"],

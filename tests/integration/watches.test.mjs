@@ -51,6 +51,17 @@ describe("rows", () => {
     assert.equal(mirror.begins, 1);
   });
 
+  test("a run leaves the list of a tag that a trailing debounce takes from it", async (t) => {
+    const tag = fresh("tag"), socket = await connect(t), options = { debounce: { key: tag, delay: "1h", mode: "trailing" } };
+    const { id } = await trigger({ tags: [tag], ...options });
+    const { mirror, synced } = await watch(socket, 1, { tag });
+    await synced();
+    assert.deepEqual(mirror.ids, [id]);
+    const pushed = await trigger({ tags: [fresh("other")], ...options });
+    await synced(pushed.seq);
+    assert.deepEqual([pushed.id, mirror.ids], [id, []]);
+  });
+
   test("a change of a run in the list arrives as a delta", async (t) => {
     const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
     const { mirror, synced } = await watch(socket, 1, { tag });

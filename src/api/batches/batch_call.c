@@ -42,7 +42,8 @@ static void add_v1_runs(struct buf *out, const struct batch_call *op,
 {
     for (size_t i = 0; i < batch->count; i++) {
         const struct batch_run *run = &batch->runs[i];
-        bool known = cached || (!op->commit.op.repeated && op->commit.items[i].cached);
+        const struct trigger *item = op->commit.op.repeated ? NULL : &op->commit.items[i];
+        bool known = cached || (item && (item->cached || item->joined));
         buf_print(out, "%s{\"id\":\"%s\",\"taskIdentifier\":", i ? "," : "", run->id);
         buf_add_json(out, run->task ? bytes_slice(run->task) : SLICE(""));
         buf_print(out, ",\"isCached\":%s", known ? "true" : "false");

@@ -51,20 +51,20 @@ void batch_commit_finish(struct batch_commit *commit)
 static void note_runs(struct batch_commit *commit)
 {
     struct batch *batch = &commit->batch;
-    size_t cached = 0;
+    size_t older = 0; /* items whose runs this batch did not make */
     if (!batch->runs)
         batch->runs = mem_new_array(struct batch_run, commit->count);
     batch->count = commit->count;
     for (size_t i = 0; i < commit->count; i++) {
         const struct trigger *item = &commit->items[i];
         memcpy(batch->runs[i].id, item->id, sizeof(item->id));
-        cached += item->cached;
+        older += item->cached || item->joined;
         if (!commit->shows_items)
             continue;
         bytes_set(&batch->runs[i].task, item->run.task);
         bytes_set(&batch->runs[i].key, run_rare(&item->run)->idempotency_key);
     }
-    batch->complete = commit->count && cached == commit->count;
+    batch->complete = commit->count && older == commit->count;
 }
 
 /* Called before each attempt to commit: items may meanwhile have resolved to older runs. */

@@ -217,7 +217,9 @@ static const struct schema schemas[] = {
       " number, payloadType?: string, parentRunId?: string, test?: boolean,"
       " lockToVersion?: string, region?: string|null, resumeParentOnCompletion?: boolean,"
       " payloadSize?: integer, metadataType?: string, externalDeploymentId?: string|null,"
-      " parentAttempt?: string|null, dependentAttempt?: string|null, parentBatch?:"
+      " debounce?: {key: string, delay: string, mode?: 'leading'|'trailing', maxDelay?:"
+      " string, ...}, parentAttempt?: string|null, dependentAttempt?: string|null, "
+      "parentBatch?:"
       " string|null, dependentBatch?: string|null, bulkActionId?: string|null, ...}" },
     { "RunItem",
       "{id: string, status: RunStatus, taskIdentifier: string, number?:"

@@ -108,13 +108,19 @@ static enum err read_body(struct task_call *trigger)
 
 /* ---- the operation ---- */
 
+/* Returns true if the run was not made by this call. */
+static bool is_older(const struct task_call *trigger)
+{
+    return trigger->item.cached || trigger->item.joined;
+}
+
 /* Adds a token for the run. An existing run may belong to another client, so the token
  * for it grants no more than the caller has itself. */
 static void add_token(struct task_call *trigger)
 {
     struct api_call *call = trigger->call;
     struct slice id = slice_of(trigger->item.id);
-    bool is_new = !trigger->item.cached;
+    bool is_new = !is_older(trigger);
     char read[ID_MAX + 16], write[ID_MAX + 24];
     const char *scopes[2];
     size_t count = 0;
@@ -139,7 +145,7 @@ static void reply(struct task_call *trigger)
     buf_add_text(&body, "{\"id\":\"");
     buf_add_text(&body, id);
     buf_add_text(&body,
-                 trigger->item.cached ? "\",\"isCached\":true}" : "\",\"isCached\":false}");
+                 is_older(trigger) ? "\",\"isCached\":true}" : "\",\"isCached\":false}");
     add_token(trigger);
     api_add_seq(call, op->seq);
     api_reply_json(call, 200, buf_slice(&body));
@@ -156,7 +162,8 @@ static void on_blocked(struct blocking *blocking, enum err status)
     task_call_destroy(trigger);
 }
 
-/* The run was created, or found by its idempotency key or because the call is a repeat. */
+/* The run was created, found by its idempotency key or because the call is a repeat, or
+ * pushed by its debounce key. */
 static void on_triggered(struct trigger_op *op, enum err status)
 {
     struct task_call *trigger = container_of(op, struct task_call, op);

@@ -465,6 +465,12 @@ static enum err keep_key_options(struct trigger_reading *r, struct slice value)
     return OK;
 }
 
+static enum err keep_debounce(struct trigger_reading *r, struct slice value)
+{
+    r->debounce = value;
+    return OK;
+}
+
 /* Stores the payload. JSON keeps its bytes; any other type stores the decoded text of the
  * string. An empty string counts as no payload. If the type is not JSON, anything but a
  * string is dropped. */
@@ -507,6 +513,7 @@ static const struct option options[] = {
     { "payloadType", keep_type, false },
     { "payloadSize", read_size, false },
     { "delay", read_delay, false },
+    { "debounce", keep_debounce, false },
     { "ttl", read_ttl, false },
     { "tags", read_tags, false },
     { "idempotencyKey", keep_key, false },
@@ -592,6 +599,8 @@ enum err trigger_options_read(const struct trigger_source *source,
     enum err err = read_options(&r, source->options);
     if (!err)
         err = check_version(&r);
+    if (!err)
+        err = reading_take_debounce(&r);
     if (!err)
         err = reading_take_key(&r);
     if (!err)

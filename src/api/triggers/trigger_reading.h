@@ -12,7 +12,7 @@ struct trigger_reading {
     struct buf text; /* the string that reading_text decoded last */
     const char *name;
     /* raw JSON, read when all options are known */
-    struct slice type, key, key_ttl, key_options, deployment;
+    struct slice type, key, key_ttl, key_options, deployment, debounce;
     bool has_machine, has_queue; /* the options name one */
 };
 
@@ -46,6 +46,10 @@ enum err reading_text(struct trigger_reading *r, struct slice value, size_t max,
 enum err reading_number(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_integer(struct trigger_reading *r, struct slice value, double *number);
 enum err reading_flag(struct trigger_reading *r, struct slice value, bool *flag);
+
+/* Stores the debounce option. Call it when all options are known: a delay that is named
+ * applies to a run that is made. */
+enum err reading_take_debounce(struct trigger_reading *r);
 
 /* Stores the idempotency key, its lifetime and its shown form. Call it when all options
  * are known. */

@@ -1,6 +1,6 @@
 /* trigger_undone.c - options of the published schema that runcast does not support.
  *
- *   rejected     callers would miss them: debounce, gates, concurrency
+ *   rejected     callers would miss them: gates, concurrency
  *   no effect    SDKs send them unasked: members of the old engine, and any value
  *                that is null or empty
  *
@@ -43,7 +43,6 @@ static enum err read_metadata_type(struct trigger_reading *r, struct slice value
 }
 
 const struct option trigger_undone[] = {
-    { "debounce", trigger_undone_refuse, false },
     { "gates", trigger_undone_refuse, false },
     { "concurrency", trigger_undone_refuse, false },
     { "parentAttempt", skip_text, false },

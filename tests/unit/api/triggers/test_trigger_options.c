@@ -152,13 +152,51 @@ static void invalid_option_is_rejected_by_name(void **state)
         { "{\"resumeParentOnCompletion\":\"yes\"}", ERR_INVALID,
           "options.resumeParentOnCompletion" },
         { "{\"region\":[1]}", ERR_INVALID, "options.region" },
-        { "{\"debounce\":{\"key\":\"k\"}}", ERR_INVALID, "options.debounce" },
         { "{\"gates\":[{\"queue\":\"q\"}]}", ERR_INVALID, "options.gates" },
         { "{\"concurrency\":[\"c\"]}", ERR_INVALID, "options.concurrency" },
         { "{\"externalDeploymentId\":5}", ERR_INVALID, "options.externalDeploymentId" },
         { "{\"externalDeploymentId\":[]}", ERR_INVALID, "options.externalDeploymentId" },
         { "{\"metadataType\":\"text/plain\"}", ERR_INVALID, "options.metadataType" },
         { "{\"parentAttempt\":5}", ERR_INVALID, "options.parentAttempt" },
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct completed_wait outcome = read_body("mail", "1", cases[i].options);
+        if (outcome.err != cases[i].err || !strstr(outcome.why.text, cases[i].says))
+            fail_msg("%s: %d '%s'", cases[i].options, outcome.err, outcome.why.text);
+        done(&outcome);
+    }
+}
+
+static void invalid_debounce_is_rejected_with_what_to_send(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *options;
+        enum err err;
+        const char *says;
+    } cases[] = {
+        { "{\"debounce\":[]}", ERR_INVALID, "Expected object at \"options.debounce\"" },
+        { "{\"debounce\":{}}", ERR_INVALID, "Expected string at \"options.debounce.key\"" },
+        { "{\"debounce\":{\"key\":\"\",\"delay\":\"5s\"}}", ERR_INVALID,
+          "at least 1 character(s) at \"options.debounce.key\"" },
+        { "{\"debounce\":{\"key\":\"k\"}}", ERR_INVALID,
+          "Expected string at \"options.debounce.delay\"" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":5}}", ERR_INVALID,
+          "Expected string at \"options.debounce.delay\"" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"2030-01-01\"}}", ERR_INVALID,
+          "debounce.delay '2030-01-01' must be a duration, not a date; send text like "
+          "30s" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"soon\"}}", ERR_INVALID,
+          "debounce.delay 'soon' must be a duration; send text like 30s, 5m or 2h30m" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"0s\"}}", ERR_INVALID,
+          "debounce.delay '0s' is too short; send 1s or more" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"5s\",\"mode\":\"both\"}}", ERR_INVALID,
+          "Expected leading or trailing at \"options.debounce.mode\"" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"5s\",\"maxDelay\":\"5s\"}}",
+          ERR_INVALID,
+          "must be longer than debounce.delay at \"options.debounce.maxDelay\"" },
+        { "{\"debounce\":{\"key\":\"k\",\"delay\":\"5s\",\"maxDelay\":\"2030-01-01\"}}",
+          ERR_INVALID, "debounce.maxDelay '2030-01-01' must be a duration, not a date" },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct completed_wait outcome = read_body("mail", "1", cases[i].options);
@@ -490,7 +528,7 @@ static void options_set_numbers_of_the_run(void **state)
         { "mail", "{\"idempotencyKey\":\"k\",\"idempotencyKeyTTL\":\"99999999d\"}",
           KEY_LIFE, 36500 * day },
         { "mail",
-          "{\"unknown\":{\"a\":[1]},\"debounce\":{},\"parentBatch\":\"b\",\"region\":null}",
+          "{\"unknown\":{\"a\":[1]},\"gates\":{},\"parentBatch\":\"b\",\"region\":null}",
           TAGS, 0 },
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -498,6 +536,44 @@ static void options_set_numbers_of_the_run(void **state)
         if (outcome.err || number_of(&outcome.item, cases[i].what) != cases[i].number)
             fail_msg("%s: %lld '%s'", cases[i].options,
                      (long long)number_of(&outcome.item, cases[i].what), outcome.why.text);
+        done(&outcome);
+    }
+}
+
+static void debounce_sets_a_mark_and_delays_the_run(void **state)
+{
+    static const char options[] =
+        "{\"debounce\":{\"key\":\"k\",\"delay\":\"1m\",\"mode\":\"trailing\","
+        "\"maxDelay\":\"2h30m\"},\"machine\":\"micro\"}";
+    (void)state;
+    struct completed_wait outcome = read_body("mail", "1", options);
+    assert_int_equal(outcome.err, OK);
+    const struct debounce *debounce = &outcome.item.debounce;
+    const struct run_rare *rare = run_rare(&outcome.item.run);
+    assert_int_equal(debounce->delay_ms, 60000);
+    assert_int_equal(debounce->max_delay_ms, 9000000);
+    assert_true(debounce->is_trailing);
+    assert_true(debounce->names_machine);
+    assert_string_equal(rare->waits->data, "[{\"type\":\"DEBOUNCE\",\"key\":\"k\"}]");
+    int64_t until = rare->delayed_until;
+    done(&outcome);
+    outcome = read_body("mail", "1",
+                        "{\"debounce\":{\"key\":\"k\",\"delay\":\"1s\"},\"delay\":\"1m\"}");
+    assert_int_equal(run_rare(&outcome.item.run)->delayed_until, until); /* delay wins */
+    assert_false(outcome.item.debounce.is_trailing);
+    assert_false(outcome.item.debounce.names_machine);
+    done(&outcome);
+}
+
+static void a_key_of_debounce_has_at_most_512_characters(void **state)
+{
+    (void)state;
+    for (int len = 512; len <= 513; len++) {
+        char options[640];
+        snprintf(options, sizeof(options),
+                 "{\"debounce\":{\"key\":\"%0*d\",\"delay\":\"5s\"}}", len, 0);
+        struct completed_wait outcome = read_body("mail", "1", options);
+        assert_int_equal(outcome.err, len == 512 ? OK : ERR_INVALID);
         done(&outcome);
     }
 }
@@ -581,6 +657,9 @@ int main(void)
         cmocka_unit_test(payload_is_stored_by_its_type),
         cmocka_unit_test(payload_is_marked_as_json_or_not),
         cmocka_unit_test(options_set_numbers_of_the_run),
+        cmocka_unit_test(invalid_debounce_is_rejected_with_what_to_send),
+        cmocka_unit_test(debounce_sets_a_mark_and_delays_the_run),
+        cmocka_unit_test(a_key_of_debounce_has_at_most_512_characters),
         cmocka_unit_test(a_header_wins_over_the_key_in_the_body),
         cmocka_unit_test(parent_is_returned_to_the_caller),
         cmocka_unit_test(task_name_length_is_limited),
