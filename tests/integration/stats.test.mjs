@@ -41,7 +41,10 @@ test("samples count triggered, ended and waiting runs, and how long changes took
   assert.ok(p50 > 0 && p50 <= p99 && p99 < 3600_000, `${p50} ${p99}`);
   assert.ok(samples.every(({ at }) => Date.parse(at) % interval === 0) && Date.parse(to) >= Date.parse(last.at) + interval && from <= to);
 
-  assert.deepEqual((await ask(`?since=${to}`)).samples, [], "they are known");
+  const known = await ask(`?since=${to}`);
+  assert.deepEqual(known.samples, [], "they are known");
+  assert.equal(known.before.queued, 4, "the queue is as at the end of the last of them");
+  assert.ok(known.before.oldestQueuedMs > 0 && known.before.oldestQueuedMs <= known.now.oldestQueuedMs);
   assert.deepEqual((await ask(`?since=${Date.parse(last.at)}`)).samples, [last]);
   assert.deepEqual((await ask("?since=1h", { headers: shown })).samples.at(-1).ends, last.ends);
   assert.deepEqual((await ask("", { key: keys.prod })).samples, [], "another environment has its own");
@@ -54,6 +57,27 @@ test("samples count triggered, ended and waiting runs, and how long changes took
   pass(6 * 3600_000 + 2 * interval); // the clock may have passed a sample's border meanwhile
   assert.deepEqual((await ask()).samples, [], "six hours are kept");
   await socket.cut();
+  await gateway.stop();
+});
+
+test("the current queue is reported right after a restart, and each task with its figures", async (t) => {
+  const gateway = await startGateway({ t }), ask = async (key) => (await gateway.get(stats, { key })).json;
+  const trigger = async (task, options) => (await gateway.post(`/api/v1/tasks/${task}/trigger`, { options })).json.id;
+  const ids = [await trigger("mail"), await trigger("mail"), await trigger("report")];
+  await gateway.post(`/api/v2/runs/${ids[0]}/cancel`, {});
+  const { tasks, tasksAreCut, now } = await ask();
+  assert.deepEqual([now.queued, now.executing, tasksAreCut], [2, 0, false]);
+  assert.ok(now.oldestQueuedMs >= 0 && now.concurrencyLimit > 0);
+  assert.deepEqual(tasks.map(({ from, ...task }) => [Date.parse(from) % 900_000, task]), [
+    [0, { task: "mail", triggers: 2, completed: 0, failed: 0, canceled: 1, expired: 0, durationMs: null, lastFailure: null }],
+    [0, { task: "report", triggers: 1, completed: 0, failed: 0, canceled: 0, expired: 0, durationMs: null, lastFailure: null }],
+  ]);
+  await gateway.kill();
+  await gateway.restart();
+  const later = await ask();
+  assert.deepEqual([later.samples, later.before, later.tasks, later.now.queued], [[], null, [], 2], "nothing has happened since, and yet runs are queued");
+  assert.ok(later.now.oldestQueuedMs > now.oldestQueuedMs);
+  assert.deepEqual((await ask(keys.prod)).now.queued, 0, "another environment has its own queue");
   await gateway.stop();
 });
 

@@ -63,6 +63,85 @@ static void add_sample(struct buf *out, const struct stats_sample *sample,
     buf_add_char(out, '}');
 }
 
+/* Adds what waits and executes at this moment, which is known also right after a start. */
+static void add_now(struct buf *out, const struct environment *env, int64_t now_ms)
+{
+    int64_t since = sampling_queued_since(env);
+    buf_print(out,
+              ",\"now\":{\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", env->queues.waiting);
+    if (since)
+        buf_print(out, "%" PRId64, now_ms > since ? now_ms - since : 0);
+    else
+        buf_add_text(out, "null");
+    buf_print(out, ",\"executing\":%" PRIu32 ",\"concurrencyLimit\":%" PRIu32 "}",
+              env->queues.running, env->queues.limit);
+}
+
+/* Adds the queue as it was before the first sample that is shown; null: unknown. */
+static void add_before(struct buf *out, const struct stats *stats, size_t first,
+                       int64_t from_ms)
+{
+    buf_add_text(out, ",\"before\":");
+    if (!first) {
+        buf_add_text(out, "null");
+        return;
+    }
+    const struct stats_sample *last = stats_at(stats, first - 1);
+    buf_print(out, "{\"queued\":%" PRIu32 ",\"oldestQueuedMs\":", last->queued);
+    if (last->queued_since)
+        buf_print(out, "%" PRId64,
+                  from_ms > last->queued_since ? from_ms - last->queued_since : 0);
+    else
+        buf_add_text(out, "null");
+    buf_add_char(out, '}');
+}
+
+static void add_task(struct buf *out, const struct task_figures *task,
+                     const struct task_slot *sum)
+{
+    uint64_t timed = (uint64_t)sum->completed + sum->failed;
+    buf_add_text(out, "{\"task\":");
+    buf_add_json(out, bytes_slice(task->task));
+    buf_add_text(out, ",\"from\":");
+    buf_add_json_time(out, sum->at);
+    buf_print(out,
+              ",\"triggers\":%" PRIu32 ",\"completed\":%" PRIu32 ",\"failed\":%" PRIu32
+              ",\"canceled\":%" PRIu32 ",\"expired\":%" PRIu32 ",\"durationMs\":",
+              sum->triggers, sum->completed, sum->failed, sum->canceled, sum->expired);
+    if (timed)
+        buf_print(out, "{\"p50\":%" PRIu32 ",\"p95\":%" PRIu32 "}",
+                  octaves_percentile(sum->durations, timed, 50),
+                  octaves_percentile(sum->durations, timed, 95));
+    else
+        buf_add_text(out, "null");
+    buf_add_text(out, ",\"lastFailure\":");
+    if (task->failed_at) {
+        buf_print(out, "{\"runId\":\"%s\",\"at\":", task->failed_run);
+        buf_add_json_time(out, task->failed_at);
+        buf_add_char(out, '}');
+    } else {
+        buf_add_text(out, "null");
+    }
+    buf_add_char(out, '}');
+}
+
+/* Adds the figures of each task in the quarters of an hour from this time on. */
+static void add_tasks(struct buf *out, const struct task_table *table, int64_t from_ms)
+{
+    struct task_slot sum;
+    bool any = false;
+    buf_add_text(out, ",\"tasks\":[");
+    for (size_t i = 0; i < table->count; i++) {
+        if (!task_figures_sum(&table->tasks[i], from_ms, &sum))
+            continue;
+        if (any)
+            buf_add_char(out, ',');
+        any = true;
+        add_task(out, &table->tasks[i], &sum);
+    }
+    buf_print(out, "],\"tasksAreCut\":%s", table->is_cut ? "true" : "false");
+}
+
 static enum err show_stats(struct api_call *call)
 {
     const struct run_filter all = { .is_test = -1 };
@@ -83,9 +162,12 @@ static enum err show_stats(struct api_call *call)
     buf_add_json_time(&out, from);
     buf_add_text(&out, ",\"to\":");
     buf_add_json_time(&out, stats->open.at);
-    buf_add_text(&out, ",\"samples\":[");
+    add_now(&out, env, now);
+    add_tasks(&out, &env->tasks, from);
     /* The first sample began before the environment was seen. */
     size_t first = stats_find(stats, from - STATS_INTERVAL_MS + 1);
+    add_before(&out, stats, first, from);
+    buf_add_text(&out, ",\"samples\":[");
     for (size_t i = first; i < stats->count; i++) {
         if (i > first)
             buf_add_char(&out, ',');
@@ -102,7 +184,7 @@ static const struct route routes[] = {
     { .method = HTTP_GET_, .path = "/api/v1/environments/stats",
       .auth = AUTH_KEY | AUTH_PUBLIC, .body_limit = NO_BODY, .handle = show_stats,
       .id = "environment_stats_v1",
-      .summary = "Activity of the last six hours, in samples of ten seconds",
+      .summary = "The current queue, activity of the last six hours, and its tasks",
       .query = "since?: string",
       .reply = "EnvironmentStats" },
     { 0 },
@@ -111,7 +193,17 @@ static const struct route routes[] = {
 
 static const struct schema schemas[] = {
     { "EnvironmentStats",
-      "{intervalMs: integer, from: datetime, to: datetime, samples: StatsSample[]}" },
+      "{intervalMs: integer, from: datetime, to: datetime, now: StatsNow,"
+      " before: StatsQueue|null, tasks: StatsTask[], tasksAreCut: boolean, samples: "
+      "StatsSample[]}" },
+    { "StatsNow", "{queued: integer, oldestQueuedMs: integer|null, executing: integer,"
+                  " concurrencyLimit: integer}" },
+    { "StatsQueue", "{queued: integer, oldestQueuedMs: integer|null}" },
+    { "StatsTask", "{task: string, from: datetime, triggers: integer, completed: integer,"
+                   " failed: integer, canceled: integer, expired: integer,"
+                   " durationMs: StatsDurations|null, lastFailure: StatsFailure|null}" },
+    { "StatsDurations", "{p50: integer, p95: integer}" },
+    { "StatsFailure", "{runId: string, at: datetime}" },
     { "StatsSample", "{at: datetime, triggers: integer, ends: RunCounts, queued: integer,"
                      " oldestQueuedMs: integer|null, deliveryMs: StatsDelivery|null}" },
     { "StatsDelivery", "{p50: number, p99: number}" },

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-enum { FIRST_CAPACITY = 16, PARTS = 4 /* buckets per octave */ };
+enum { FIRST_CAPACITY = 16 };
 
 static int64_t begin_of(int64_t now_ms)
 {
@@ -25,43 +25,17 @@ void stats_finish(struct stats *stats)
 
 /* ---- delivery times ---- */
 
-/* 1 µs: 0, 2 µs: 4, 3 µs: 6, 4 µs: 8 … */
-static size_t bucket_of(int64_t us)
-{
-    size_t octave = 0;
-    uint64_t value = us > 1 ? (uint64_t)us : 1;
-    while (value >> (octave + 1))
-        octave++;
-    size_t part = ((value - (UINT64_C(1) << octave)) * PARTS) >> octave;
-    size_t bucket = octave * PARTS + part;
-    return bucket < STATS_BUCKETS ? bucket : STATS_BUCKETS - 1;
-}
-
-/* Returns the end of the bucket's range, so that no time is reported as shorter than it
- * was. */
-static uint32_t end_of_bucket(size_t bucket)
-{
-    uint64_t octave = UINT64_C(1) << (bucket / PARTS);
-    return (uint32_t)(octave + octave * (bucket % PARTS + 1) / PARTS);
-}
-
 /* Returns the time within which this percentage of the deliveries was done. */
 static uint32_t percentile(const struct stats *stats, unsigned percent)
 {
-    uint64_t wanted = ((uint64_t)stats->open.deliveries * percent + 99) / 100, seen = 0;
-    for (size_t i = 0; i < STATS_BUCKETS; i++) {
-        seen += stats->buckets[i];
-        if (seen && seen >= wanted)
-            return end_of_bucket(i);
-    }
-    return 0;
+    return octaves_percentile(stats->buckets, stats->open.deliveries, percent);
 }
 
 void stats_note_delivery(struct stats *stats, int64_t us)
 {
     stats->used = true;
     stats->open.deliveries++;
-    stats->buckets[bucket_of(us)]++;
+    stats->buckets[octaves_bucket(us)]++;
 }
 
 /* ---- samples ---- */

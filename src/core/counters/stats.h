@@ -15,12 +15,12 @@
 #include <stdint.h>
 
 #include "core/counters/figures.h"
+#include "core/counters/octaves.h"
 
 enum {
     STATS_INTERVAL_MS = 10 * 1000,
     STATS_KEPT_MS = 6 * 60 * 60 * 1000,
     STATS_SAMPLES = STATS_KEPT_MS / STATS_INTERVAL_MS,
-    STATS_BUCKETS = 96, /* of delivery times: four per octave, from 1 µs to 16 s */
 };
 
 struct stats_sample {
@@ -38,8 +38,8 @@ struct stats {
     struct stats_sample *ring; /* grows to STATS_SAMPLES, of 72 bytes */
     size_t first, count, capacity;
     struct stats_sample open;
-    bool used; /* the open sample has events */
-    uint32_t buckets[STATS_BUCKETS];
+    bool used;                         /* the open sample has events */
+    uint32_t buckets[OCTAVES_BUCKETS]; /* of delivery times in µs */
 };
 
 void stats_init(struct stats *stats, int64_t now_ms);

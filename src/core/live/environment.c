@@ -99,6 +99,7 @@ void environment_destroy(struct environment *env)
     history_finish(&env->history);
     queues_finish(&env->queues);
     stats_finish(&env->stats);
+    task_table_finish(&env->tasks);
     free(env);
 }
 
@@ -279,6 +280,7 @@ struct tracked *environment_put(struct environment *env, struct run *run, uint64
     windows_judge(&env->windows, before.id[0] ? &before : NULL, &tracked->run, &topics);
     int status = before.id[0] ? before.status : -1;
     stats_note_run(&env->stats, status, tracked->run.status);
+    task_table_note(&env->tasks, status, &tracked->run, loop_wall_ms(env->loop));
     if (env->figures)
         figures_note_run(env->figures, status, tracked->run.status);
     run_finish(&before);

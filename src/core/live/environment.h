@@ -6,6 +6,7 @@
  *   recent:    the ring of updates
  *   queues:    runs that wait for a worker
  *   stats:     samples of what happened
+ *   tasks:     what each task did in the last hours
  *
  *   seq:   0 ────── purged ───────── cold ──────────────────────── applied
  *               retention         only the store has it    memory has everything
@@ -26,6 +27,7 @@
 #include "base/table.h"
 #include "core/counters/figures.h"
 #include "core/counters/stats.h"
+#include "core/counters/task_figures.h"
 #include "core/live/certainty.h"
 #include "core/live/history.h"
 #include "core/live/hub.h"
@@ -68,6 +70,7 @@ struct environment {
     struct history history;
     struct queues queues;
     struct stats stats;
+    struct task_table tasks;
     struct figures *figures; /* the engine's; NULL: nothing is counted */
     struct view views[VIEWS_MAX];
     /* Counts the views of its project that are in use; NULL: no project. */

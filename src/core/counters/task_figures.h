@@ -1,0 +1,52 @@
+/* task_figures.h - what an environment's tasks did in the last hours, for a table.
+ *
+ *   run created, run ended ──► its task ──► the slot of this quarter of an hour
+ *
+ * A slot without events is not stored, so a task that was idle for a quarter costs nothing
+ * for it. The first TASK_FIGURES_MAX tasks are counted. A task without events in six hours makes
+ * room for another one; runs of tasks without room are left out.
+ *
+ * The figures are in memory only: after a start there are none. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "core/counters/octaves.h"
+#include "runcast/run.h"
+
+enum {
+    TASK_FIGURES_MAX = 50,
+    TASK_SLOT_MS = 15 * 60 * 1000,
+    TASK_SLOTS = 25, /* six hours, and the open one */
+};
+
+struct task_slot {
+    int64_t at; /* its start; Unix ms, a multiple of TASK_SLOT_MS */
+    uint32_t triggers, completed, failed, canceled, expired;
+    uint32_t durations[OCTAVES_BUCKETS]; /* of completed and failed runs, in ms */
+};
+
+struct task_figures {
+    struct bytes *task;
+    struct task_slot *slots; /* oldest first; grows to TASK_SLOTS */
+    size_t count, capacity;
+    int64_t failed_at; /* when the run failed that failed last; Unix ms; 0: none */
+    char failed_run[RUN_ID_MAX];
+};
+
+/* Zeroed: empty. */
+struct task_table {
+    struct task_figures *tasks; /* grows to TASK_FIGURES_MAX */
+    size_t count;
+    bool is_cut; /* a run was left out, because no task had room */
+};
+
+void task_table_finish(struct task_table *table);
+
+/* A run was created (before: -1) or has changed its status. */
+void task_table_note(struct task_table *table, int before, const struct run *run,
+                     int64_t now_ms);
+
+/* Sums the slots that end after this time. Returns false if there is none. */
+bool task_figures_sum(const struct task_figures *task, int64_t from_ms,
+                      struct task_slot *sum);
