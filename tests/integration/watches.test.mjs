@@ -62,6 +62,19 @@ describe("rows", () => {
     assert.deepEqual([pushed.id, mirror.ids], [id, []]);
   });
 
+  test("with rootOnly, runs that other runs have triggered are left out of rows and counts", async (t) => {
+    const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
+    const { mirror, synced, counted } = await watch(socket, 1, { tag, rootOnly: true }, { counts: true });
+    await synced();
+    const below = await trigger({ tags: [tag], ...delayed, parentRunId: id }), next = await trigger({ tags: [tag], ...delayed });
+    await synced(next.seq);
+    assert.deepEqual(mirror.ids, [next.id, id]);
+    assert.ok(!mirror.runs.has(below.id));
+    await counted(2);
+    socket.send({ op: "watch", id: 2, filter: { rootOnly: "yes" } });
+    assert.match((await socket.next((message) => message.id === 2)).message, /filter\.rootOnly: must be true or false/);
+  });
+
   test("a change of a run in the list arrives as a delta", async (t) => {
     const tag = fresh("tag"), socket = await connect(t), { id } = await trigger({ tags: [tag], ...delayed });
     const { mirror, synced } = await watch(socket, 1, { tag });

@@ -294,8 +294,8 @@ static const struct schema schemas[] = {
     { "BulkFilter",
       "{status?: Strings, taskIdentifier?: Strings, version?: Strings, tag?: Strings,"
       " from?: datetime|number, to?: datetime|number, period?: string, schedule?: string,"
-      " bulkAction?: string, isTest?: boolean, batch?: string, machine?: Strings,"
-      " region?: Strings, queue?: BulkQueue|BulkQueue[], ...}" },
+      " bulkAction?: string, isTest?: boolean, rootOnly?: boolean, batch?: string,"
+      " machine?: Strings, region?: Strings, queue?: BulkQueue|BulkQueue[], ...}" },
     { "BulkQueue", "{type: 'task'|'custom', name: string, ...}" },
     { "Strings", "string|string[]" },
     { "BulkAction", "{id: string, name?: string, type: 'CANCEL'|'REPLAY',"

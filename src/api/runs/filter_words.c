@@ -26,6 +26,7 @@ static const struct filter_member {
     { "tag",            "filter[tag]",               true },
     { "schedule",       "filter[schedule]",          false },
     { "isTest",         "filter[isTest]",            false },
+    { "rootOnly",       "filter[rootOnly]",          false },
     { "batch",          "filter[batch]",             false },
     { "queue",          "filter[queue]",             true },
     { "machine",        "filter[machine]",           true },
@@ -94,9 +95,10 @@ static enum err read_member(const struct filter_member *member, const json_t *va
     enum err refused = OK;
     if (json_is_null(value))
         return OK;
-    if (!strcmp(member->name, "isTest")) {
+    if (!strcmp(member->name, "isTest") || !strcmp(member->name, "rootOnly")) {
         if (!json_is_boolean(value))
-            return explain(why, ERR_INVALID, "filter.isTest: must be true or false");
+            return explain(why, ERR_INVALID, "filter.%s: must be true or false",
+                           member->name);
         buf_add_text(out, json_is_true(value) ? "true" : "false");
     } else if (is_time && json_is_number(value)) {
         buf_print(out, "%.0f", json_number_value(value));

@@ -101,6 +101,8 @@ export interface WatchFilter {
   batch?: string;
   schedule?: string;
   isTest?: boolean;
+  /** Only runs that no other run has triggered. */
+  rootOnly?: boolean;
   period?: string;
   from?: string | number;
   to?: string | number;

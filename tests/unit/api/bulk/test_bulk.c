@@ -51,7 +51,8 @@ static void filter_is_read_with_its_values_and_times(void **state)
     char ids[1][ID_MAX];
     struct failure why;
     struct bulk_action *action = read_action(
-        "{\"filter\":{\"tag\":[\"a\",\" b \"],\"status\":\"QUEUED\",\"isTest\":true,"
+        "{\"filter\":{\"tag\":[\"a\",\" b "
+        "\"],\"status\":\"QUEUED\",\"isTest\":true,\"rootOnly\":true,"
         "\"queue\":[{\"type\":\"task\",\"name\":\"t\"},{\"type\":\"custom\",\"name\":\"c\"}"
         "],"
         "\"period\":\"1h\"}}",
@@ -68,6 +69,7 @@ static void filter_is_read_with_its_values_and_times(void **state)
     assert_true(slice_is(filter->queues[0], "task/t"));
     assert_true(slice_is(filter->queues[1], "c"));
     assert_int_equal(filter->is_test, 1);
+    assert_true(filter->parent.ptr && !filter->parent.len);
     assert_int_equal(filter->statuses, run_statuses_named(SLICE("QUEUED"), VOCABULARY_B));
     assert_int_equal(filter->created_from, 0);
     filter_words_close(open);
