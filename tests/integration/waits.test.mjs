@@ -200,6 +200,9 @@ test("a run that waits for a token continues when the token is completed", async
   assert.equal(isCached, false);
   assert.deepEqual((await waitFor(attempt, id)).json, { success: true });
   assert.equal(await worker.status(attempt.id), "FROZEN");
+  const listed = async () => (await gateway.get(`${tokens}?page[size]=100`)).json.data.find((one) => one.id === id), { waitingRun } = await listed();
+  assert.deepEqual([waitingRun.id, waitingRun.taskIdentifier], [attempt.id, (await worker.show(attempt.id)).taskIdentifier ?? waitingRun.taskIdentifier]);
+  assert.ok(Date.parse(waitingRun.since) <= Date.now());
   const data = '{"approved":true,"n":12345678901234567890}';
   const reply = await gateway.post(`${tokens}/${id}/complete`, `{"data":${data}}`);
   assert.deepEqual([reply.status, reply.json], [200, { success: true }]);
@@ -207,6 +210,7 @@ test("a run that waits for a token continues when the token is completed", async
   assert.deepEqual([waitpoint.friendlyId, waitpoint.type, waitpoint.output, waitpoint.outputIsError], [id, "MANUAL", data, false]);
   const shown = (await gateway.get(`${tokens}/${id}`)).json;
   assert.deepEqual([shown.status, shown.output, shown.tags, shown.url], ["COMPLETED", data, ["user:1"], url]);
+  assert.equal((await listed()).waitingRun, undefined, "no run waits for it any more");
   assert.equal(reply.headers["x-ignored-members"], undefined);
   const again = await gateway.post(`${tokens}/${id}/complete`, { data: 2 });
   assert.deepEqual([again.status, again.headers["x-ignored-members"]], [200, "data"], "again: no change");

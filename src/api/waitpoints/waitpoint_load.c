@@ -3,6 +3,7 @@
 
 #include "accounts/auth/signed_url.h"
 #include "base/json/members.h"
+#include "core/engine/waits.h"
 
 /* ---- reading one ---- */
 
@@ -81,9 +82,25 @@ void waitpoint_open_item(struct api_call *call, const struct waitpoint *waitpoin
     members_add_time(out, "createdAt", waitpoint->created_at);
 }
 
+/* Adds the run that waits for the token, for a caller that may read runs. */
+static void add_waiting_run(struct api_call *call, const struct waitpoint *waitpoint,
+                            struct buf *out)
+{
+    const struct tracked *waiting =
+        waits_run_of(api_engine(call->api), call->env, slice_of(waitpoint->id));
+    if (!waiting ||
+        !identity_may(call->identity, "read", "runs", slice_of(waiting->run.id)))
+        return;
+    buf_print(out, ",\"waitingRun\":{\"id\":\"%s\"", waiting->run.id);
+    members_add_text(out, "taskIdentifier", bytes_slice(waiting->run.task));
+    members_add_time(out, "since", waiting->run.updated_at);
+    buf_add_char(out, '}');
+}
+
 void waitpoint_add_item(struct api_call *call, const struct waitpoint *waitpoint,
                         struct buf *out)
 {
     waitpoint_open_item(call, waitpoint, out);
+    add_waiting_run(call, waitpoint, out);
     buf_add_char(out, '}');
 }

@@ -449,7 +449,8 @@ static const struct schema schemas[] = {
       " idempotencyKey?: string, idempotencyKeyExpiresAt?: datetime,"
       " timeoutAt?: datetime, completedAt?: datetime, output?: string,"
       " outputType?: string, outputIsError?: boolean, tags: string[],"
-      " createdAt: datetime}" },
+      " createdAt: datetime, waitingRun?: WaitingRun}" },
+    { "WaitingRun", "{id: string, taskIdentifier: string, since: datetime}" },
     { 0 },
 };
 

@@ -422,6 +422,19 @@ void waits_end(struct engine *engine, struct environment *env, struct slice id)
         end_some(&awaited->ending);
 }
 
+const struct tracked *waits_run_of(const struct engine *engine,
+                                   const struct environment *env, struct slice id)
+{
+    char key[ENVIRONMENT_KEY];
+    environment_key(env, id, key);
+    const struct awaited *awaited = table_find(&engine->awaited, slice_of(key));
+    if (!awaited || list_empty(&awaited->links))
+        return NULL;
+    const struct wait_link *link =
+        container_of(awaited->links.next, const struct wait_link, link);
+    return environment_find(env, environment_key_id(link->waiter->key));
+}
+
 void waits_finish(struct engine *engine)
 {
     size_t at = 0;

@@ -29,6 +29,10 @@ struct block {
 void run_block(struct engine *engine, struct environment *env, struct slice run_id,
                struct block *op, command_done_fn *done);
 
+/* Returns one of the runs that wait for this run or token; NULL: none does. */
+const struct tracked *waits_run_of(const struct engine *engine,
+                                   const struct environment *env, struct slice id);
+
 /* ---- the engine's ---- */
 
 /* Records what a blocked run waits for; removes a run that is not blocked any more. */
