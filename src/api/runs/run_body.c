@@ -204,6 +204,8 @@ void run_body_whole(const struct run *run, enum vocabulary vocabulary,
 {
     add_common(out, run, vocabulary);
     add_origin(out, run);
+    if (run->max_duration_s)
+        members_add_number(out, "maxDurationSeconds", run->max_duration_s);
     if (details->schedule.len)
         members_add_json(out, "schedule", details->schedule);
     if (details->waiting.len)

@@ -36,6 +36,7 @@ static struct run full_run(void)
         .from_batch = true,
         .attempt = 3,
         .depth = 2,
+        .max_duration_s = 60,
         .usage_ms = 1234,
         .created_at = 1700000000000,
         .updated_at = 1700000005000,
@@ -135,6 +136,7 @@ static void completed_run_shows_every_field(void **state)
         "\"tags\":[\"a\",\"b\"],\"costInCents\":0.25,\"baseCostInCents\":0.0025,"
         "\"durationMs\":1234,\"depth\":2,\"metadata\":{\"step\": 1},"
         "\"triggerFunction\":\"batchTriggerAndWait\",\"batchId\":\"batch_1\","
+        "\"maxDurationSeconds\":60,"
         "\"payload\":{\"to\":\"x\"},\"output\":\"done\",\"attemptCount\":3,"
         "\"attempts\":[],\"relatedRuns\":{\"children\":[]}}");
 }
