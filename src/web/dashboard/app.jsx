@@ -11,6 +11,7 @@ import { session } from "./lib/session.js";
 import { Button, Empty, Loading, Page, Problem } from "./ui/basic.jsx";
 import { Toasts } from "./ui/toast.jsx";
 import { Approve } from "./views/approve.jsx";
+import { BuildHelp } from "./views/build_help.jsx";
 import { findDeployment } from "./views/deployments.jsx";
 import { Find } from "./views/find.jsx";
 import { Shell } from "./views/shell.jsx";
@@ -87,7 +88,7 @@ function SignedIn({ place }) {
   else if (place.env && !environments.includes(place.env)) content = <Empty title={`Environment ${place.env} not found`}><p>Available environments: {environments.map((env, at) => <>{at > 0 && ", "}<a href={addressOf({ ...place, env })}>{env}</a></>)}.</p></Empty>;
   else if (!place.env) content = <NoEnvironment place={place} projects={projects} />;
   else {
-    const View = views[place.view]?.View;
+    const View = place.view === "ai-help" ? BuildHelp : views[place.view]?.View;
     content = View ? <View key={`${place.ref}/${place.env}/${place.branch}/${place.view}`} place={place} project={project} /> : <Page title="Not found"><Empty title="Page not found"><p><a href={addressOf({ ...place, view: "runs", id: undefined })}>Show all runs</a></p></Empty></Page>;
     if (place.env === "preview") content = <InBranch place={place}>{content}</InBranch>;
   }

@@ -5,6 +5,8 @@
 //   /runs/RUN_ID                                        a run in any project
 //   /account/authorization-code/CODE                    a login of the CLI that waits for approval
 //   /account/tokens                                     where the CLI sends users without a token
+//   /login, /orgs/…                                     the start page
+//   /projects/v3/REF/ai-help?q=…                        the text of a failed build, which the page shows
 //
 // The official CLI prints links of this form; it names the environment as environment, envSlug or env.
 import { base } from "./base.js";
@@ -29,6 +31,7 @@ export function readPlace({ pathname, search } = location) {
   for (const name of ["env", "environment", "envSlug", "branch"]) query.delete(name);
   if (parts[0] === "account" && parts[1] === "authorization-code" && parts[2]) return { view: "approve", id: parts[2], query };
   if (parts[0] === "account" && parts[1] === "tokens") return { view: "start", then: "tokens", query };
+  if (parts[0] === "login" || parts[0] === "orgs") return { view: "start", query };
   if (parts[0] === "runs" && parts[1]) return { view: "find", id: parts[1], query };
   if (parts[0] === "projects" && parts[1] === "v3" && parts[2])
     return { ref: parts[2], env, branch, view: parts[3] ?? "runs", id: parts[4], query };
