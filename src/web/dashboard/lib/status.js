@@ -16,6 +16,7 @@ export const statuses = {
 };
 
 export const finalStatuses = new Set(["COMPLETED", "FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT", "CANCELED", "EXPIRED"]);
+export const failedStatuses = ["FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT"];
 export const isFinal = (run) => finalStatuses.has(run.status);
 export const labelOf = (status) => statuses[status]?.label ?? status;
 export const toneOf = (status) => statuses[status]?.tone ?? "off";

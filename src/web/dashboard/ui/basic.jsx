@@ -21,8 +21,8 @@ export function IconButton({ icon, label, ...rest }) {
   return <button type="button" class="button ghost square" aria-label={label} title={label} {...rest}><Icon name={icon} /></button>;
 }
 
-export function Status({ status, label = labelOf(status) }) {
-  return <span class={`status ${toneOf(status)}`}><i aria-hidden="true" />{label}</span>;
+export function Status({ status, label = labelOf(status), tone = toneOf(status) }) {
+  return <span class={`status ${tone}`}><i aria-hidden="true" />{label}</span>;
 }
 
 export function Tag({ children, href }) {
@@ -179,10 +179,16 @@ export function Facts({ rows }) {
   );
 }
 
-export function Page({ title, actions, children, subtitle }) {
+/** A number with its name above and a note below; a link if it has an address. */
+export function Figure({ label, value, note, tone = "", href }) {
+  const content = <><span>{label}</span><b>{value ?? "–"}</b><small>{note ?? "\u00a0"}</small></>;
+  return href ? <a class={`figure ${tone}`} href={href}>{content}</a> : <div class={`figure ${tone}`}>{content}</div>;
+}
+
+export function Page({ title, actions, children, subtitle, kind = "" }) {
   useEffect(() => { document.title = typeof title === "string" ? `${title} · runcast` : document.title; }, [title]);
   return (
-    <div class="page">
+    <div class={`page ${kind}`}>
       <header class="page-head"><div><h1>{title}</h1>{subtitle && <p class="subtitle">{subtitle}</p>}</div>{actions && <div class="actions">{actions}</div>}</header>
       {children}
     </div>

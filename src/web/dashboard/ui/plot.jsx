@@ -4,11 +4,21 @@ import UPlot from "uplot";
 
 import { useSettings } from "../lib/settings.js";
 
-const height = 160, leastWidth = 200;
+const height = 148, leastWidth = 200, font = "11px system-ui", edge = 22; // px; edge: half of the last time label
 const widthOf = (element) => Math.max(element.getBoundingClientRect().width, leastWidth);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const isMissing = (value) => value === null || value === undefined;
 
-/** times: seconds; series: [{ label, tone, values, isStacked }]; unit: formats a value. */
+/** The width that labels of the value axis need. */
+let ruler;
+function widthOfLabels(labels) {
+  ruler ??= document.createElement("canvas").getContext("2d");
+  ruler.font = font;
+  return Math.ceil(Math.max(0, ...(labels ?? []).map((label) => ruler.measureText(label).width))) + 14;
+}
+
+/** times: seconds; series: [{ label, tone, values, now }]; now: the value of the legend, if it is not the last one;
+ * unit: formats a value. */
 export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
   const shape = JSON.stringify([series.map(({ label }) => label), theme, clock]);
@@ -17,14 +27,14 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
   range.current = [from, to];
 
   useEffect(() => {
-    const dim = colour("dim"), line = colour("line"), axis = { stroke: dim, grid: { stroke: line, width: 1 }, ticks: { show: false }, font: "11px system-ui", labelFont: "11px system-ui" };
+    const axis = { stroke: colour("dim"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, labelFont: font };
     const create = () => {
       plot.current?.destroy();
       plot.current = new UPlot({
-        width: widthOf(box.current), height, padding: [10, 8, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 } },
+        width: widthOf(box.current), height, padding: [10, edge, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 } },
         tzDate: (ts) => clock === "utc" ? UPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000),
         scales: { x: { range: () => range.current }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
-        axes: [{ ...axis, size: 26, values: "{HH}:{mm}" }, { ...axis, size: 56, values: (_, ticks) => ticks.map(unit) }],
+        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map(unit) }],
         series: [{}, ...series.map(({ label, tone, values }) => ({ label, stroke: colour(tone), fill: `color-mix(in srgb, ${colour(tone)} 12%, transparent)`, width: 1.5, points: { show: values.includes(null), size: 4 }, spanGaps: false }))],
       }, latest.current, box.current);
     };
@@ -37,11 +47,11 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
   }, [shape]);
   useEffect(() => { plot.current?.setData(data); }, [times, series]);
 
-  const last = series.map(({ label, values }) => `${label} ${values.at(-1) === null || values.at(-1) === undefined ? "no data" : unit(values.at(-1))}`).join(", ");
+  const shown = series.map(({ label, tone, values, now = values.at(-1) }) => ({ label, tone, text: isMissing(now) ? undefined : unit(now) }));
   return (
     <section class="panel plot" aria-label={title}>
-      <header><h2>{title}</h2><ul class="legend">{series.map(({ label, tone, values }) => <li key={label}><i class={`dot-${tone}`} />{label} <b>{values.at(-1) === null || values.at(-1) === undefined ? "–" : unit(values.at(-1))}</b></li>)}</ul></header>
-      <div class="body"><div role="img" aria-label={`${title}: ${last}`} ref={box} /></div>
+      <header><h2>{title}</h2><ul class="legend">{shown.map(({ label, tone, text }) => <li key={label}><i class={`dot-${tone}`} />{label} <b>{text ?? "–"}</b></li>)}</ul></header>
+      <div class="body"><div role="img" aria-label={`${title}: ${shown.map(({ label, text }) => `${label} ${text ?? "no data"}`).join(", ")}`} ref={box} /></div>
     </section>
   );
 }

@@ -1,83 +1,120 @@
-// overview.jsx - the state of an environment: what runs now, and plots of the last hours.
+// overview.jsx - the state of an environment: what is stuck, what fails, each task, and plots of the last hours.
 import { useMemo, useState } from "preact/hooks";
 
-import { useWatch } from "../lib/live.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
+import { cursorOf } from "../lib/run_id.js";
+import { lastMinute, rowsOf, totalsOf } from "../lib/samples.js";
 import { session } from "../lib/session.js";
-import { statuses } from "../lib/status.js";
+import { failedStatuses } from "../lib/status.js";
 import { duration } from "../lib/time.js";
-import { Button, Loading, Page, Problem, Status, Time } from "../ui/basic.jsx";
+import { Button, Figure, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
+import { Icon } from "../ui/icons.jsx";
 import { Plot } from "../ui/plot.jsx";
 
 const ranges = [["15m", "15 minutes", 900], ["1h", "1 hour", 3600], ["6h", "6 hours", 21600]];
-const always = ["QUEUED", "EXECUTING", "WAITING", "COMPLETED", "FAILED"]; // shown even if there are none
-const points = 180; // max points; older samples are joined
-const good = ["COMPLETED"], bad = ["FAILED", "CRASHED", "SYSTEM_FAILURE", "TIMED_OUT", "INTERRUPTED"], off = ["CANCELED", "EXPIRED"];
-const sum = (byStatus, names) => names.reduce((total, name) => total + (byStatus[name] ?? 0), 0);
+const always = ["completed", "failed"]; // plotted even if there were none
+const stuckMs = 60_000, shownFailures = 8, everyMs = 10_000;
+const unhappy = [...failedStatuses, "EXPIRED"].join(",");
+const oldest = cursorOf(`run_${"0".repeat(21)}`); // before every run
 
-/** The gateway's samples as rows of equal steps. It has no sample for times without events. */
-function rowsOf({ samples, intervalMs, to }, seconds) {
-  const end = Math.floor(new Date(to) / intervalMs) * intervalMs, all = Math.ceil(seconds * 1000 / intervalMs), join = Math.ceil(all / points), step = join * intervalMs;
-  const count = Math.ceil(all / join), start = Math.floor(end / step) * step - (count - 1) * step;
-  const rows = Array.from({ length: count }, (_, at) => ({ at: (start + at * step) / 1000, triggers: 0, good: 0, bad: 0, off: 0, queued: 0, oldest: null, p50: null, p99: null }));
-  for (const sample of samples) {
-    const row = rows[Math.floor((new Date(sample.at) - start) / step)];
-    if (!row) continue;
-    row.triggers += sample.triggers;
-    row.good += sum(sample.ends.byStatus, good);
-    row.bad += sum(sample.ends.byStatus, bad);
-    row.off += sum(sample.ends.byStatus, off);
-    row.queued = Math.max(row.queued, sample.queued);
-    if (sample.oldestQueuedMs !== null) row.oldest = Math.max(row.oldest ?? 0, sample.oldestQueuedMs);
-    if (sample.deliveryMs) {
-      row.p50 = Math.max(row.p50 ?? 0, sample.deliveryMs.p50);
-      row.p99 = Math.max(row.p99 ?? 0, sample.deliveryMs.p99);
-    }
-  }
-  return { rows, stepS: step / 1000 };
-}
+const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
+const number = (value) => value.toLocaleString("en");
+const rate = (value) => `${value >= 1000 ? `${(value / 1000).toFixed(1)}k` : Math.round(value * 10) / 10}/min`;
+const percent = (part, whole) => !whole ? undefined : part && part / whole < .001 ? "<0.1%" : `${Math.round(part / whole * 1000) / 10}%`;
 
-function Now({ place }) {
-  const mirror = useWatch(place, { period: "7d" }, { limit: 1, counts: true }), byStatus = mirror?.counts?.byStatus;
-  const shown = Object.keys(statuses).filter((status) => always.includes(status) || byStatus?.[status]);
+function Figures({ place, data, range }) {
+  const { now } = data, { triggers, good, bad, expired } = totalsOf(data.samples), isStuck = now.oldestQueuedMs > stuckMs;
+  const runs = (status) => addressOf({ ...place, view: "runs", query: { status, period: range } });
   return (
-    <section class="tiles" aria-label="Runs from the last 7 days by status">{shown.map((status) => (
-      <a key={status} class="tile" href={addressOf({ ...place, view: "runs", query: { status } })}><Status status={status} /><b>{byStatus ? (byStatus[status] ?? 0).toLocaleString("en") : "–"}</b></a>
-    ))}</section>
+    <section class="figures" aria-label="Summary">
+      <Figure label="Failure rate" value={percent(bad, good + bad)} tone={bad ? "bad" : ""} note={good + bad ? `${number(bad)} of ${number(good + bad)} finished` : "None finished"} href={runs(failedStatuses.join(","))} />
+      <Figure label="Triggered" value={number(triggers)} note={rate(lastMinute(data, 0).triggers)} href={runs()} />
+      <Figure label="Completed" value={number(good)} note={expired ? `${number(expired)} expired` : undefined} href={runs("COMPLETED")} />
+      <Figure label="Executing" value={number(now.executing)} note={`of ${number(now.concurrencyLimit)}`} href={addressOf({ ...place, view: "runs", query: { status: "EXECUTING" } })} />
+      <Figure label="Queued" value={number(now.queued)} tone={isStuck ? "wait" : ""} note={now.oldestQueuedMs === null ? undefined : `oldest ${duration(now.oldestQueuedMs)}`} href={addressOf({ ...place, view: "runs", query: { status: "QUEUED" } })} />
+    </section>
   );
 }
 
-const ms = (value) => value < 1000 ? `${Number(value.toPrecision(2))} ms` : duration(value);
+/** The run that waits for longest, and why, if it waits for long. */
+function Stuck({ place, now }) {
+  const isStuck = now.oldestQueuedMs > stuckMs;
+  const { data: run } = useQuery([place.ref, place.env, place.branch, "stuck"], async () => {
+    const { data: [first] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": "QUEUED", "filter[createdAt][from]": "2000-01-01T00:00:00Z", "page[size]": 1, "page[before]": oldest })}`);
+    return first && session.ask(place, "GET", `/api/v3/runs/${first.id}`);
+  }, { enabled: isStuck, everyMs });
+  if (!isStuck) return null;
+  return (
+    <div class="waiting stuck" role="status"><Icon name="queues" /><span><b>{number(now.queued)} {now.queued === 1 ? "run is" : "runs are"} queued, the oldest for {duration(now.oldestQueuedMs)}.</b> {run?.waitingFor?.message}</span>
+      {run && <a class="button small" href={addressOf({ ...place, view: "runs", id: run.id })}>Oldest run</a>}</div>
+  );
+}
+
+function Tasks({ place, data, range }) {
+  const rows = [...data.tasks].sort((a, b) => b.failed - a.failed || b.triggers - a.triggers);
+  const runs = (task, status) => addressOf({ ...place, view: "runs", query: { task, status, period: range } });
+  return (
+    <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2>{rows.length > 0 && <span class="dim">since <Time at={rows.map(({ from }) => from).sort()[0]} /></span>}</header>
+      {rows.length === 0 ? <p class="pad dim">No task was triggered in this period.</p> : <Table label="Figures by task" rows={rows} rowKey="task" columns={[
+        ["Task", ({ task }) => <a class="strong" href={runs(task)}>{task}</a>],
+        ["Runs", ({ triggers }) => number(triggers), "number"],
+        ["Failure rate", ({ task, completed, failed }) => failed ? <a class="rate" href={runs(task, failedStatuses.join(","))}><span class="meter" aria-hidden="true"><i style={{ width: `${failed / (completed + failed) * 100}%` }} /></span>{percent(failed, completed + failed)}</a> : completed ? <span class="dim">0%</span> : <span class="dim">–</span>, "number"],
+        ["Expired", ({ expired }) => expired ? number(expired) : <span class="dim">–</span>, "number"],
+        ["p50", ({ durationMs }) => durationMs ? duration(durationMs.p50) : <span class="dim">–</span>, "number"],
+        ["p95", ({ durationMs }) => durationMs ? duration(durationMs.p95) : <span class="dim">–</span>, "number"],
+        ["Last failure", ({ lastFailure }) => lastFailure ? <a href={addressOf({ ...place, view: "runs", id: lastFailure.runId })}><Time at={lastFailure.at} relative /></a> : <span class="dim">–</span>, "number"],
+      ]} />}
+      {data.tasksAreCut && <p class="pad dim">This environment has more tasks than are counted here.</p>}
+    </section>
+  );
+}
+
+/** Runs that failed or expired, the last one first: among the newest hundred of them. */
+function Failures({ place }) {
+  const { data } = useQuery([place.ref, place.env, place.branch, "failures"], () => session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": unhappy, "page[size]": 100 })}`), { everyMs });
+  const endOf = ({ finishedAt, updatedAt }) => new Date(finishedAt ?? updatedAt), rows = [...data?.data ?? []].sort((a, b) => endOf(b) - endOf(a)).slice(0, shownFailures);
+  return (
+    <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2>{rows.length > 0 && <a href={addressOf({ ...place, view: "runs", query: { status: unhappy } })}>Show all</a>}</header><div class="body">
+      {data && !rows.length && <p class="dim">No failures in the last 7 days</p>}
+      {rows.map((run) => <a key={run.id} class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><span class="row"><span class="dim"><Time at={endOf(run)} relative /></span><Status status={run.status} /></span></a>)}
+    </div></section>
+  );
+}
+
+function Plots({ data, seconds }) {
+  const plots = useMemo(() => {
+    const { rows, stepMs } = rowsOf(data, seconds), now = lastMinute(data, stepMs), of = (name) => rows.map((row) => row[name]);
+    const perMinute = (label, name, tone) => ({ label, tone, values: rows.map((row) => row[name] * 60_000 / stepMs), now: now[name] });
+    const hasDeliveries = rows.some(({ p50 }) => p50 !== null);
+    return { times: of("at"), from: rows[0].at, to: rows.at(-1).at, of, perMinute, hasDeliveries };
+  }, [data, seconds]);
+  const { of, perMinute } = plots, common = { times: plots.times, from: plots.from, to: plots.to };
+  return (
+    <div class="plots">
+      <Plot title="Triggered" {...common} unit={rate} series={[perMinute("last minute", "triggers", "accent")]} />
+      <Plot title="Finished" {...common} unit={rate} series={[perMinute("completed", "good", "good"), perMinute("failed", "bad", "bad"), perMinute("canceled", "canceled", "off"), perMinute("expired", "expired", "wait")].filter(({ label, values }) => always.includes(label) || values.some(Boolean))} />
+      <Plot title="Queued" {...common} series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
+      <Plot title="Oldest queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
+      {plots.hasDeliveries && <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: of("p99") }, { label: "p50", tone: "run", values: of("p50") }]} />}
+    </div>
+  );
+}
 
 export function Overview({ place }) {
   const [range, setRange] = useState("1h"), seconds = ranges.find(([name]) => name === range)[2];
-  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, range], () => session.ask(place, "GET", `/api/v1/environments/stats?since=${range}`), { everyMs: 10_000 });
-  const plots = useMemo(() => {
-    if (!data) return undefined;
-    const { rows, stepS } = rowsOf(data, seconds), of = (name) => rows.map((row) => row[name]), perMinute = (name) => rows.map((row) => row[name] * 60 / stepS);
-    return { times: of("at"), from: rows[0].at, to: rows.at(-1).at, of, perMinute };
-  }, [data, seconds]);
+  const { data, error, reload } = useQuery([place.ref, place.env, place.branch, range], () => session.ask(place, "GET", `/api/v1/environments/stats?since=${range}`), { everyMs });
   const isYoung = data && new Date(data.to) - new Date(data.from) < (seconds - 60) * 1000;
-  const rate = (value) => `${value >= 1000 ? `${(value / 1000).toFixed(1)}k` : Math.round(value * 10) / 10}/min`;
-  const common = plots && { times: plots.times, from: plots.from, to: plots.to };
-  const worst = useQuery([place.ref, place.env, place.branch, "worst"], () => session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": "FAILED,CRASHED,SYSTEM_FAILURE,TIMED_OUT", "page[size]": 6 })}`), { everyMs: 10_000 });
   return (
-    <Page title="Overview" actions={<div class="row" role="group" aria-label="Time range">{ranges.map(([name, label]) => <Button key={name} kind={`small ${name === range ? "primary" : ""}`} aria-pressed={name === range} onClick={() => setRange(name)}>{label}</Button>)}</div>}>
-      <Now place={place} />
+    <Page title="Overview" actions={<div class="segments" role="group" aria-label="Time range">{ranges.map(([name, label]) => <Button key={name} kind="small" aria-pressed={name === range} onClick={() => setRange(name)}>{label}</Button>)}</div>}>
       {error && <Problem error={error} retry={reload} />}
-      {isYoung && <p class="dim">The gateway keeps these figures in memory. They start <Time at={data.from} relative />, when the gateway started or this environment was first viewed.</p>}
-      {!plots ? !error && <Loading /> : <div class="plots">
-        <Plot title="Triggered" {...common} unit={rate} series={[{ label: "now", tone: "accent", values: plots.perMinute("triggers") }]} />
-        <Plot title="Finished" {...common} unit={rate} series={[{ label: "completed", tone: "good", values: plots.perMinute("good") }, { label: "failed", tone: "bad", values: plots.perMinute("bad") }, { label: "canceled or expired", tone: "off", values: plots.perMinute("off") }]} />
-        <Plot title="Queued" {...common} series={[{ label: "runs", tone: "wait", values: plots.of("queued") }]} />
-        <Plot title="Oldest queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: plots.of("oldest") }]} />
-        <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: plots.of("p99") }, { label: "p50", tone: "run", values: plots.of("p50") }]} />
-        <section class="panel" aria-label="Recent failures"><header><h2>Recent failures</h2></header><div class="body">
-          {worst.data?.data.length === 0 && <p class="dim">No failures in the last 7 days</p>}
-          {worst.data?.data.map((run) => <a key={run.id} class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><span class="row"><span class="dim"><Time at={run.finishedAt ?? run.updatedAt} relative /></span><Status status={run.status} /></span></a>)}
-        </div></section>
-      </div>}
+      {!data ? !error && <Loading /> : <>
+        <Stuck place={place} now={data.now} />
+        <Figures place={place} data={data} range={range} />
+        <div class="columns even"><Tasks place={place} data={data} range={range} /><Failures place={place} /></div>
+        <Plots data={data} seconds={seconds} />
+        {isYoung && <p class="dim note">The gateway keeps these figures in memory. They begin <Time at={data.from} relative />, when it started or this environment was first used.</p>}
+      </>}
     </Page>
   );
 }
