@@ -3,6 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { base } from "../lib/base.js";
 import { useSubscription } from "../lib/live.js";
+import { glimpseOf, useDetails } from "../lib/details.js";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { parseExactly, session } from "../lib/session.js";
@@ -11,8 +12,10 @@ import { clockTime, duration, runDuration, until, useNow } from "../lib/time.js"
 import { loadTrace } from "../lib/trace.js";
 import { Button, Empty, Facts, Id, Loading, Page, Problem, Status, Tag, Time, Warnings } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
+import { Failure } from "../ui/failure.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
+import { Logs } from "./logs.jsx";
 import { CancelDialog, ReplayDialog, RescheduleDialog, SnippetDialog } from "./run_dialogs.jsx";
 import { Streams } from "./run_streams.jsx";
 import { Trace } from "./trace.jsx";
@@ -42,8 +45,11 @@ function Value({ run, name, label }) {
   return value === undefined && url ? <LongValue key={url} url={url} label={label} /> : <Json value={value} label={label} />;
 }
 
-/** The gateway's explanation of a waiting run, with times in the page's format. */
-const withTimes = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => clockTime(time));
+/** The gateway's explanation of a waiting run: times in the page's format, and ids as links. */
+function Explanation({ place, text }) {
+  const timed = text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (time) => clockTime(time));
+  return timed.split(/((?:run|waitpoint)_\w+)/).map((part, at) => at % 2 === 0 ? part : <a key={at} href={addressOf({ ...place, view: part.startsWith("run_") ? "runs" : "waitpoints", id: part.startsWith("run_") ? part : undefined, query: {} })}><code>{part}</code></a>);
+}
 
 function Panel({ title, children }) {
   return <section class="panel" aria-label={title}><header><h2>{title}</h2></header><div class="body">{children}</div></section>;
@@ -54,13 +60,18 @@ function States({ run }) {
   const steps = [["Triggered", run.createdAt], ["Delayed until", run.delayedUntil], ["Queued", run.queuedAt !== run.createdAt && run.queuedAt], ["Started", run.startedAt], [isFinal(run) ? "Finished" : "Now", run.finishedAt ?? (isFinal(run) ? run.updatedAt : now)]].filter(([, at]) => at).sort((a, b) => new Date(a[1]) - new Date(b[1]));
   return (
     <ol class="steps">{steps.map(([label, at], index) => (
-      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <span class="dim">+{duration(new Date(at) - new Date(steps[index - 1][1]))}</span>}</li>
+      <li key={label}><b>{label}</b><Time at={at} ms />{index > 0 && <small>+{duration(new Date(at) - new Date(steps[index - 1][1]))}</small>}</li>
     ))}</ol>
   );
 }
 
-function RunLink({ place, run }) {
-  return <a class="run-link" href={addressOf({ ...place, view: "runs", id: run.id })}><span>{run.taskIdentifier}</span><Status status={run.status} /></a>;
+function RunLink({ place, run, hasGlimpse = false }) {
+  const details = useDetails(place, run.id, hasGlimpse);
+  return (
+    <a class="run-link" href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}>
+      <span>{run.taskIdentifier} <code class="dim">…{run.id.slice(-5)}</code>{hasGlimpse && <small>{glimpseOf(details) || "\u00a0"}</small>}</span><Status status={run.status} />
+    </a>
+  );
 }
 
 const firstChildren = 20, childrenPage = 100;
@@ -81,7 +92,7 @@ function Children({ place, id, first }) {
   return (
     <>
       <h3 class="dim">Children</h3>
-      <div class="children">{shown.map((child) => <RunLink key={child.id} place={place} run={first.find((one) => one.id === child.id) ?? child} />)}</div>
+      <div class="children">{shown.map((child) => <RunLink key={child.id} place={place} run={first.find((one) => one.id === child.id) ?? child} hasGlimpse />)}</div>
       {mayHaveMore && <Button kind="small" busy={isBusy} onClick={load}>Show more</Button>}
     </>
   );
@@ -98,7 +109,8 @@ export function Run({ place }) {
   const now = useNow(Boolean(isLive));
   const { data: version } = useQuery([place.ref, place.env, place.branch, run?.version, "version"], () => currentWorker(place, run.version), { enabled: Boolean(run?.error && run.version) });
   const failedBy = version?.worker?.warnings?.filter(({ feature }) => run?.error?.message?.includes(`runcast does not have ${feature}`));
-  const back = addressOf({ ...place, view: "runs", id: undefined });
+  const isLogs = place.query.get("logs") === "1", without = Object.fromEntries([...place.query].filter(([name]) => name !== "logs"));
+  const back = addressOf({ ...place, view: "runs", id: undefined, query: without });
   useEffect(() => {
     const press = (event) => { if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open], .menu") && !event.target.closest("input, textarea, select")) go(back); };
     document.addEventListener("keydown", press);
@@ -111,6 +123,9 @@ export function Run({ place }) {
       {error.status === 404 && <Empty title="Run not found"><p>{place.env} has no run <code>{id}</code>: it may be in another environment, or retention has removed it.</p><p><a href={`${base}/runs/${encodeURIComponent(id)}`}>Search all environments</a> or <a href={back}>show all runs</a></p></Empty>}
     </Page>
   );
+  const tab = (label, isShown, query) => <a role="tab" aria-selected={isShown} href={addressOf({ ...place, query })} onClick={(event) => { event.preventDefault(); go(addressOf({ ...place, query }), { replace: true }); }}>{label}</a>;
+  const tabs = <div class="segments" role="tablist" aria-label="Timeline or logs">{tab("Timeline", !isLogs, without)}{tab("Logs", isLogs, { ...without, logs: 1 })}</div>, Shown = isLogs ? Logs : Trace;
+  const activity = trace.data ? <Shown place={place} trace={trace.data} isLive={isLive} tabs={tabs} /> : trace.error ? <Problem error={trace.error} retry={trace.reload} /> : <Loading />;
   const token = run.waitingFor?.reason === "waitpoint" ? /waitpoint_\w+/.exec(run.waitingFor.message)?.[0] : undefined;
   const related = run.relatedRuns ?? {}, streams = live?.realtimeStreams ?? [], link = (view, value, query) => <a href={addressOf({ ...place, view, id: query ? undefined : value, query })}>{value}</a>;
   return (
@@ -122,13 +137,14 @@ export function Run({ place }) {
         {!isFinal(run) && <Button icon="stop" onClick={() => setDialog("cancel")}>Cancel…</Button>}
       </>}>
       {error && <Problem error={error} retry={reload} />}
-      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span>{withTimes(run.waitingFor.message)}{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}</div>}
+      {run.waitingFor && <div class="waiting" role="status"><Icon name="waitpoints" /><span><Explanation place={place} text={run.waitingFor.message} />{run.waitingFor.until && <span class="dim"> ({until(run.waitingFor.until, now)})</span>}</span>{token && <Button kind="small" onClick={() => setDialog("token")}>Complete…</Button>}</div>}
       <Warnings warnings={failedBy} />
-      {run.error && <section class="failure" aria-label="Error"><h2>{run.error.name ?? "Error"}: {run.error.message}</h2>{run.error.stackTrace && <pre class="stack-trace" tabIndex={0}>{run.error.stackTrace}</pre>}</section>}
+      {run.error && <Failure error={run.error} limit={run.maxDurationSeconds && `${run.maxDurationSeconds.toLocaleString("en")} s`} />}
+      {isLogs && activity}
       <div class="columns">
         <div class="stack">
-          {trace.data ? <Trace place={place} trace={trace.data} isLive={isLive} /> : trace.error ? <Problem error={trace.error} retry={trace.reload} /> : <Loading />}
-          <div class="pair"><Panel title="Payload"><Value run={run} name="payload" label="payload" /></Panel><Panel title="Output"><Value run={run} name="output" label="output" /></Panel></div>
+          {!isLogs && activity}
+          <div class="pair"><Panel title="Payload"><Value run={run} name="payload" label="payload" /></Panel>{(run.status === "COMPLETED" || isLive) && <Panel title="Output">{isLive ? <p class="dim">Not finished yet</p> : <Value run={run} name="output" label="output" />}</Panel>}</div>
           {run.metadata && Object.keys(run.metadata).length > 0 && <Panel title="Metadata"><Json value={run.metadata} label="metadata" /></Panel>}
           {streams.length > 0 && <Panel title="Streams"><Streams place={place} run={id} names={streams} /></Panel>}
         </div>
@@ -136,9 +152,9 @@ export function Run({ place }) {
           <Panel title="Lifecycle"><States run={run} /></Panel>
           <Panel title="Details"><Facts rows={[
             ["Task", link("runs", run.taskIdentifier, { task: run.taskIdentifier })], ["Version", run.version && link("runs", run.version, { version: run.version })], ["Queue", run.queue && link("runs", run.queue, { queue: run.queue })],
-            ["Duration", duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
+            ["Duration", run.startedAt && duration(runDuration(run, now))], ["Attempts", run.attemptCount], ["Tags", run.tags.length > 0 && <span class="row">{run.tags.map((tag) => <Tag key={tag} href={addressOf({ ...place, view: "runs", id: undefined, query: { tag } })}>{tag}</Tag>)}</span>],
             ["Batch", run.batchId && <a href={addressOf({ ...place, view: "batches", id: run.batchId })}>{run.batchId}</a>], ["Schedule", run.schedule && <a href={addressOf({ ...place, view: "schedules", id: run.schedule.id })}>{run.schedule.id}</a>],
-            ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", run.ttl], ["Trigger function", run.triggerFunction], ["Test", run.isTest && "yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
+            ["Idempotency key", run.idempotencyKey], ["Concurrency key", run.concurrencyKey], ["Expires after", !run.startedAt && !isFinal(run) && run.ttl], ["Triggered with", run.triggerFunction && <code>{run.triggerFunction}</code>], ["Test run", run.isTest && "Yes"], ["Cost", run.costInCents + run.baseCostInCents > 0 && `${(run.costInCents + run.baseCostInCents).toFixed(4)} ¢`],
           ]} /></Panel>
           {(related.parent || related.children?.length > 0) && <Panel title="Family">
             {related.root && related.root.id !== related.parent?.id && <><h3 class="dim">Root</h3><RunLink place={place} run={related.root} /></>}

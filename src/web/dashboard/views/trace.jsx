@@ -1,17 +1,18 @@
 // trace.jsx - spans and logs as a tree along a time axis.
 import { useState } from "preact/hooks";
 
-import { addressOf, go } from "../lib/place.js";
-import { toneOf } from "../lib/status.js";
+import { addressOf } from "../lib/place.js";
+import { failedStatuses, toneOf } from "../lib/status.js";
 import { clockTime, duration, useNow } from "../lib/time.js";
-import { linesOf } from "../lib/trace.js";
+import { isUnended, linesOf, roundText, ticksOf } from "../lib/trace.js";
 import { Button, Facts, Status, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { Json } from "../ui/json.jsx";
 
 const shownLines = 300;
 const isLog = (span) => span.level !== "TRACE";
-const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial ? "run" : "plain";
+const endedBadly = (span) => failedStatuses.includes(span.run.status) && isUnended(span);
+const toneOfSpan = (span) => span.isRun ? toneOf(span.run.status) : span.isError || span.level === "ERROR" || endedBadly(span) ? "bad" : span.level === "WARN" ? "wait" : span.isCancelled ? "off" : span.isPartial && !span.run.finishedAt ? "run" : "plain";
 
 /** Properties of the task, without those that the SDK and the gateway add for themselves. */
 const ownProperties = (properties) => Object.fromEntries(Object.entries(properties).filter(([name]) => !name.startsWith("$")));
@@ -27,7 +28,7 @@ function Detail({ span, place }) {
     <div class="span-detail">
       <Facts rows={[
         [isLog(span) ? "Message" : "Name", span.message], ["Level", isLog(span) && span.level], ["Run", span.isRun && <a href={addressOf({ ...place, view: "runs", id: span.run.id })}>{span.run.id}</a>],
-        ["Started", <Time at={span.start} ms />], ["Duration", !isLog(span) && (span.isPartial ? "in progress" : duration(span.durationMs))],
+        ["Started", <Time at={span.start} ms />], ["Duration", !isLog(span) && (span.isPartial && !span.run.finishedAt ? "in progress" : isUnended(span) ? "not ended by the worker" : duration(span.durationMs))],
       ]} />
       {Object.keys(own).length > 0 && <Json value={own} label="attributes" />}
       {exceptions.length > 0 && <pre class="stack-trace" tabIndex={0}>{exceptions.map(stackOf).join("\n\n")}</pre>}
@@ -41,7 +42,7 @@ const lossReasons = {
 };
 
 /** Lines that are missing in the trace, and why. */
-function Missing({ dropped = {}, removed, mayBeIncomplete }) {
+export function Missing({ dropped = {}, removed, mayBeIncomplete }) {
   return (
     <>
       {Object.entries(lossReasons).filter(([why]) => dropped[why] > 0).map(([why, text]) => <p key={why} class="error pad" role="status">{dropped[why].toLocaleString("en")} spans and logs were dropped: {text}.</p>)}
@@ -51,28 +52,35 @@ function Missing({ dropped = {}, removed, mayBeIncomplete }) {
   );
 }
 
-export function Trace({ place, trace, isLive }) {
-  const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines), logsOnly = place.query.get("logs") === "1";
-  const setLogsOnly = (isOn) => go(addressOf({ ...place, query: isOn ? { logs: 1 } : {} }), { replace: true });
-  const now = useNow(isLive), { lines: everything, from, to } = linesOf(trace.root, logsOnly ? new Set() : closed, now), total = to - from;
-  const lines = logsOnly ? everything.filter(({ span }) => isLog(span)) : everything;
+/** The bar of a line: first the time in the queue, then the span. */
+function Bar({ span, queued, end, from, total }) {
+  const at = (time) => Math.min((time - from) / total * 100, 99.7), left = at(span.start), width = Math.min(Math.max((end - span.start) / total * 100, .25), 100 - left);
+  const title = [queued && `queued ${duration(span.start - queued)}`, clockTime(span.start, { ms: true }), !isLog(span) && duration(end - span.start)].filter(Boolean).join(" · ");
+  return (
+    <div class="trace-bar" title={title}>
+      {queued && <i class="bar-queue" style={{ left: `${at(queued)}%`, width: `${Math.max(left - at(queued), 0)}%` }} />}
+      {isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${left}%`, width: `${width}%` }} />}
+    </div>
+  );
+}
+
+export function Trace({ place, trace, isLive, tabs }) {
+  const [closed, setClosed] = useState(() => new Set()), [chosen, setChosen] = useState(), [shown, setShown] = useState(shownLines);
+  const now = useNow(isLive), { lines, from, to } = linesOf(trace.root, closed, now), total = to - from;
   const turn = (id) => setClosed((old) => { const next = new Set(old); if (!next.delete(id)) next.add(id); return next; });
-  const ticks = [0, .25, .5, .75].map((part) => ({ part, text: duration(total * part) }));
   return (
     <section class="panel trace" aria-label="Timeline">
-      <header><h2>Timeline</h2><div class="row">
-        <Button kind={`small ${logsOnly ? "primary" : ""}`} aria-pressed={logsOnly} onClick={() => setLogsOnly(!logsOnly)}>Logs only</Button>
-        <span class="dim">{duration(total)}</span></div></header>
+      <header>{tabs}<span class="dim">{duration(total)}</span></header>
       <Missing dropped={trace.root.dropped} removed={trace.root.removed} mayBeIncomplete={trace.root.mayBeIncomplete} />
-      <div class="trace-axis" aria-hidden="true"><span /><div>{ticks.map(({ part, text }) => <i key={part} style={{ left: `${part * 100}%` }}>{text}</i>)}</div></div>
+      <div class="trace-axis" aria-hidden="true"><span /><div>{ticksOf(total).map((at) => <i key={at} style={{ left: `${at / total * 100}%` }}>{roundText(at)}</i>)}</div></div>
       <ol class="trace-lines">
-        {lines.slice(0, shown).map(({ span, depth, isOpen, end, hasChildren }) => {
-          const left = (span.start - from) / total * 100, width = Math.max((end - span.start) / total * 100, .25), key = `${span.run.id}/${span.id}`;
+        {lines.slice(0, shown).map(({ span, depth, isOpen, queued, end, hasChildren }) => {
+          const key = `${span.run.id}/${span.id}`;
           return (
             <li key={key} class={`${toneOfSpan(span)} ${isLog(span) ? "log-line" : ""} ${chosen === key ? "chosen" : ""}`}>
               <div class="trace-line">
-                <div class="trace-name" style={{ paddingLeft: `${(logsOnly ? 0 : Math.min(depth, 12)) * 16}px` }}>
-                  {hasChildren && !logsOnly ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Collapse" : "Expand"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
+                <div class="trace-name" style={{ paddingLeft: `${Math.min(depth, 12) * 16}px` }}>
+                  {hasChildren ? <button type="button" class="twist" aria-expanded={isOpen} aria-label={`${isOpen ? "Collapse" : "Expand"} ${span.message}`} onClick={() => turn(span.id)}><Icon name={isOpen ? "chevron" : "right"} size={12} /></button> : <span class="twist" />}
                   <button type="button" class="span-name" aria-expanded={chosen === key} onClick={() => setChosen(chosen === key ? undefined : key)}>
                     {span.isRun ? <b>{span.message}</b> : span.message}
                     {isLog(span) && span.level !== "LOG" && span.level !== "INFO" && <> <em class="mini">{span.level.toLowerCase()}</em></>}
@@ -80,9 +88,7 @@ export function Trace({ place, trace, isLive }) {
                   {span.isRun && depth > 0 && span.run.status !== "COMPLETED" && <Status status={span.run.status} />}
                   {span.isRun && depth > 0 && <a class="to-run" href={addressOf({ ...place, view: "runs", id: span.run.id })} aria-label={`Open run ${span.run.id}`}><Icon name="right" size={12} /></a>}
                 </div>
-                <div class="trace-bar" title={`${clockTime(span.start, { ms: true })}${isLog(span) ? "" : ` · ${duration(end - span.start)}`}`}>
-                  {isLog(span) ? <i class="point" style={{ left: `${left}%` }} /> : <i class="bar-line" style={{ left: `${Math.min(left, 99.7)}%`, width: `${Math.min(width, 100 - Math.min(left, 99.7))}%` }} />}
-                </div>
+                <Bar span={span} queued={queued} end={end} from={from} total={total} />
                 <div class="trace-ms">{isLog(span) ? "" : duration(end - span.start)}</div>
               </div>
               {chosen === key && <Detail span={span} place={place} />}
@@ -90,8 +96,7 @@ export function Trace({ place, trace, isLive }) {
           );
         })}
       </ol>
-      {lines.length === 0 && <p class="dim pad">No logs</p>}
-      {lines.length === 1 && !logsOnly && !trace.root.run.startedAt && <p class="dim pad">Spans and logs appear here as the task executes.</p>}
+      {lines.length === 1 && !trace.root.run.startedAt && <p class="dim pad">Spans and logs appear here as the task executes.</p>}
       {lines.length > shown && <div class="pad"><Button onClick={() => setShown(shown + 1000)}>Show {Math.min(lines.length - shown, 1000)} more lines</Button></div>}
       {trace.isCut && <p class="dim pad">This run has more descendants than the timeline shows. Family lists all children, and each has its own timeline.</p>}
     </section>
