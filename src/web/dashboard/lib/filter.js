@@ -2,8 +2,8 @@
 //
 // They are for the address bar, live lists, calls, and bulk actions.
 const lists = ["status", "task", "tag", "version", "queue", "machine"];
-const singles = ["batch", "schedule", "period", "from", "to", "test", "bulk"];
-const gatewayNames = { task: "taskIdentifier", test: "isTest", bulk: "bulkAction" };
+const singles = ["batch", "schedule", "period", "from", "to", "test", "root", "bulk"];
+const gatewayNames = { task: "taskIdentifier", test: "isTest", root: "rootOnly", bulk: "bulkAction" };
 
 /** Reads { status: ["FAILED"], task: […], batch: "…", … }; unset members are left out. */
 export function readFilter(query) {
@@ -26,7 +26,7 @@ export function writeFilter(filter) {
 
 /** The filter of a live list. */
 export function watchFilter(filter) {
-  return Object.fromEntries(Object.entries(withTime(filter)).map(([name, value]) => [gatewayNames[name] ?? name, name === "test" ? value === "true" : value]));
+  return Object.fromEntries(Object.entries(withTime(filter)).map(([name, value]) => [gatewayNames[name] ?? name, name === "test" || name === "root" ? value === "true" : value]));
 }
 
 /** The query of GET /api/v1/runs. */

@@ -10,9 +10,10 @@ import { Emitter, useEvent } from "./emitter.js";
 import { session } from "./session.js";
 
 /** Fields that tables show. Payloads may be megabytes, so the view of a run requests its own. */
-const fields = ["queue", "version", "attemptCount", "isTest", "queuedAt", "delayedUntil", "startedAt", "finishedAt", "realtimeStreams"];
+const fields = ["queue", "version", "attemptCount", "isTest", "queuedAt", "delayedUntil", "startedAt", "finishedAt", "realtimeStreams", "costInCents", "baseCostInCents"];
 const connection = new Emitter();
 let current, currentKey, closing;
+let lostAt; // when the connection was lost; undefined: it is there, or was not yet
 
 const keyOf = ({ ref, env, branch }) => `${ref}/${env}/${branch ?? ""}`;
 
@@ -24,8 +25,13 @@ export function clientOf(place) {
   closing?.();
   current = connect(gatewayUrl, { getToken: () => session.token({ ref: place.ref, env: place.env, branch: place.branch }), fields, api: "2025-07-16", every: 50 });
   currentKey = key;
+  lostAt = undefined;
   const client = current;
+  let wasLive = false;
   closing = client.on("state", () => {
+    if (client.state === "live" || client.state === "paused") lostAt = undefined;
+    else if (wasLive) lostAt ??= Date.now();
+    wasLive ||= client.state === "live";
     connection.emit("state");
     if (client.state === "closed" && client.error) session.check(); // perhaps the user's token has expired
   });
@@ -40,10 +46,10 @@ session.on("change", () => {
   connection.emit("state");
 });
 
-/** state: connecting, live, paused or closed; and the error. */
+/** state: connecting, live, paused or closed; the error; and since when a connection that was there is lost. */
 export function useConnection() {
   useEvent(connection, "state");
-  return { state: current?.state ?? "closed", error: current?.error };
+  return { state: current?.state ?? "closed", error: current?.error, lostAt: current ? lostAt : undefined };
 }
 
 /** Calls draw once in the next frame, however often it is requested. */

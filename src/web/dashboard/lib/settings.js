@@ -1,8 +1,8 @@
-// settings.js - the user's choices for this browser: colors, and how times are written.
+// settings.js - the user's choices for this browser: colors, how times are written, and the columns of runs.
 import { Emitter, useEvent } from "./emitter.js";
 
 const changes = new Emitter();
-const defaults = { theme: "system", clock: "local" };
+const defaults = { theme: "system", clock: "local", columns: ["tags", "version", "duration", "age"] };
 
 /** If storage is forbidden, the choice applies to this page only. */
 const chosen = { ...defaults };

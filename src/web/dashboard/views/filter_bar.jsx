@@ -13,7 +13,7 @@ import { say } from "../ui/toast.jsx";
 import { currentWorker } from "./test.jsx";
 
 const ever = "2000-01-01T00:00:00.000Z";
-const periods = [["5m", "5 minutes"], ["1h", "1 hour"], ["6h", "6 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
+const periods = [["5m", "5 minutes"], ["15m", "15 minutes"], ["1h", "1 hour"], ["6h", "6 hours"], ["1d", "1 day"], ["7d", "7 days"], ["30d", "30 days"]];
 const usual = "7d", barePart = /^\d[0-9a-z]{5,}$/; // taken for the beginning of an id without "run_"
 const named = { task: "Task", tag: "Tag", version: "Version", queue: "Queue", machine: "Machine", batch: "Batch", schedule: "Schedule", test: "Test runs", bulk: "Bulk action", period: "Last", from: "From", to: "To" };
 const lists = ["task", "tag", "version", "queue", "machine"];
@@ -88,7 +88,7 @@ export function FilterBar({ place, filter, search }) {
     setText("");
     search.current?.blur();
   }
-  const chips = Object.entries(filter).filter(([name, value]) => name !== "status" && name !== "period" && value !== ever);
+  const chips = Object.entries(filter).filter(([name, value]) => name !== "status" && name !== "period" && name !== "root" && value !== ever);
   const timeLabel = filter.period ? `Last ${periods.find(([value]) => value === filter.period)?.[1] ?? filter.period}` : filter.from === ever && !filter.to ? "Any time" : filter.from || filter.to ? "Custom range" : "Last 7 days";
   return (
     <div class="filters">
@@ -105,6 +105,7 @@ export function FilterBar({ place, filter, search }) {
       <Menu text="Task">{(close) => <TextFilter name="task" filter={filter} change={change} suggestions={names?.task} close={close} />}</Menu>
       <Menu text={timeLabel}>{(close) => <TimeFilter filter={filter} change={change} close={close} />}</Menu>
       <Menu text="More">{(close) => <MoreFilters filter={filter} change={change} names={names} close={close} />}</Menu>
+      <Button aria-pressed={filter.root === "true"} title="Leave out runs that other runs have triggered" onClick={() => change("root", filter.root === "true" ? undefined : "true")}>Root runs only</Button>
       {chips.map(([name, value]) => (
         <span key={name} class="chip"><span class="dim">{named[name] ?? name}</span> {chipText(name, value)}<button type="button" aria-label={`Remove filter ${named[name] ?? name}`} onClick={() => change(name, undefined)}><Icon name="close" size={12} /></button></span>
       ))}

@@ -8,14 +8,15 @@ import { addressOf, go } from "../lib/place.js";
 import { RunList } from "../lib/run_list.js";
 import { session } from "../lib/session.js";
 import { deployCommand } from "../lib/snippets.js";
-import { labelOf, statuses } from "../lib/status.js";
-import { age, duration, runDuration, useNow, wholeTime } from "../lib/time.js";
-import { Button, Empty, Loading, Page, Problem, Status } from "../ui/basic.jsx";
+import { statuses } from "../lib/status.js";
+import { useNow } from "../lib/time.js";
+import { Button, Empty, IconButton, Loading, Menu, MenuItem, Page, Problem, Status } from "../ui/basic.jsx";
 import { BulkDialog } from "./bulk.jsx";
 import { FilterBar } from "./filter_bar.jsx";
 import { KeyHelp } from "./key_help.jsx";
+import { ColumnMenu, columns, useColumns } from "./run_columns.jsx";
 
-const overscan = 4, older = 60, restMs = 150; // rows drawn beyond the edges; rows before the end at which older ones are loaded; ms without scrolling before rows are followed
+const overscan = 4, older = 60, restMs = 150, headHeight = 36; // rows drawn beyond the edges; rows before the end at which older ones are loaded; ms without scrolling before rows are followed; px of the head
 
 /** The last list and the position in it, for a user who returns from a run. */
 let kept = {};
@@ -53,22 +54,16 @@ function StatusTabs({ place, filter, counts }) {
 
 /** Redraws only if its own content has changed: most changes of a list are of other rows. */
 class Row extends Component {
-  shouldComponentUpdate(next) { return ["run", "index", "height", "place", "now", "query", "isCursor", "isSelected"].some((name) => next[name] !== this.props[name]); }
+  shouldComponentUpdate(next) { return ["run", "index", "height", "place", "now", "query", "ids", "isCursor", "isSelected"].some((name) => next[name] !== this.props[name]); }
 
-  render({ run, index, height, place, now, isCursor, isSelected, query }) {
+  render({ run, index, height, place, now, ids, isCursor, isSelected, query }) {
     const address = addressOf({ ...place, view: "runs", id: run.id, query });
     return (
       <div role="row" id={`row-${run.id}`} class={`run-row ${isCursor ? "cursor" : ""} ${isSelected ? "selected" : ""}`} style={{ transform: `translateY(${index * height}px)`, height: `${height}px` }}
         aria-rowindex={index + 2} aria-selected={isSelected} onClick={(event) => { if (!event.target.closest("a, input, label")) go(address); }}>
         <span role="gridcell" class="pick"><label><input type="checkbox" tabIndex={-1} checked={isSelected} aria-label={`Select ${run.id}`} onClick={(event) => this.props.onSelect(run.id, event.shiftKey)} /></label></span>
         <span role="gridcell" class="what"><a href={address} tabIndex={-1}>{run.taskIdentifier}</a>{run.isTest && <em class="mini">test</em>}<code title={run.id}>{`…${run.id.slice(-8)}`}</code></span>
-        <span role="gridcell" class="state"><Status status={run.status} /></span>
-        <span role="gridcell" class="tags">{run.tags?.slice(0, 2).map((tag, at) => <a key={at} class="tag" tabIndex={-1} href={addressOf({ ...place, view: "runs", query: { tag } })}>{tag}</a>)}{run.tags?.length > 2 && <span class="dim" title={run.tags.join(", ")}>+{run.tags.length - 2}</span>}</span>
-        <span role="gridcell" class="queue">{run.queue === `task/${run.taskIdentifier}` ? "" : run.queue}</span>
-        <span role="gridcell" class="version">{run.version ?? "–"}</span>
-        <span role="gridcell" class="number">{run.attemptCount > 1 ? `${run.attemptCount}×` : ""}</span>
-        <span role="gridcell" class="number">{duration(runDuration(run, now))}</span>
-        <span role="gridcell" class="number" onPointerEnter={(event) => { event.currentTarget.title = wholeTime(run.createdAt); }}>{age(now - new Date(run.createdAt))}</span>
+        {ids.map((id) => { const { cell: Cell, class: name } = columns[id]; return <span key={id} role="gridcell" class={name}><Cell run={run} place={place} now={now} /></span>; })}
       </div>
     );
   }
@@ -87,15 +82,13 @@ function useRowKeys(ids) {
   return taken;
 }
 
-const columns = [["Task", "what"], ["Status", "state"], ["Tags", "tags"], ["Queue", "queue"], ["Version", "version"], ["Attempts", "number"], ["Duration", "number"], ["Age", "number"]];
-
 function RunTable({ place, shown, list, filter, cursor, setCursor, selection, select, selectAll }) {
   const scroller = useRef(), [view, setView] = useState({ top: shown.top, height: 600 }), now = useNow();
-  const rowHeight = useRowHeight(), count = list.length, query = useMemo(() => writeFilter(filter), [filter]);
+  const rowHeight = useRowHeight(), { ids, tracks } = useColumns(), count = list.length, query = useMemo(() => writeFilter(filter), [filter]);
   const first = Math.max(Math.floor(view.top / rowHeight) - overscan, 0), last = Math.min(Math.ceil((view.top + view.height) / rowHeight) + overscan, count);
 
   useLayoutEffect(() => {
-    const measure = () => setView({ top: scroller.current.scrollTop, height: scroller.current.clientHeight });
+    const measure = () => setView({ top: scroller.current.scrollTop, height: scroller.current.clientHeight - headHeight });
     scroller.current.scrollTop = shown.top;
     const observer = new ResizeObserver(measure);
     observer.observe(scroller.current);
@@ -110,27 +103,27 @@ function RunTable({ place, shown, list, filter, cursor, setCursor, selection, se
     const at = cursor ? list.indexOf(cursor) : -1, box = scroller.current;
     if (at < 0) return;
     if (at * rowHeight < box.scrollTop) box.scrollTop = at * rowHeight;
-    else if ((at + 1) * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = (at + 1) * rowHeight - box.clientHeight;
+    else if ((at + 1) * rowHeight > box.scrollTop + box.clientHeight - headHeight) box.scrollTop = (at + 1) * rowHeight - box.clientHeight + headHeight;
   }, [cursor]);
 
   const scrolled = () => {
     const { scrollTop, clientHeight } = scroller.current;
     shown.top = scrollTop;
-    setView({ top: scrollTop, height: clientHeight });
+    setView({ top: scrollTop, height: clientHeight - headHeight });
     list.hold(scrollTop > 0);
   };
   const runs = Array.from({ length: Math.max(last - first, 0) }, (_, i) => list.at(first + i)), keys = useRowKeys(runs.map(({ id }) => id));
   const pick = (id, isRange) => { select(id, isRange); setCursor(id); };
-  const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} isCursor={cursor === run.id} isSelected={selection.has(run.id)} onSelect={pick} />);
+  const rows = runs.map((run, i) => <Row key={keys.get(run.id)} run={run} index={first + i} height={rowHeight} place={place} now={now} query={query} ids={ids} isCursor={cursor === run.id} isSelected={selection.has(run.id)} onSelect={pick} />);
   return (
-    <div class="run-table">
-      <div class="run-grid" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
+    <div class="run-table" style={{ "--tracks": tracks }}>
+      <div class="run-scroll" role="grid" aria-label="Runs" aria-rowcount={list.isWhole ? count + 1 : -1} aria-multiselectable="true" tabIndex={0} ref={scroller} onScroll={scrolled}
+        aria-activedescendant={cursor && list.indexOf(cursor) >= first && list.indexOf(cursor) < last ? `row-${cursor}` : undefined}>
         <div role="rowgroup" class="run-head"><div role="row" aria-rowindex={1}>
           <span role="columnheader" class="pick"><label><input type="checkbox" tabIndex={-1} aria-label="Select all loaded runs" checked={count > 0 && selection.size >= count} onClick={selectAll} /></label></span>
-          {columns.map(([title, name]) => <span key={title} role="columnheader" class={name}>{title}</span>)}</div></div>
-        <div role="rowgroup" class="run-scroll" tabIndex={0} aria-label="Rows" ref={scroller} onScroll={scrolled}>
-          <div role="presentation" class="run-rows" style={{ height: `${count * rowHeight}px` }}>{rows}</div>
-        </div>
+          <span role="columnheader" class="what">Task</span>
+          {ids.map((id) => <span key={id} role="columnheader" class={columns[id].class}>{columns[id].title}</span>)}</div></div>
+        <div role="rowgroup" class="run-rows" style={{ height: `${count * rowHeight}px` }}>{rows}</div>
       </div>
       {list.newCount > 0 && <button type="button" class="new-runs" onClick={() => { scroller.current.scrollTop = 0; }}>{list.newCount >= 200 ? "200+" : list.newCount} new {list.newCount === 1 ? "run" : "runs"}</button>}
       {list.isLoading && <div class="more-rows">Loading older runs…</div>}
@@ -147,6 +140,18 @@ function useRowHeight() {
     return () => narrow.removeEventListener("change", turn);
   }, []);
   return isNarrow ? 64 : 40;
+}
+
+/** Actions on the selected runs. */
+function SelectionBar({ count, onBulk, onClear }) {
+  return (
+    <div class="selection" role="toolbar" aria-label="Selected runs">
+      <span>{count.toLocaleString("en")} selected</span>
+      <Button icon="replay" kind="small" onClick={() => onBulk("replay")}>Replay…</Button>
+      <Button icon="stop" kind="small" onClick={() => onBulk("cancel")}>Cancel…</Button>
+      <IconButton icon="close" label="Clear selection" onClick={onClear} />
+    </div>
+  );
 }
 
 function NoRuns({ place, filter }) {
@@ -209,11 +214,13 @@ export function Runs({ place }) {
   const bar = useMemo(() => <FilterBar place={place} filter={filter} search={search} />, [place, filter]);
   const tabs = useMemo(() => <StatusTabs place={place} filter={filter} counts={list.counts} />, [place, filter, list.counts]);
   return (
-    <Page title="Runs" actions={<>
-      {selection.size > 0 && <span class="dim">{selection.size} selected</span>}
-      <Button icon="stop" onClick={() => setBulk("cancel")}>Cancel…</Button>
-      <Button icon="replay" onClick={() => setBulk("replay")}>Replay…</Button>
-      <Button icon="keyboard" kind="ghost" aria-label="Keyboard shortcuts" title="Keyboard shortcuts (?)" onClick={() => setHelping(true)} />
+    <Page title="Runs" kind="fill" actions={<>
+      <ColumnMenu />
+      <IconButton icon="keyboard" label="Keyboard shortcuts" onClick={() => setHelping(true)} />
+      <Menu icon="more" label="Bulk actions" title="Bulk actions" kind="ghost square" align="right">{(close) => <>
+        <MenuItem onClick={() => { close(); setBulk({ action: "replay", ids: [] }); }}>Replay all runs of this list…</MenuItem>
+        <MenuItem onClick={() => { close(); setBulk({ action: "cancel", ids: [] }); }}>Cancel all runs of this list…</MenuItem>
+      </>}</Menu>
     </>}>
       {bar}
       {tabs}
@@ -221,7 +228,8 @@ export function Runs({ place }) {
       {isEmpty ? <NoRuns place={place} filter={filter} />
         : list.length > 0 || list.state === "live" ? <RunTable key={shown.key} place={place} shown={shown} list={list} filter={filter} cursor={cursor} setCursor={setCursor} selection={selection} select={select} selectAll={selectAll} />
           : list.state !== "closed" && <Loading what="Loading runs" />}
-      {bulk && <BulkDialog place={place} action={bulk} filter={filter} ids={[...selection]} onClose={() => setBulk(undefined)} onDone={() => setSelection(new Set())} />}
+      {selection.size > 0 && <SelectionBar count={selection.size} onBulk={(action) => setBulk({ action, ids: [...selection] })} onClear={() => setSelection(new Set())} />}
+      {bulk && <BulkDialog place={place} {...bulk} filter={filter} onClose={() => setBulk(undefined)} onDone={() => setSelection(new Set())} />}
       {isHelping && <KeyHelp onClose={() => setHelping(false)} />}
     </Page>
   );

@@ -7,7 +7,7 @@ import { addressOf, environments, go, home } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
 import { choose, useSettings } from "../lib/settings.js";
-import { Button, IconButton, Menu, MenuItem } from "../ui/basic.jsx";
+import { Button, IconButton, Menu, MenuItem, Time } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { useBranches } from "./preview.jsx";
 import { views } from "./views.js";
@@ -29,6 +29,20 @@ function Connection({ place }) {
   );
 }
 
+const patienceMs = 1500; // a restart that is shorter is not reported
+
+/** Whether the connection is lost, for longer than a restart takes; and since when. */
+function useLoss() {
+  const { lostAt } = useConnection(), [isLong, setLong] = useState(false);
+  useEffect(() => {
+    setLong(false);
+    if (!lostAt) return undefined;
+    const timer = setTimeout(() => setLong(true), patienceMs);
+    return () => clearTimeout(timer);
+  }, [lostAt]);
+  return isLong && lostAt ? lostAt : undefined;
+}
+
 function Branch({ place }) {
   const { branches = [] } = useBranches(place.ref);
   return (
@@ -41,14 +55,14 @@ function Branch({ place }) {
 function Choices() {
   const { theme, clock } = useSettings(), { data: who } = useQuery(["who"], () => session.personal("GET", "/api/v2/whoami"));
   return (
-    <Menu icon={theme === "dark" ? "moon" : theme === "light" ? "sun" : "screen"} label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
+    <Menu icon="user" label="Appearance and account" title="Appearance and account" kind="ghost square" align="right">{(close) => (
       <>
+        <p class="menu-title">{who?.email ?? "Account"}</p>
+        <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
         <p class="menu-title">Theme</p>
         {[["system", "System"], ["light", "Light"], ["dark", "Dark"]].map(([value, label]) => <MenuItem key={value} checked={theme === value} onClick={() => choose("theme", value)}>{label}</MenuItem>)}
         <p class="menu-title">Time zone</p>
         {[["local", "Local time"], ["utc", "UTC"]].map(([value, label]) => <MenuItem key={value} checked={clock === value} onClick={() => choose("clock", value)}>{label}</MenuItem>)}
-        <p class="menu-title">{who?.email ?? "Account"}</p>
-        <MenuItem onClick={() => { close(); session.signOut(); }}>Sign out</MenuItem>
       </>
     )}</Menu>
   );
@@ -57,7 +71,7 @@ function Choices() {
 export function Shell({ place, project, projects, children }) {
   const [isOpen, setOpen] = useState(false), at = { ...place, id: undefined, query: {} };
   useEffect(() => setOpen(false), [location.pathname, location.search]);
-  const isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
+  const lostAt = useLoss(), isShown = environments.includes(place.env) && (place.env !== "preview" || place.branch);
   useEffect(() => { if (project && isShown) clientOf(place); }, [project, place.env, place.branch]);
   return (
     <div class="shell">
@@ -83,7 +97,10 @@ export function Shell({ place, project, projects, children }) {
           <a key={view} href={addressOf({ ...at, view })} aria-current={place.view === view ? "page" : undefined}><Icon name={icon} />{label}</a>
         ))}
       </nav>
-      <main id="view" tabIndex={-1}>{children}</main>
+      <main id="view" tabIndex={-1} class={lostAt ? "stale" : ""}>
+        {lostAt && <div class="lost" role="status"><span class="spinner" aria-hidden="true" />The gateway has not responded since <Time at={lostAt} />. This page may be out of date; it reconnects by itself.</div>}
+        {children}
+      </main>
     </div>
   );
 }
