@@ -9,6 +9,8 @@ import { after, before, describe, test } from "node:test";
 import { deploy, runCli, startWorld } from "../../support/js/dashboard_world.mjs";
 import { freePort, keys, startGateway, temporaryFolder, until } from "../../support/js/gateway.mjs";
 import { runProgram } from "../../support/js/program.mjs";
+import { framesOf, headlineOf } from "../../../src/web/dashboard/lib/errors.js";
+import { lastMinute, rowsOf } from "../../../src/web/dashboard/lib/samples.js";
 import { startBrowser } from "./tab.mjs";
 
 const axe = fs.readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -155,9 +157,12 @@ describe("runs", () => {
     await judge(page);
     gateway.child.kill("SIGKILL"); // its supervise role survives, and holds its standard error
     await page.getByText("Connecting", { exact: true }).waitFor();
+    await page.getByText("The gateway has not responded since").waitFor();
+    assert.match(await page.locator("main").getAttribute("class"), /stale/);
     gateway.http.close();
     await gateway.restart();
     await page.getByText("Live", { exact: true }).waitFor({ timeout: 40_000 });
+    await page.getByText("The gateway has not responded since").waitFor({ state: "detached" });
     await gateway.post(`/api/v2/runs/${id}/cancel`, {});
     await shows(row(page, id), "Canceled");
   });
@@ -210,18 +215,44 @@ describe("runs", () => {
     await judge(page);
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
     await shows(row(page, ids[0]), "Canceled");
-    await page.getByRole("button", { name: "Cancel…" }).click();
+    const all = async (item) => { await page.getByRole("button", { name: "Bulk actions" }).click(); await page.getByRole("button", { name: item }).click(); };
+    await page.getByText("2 selected").waitFor({ state: "detached" });
+    await all("Cancel all runs of this list…");
     await page.getByRole("button", { name: "Cancel 2 runs" }).click();
     await page.getByText("Done. 2 canceled").waitFor();
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
     await page.goto(gateway.url + at("runs", { tag: "bulk", status: "CANCELED" }));
-    await page.getByRole("button", { name: "Replay…" }).click();
+    await all("Replay all runs of this list…");
     await page.getByRole("button", { name: "Replay 4 runs" }).click();
     await page.getByText("Done. 4 replayed").waitFor();
     await page.getByRole("button", { name: "Close", exact: true }).last().click();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForURL(/\/runs\/run_/);
+  });
+
+  test("of the root only, with columns that are chosen and remembered, and the task's name whole on a small screen", async (t) => {
+    const id = await world.trigger("process-order", order(70), { tags: ["rooted"] });
+    await world.reaches(id, "COMPLETED");
+    const page = await open(t, at("runs"), { viewport: { width: 1024, height: 768 } });
+    await page.getByRole("button", { name: "Root runs only" }).click();
+    await page.waitForURL(/root=true/);
+    await row(page, id).waitFor();
+    const { data } = (await gateway.get(`/api/v1/runs?filter[taskIdentifier]=charge-card&page[size]=1`)).json;
+    assert.equal(await row(page, data[0].id).count(), 0, "a child");
+    const name = row(page, id).locator(".what a");
+    assert.ok(await name.evaluate((link) => link.scrollWidth <= link.clientWidth), "the name is not cut");
+    for (const [column, text] of [["Payload", '"order":"70"'], ["Source", "API"], ["Queue", "task/process-order"]]) {
+      await page.getByRole("button", { name: "Columns" }).click();
+      await page.locator(".menu").getByRole("button", { name: column }).click();
+      await page.keyboard.press("Escape");
+      await shows(row(page, id), text);
+    }
+    await judge(page);
+    await page.reload();
+    await shows(row(page, id), "task/process-order");
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    assert.ok(await page.locator(".tabs").evaluate((tabs) => tabs.scrollWidth <= tabs.clientWidth), "no tab is out of sight");
   });
 
   test("stay in place while the user scrolls, and older ones are loaded", async (t) => {
@@ -289,6 +320,66 @@ describe("a run", () => {
     await shows(page.locator(".page-head"), "Canceled");
   });
 
+  test("that exceeds its maxDuration says so, and its open spans end with it", async (t) => {
+    const id = await world.trigger("rebuild-index", { seconds: 60 }, { maxDuration: 5 });
+    await world.reaches(id, "TIMED_OUT");
+    const page = await open(t, at(`runs/${id}`));
+    await page.getByRole("heading", { name: "It ran longer than its maxDuration of 5 s" }).waitFor();
+    const line = page.locator(".trace-lines > li").filter({ hasText: "Attempt 1" });
+    await line.waitFor();
+    assert.match(await line.getAttribute("class"), /bad/);
+    assert.match(await line.locator(".trace-ms").textContent(), /^\d+(\.\d)? s$/);
+    assert.equal(await page.getByRole("region", { name: "Output" }).count(), 0);
+    await judge(page);
+  });
+
+  test("has logs: of its family, searched, by level, with their data, copied and downloaded", async (t) => {
+    const id = await world.trigger("process-order", order(71));
+    await world.reaches(id, "COMPLETED");
+    const page = await open(t, at(`runs/${id}`), { permissions: ["clipboard-read", "clipboard-write"] }), logs = page.getByRole("region", { name: "Logs" });
+    await page.getByRole("tab", { name: "Logs" }).click();
+    await page.waitForURL(/logs=1/);
+    for (const text of ["charging", "order=71", "amount=120", "the mail server is slow", "send-email"]) await shows(logs, text);
+    await judge(page);
+    await page.getByLabel("Search logs").fill("AMOUNT");
+    await until(async () => (await logs.locator(".log-row").count()) === 1, { what: "one line" });
+    assert.equal(await logs.locator("mark").textContent(), "amount");
+    await logs.getByRole("button", { name: /charging/ }).click();
+    await logs.getByRole("group", { name: "data" }).waitFor();
+    await judge(page);
+    await page.getByLabel("Search logs").fill("");
+    await page.getByRole("button", { name: "Levels" }).click();
+    for (const level of ["Info", "Log", "Debug", "Error"]) await page.locator(".menu").getByRole("button", { name: level }).click();
+    await page.keyboard.press("Escape");
+    await until(async () => (await logs.locator(".log-row").count()) > 0 && (await logs.locator(".log-row:not(.wait)").count()) === 0, { what: "warnings alone" });
+    await logs.getByRole("button", { name: "Copy", exact: true }).click();
+    assert.match(await page.evaluate(() => navigator.clipboard.readText()), /WARN +send-email the mail server is slow \{"ms":120\}/);
+    const [file] = await Promise.all([page.waitForEvent("download"), logs.getByRole("button", { name: "Download" }).click()]);
+    assert.equal(file.suggestedFilename(), `${id}.log`);
+    assert.match(fs.readFileSync(await file.path(), "utf8"), /the mail server is slow/);
+    await page.getByRole("tab", { name: "Timeline" }).click();
+    await page.locator(".trace-lines").waitFor();
+  });
+
+  test("with ten thousand logs draws only those near the screen, and finds the last one", async (t) => {
+    const id = await world.trigger("send-email", { to: "many@example.com" }, { delay: "1h" }), page = await open(t, at("queues"));
+    await page.route(`**/api/v1/runs/${id}/trace`, async (route) => {
+      const answer = await (await route.fetch()).json(), root = answer.trace.rootSpan, began = Date.parse(root.data.startTime);
+      root.children = Array.from({ length: 10_000 }, (_, n) => ({ id: `log${n}`, parentId: root.id, runId: id, children: [], data: { message: `line ${n} ${"x".repeat(n % 7 ? 20 : 400)}`, startTime: new Date(began + n).toISOString(), duration: 0, level: n % 100 ? "INFO" : "WARN", properties: { n }, events: [] } }));
+      await route.fulfill({ json: answer });
+    });
+    await page.goto(gateway.url + at(`runs/${id}`, { logs: 1 }));
+    const logs = page.getByRole("region", { name: "Logs" }), box = logs.getByRole("region", { name: "Lines" });
+    await shows(logs, "line 0 ");
+    await shows(logs, "10,000 lines");
+    assert.ok(await page.locator(".log-row").count() <= 600);
+    await until(async () => { await box.evaluate((element) => element.scrollTo(0, element.scrollHeight)); return (await logs.getByText("line 9999 ").count()) === 1; }, { everyMs: 100, what: "the last line" });
+    assert.ok(await page.locator(".log-row").count() <= 600);
+    await page.getByLabel("Search logs").fill("line 5123 ");
+    await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that was searched for" });
+    await gateway.post(`/api/v2/runs/${id}/cancel`, {});
+  });
+
   test("that does not exist is reported so, and so is another user's project", async (t) => {
     const page = await open(t, at("runs/run_217aaaaaaaaaaaaaaaaaa"));
     await page.getByRole("heading", { name: "Run not found" }).waitFor();
@@ -314,6 +405,9 @@ describe("the other views", () => {
     await page.getByText("The task declares no schema").waitFor();
     await page.getByLabel("Task").selectOption("process-order");
     await until(async () => (await page.getByLabel("JSON").inputValue()).includes('"amount"'), { what: "an example of the payload" });
+    assert.equal(await page.locator(".editor .json-name").first().textContent(), '"order"');
+    await page.getByRole("button", { name: "Use last payload" }).click();
+    await until(async () => /"to": "\w+@example.com"/.test(await page.getByLabel("JSON").inputValue()), { what: "the payload of the last run" });
     await page.getByLabel("JSON").fill('{"order": 7, "amount": 0}');
     for (const hint of ["order", "amount", "to"]) await shows(page.getByLabel("Schema problems"), hint);
     await judge(page);
@@ -321,17 +415,23 @@ describe("the other views", () => {
     await page.getByLabel("JSON").fill('{"to": "test@example.com"}');
     await page.getByLabel("Tags").fill("by-hand, twice");
     await judge(page);
-    await page.getByRole("button", { name: "Trigger send-email" }).click();
+    await page.getByRole("button", { name: "Trigger send-email" }).waitFor();
+    await page.getByLabel("JSON").press("Control+Enter");
     await page.waitForURL(/\/runs\/run_/);
     await shows(page.locator(".page-head"), "Completed");
     await shows(page.getByRole("region", { name: "Details" }), "by-hand");
   });
 
-  test("batches: their progress", async (t) => {
+  test("batches: their task, tags, progress and failures, by status", async (t) => {
+    const item = (task, payload) => ({ task, payload: JSON.stringify(payload), options: { payloadType: "application/json", tags: ["campaign"] } });
+    const { id: mixed } = (await gateway.post("/api/v2/tasks/batch", { items: [item("charge-card", order(90, 950)), item("send-email", { to: "ada@example.com" })] })).json;
     const { id } = (await gateway.post("/api/v2/tasks/batch", { items: [1, 2, 3].map((n) => ({ task: "send-email", payload: JSON.stringify({ to: `${n}@example.com` }), options: { payloadType: "application/json" } })) })).json;
     const page = await open(t, at("batches"));
     await page.getByRole("link", { name: id }).waitFor();
     await judge(page);
+    const line = page.getByRole("row").filter({ hasText: mixed });
+    for (const text of ["campaign", "Partly failed", "2 / 2"]) await shows(line, text);
+    assert.equal(await line.locator(".progress .bad").count(), 1, "the failed run is not drawn as completed");
     await page.getByRole("link", { name: id }).click();
     await shows(page.locator(".page-head"), "Completed");
     await shows(page.getByRole("region", { name: "Progress" }), "Completed 3");
@@ -344,6 +444,14 @@ describe("the other views", () => {
     await line.getByText("Paused").waitFor();
     await judge(page);
     await line.getByRole("button", { name: "Resume payments" }).click();
+    await shows(page.getByRole("region", { name: "Environment" }), "at a time");
+    await shows(page.getByRole("row").filter({ hasText: "send-email" }), "(environment)");
+    await page.getByRole("button", { name: "Pause all…" }).click();
+    await page.getByRole("button", { name: /^Pause \d+ queues/ }).click();
+    await shows(line, "Paused");
+    await page.getByRole("button", { name: "Resume all…" }).click();
+    await page.getByRole("button", { name: /^Resume \d+ queues/ }).click();
+    await line.getByText("Paused").waitFor({ state: "detached" });
     await line.getByRole("button", { name: "Limit of payments" }).click();
     await page.getByLabel("Concurrent runs").fill("7");
     await judge(page);
@@ -358,6 +466,10 @@ describe("the other views", () => {
   test("schedules: created with a preview of the next times, edited, deactivated, deleted", async (t) => {
     const page = await open(t, at("schedules"));
     await shows(page.getByRole("table"), "Europe/Berlin");
+    await page.getByRole("button", { name: "Run daily-report now" }).click();
+    await page.waitForURL(/\/runs\/run_/);
+    await shows(page.locator(".page-head"), "Completed");
+    await page.goto(gateway.url + at("schedules"));
     await page.getByRole("button", { name: "New schedule" }).click();
     await page.getByLabel("Task").fill("daily-report");
     await page.getByLabel("Cron").fill("99 * * * *");
@@ -385,6 +497,7 @@ describe("the other views", () => {
     const id = await world.trigger("approve-refund", { order: "by-hand" });
     await world.reaches(id, "WAITING");
     const page = await open(t, at("waitpoints")), line = page.getByRole("row").filter({ hasText: "order_by-hand" });
+    await shows(line, id.slice(-8)); // the run that waits
     await line.getByRole("button", { name: "Complete…" }).click();
     await judge(page);
     await page.getByLabel("Output").fill('{"approved": true}');
@@ -423,6 +536,7 @@ describe("the other views", () => {
     await judge(page);
     await deploy(gateway);
     await page.goto(gateway.url + at("deployments", { env: "prod" }));
+    await shows(page.getByRole("row").nth(1), "4.8.3");
     const older = page.getByRole("row").filter({ has: page.getByRole("button", { name: /Make .* the current/ }) });
     await until(async () => await older.count() === 1, { what: "the second is promoted, and shown so" });
     await older.getByRole("button").click();
@@ -439,7 +553,11 @@ describe("the other views", () => {
   test("overview, workers, keys and tokens", async (t) => {
     const page = await open(t, at("overview"));
     await page.getByRole("region", { name: "Triggered" }).locator("canvas").waitFor();
-    await shows(page.locator(".tiles"), "Completed");
+    await shows(page.getByRole("region", { name: "Summary" }), "Failure rate");
+    await shows(page.getByRole("region", { name: "Tasks" }), "charge-card");
+    await page.getByRole("link", { name: "Show all" }).waitFor();
+    const ends = await page.getByRole("region", { name: "Recent failures" }).locator("time").evaluateAll((times) => times.map(({ dateTime }) => dateTime));
+    assert.deepEqual(ends, [...ends].sort().reverse(), "the last failure comes first");
     await judge(page);
     await page.getByRole("link", { name: "Workers" }).click();
     await page.getByText("Developer CLI").waitFor();
@@ -449,6 +567,17 @@ describe("the other views", () => {
     await page.getByText("this tab").waitFor();
     await judge(page);
     assert.ok(!(await page.content()).includes(keys.dev));
+  });
+
+  test("links of the CLI lead to a page that helps", async (t) => {
+    const page = await open(t, `/projects/v3/${keys.ref}/ai-help?q=${encodeURIComponent("Could not resolve ./mail")}`);
+    await page.getByRole("heading", { name: "Build failed" }).waitFor();
+    await page.getByText("Could not resolve ./mail").waitFor();
+    await judge(page);
+    for (const path of ["/login", "/orgs/my-org-1234/projects/new"]) {
+      await page.goto(gateway.url + path);
+      await page.waitForURL(/\/runs\?env=/);
+    }
   });
 
   test("on a phone, in UTC, with the navigation behind a button", async (t) => {
@@ -580,5 +709,40 @@ describe("the server of the page", () => {
     await tab.page.goto(`${gateway.url}/`);
     await tab.page.getByRole("heading", { name: "Sign in to runcast" }).waitFor();
     assert.deepEqual([...hosts].filter(Boolean), [`127.0.0.1:${gateway.port}`]);
+  });
+});
+
+describe("figures of the overview", () => {
+  const to = Date.parse("2026-11-29T00:20:00Z"), sample = (secondsAgo, more) => ({ at: new Date(to - secondsAgo * 1000).toISOString(), triggers: 0, ends: { byStatus: {} }, queued: 0, oldestQueuedMs: null, deliveryMs: null, ...more });
+  const answer = (samples, more) => ({ samples, intervalMs: 10_000, from: new Date(to - 900_000).toISOString(), to: new Date(to).toISOString(), now: { queued: 0, oldestQueuedMs: null }, before: null, ...more });
+
+  test("a queue in which nothing moves is drawn as it is, and its oldest run grows older", () => {
+    const { rows } = rowsOf(answer([], { now: { queued: 82_589, oldestQueuedMs: 3_600_000 } }), 900);
+    assert.deepEqual([rows.length, new Set(rows.map(({ queued }) => queued)).size, rows[0].queued], [90, 1, 82_589]);
+    assert.deepEqual([rows.at(-1).oldest, rows.at(-2).oldest], [3_600_000, 3_590_000]);
+    const moved = rowsOf(answer([sample(600, { queued: 7, oldestQueuedMs: 5000 })], { before: { queued: 3, oldestQueuedMs: 0 } }), 900).rows;
+    assert.deepEqual([moved[0].queued, moved[29].queued, moved[30].queued, moved.at(-1).queued, moved.at(-1).oldest], [3, 3, 7, 7, 5000 + 590_000]);
+  });
+
+  test("rows end with the last complete step, expired runs are not canceled ones, and the last minute is whole", () => {
+    const ends = { byStatus: { EXPIRED: 3, CANCELED: 1, COMPLETED: 2, CRASHED: 1 } }, all = answer([sample(70, { triggers: 9 }), sample(30, { triggers: 4, ends })]);
+    const { rows, stepMs } = rowsOf(all, 3600), sum = (name) => rows.reduce((total, row) => total + row[name], 0);
+    assert.equal(stepMs, 20_000);
+    assert.ok(rows.at(-1).at * 1000 + stepMs <= to);
+    assert.deepEqual(["expired", "canceled", "good", "bad", "triggers"].map(sum), [3, 1, 2, 1, 13]);
+    assert.equal(lastMinute(all, stepMs).triggers, 4);
+  });
+});
+
+describe("errors of runs", () => {
+  test("internal codes are told in words, and other errors by their own", () => {
+    assert.deepEqual(headlineOf({ message: "trigger.dev internal error (MAX_DURATION_EXCEEDED)" }, "60 s"), { code: "MAX_DURATION_EXCEEDED", text: "It ran longer than its maxDuration of 60 s" });
+    assert.equal(headlineOf({ message: "trigger.dev internal error (TASK_RUN_STALLED_EXECUTING)" }).text, "Its worker stopped responding");
+    assert.deepEqual(headlineOf({ name: "TypeError", message: "x (CONSTANT_OF_MINE) is not a function" }), { text: "TypeError: x (CONSTANT_OF_MINE) is not a function" });
+  });
+
+  test("frames of packages are folded together, apart from the user's", () => {
+    const stack = "Error: no\n    at pay (file:///a/src/pay.ts:3:1)\n    at x (file:///a/node_modules/y/z.js:1:1)\n    at node:internal/process:5:1\n    at run (file:///a/src/run.ts:9:2)";
+    assert.deepEqual(framesOf(stack).map(({ isForeign, lines }) => [isForeign, lines.length]), [[false, 1], [true, 2], [false, 1]]);
   });
 });

@@ -1,6 +1,7 @@
 // deployments.jsx - deployed versions: their states, build logs, promotion and rollback.
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { useKept } from "../lib/details.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
@@ -9,10 +10,34 @@ import { duration } from "../lib/time.js";
 import { Button, Dialog, Empty, Facts, Id, Loading, Page, Problem, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { Icon } from "../ui/icons.jsx";
 import { attempt } from "../ui/toast.jsx";
+import { currentWorker } from "./test.jsx";
 
 const tones = { PENDING: "wait", INSTALLING: "run", BUILDING: "run", DEPLOYING: "run", DEPLOYED: "good", FAILED: "bad", CANCELED: "off", TIMED_OUT: "bad" };
 const final = new Set(["DEPLOYED", "FAILED", "CANCELED", "TIMED_OUT"]);
 const State = ({ status }) => <span class={`status ${tones[status] ?? "off"}`}><i />{status[0] + status.slice(1).toLowerCase().replace("_", " ")}</span>;
+
+/** The tasks and the SDK of a deployed version. */
+const useVersion = (place, { version, status } = {}) => useKept(`version ${place.ref}/${place.env}/${place.branch}/${version}`, async () => {
+  const { worker } = await currentWorker(place, version);
+  return { tasks: worker?.tasks ?? [], sdk: worker?.sdkVersion };
+}, status === "DEPLOYED");
+
+function VersionCell({ place, deployment, show }) {
+  const version = useVersion(place, deployment);
+  return version?.tasks ? show(version) : <span class="dim">–</span>;
+}
+
+/** Tasks that a version has and the one before had not, and the other way round. */
+function Changes({ place, tasks, before }) {
+  const earlier = useVersion(place, before);
+  if (!earlier?.tasks) return null;
+  const names = (list) => new Set(list.map(({ slug }) => slug)), now = names(tasks), then = names(earlier.tasks);
+  const added = [...now].filter((slug) => !then.has(slug)), removed = [...then].filter((slug) => !now.has(slug));
+  return (
+    <p class="changes dim">{!added.length && !removed.length ? "Same tasks as" : "Compared to"} <a href={addressOf({ ...place, id: before.shortCode, query: {} })}>{before.version}</a>
+      {added.map((slug) => <span key={slug} class="added">+ {slug}</span>)}{removed.map((slug) => <span key={slug} class="removed">− {slug}</span>)}</p>
+  );
+}
 
 const useCurrent = (place) => useQuery([place.ref, place.env, place.branch, "current"], () => session.ask(place, "GET", "/api/v1/deployments/current").catch((error) => { if (error.status === 404) return null; throw error; }), { everyMs: 4000 });
 
@@ -47,9 +72,9 @@ export async function findDeployment(place, name) {
 function Deployment({ place }) {
   const current = useCurrent(place), [isPromoting, setPromoting] = useState(false);
   const { data, error, reload } = useQuery([place.ref, place.env, place.id], async () => {
-    const found = await findDeployment(place, place.id);
+    const { data: all } = await session.ask(place, "GET", "/api/v1/deployments?page[size]=100"), at = all.findIndex(({ id, shortCode, version }) => [id, shortCode, version].includes(place.id)), found = all[at];
     if (!found && !place.id.startsWith("deployment_")) throw Object.assign(new Error(`${place.env} has no deployment ${place.id}`), { status: 404 });
-    return { ...found, ...await session.ask(place, "GET", `/api/v1/deployments/${encodeURIComponent(found?.id ?? place.id)}`) };
+    return { ...found, before: at < 0 ? undefined : all.slice(at + 1).find(({ status }) => status === "DEPLOYED"), ...await session.ask(place, "GET", `/api/v1/deployments/${encodeURIComponent(found?.id ?? place.id)}`) };
   }, { everyMs: 2000 });
   const back = addressOf({ ...place, id: undefined, query: {} });
   if (!data) return <Page title="Deployment">{error ? <><Problem error={error} /><p><a href={back}>Show all deployments</a></p></> : <Loading />}</Page>;
@@ -63,11 +88,11 @@ function Deployment({ place }) {
       <div class="columns">
         <section class="panel" aria-label="Build"><header><h2>Build log</h2></header><div class="body"><Log place={place} deployment={data} /></div></section>
         <aside class="stack">
-          <section class="panel" aria-label="About it"><header><h2>About it</h2></header><div class="body"><Facts rows={[
-            ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Duration", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["Short code", data.shortCode], ["Runtime", data.runtime], ["Commit", data.git?.commitSha?.slice(0, 12)], ["Branch", data.git?.commitRef], ["Triggered via", data.triggeredVia],
+          <section class="panel" aria-label="Details"><header><h2>Details</h2></header><div class="body"><Facts rows={[
+            ["Created", data.createdAt && <Time at={data.createdAt} />], ["Deployed", data.deployedAt && <Time at={data.deployedAt} />], ["Duration", data.deployedAt && data.createdAt && duration(new Date(data.deployedAt) - new Date(data.createdAt))], ["By", data.git?.commitAuthorName], ["Short code", data.shortCode], ["Runtime", data.runtime], ["SDK", <VersionCell place={place} deployment={data} show={({ sdk }) => sdk} />], ["Commit", data.git?.commitSha && <><code>{data.git.commitSha.slice(0, 8)}</code> {data.git.commitMessage?.split("\n")[0]}</>], ["Branch", data.git?.commitRef], ["Triggered via", data.triggeredVia],
             ["Runs", <a href={addressOf({ ...place, view: "runs", id: undefined, query: { version: data.version } })}>Show runs of this version</a>],
           ]} /></div></section>
-          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2></header><div class="body">{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<span class="dim">{filePath}</span></div>)}</div></section>}
+          {tasks.length > 0 && <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2><span class="dim">{tasks.length}</span></header><div class="body">{data.before && <Changes place={place} tasks={tasks} before={data.before} />}{tasks.map(({ slug, filePath }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(data.worker.warnings, slug) && <em class="mini" title={warningOf(data.worker.warnings, slug).message}>not supported</em>}<span class="dim">{filePath}</span></div>)}</div></section>}
         </aside>
       </div>
       {isPromoting && <PromoteDialog place={place} version={data.version} current={current.data} onClose={() => setPromoting(false)} onDone={() => { current.reload(); reload(); }} />}
@@ -86,9 +111,12 @@ function List({ place }) {
       {data && !rows.length && <Empty title={`No deployments in ${place.env}`}>{place.env === "dev" ? <p>In dev, the CLI executes your tasks: <code>npx trigger.dev@4.8.3 dev</code>. Choose another environment to see its deployments.</p>
         : <><p>Deploy your project, and the gateway builds and executes it:</p><pre>{deployCommand(place)}</pre><p>This requires a gateway started with <code>--execute</code>, or a connected supervise role.</p></>}</Empty>}
       {rows.length > 0 && <Table label="Deployments" rows={rows} columns={[
-        ["Version", (one) => <><a href={addressOf({ ...place, id: one.shortCode ?? one.id, query: {} })}>{one.version}</a> {current.data?.id === one.id && <em class="mini current">current</em>}</>],
+        ["Version", (one) => <span class="nowrap"><a href={addressOf({ ...place, id: one.shortCode ?? one.id, query: {} })}>{one.version}</a> {current.data?.id === one.id && <em class="mini current">current</em>}</span>],
         ["Status", (one) => <State status={one.status} />],
-        ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}</span> : <span class="dim">–</span>],
+        ["Commit", (one) => one.git?.commitMessage ? <span title={one.git.commitSha}>{one.git.commitMessage.split("\n")[0].slice(0, 60)}{one.git.commitRef && <em class="mini branch-name">{one.git.commitRef}</em>}</span> : <span class="dim">–</span>],
+        ["By", (one) => one.git?.commitAuthorName ?? <span class="dim">–</span>],
+        ["Tasks", (one) => <VersionCell place={place} deployment={one} show={({ tasks }) => tasks.length} />, "number"],
+        ["SDK", (one) => <VersionCell place={place} deployment={one} show={({ sdk }) => sdk ?? "–"} />, "number"],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
         ["Duration", (one) => one.deployedAt ? duration(new Date(one.deployedAt) - new Date(one.createdAt)) : "–", "number"],
         ["Actions", (one) => one.status === "DEPLOYED" && isKnown && current.data?.id !== one.id && <Button kind="small" aria-label={`Make ${one.version} the current version`} onClick={() => setPromoted(one.version)}>{current.data && one.version < current.data.version ? "Roll back…" : "Promote…"}</Button>, "actions-cell"],

@@ -4,8 +4,8 @@ import { useState } from "preact/hooks";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { age, useNow } from "../lib/time.js";
-import { Button, Dialog, Empty, Field, Loading, Page, Problem, Table } from "../ui/basic.jsx";
+import { age, duration, useNow } from "../lib/time.js";
+import { Button, Dialog, Empty, Field, Figure, Loading, Page, Problem, Status, Table } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 
 const everyMs = 2000;
@@ -30,26 +30,60 @@ function LimitDialog({ place, queue, onClose, onDone }) {
   );
 }
 
+/** Pauses or resumes every queue of the page; reports the first one that failed. */
+function PauseAllDialog({ place, queues, isPause, onClose, onDone }) {
+  const [isBusy, setBusy] = useState(false);
+  async function turn() {
+    setBusy(true);
+    const done = await attempt(async () => {
+      for (const queue of queues) await session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: isPause ? "pause" : "resume" } });
+    }, isPause ? "All queues paused" : "All queues resumed");
+    setBusy(false);
+    onDone();
+    if (done) onClose();
+  }
+  return (
+    <Dialog title={isPause ? "Pause all queues" : "Resume all queues"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind={isPause ? "danger" : "primary"} busy={isBusy} onClick={turn}>{isPause ? "Pause" : "Resume"} {queues.length.toLocaleString("en")} {queues.length === 1 ? "queue" : "queues"}</Button></>}>
+      <p>{isPause ? `Queued runs of ${place.env} do not start until their queue is resumed. Executing runs continue.` : `Queued runs of ${place.env} start again.`}</p>
+    </Dialog>
+  );
+}
+
+function Summary({ now, paused }) {
+  return (
+    <section class="figures" aria-label="Environment">
+      <Figure label="Executing" value={now.executing.toLocaleString("en")} note={`of ${now.concurrencyLimit.toLocaleString("en")} at a time`} tone={now.executing >= now.concurrencyLimit ? "wait" : ""} />
+      <Figure label="Queued" value={now.queued.toLocaleString("en")} />
+      <Figure label="Oldest queued" value={now.oldestQueuedMs === null ? undefined : duration(now.oldestQueuedMs)} />
+      <Figure label="Paused queues" value={paused.toLocaleString("en")} tone={paused ? "wait" : ""} />
+    </section>
+  );
+}
+
 export function Queues({ place }) {
   const [page, setPage] = useState(1), [text, setText] = useState(""), [limited, setLimited] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/queues?page=${page}&perPage=100`), { everyMs });
+  const stats = useQuery([place.ref, place.env, place.branch, "now"], () => session.ask(place, "GET", "/api/v1/environments/stats?since=10s"), { everyMs }), limit = stats.data?.now.concurrencyLimit;
+  const [all, setAll] = useState(), paused = (data?.data ?? []).filter((queue) => queue.paused), open = (data?.data ?? []).filter((queue) => !queue.paused);
   const turn = (queue) => attempt(() => session.ask(place, "POST", `${pathOf(queue)}/pause`, { body: { type: queue.type, action: queue.paused ? "resume" : "pause" } }), `${queue.name} ${queue.paused ? "resumed" : "paused"}`).then(reload);
   const rows = (data?.data ?? []).filter(({ name }) => name.toLowerCase().includes(text.toLowerCase()));
   const runs = (queue, status) => addressOf({ ...place, view: "runs", query: { queue: nameOf(queue), status } });
   return (
-    <Page title="Queues" actions={<input type="search" class="narrow" aria-label="Find a queue" placeholder="Find a queue" value={text} onInput={(event) => setText(event.currentTarget.value)} />}>
+    <Page title="Queues" actions={<>{open.length > 0 && <Button icon="pause" onClick={() => setAll("pause")}>Pause all…</Button>}{paused.length > 1 && <Button icon="test" onClick={() => setAll("resume")}>Resume all…</Button>}<input type="search" class="narrow" aria-label="Find a queue" placeholder="Find a queue" value={text} onInput={(event) => setText(event.currentTarget.value)} /></>}>
       {error && <Problem error={error} retry={reload} />}
+      {stats.data && <Summary now={stats.data.now} paused={paused.length} />}
       {!data && !error && <Loading />}
       {data && !data.data.length && <Empty title="No queues yet"><p>Each task gets its own queue when it is first registered or run. Declare queues with a limit in code:</p><pre>{`export const payments = queue({ name: "payments", concurrencyLimit: 2 });`}</pre></Empty>}
       {data?.data.length > 0 && <Table label="Queues" rows={rows} columns={[
-        ["Queue", (queue) => <><a href={runs(queue)}>{queue.name}</a> {queue.type === "task" && <em class="mini">task</em>} {queue.paused && <span class="status wait"><i />Paused</span>}</>],
+        ["Queue", (queue) => <><a href={runs(queue)}>{queue.name}</a> {queue.type === "task" && <em class="mini">task</em>} {queue.paused && <Status tone="wait" label="Paused" />}</>],
         ["Queued", (queue) => <a href={runs(queue, "QUEUED")} class={queue.queued ? "" : "dim"}>{queue.queued.toLocaleString("en")}</a>, "number"],
         ["Oldest queued", (queue) => queue.oldestQueuedAt ? age(now - new Date(queue.oldestQueuedAt)) : <span class="dim">–</span>, "number"],
         ["Executing", (queue) => <a href={runs(queue, "EXECUTING")} class={queue.running ? "" : "dim"}>{queue.running.toLocaleString("en")}</a>, "number"],
-        ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim">environment limit</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`Limit in code: ${queue.concurrency.base ?? "none"}`}>overridden</em>}</>, "number"],
-        ["Actions", (queue) => <span class="row-end flat"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => turn(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
+        ["Limit", (queue) => queue.concurrency.current === null ? <span class="dim" title="The limit of the environment applies">{limit?.toLocaleString("en") ?? "–"} (environment)</span> : <>{queue.concurrency.current}{queue.concurrency.override !== null && <em class="mini" title={`Limit in code: ${queue.concurrency.base ?? "none"}`}>overridden</em>}</>, "number"],
+        ["Actions", (queue) => <span class="row-end flat on-hover"><Button kind="small" icon={queue.paused ? "test" : "pause"} onClick={() => turn(queue)} aria-label={`${queue.paused ? "Resume" : "Pause"} ${queue.name}`}>{queue.paused ? "Resume" : "Pause"}</Button><Button kind="small" onClick={() => setLimited(queue)} aria-label={`Limit of ${queue.name}`}>Limit…</Button></span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
+      {all && <PauseAllDialog place={place} queues={all === "pause" ? open : paused} isPause={all === "pause"} onClose={() => setAll()} onDone={reload} />}
       {limited && <LimitDialog place={place} queue={limited} onClose={() => setLimited()} onDone={reload} />}
     </Page>
   );

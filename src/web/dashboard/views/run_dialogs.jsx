@@ -5,6 +5,7 @@ import { addressOf, go } from "../lib/place.js";
 import { parseExactly, session } from "../lib/session.js";
 import { snippetsOf } from "../lib/snippets.js";
 import { Button, Copy, Dialog, Field } from "../ui/basic.jsx";
+import { JsonEditor } from "../ui/editor.jsx";
 import { attempt, say } from "../ui/toast.jsx";
 
 /** The value of a JSON text, or why it is invalid. */
@@ -30,7 +31,7 @@ export function ReplayDialog({ place, run, onClose }) {
   return (
     <Dialog title={`Replay ${run.taskIdentifier}`} wide onClose={onClose} actions={<>
       <Button onClick={onClose}>Cancel</Button><Button kind="primary" icon="replay" busy={isBusy} disabled={Boolean(error)} onClick={replay}>Replay</Button></>}>
-      <Field as="textarea" label="Payload" rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error}
+      <Field as={JsonEditor} label="Payload" rows={14} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error}
         hint={isSame ? "Unchanged. The new run has the same options as this run." : "Changed. The new run has the same options as this run."} />
     </Dialog>
   );

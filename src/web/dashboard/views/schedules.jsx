@@ -4,8 +4,8 @@ import { useEffect, useState } from "preact/hooks";
 import { addressOf, go } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { until, useNow, wholeTime } from "../lib/time.js";
-import { Button, Dialog, Empty, Field, Loading, Page, Problem, Table, Time } from "../ui/basic.jsx";
+import { clockTime, until, useNow, wholeTime } from "../lib/time.js";
+import { Button, Dialog, Empty, Field, Loading, Page, Problem, Status, Table, Time } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { currentWorker } from "./test.jsx";
 
@@ -37,7 +37,7 @@ function ScheduleDialog({ place, schedule, onClose, onDone }) {
     <Dialog title={schedule ? "Edit schedule" : "New schedule"} onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" busy={isBusy} disabled={!values.task || Boolean(next.error)} onClick={save}>{schedule ? "Save" : "Create schedule"}</Button></>}>
       <Field label="Task" list="scheduled-tasks" value={values.task} onInput={set("task")} hint={tasks.length ? undefined : "A task declared with schedules.task(). The current version has none."} />
       <datalist id="scheduled-tasks">{tasks.map(({ slug }) => <option key={slug} value={slug} />)}</datalist>
-      <Field label="Cron" value={values.cron} onInput={set("cron")} error={!isZone && next.error?.message} hint={next.data?.description ?? "minute hour day month weekday"} />
+      <Field label="Cron" value={values.cron} onInput={set("cron")} error={!isZone && next.error?.message} hint={next.data ? with24Hours(next.data.description) : "minute hour day month weekday"} />
       <Field label="Time zone" list="zones" value={values.timezone} onInput={set("timezone")} error={wrongZone} />
       <datalist id="zones">{(zones?.timezones ?? []).map((zone) => <option key={zone} value={zone} />)}</datalist>
       {next.data && <div><h3>Next five runs</h3><ol class="next">{next.data.next.map((time) => <li key={time} title={time}>{wholeTime(time)}</li>)}</ol></div>}
@@ -54,9 +54,41 @@ function DeleteDialog({ place, schedule, onClose, onDone }) {
   return <Dialog title="Delete schedule" onClose={onClose} actions={<><Button onClick={onClose}>Cancel</Button><Button kind="danger" onClick={remove}>Delete</Button></>}><p>The schedule {schedule.generator.expression} no longer triggers {schedule.task}. Its runs are kept.</p></Dialog>;
 }
 
+/** The description of a cron expression, with hours like those of the page: "At 06:00 AM" is "At 06:00". */
+const with24Hours = (text) => text.replace(/(\d{1,2}):(\d\d) (AM|PM)/g, (_, hour, minute, half) => `${String(hour % 12 + (half === "PM" ? 12 : 0)).padStart(2, "0")}:${minute}`);
+
+/** A time in the schedule's own zone, if the viewer's clock shows another one. */
+function zonedTime(time, timeZone) {
+  try {
+    const text = new Intl.DateTimeFormat("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit", timeZone }).format(new Date(time));
+    return clockTime(time).includes(text.slice(-5)) ? undefined : `${text} ${timeZone}`;
+  } catch { return undefined; }
+}
+
+/** The newest run of each schedule, by the schedule's id. */
+async function lastRuns(place, schedules) {
+  const found = await Promise.all(schedules.map(async ({ id }) => {
+    const { data: [run] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[schedule]": id, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
+    return [id, run ?? null];
+  }));
+  return Object.fromEntries(found);
+}
+
+/** The payload that a schedule gives its task, as SuperJSON, for a run at this moment. */
+async function payloadOf(place, { id, type, timezone, externalId, generator }) {
+  const { next } = await session.ask(place, "POST", "/api/v1/schedules/preview", { body: { cron: generator.expression, timezone, count: 10 } });
+  const dates = { timestamp: ["Date"], ...Object.fromEntries(next.map((_, at) => [`upcoming.${at}`, ["Date"]])) };
+  return JSON.stringify({ json: { type, timestamp: new Date().toISOString(), timezone, scheduleId: id, externalId, upcoming: next }, meta: { values: dates } });
+}
+
 export function Schedules({ place }) {
   const [page, setPage] = useState(1), [dialog, setDialog] = useState(), now = useNow();
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, page], () => session.ask(place, "GET", `/api/v1/schedules?page=${page}&perPage=50`), { everyMs: 5000 });
+  const ids = (data?.data ?? []).map(({ id }) => id), last = useQuery([place.ref, place.env, place.branch, ids, "last"], () => lastRuns(place, data.data), { enabled: ids.length > 0, everyMs: 10_000 });
+  const start = (schedule) => attempt(async () => {
+    const { id } = await session.ask(place, "POST", `/api/v1/tasks/${encodeURIComponent(schedule.task)}/trigger`, { body: { payload: await payloadOf(place, schedule), options: { payloadType: "application/super+json" } } });
+    go(addressOf({ ...place, view: "runs", id, query: {} }));
+  });
   const turn = ({ id, active }) => attempt(() => session.ask(place, "POST", `/api/v1/schedules/${id}/${active ? "deactivate" : "activate"}`, { body: {} }), active ? "Schedule turned off" : "Schedule turned on").then(reload);
   const all = data?.data ?? [], rows = place.id ? [...all].sort((a, b) => (b.id === place.id) - (a.id === place.id)) : all;
   return (
@@ -70,13 +102,14 @@ export function Schedules({ place }) {
 });`}</pre></Empty>}
       {all.length > 0 && <Table label="Schedules" rows={rows} columns={[
         ["Task", (one) => <><a href={addressOf({ ...place, view: "runs", id: undefined, query: { schedule: one.id } })}>{one.task}</a> {one.id === place.id && <em class="mini">selected</em>}</>],
-        ["Cron", (one) => <><code>{one.generator.expression}</code><br /><span class="dim">{one.generator.description}, {one.timezone}</span></>],
-        ["Next run", (one) => one.active && one.nextRun ? <span title={wholeTime(one.nextRun)}><Time at={one.nextRun} /><br /><span class="dim">{until(one.nextRun, now)}</span></span> : <span class="dim">–</span>],
-        ["External id", (one) => one.externalId ?? <span class="dim">–</span>],
-        ["Source", (one) => one.type === "DECLARATIVE" ? "Code" : "API"],
+        ["Schedule", (one) => <>{with24Hours(one.generator.description)}<br /><span class="dim"><code>{one.generator.expression}</code> {one.timezone}</span></>],
+        ["Last run", (one) => { const run = last.data?.[one.id]; return run ? <a class="row" href={addressOf({ ...place, view: "runs", id: run.id, query: {} })}><Status status={run.status} /><Time at={run.createdAt} relative /></a> : <span class="dim">{last.data ? "Never" : "–"}</span>; }],
+        ["Next run", (one) => one.active && one.nextRun ? <span class="next-run" title={wholeTime(one.nextRun)}>{until(one.nextRun, now)}, <Time at={one.nextRun} />{zonedTime(one.nextRun, one.timezone) && <><br /><span class="dim">{zonedTime(one.nextRun, one.timezone)}</span></>}</span> : <span class="dim">–</span>],
+        ["Source", (one) => <>{one.type === "DECLARATIVE" ? <span title="Declared with the task. To change it, deploy another version.">Code</span> : "API"}{one.externalId && <><br /><span class="dim">{one.externalId}</span></>}</>],
         ["Actions", (one) => <span class="row-end flat">
-          <label class="switch"><input type="checkbox" role="switch" checked={one.active} onChange={() => turn(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
-          {one.type !== "DECLARATIVE" && <><Button kind="small" onClick={() => setDialog({ edit: true, schedule: one })}>Edit…</Button><Button kind="small" aria-label="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],
+          <Button kind="small" icon="test" aria-label={`Run ${one.task} now`} onClick={() => start(one)}>Run now</Button>
+          <label class="switch" title={one.type === "DECLARATIVE" ? "Declared in code: deploy another version to turn it off" : undefined}><input type="checkbox" role="switch" checked={one.active} onChange={() => turn(one)} disabled={one.type === "DECLARATIVE"} aria-label={`${one.task} ${one.generator.expression} is on`} />{one.active ? "On" : "Off"}</label>
+          {one.type !== "DECLARATIVE" && <><Button kind="small" icon="edit" aria-label="Edit…" title="Edit…" onClick={() => setDialog({ edit: true, schedule: one })} /><Button kind="small" aria-label="Delete" title="Delete" icon="trash" onClick={() => setDialog({ remove: one })} /></>}</span>, "actions-cell"],
       ]} />}
       {data?.pagination.totalPages > 1 && <div class="row-end flat"><Button disabled={page === 1} onClick={() => setPage(page - 1)}>Previous</Button><span class="dim">{page} of {data.pagination.totalPages}</span><Button disabled={page >= data.pagination.totalPages} onClick={() => setPage(page + 1)}>Next</Button></div>}
       {dialog?.edit && <ScheduleDialog place={place} schedule={dialog.schedule} onClose={() => setDialog()} onDone={reload} />}

@@ -7,6 +7,7 @@ import { exampleOf, problemsOf } from "../lib/schema.js";
 import { branchHeader, session } from "../lib/session.js";
 import { deployCommand } from "../lib/snippets.js";
 import { Button, Empty, Field, Loading, Page, Problem, warningOf, Warnings } from "../ui/basic.jsx";
+import { JsonEditor } from "../ui/editor.jsx";
 import { Json } from "../ui/json.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { parseJson } from "./run_dialogs.jsx";
@@ -17,12 +18,27 @@ const memory = "runcast.payload."; // prefix for the text typed for a task, whic
 export const currentWorker = (place, version) => session.personal("GET", `/api/v1/projects/${encodeURIComponent(place.ref)}/${encodeURIComponent(place.env)}/workers/current${version ? `?version=${encodeURIComponent(version)}` : ""}`,
   { headers: branchHeader(place) }).catch((error) => { if (error.status === 404) return {}; throw error; });
 
+const isMac = /mac|iphone|ipad/i.test(navigator.platform);
+
+/** The payload of the newest run of a task, as text; undefined if there is none that can be edited here. */
+async function lastPayload(place, slug) {
+  const { data: [last] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[taskIdentifier]": slug, "filter[createdAt][period]": "30d", "page[size]": 1 })}`);
+  const run = last && await session.ask(place, "GET", `/api/v3/runs/${last.id}`);
+  return run?.payload === undefined ? undefined : JSON.stringify(run.payload, null, 2);
+}
+
 function TaskForm({ place, task }) {
   const { payloadSchema: schema } = task, key = memory + task.slug;
   const [text, setText] = useState(() => sessionStorage.getItem(key) ?? JSON.stringify(exampleOf(schema) ?? {}, null, 2));
   const [options, setOptions] = useState({ isTest: "true" }), [isBusy, setBusy] = useState(false);
   const { value, error } = parseJson(text), problems = useMemo(() => error || !schema ? [] : problemsOf(schema, value), [text, schema]);
   useEffect(() => { try { sessionStorage.setItem(key, text); } catch { /* not kept */ } }, [text]);
+  const useLast = () => attempt(async () => {
+    const last = await lastPayload(place, task.slug);
+    if (last === undefined) throw new Error(`${task.slug} has no run with a payload in the last 30 days`);
+    setText(last);
+  });
+  const press = (event) => { if (event.key === "Enter" && (event.metaKey || event.ctrlKey) && !error && !isBusy) { event.preventDefault(); trigger(); } };
   const set = (name) => (event) => setOptions({ ...options, [name]: event.currentTarget.value });
   async function trigger() {
     setBusy(true);
@@ -38,15 +54,15 @@ function TaskForm({ place, task }) {
     setBusy(false);
   }
   return (
-    <form class="columns" onSubmit={(event) => { event.preventDefault(); trigger(); }}>
-      <section class="panel" aria-label="Payload"><header><h2>Payload</h2><Button kind="small ghost" onClick={() => setText(JSON.stringify(exampleOf(schema) ?? {}, null, 2))}>{schema ? "Use example" : "Clear"}</Button></header>
+    <form class="columns" onKeyDown={press} onSubmit={(event) => { event.preventDefault(); trigger(); }}>
+      <section class="panel" aria-label="Payload"><header><h2>Payload</h2><Button kind="small ghost" onClick={useLast}>Use last payload</Button><Button kind="small ghost" onClick={() => setText(JSON.stringify(exampleOf(schema) ?? {}, null, 2))}>{schema ? "Use example" : "Clear"}</Button></header>
         <div class="body stack">
-          <Field as="textarea" label="JSON" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} hint={schema ? undefined : "The task declares no schema. Any JSON is accepted."} />
+          <Field as={JsonEditor} label="JSON" rows={16} value={text} onInput={(event) => setText(event.currentTarget.value)} error={error} hint={schema ? undefined : "The task declares no schema. Any JSON is accepted."} />
           {problems.length > 0 && <ul class="hints" aria-label="Schema problems">{problems.slice(0, 8).map((problem) => <li key={problem} class="warn">{problem}</li>)}</ul>}
           {schema && <details><summary>Schema</summary><Json value={schema} label="schema" /></details>}
         </div></section>
       <aside class="stack"><section class="panel" aria-label="Options"><header><h2>Options</h2></header><div class="body stack">
-        <Field label="Test run" as="select" value={options.isTest} onChange={set("isTest")}><option value="true">yes</option><option value="false">no</option></Field>
+        <label class="check"><input type="checkbox" checked={options.isTest === "true"} onChange={(event) => setOptions({ ...options, isTest: String(event.currentTarget.checked) })} />Mark as a test run</label>
         <Field label="Tags" placeholder="eu, shop" value={options.tags ?? ""} onInput={set("tags")} />
         <Field label="Delay" placeholder="10s, 5m, 2026-12-01T08:00:00Z" value={options.delay ?? ""} onInput={set("delay")} />
         <Field label="Expires after" placeholder="10m" value={options.ttl ?? ""} onInput={set("ttl")} />
@@ -59,6 +75,7 @@ function TaskForm({ place, task }) {
           <Field label="Version" value={options.version ?? ""} onInput={set("version")} />
         </div></details>
         <Button type="submit" kind="primary" icon="test" busy={isBusy} disabled={Boolean(error)}>Trigger {task.slug}</Button>
+        <p class="hint">or press <kbd>{isMac ? "⌘" : "Ctrl"}</kbd> <kbd>Enter</kbd></p>
       </div></section></aside>
     </form>
   );
@@ -77,7 +94,7 @@ export function Test({ place }) {
       </Empty>}
       {chosen && <>
         <Warnings warnings={[warningOf(data.worker.warnings, chosen.slug)].filter(Boolean)} />
-        <Field label="Task" as="select" value={chosen.slug} onChange={(event) => go(addressOf({ ...place, view: "test", id: event.currentTarget.value, query: {} }), { replace: true })}>{tasks.map(({ slug, filePath }) => <option key={slug} value={slug}>{slug}{filePath ? ` (${filePath})` : ""}</option>)}</Field>
+        <div class="task-choice"><Field label="Task" as="select" value={chosen.slug} onChange={(event) => go(addressOf({ ...place, view: "test", id: event.currentTarget.value, query: {} }), { replace: true })}>{tasks.map(({ slug, filePath }) => <option key={slug} value={slug}>{slug}{filePath ? ` (${filePath})` : ""}</option>)}</Field></div>
         <TaskForm key={chosen.slug} place={place} task={chosen} />
       </>}
     </Page>

@@ -1,9 +1,10 @@
 // waitpoints.jsx - tokens that runs wait for; completes one by hand.
 import { useState } from "preact/hooks";
 
+import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { until, useNow } from "../lib/time.js";
+import { age, until, useNow } from "../lib/time.js";
 import { Button, Dialog, Empty, Field, Id, Loading, Page, Problem, Table, Tag, Time } from "../ui/basic.jsx";
 import { attempt } from "../ui/toast.jsx";
 import { parseJson } from "./run_dialogs.jsx";
@@ -31,18 +32,20 @@ export function Waitpoints({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch, status, before], () => session.ask(place, "GET", `/api/v1/waitpoints/tokens?${new URLSearchParams({ "page[size]": 50, ...status && { "filter[status]": status }, ...before.length && { "page[after]": before.at(-1) } })}`), { everyMs: 3000 });
   const rows = data?.data ?? [];
   return (
-    <Page title="Waitpoints" actions={<div class="row" role="group" aria-label="Token status">{choices.map(([value, label]) => <Button key={value} kind={`small ${value === status ? "primary" : ""}`} aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>
+    <Page title="Waitpoints" actions={<div class="segments" role="group" aria-label="Token status">{choices.map(([value, label]) => <Button key={value} kind="small" aria-pressed={value === status} onClick={() => { setStatus(value); setBefore([]); }}>{label}</Button>)}</div>}>
       {error && <Problem error={error} retry={reload} />}
       {!data && !error && <Loading />}
       {data && !rows.length && <Empty title={status === "WAITING" ? "No waiting tokens" : "No tokens"}><p>A run uses a token to wait for someone. Complete the token here, by its URL, or with an API call:</p><pre>{`const token = await wait.createToken({ timeout: "1d" });
 const answer = await wait.forToken<{ approved: boolean }>(token);`}</pre></Empty>}
       {rows.length > 0 && <Table label="Waitpoints" rows={rows} columns={[
+        ["Waiting run", (one) => one.waitingRun ? <a class="batch-name" href={addressOf({ ...place, view: "runs", id: one.waitingRun.id, query: {} })}><b>{one.waitingRun.taskIdentifier}</b> <code class="dim">…{one.waitingRun.id.slice(-8)}</code></a> : <span class="dim">{one.status === "WAITING" ? "None yet" : "–"}</span>],
+        ["Waiting for", (one) => one.waitingRun ? age(now - new Date(one.waitingRun.since)) : <span class="dim">–</span>, "number"],
         ["Token", (one) => <Id>{one.id}</Id>],
         ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
         ["Tags", (one) => <span class="row">{(one.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
-        ["Completion or timeout", (one) => one.completedAt ? <Time at={one.completedAt} /> : until(one.timeoutAt, now), "number"],
-        ["Actions", (one) => one.status === "WAITING" && <Button kind="small primary" onClick={() => setToken(one)}>Complete…</Button>, "actions-cell"],
+        [status === "COMPLETED" ? "Completed" : status === "WAITING" ? "Times out" : "Ends", (one) => one.completedAt ? <Time at={one.completedAt} relative /> : until(one.timeoutAt, now), "number"],
+        ["Actions", (one) => one.status === "WAITING" && <Button kind="small" onClick={() => setToken(one)}>Complete…</Button>, "actions-cell"],
       ]} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}
       {token && <CompleteDialog place={place} token={token} onClose={() => setToken()} onDone={reload} />}

@@ -3,10 +3,10 @@ import { gatewayUrl } from "../lib/base.js";
 import { addressOf } from "../lib/place.js";
 import { useQuery } from "../lib/query.js";
 import { session } from "../lib/session.js";
-import { Empty, Facts, Loading, Page, Problem, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
+import { Empty, Facts, Loading, Page, Problem, Status, Table, Time, warningOf, Warnings } from "../ui/basic.jsx";
 import { currentWorker } from "./test.jsx";
 
-const kinds = { cli: "Developer CLI", supervise: "Supervise role", worker: "Worker with token" };
+const kinds = { cli: ["Developer CLI", "trigger.dev dev, on a developer's machine"], supervise: ["Supervise role", "executes deployed versions"], worker: ["Worker", "connected with a worker token"] };
 
 export function Workers({ place }) {
   const { data, error, reload } = useQuery([place.ref, place.env, place.branch], () => session.ask(place, "GET", "/api/v1/environments/workers"), { everyMs: 3000 });
@@ -20,17 +20,20 @@ export function Workers({ place }) {
         ? <><p>Runs wait until a worker connects. In your project:</p><pre>npx trigger.dev@4.8.3 dev</pre></>
         : <><p>Runs wait until a worker connects. Start the gateway with <code>--execute</code>, or a supervise role on another machine:</p><pre>runcast supervise --url {gatewayUrl}</pre></>}</Empty>}
       {rows.length > 0 && <Table label="Workers" rows={rows.map((one, at) => ({ ...one, at }))} rowKey="at" columns={[
-        ["Worker", (one) => kinds[one.kind]],
+        ["Worker", (one) => <>{kinds[one.kind][0]}<br /><span class="dim">{kinds[one.kind][1]}</span></>],
         ["Version", (one) => one.version ? <><a href={addressOf({ ...place, view: "runs", query: { version: one.version } })}>{one.version}</a> {one.version === worker?.version && <em class="mini current">current</em>}</> : <span class="dim">any deployed version</span>],
-        ["Status", (one) => one.isConnected ? (one.waiting ? <span class="status good"><i />{one.kind === "cli" ? "Ready" : `${one.waiting.toLocaleString("en")} waiting for a run`}</span> : <span class="status run"><i />Busy</span>) : <span class="status off"><i />Disconnected, may reconnect</span>],
+        ["Status", (one) => one.isConnected ? (one.waiting ? <Status tone="good" label="Ready" /> : <Status tone="run" label="Busy" />) : <Status tone="off" label="Disconnected" />],
         ["Connected", (one) => one.connectedAt ? <Time at={one.connectedAt} relative /> : <span class="dim">–</span>, "number"],
         ["Last seen", (one) => one.lastHeardAt ? <Time at={one.lastHeardAt} relative /> : <span class="dim">now</span>, "number"],
       ]} />}
       {worker && <section class="panel" aria-label="Current version"><header><h2>Current version</h2></header><div class="body">
         <Warnings warnings={worker.warnings} />
         <Facts rows={[["Version", worker.version], ["SDK", worker.sdkVersion], ["CLI", worker.cliVersion]]} />
-        {(worker.tasks ?? []).map(({ slug, filePath, triggerSource }) => <div key={slug} class="run-link"><a href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a>{warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}<span class="dim">{triggerSource === "SCHEDULED" ? "scheduled, " : ""}{filePath}</span></div>)}
-      </div></section>}
+      </div>
+        <Table label="Tasks" rows={worker.tasks ?? []} rowKey="slug" columns={[
+          ["Task", ({ slug }) => <><a class="strong" href={addressOf({ ...place, view: "test", id: slug, query: {} })}>{slug}</a> {warningOf(worker.warnings, slug) && <em class="mini" title={warningOf(worker.warnings, slug).message}>not supported</em>}</>],
+          ["Type", ({ triggerSource }) => triggerSource === "SCHEDULED" ? "Scheduled" : "Standard"], ["File", ({ filePath }) => <code class="dim">{filePath}</code>],
+        ]} /></section>}
     </Page>
   );
 }
