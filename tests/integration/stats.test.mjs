@@ -66,7 +66,7 @@ test("the current queue is reported right after a restart, and each task with it
   const ids = [await trigger("mail"), await trigger("mail"), await trigger("report")];
   await gateway.post(`/api/v2/runs/${ids[0]}/cancel`, {});
   const { tasks, tasksAreCut, now } = await ask();
-  assert.deepEqual([now.queued, now.executing, tasksAreCut], [2, 0, false]);
+  assert.deepEqual([now.queued, now.executing, now.pendingVersion, tasksAreCut], [2, 0, 0, false]);
   assert.ok(now.oldestQueuedMs >= 0 && now.concurrencyLimit > 0);
   assert.deepEqual(tasks.map(({ from, ...task }) => [Date.parse(from) % 900_000, task]), [
     [0, { task: "mail", triggers: 2, completed: 0, failed: 0, canceled: 1, expired: 0, durationMs: null, lastFailure: null }],
@@ -77,7 +77,9 @@ test("the current queue is reported right after a restart, and each task with it
   const later = await ask();
   assert.deepEqual([later.samples, later.before, later.tasks, later.now.queued], [[], null, [], 2], "nothing has happened since, and yet runs are queued");
   assert.ok(later.now.oldestQueuedMs > now.oldestQueuedMs);
-  assert.deepEqual((await ask(keys.prod)).now.queued, 0, "another environment has its own queue");
+  await gateway.post("/api/v1/tasks/mail/trigger", {}, { key: keys.prod });
+  const { now: { queued, pendingVersion } } = await ask(keys.prod);
+  assert.deepEqual([queued, pendingVersion], [0, 1], "another environment has its own queue; nothing is deployed to it");
   await gateway.stop();
 });
 

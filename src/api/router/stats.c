@@ -73,8 +73,11 @@ static void add_now(struct buf *out, const struct environment *env, int64_t now_
         buf_print(out, "%" PRId64, now_ms > since ? now_ms - since : 0);
     else
         buf_add_text(out, "null");
-    buf_print(out, ",\"executing\":%" PRIu32 ",\"concurrencyLimit\":%" PRIu32 "}",
-              env->queues.running, env->queues.limit);
+    buf_print(out,
+              ",\"pendingVersion\":%" PRIu32 ",\"executing\":%" PRIu32
+              ",\"concurrencyLimit\":%" PRIu32 "}",
+              env->unfinished_by_status[RUN_PENDING_VERSION], env->queues.running,
+              env->queues.limit);
 }
 
 /* Adds the queue as it was before the first sample that is shown; null: unknown. */
@@ -196,8 +199,9 @@ static const struct schema schemas[] = {
       "{intervalMs: integer, from: datetime, to: datetime, now: StatsNow,"
       " before: StatsQueue|null, tasks: StatsTask[], tasksAreCut: boolean, samples: "
       "StatsSample[]}" },
-    { "StatsNow", "{queued: integer, oldestQueuedMs: integer|null, executing: integer,"
-                  " concurrencyLimit: integer}" },
+    { "StatsNow",
+      "{queued: integer, oldestQueuedMs: integer|null,"
+      " pendingVersion: integer, executing: integer, concurrencyLimit: integer}" },
     { "StatsQueue", "{queued: integer, oldestQueuedMs: integer|null}" },
     { "StatsTask", "{task: string, from: datetime, triggers: integer, completed: integer,"
                    " failed: integer, canceled: integer, expired: integer,"
