@@ -356,7 +356,9 @@ describe("a run", () => {
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /WARN +send-email the mail server is slow \{"ms":120\}/);
     const [file] = await Promise.all([page.waitForEvent("download"), logs.getByRole("button", { name: "Download" }).click()]);
     assert.equal(file.suggestedFilename(), `${id}.log`);
-    assert.match(fs.readFileSync(await file.path(), "utf8"), /the mail server is slow/);
+    const saved = path.join(temporaryFolder(), "saved.log");
+    await file.saveAs(saved);
+    assert.match(fs.readFileSync(saved, "utf8"), /the mail server is slow/);
     await page.getByRole("tab", { name: "Timeline" }).click();
     await page.locator(".trace-lines").waitFor();
   });
@@ -370,10 +372,11 @@ describe("a run", () => {
     });
     await page.goto(gateway.url + at(`runs/${id}`, { logs: 1 }));
     const logs = page.getByRole("region", { name: "Logs" }), box = logs.getByRole("region", { name: "Lines" });
-    await shows(logs, "line 0 ");
     await shows(logs, "10,000 lines");
+    await shows(box, "line 9999 "); // it follows
     assert.ok(await page.locator(".log-row").count() <= 600);
-    await until(async () => { await box.evaluate((element) => element.scrollTo(0, element.scrollHeight)); return (await logs.getByText("line 9999 ").count()) === 1; }, { everyMs: 100, what: "the last line" });
+    await until(async () => { await box.evaluate((element) => element.scrollTo(0, 0)); return (await logs.getByText("line 0 ").count()) === 1; }, { everyMs: 100, what: "the first line" });
+    assert.equal(await page.getByRole("button", { name: "Follow" }).getAttribute("aria-pressed"), "false");
     assert.ok(await page.locator(".log-row").count() <= 600);
     await page.getByLabel("Search logs").fill("line 5123 ");
     await until(async () => (await page.locator(".log-row").count()) === 1, { what: "the line that was searched for" });

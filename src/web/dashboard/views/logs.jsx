@@ -39,7 +39,7 @@ function Line({ log, found, isFamily, place }) {
         <time title={wholeTime(log.at)}>{clockTime(log.at, { ms: true })}</time>
         <span class="level">{label}</span>
         {isFamily && <span class="task">{log.run.taskIdentifier}</span>}
-        <span class="text"><Marked text={log.message} found={found} />{members.filter(([name]) => !isStack(name)).map(([name, value]) => <span key={name} class="member"> {name}=<i><Marked text={valueText(value).slice(0, 500)} found={found} /></i></span>)}</span>
+        <span class="text"><Marked text={log.message} found={found} />{members.filter(([name]) => !isStack(name)).map(([name, value]) => <span key={name} class="member"> <Marked text={name} found={found} />=<i><Marked text={valueText(value).slice(0, 500)} found={found} /></i></span>)}</span>
       </button>
       {isOpen && <div class="log-open">{typeof log.data.stack === "string" && members.length === 1 ? <pre class="stack-trace" tabIndex={0}>{log.data.stack}</pre> : <Json value={log.data} label="data" />}
         {isFamily && <a href={addressOf({ ...place, view: "runs", id: log.run.id, query: {} })}>Open run {log.run.id}</a>}</div>}

@@ -32,21 +32,21 @@ function Figures({ place, data, range }) {
       <Figure label="Triggered" value={number(triggers)} note={rate(lastMinute(data, 0).triggers)} href={runs()} />
       <Figure label="Completed" value={number(good)} note={expired ? `${number(expired)} expired` : undefined} href={runs("COMPLETED")} />
       <Figure label="Executing" value={number(now.executing)} note={`of ${number(now.concurrencyLimit)}`} href={addressOf({ ...place, view: "runs", query: { status: "EXECUTING" } })} />
-      <Figure label="Queued" value={number(now.queued)} tone={isStuck ? "wait" : ""} note={now.oldestQueuedMs === null ? undefined : `oldest ${duration(now.oldestQueuedMs)}`} href={addressOf({ ...place, view: "runs", query: { status: "QUEUED" } })} />
+      <Figure label="Queued" value={number(now.queued)} tone={isStuck ? "wait" : ""} note={now.oldestQueuedMs !== null ? `oldest ${duration(now.oldestQueuedMs)}` : now.pendingVersion ? `${number(now.pendingVersion)} wait for a version` : undefined} href={addressOf({ ...place, view: "runs", query: { status: "QUEUED" } })} />
     </section>
   );
 }
 
-/** The run that waits for longest, and why, if it waits for long. */
+/** Runs that wait for long or for a version: how many, and why the oldest of them waits. */
 function Stuck({ place, now }) {
-  const isStuck = now.oldestQueuedMs > stuckMs;
-  const { data: run } = useQuery([place.ref, place.env, place.branch, "stuck"], async () => {
-    const { data: [first] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": "QUEUED", "filter[createdAt][from]": "2000-01-01T00:00:00Z", "page[size]": 1, "page[before]": oldest })}`);
+  const isLong = now.oldestQueuedMs > stuckMs, isStuck = isLong || now.pendingVersion > 0, status = isLong ? "QUEUED" : "PENDING_VERSION", count = isLong ? now.queued : now.pendingVersion;
+  const { data: run } = useQuery([place.ref, place.env, place.branch, status], async () => {
+    const { data: [first] } = await session.ask(place, "GET", `/api/v1/runs?${new URLSearchParams({ "filter[status]": status, "filter[createdAt][from]": "2000-01-01T00:00:00Z", "page[size]": 1, "page[before]": oldest })}`);
     return first && session.ask(place, "GET", `/api/v3/runs/${first.id}`);
   }, { enabled: isStuck, everyMs });
   if (!isStuck) return null;
   return (
-    <div class="waiting stuck" role="status"><Icon name="queues" /><span><b>{number(now.queued)} {now.queued === 1 ? "run is" : "runs are"} queued, the oldest for {duration(now.oldestQueuedMs)}.</b> {run?.waitingFor?.message}</span>
+    <div class="waiting stuck" role="status"><Icon name="queues" /><span><b>{isLong ? `${number(count)} ${count === 1 ? "run is" : "runs are"} queued, the oldest for ${duration(now.oldestQueuedMs)}.` : `${number(count)} ${count === 1 ? "run waits" : "runs wait"} for a version.`}</b> {run?.waitingFor?.message}</span>
       {run && <a class="button small" href={addressOf({ ...place, view: "runs", id: run.id })}>Oldest run</a>}</div>
   );
 }

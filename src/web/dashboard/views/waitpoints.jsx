@@ -41,12 +41,12 @@ const answer = await wait.forToken<{ approved: boolean }>(token);`}</pre></Empty
         ["Waiting run", (one) => one.waitingRun ? <a class="batch-name" href={addressOf({ ...place, view: "runs", id: one.waitingRun.id, query: {} })}><b>{one.waitingRun.taskIdentifier}</b> <code class="dim">…{one.waitingRun.id.slice(-8)}</code></a> : <span class="dim">{one.status === "WAITING" ? "None yet" : "–"}</span>],
         ["Waiting for", (one) => one.waitingRun ? age(now - new Date(one.waitingRun.since)) : <span class="dim">–</span>, "number"],
         ["Token", (one) => <Id>{one.id}</Id>],
-        ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
+        !status && ["Status", (one) => <span class={`status ${tones[one.status]?.[1] ?? "off"}`}><i />{tones[one.status]?.[0] ?? one.status}</span>],
         ["Tags", (one) => <span class="row">{(one.tags ?? []).map((tag) => <Tag key={tag}>{tag}</Tag>)}</span>],
         ["Created", (one) => <Time at={one.createdAt} relative />, "number"],
         [status === "COMPLETED" ? "Completed" : status === "WAITING" ? "Times out" : "Ends", (one) => one.completedAt ? <Time at={one.completedAt} relative /> : until(one.timeoutAt, now), "number"],
         ["Actions", (one) => one.status === "WAITING" && <Button kind="small" onClick={() => setToken(one)}>Complete…</Button>, "actions-cell"],
-      ]} />}
+      ].filter(Boolean)} />}
       {(before.length > 0 || data?.pagination?.next) && <div class="row-end flat"><Button disabled={!before.length} onClick={() => setBefore(before.slice(0, -1))}>Previous</Button><Button disabled={!data?.pagination?.next} onClick={() => setBefore([...before, data.pagination.next])}>Next</Button></div>}
       {token && <CompleteDialog place={place} token={token} onClose={() => setToken()} onDone={reload} />}
     </Page>
