@@ -196,8 +196,9 @@ export const rows = [
   { route: "GET /", takes: "anyone", at: () => ({}) },
   { route: "GET /client.js", takes: "anyone", at: () => ({}) },
   { route: "GET /client/react.js", takes: "anyone", at: () => ({}) },
-  ...["/runs/:", "/account/tokens", "/account/authorization-code/:", "/dashboard/app.js", "/dashboard/app.css", "/dashboard/icon.svg"].map((path) => ({ route: `GET ${path}`, takes: "anyone", at: () => ({ path: path.replace(":", "run_1") }) })),
+  ...["/runs/:", "/account/tokens", "/login", "/account/authorization-code/:", "/dashboard/app.js", "/dashboard/app.css", "/dashboard/icon.svg"].map((path) => ({ route: `GET ${path}`, takes: "anyone", at: () => ({ path: path.replace(":", "run_1") }) })),
   { route: "GET /projects/*", takes: "anyone", at: () => ({ path: "/projects/v3/proj_a/runs/run_1" }) },
+  { route: "GET /orgs/*", takes: "anyone", at: () => ({ path: "/orgs/acme/projects/new" }) },
 ];
 
 /** The subscriptions of a WebSocket (runcast/protocol.h), which have the same rules as the polls. */

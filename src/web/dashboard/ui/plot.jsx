@@ -18,8 +18,8 @@ function widthOfLabels(labels) {
 }
 
 /** times: seconds; series: [{ label, tone, values, now }]; now: the value of the legend, if it is not the last one;
- * unit: formats a value. */
-export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to }) {
+ * unit: formats a value; isWhole: values are counts, so no tick is between two of them. */
+export function Plot({ title, times, series, unit = (value) => value.toLocaleString("en"), from, to, isWhole = false }) {
   const box = useRef(), { theme, clock } = useSettings(), plot = useRef();
   const shape = JSON.stringify([series.map(({ label }) => label), theme, clock]);
   const data = [times, ...series.map(({ values }) => values)], latest = useRef(data), range = useRef([from, to]);
@@ -34,7 +34,7 @@ export function Plot({ title, times, series, unit = (value) => value.toLocaleStr
         width: widthOf(box.current), height, padding: [10, edge, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 6 } },
         tzDate: (ts) => clock === "utc" ? UPlot.tzDate(new Date(ts * 1000), "Etc/UTC") : new Date(ts * 1000),
         scales: { x: { range: () => range.current }, y: { range: (_, __, max) => [0, Math.max(max ?? 0, 1) * 1.1] } },
-        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map(unit) }],
+        axes: [{ ...axis, size: 26, space: 64, values: "{HH}:{mm}" }, { ...axis, size: (_, labels) => widthOfLabels(labels), space: 32, values: (_, ticks) => ticks.map((tick) => isWhole && tick % 1 ? "" : unit(tick)) }],
         series: [{}, ...series.map(({ label, tone, values }) => ({ label, stroke: colour(tone), fill: `color-mix(in srgb, ${colour(tone)} 12%, transparent)`, width: 1.5, points: { show: values.includes(null), size: 4 }, spanGaps: false }))],
       }, latest.current, box.current);
     };

@@ -94,7 +94,7 @@ function Plots({ data, seconds }) {
     <div class="plots">
       <Plot title="Triggered" {...common} unit={rate} series={[perMinute("last minute", "triggers", "accent")]} />
       <Plot title="Finished" {...common} unit={rate} series={[perMinute("completed", "good", "good"), perMinute("failed", "bad", "bad"), perMinute("canceled", "canceled", "off"), perMinute("expired", "expired", "wait")].filter(({ label, values }) => always.includes(label) || values.some(Boolean))} />
-      <Plot title="Queued" {...common} series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
+      <Plot title="Queued" {...common} isWhole series={[{ label: "runs", tone: "wait", values: of("queued"), now: data.now.queued }]} />
       <Plot title="Oldest queued" {...common} unit={ms} series={[{ label: "wait time", tone: "wait", values: of("oldest"), now: data.now.oldestQueuedMs }]} />
       {plots.hasDeliveries && <Plot title="Commit-to-subscriber latency" {...common} unit={ms} series={[{ label: "p99", tone: "pause", values: of("p99") }, { label: "p50", tone: "run", values: of("p50") }]} />}
     </div>
