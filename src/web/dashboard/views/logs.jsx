@@ -47,9 +47,9 @@ function Line({ log, found, isFamily, place }) {
   );
 }
 
-/** Lines that are drawn while they are near the screen. */
-function Chunk({ lines, scroller, ...rest }) {
-  const box = useRef(), [isNear, setNear] = useState(false), height = useRef();
+/** Lines that are drawn while they are near the screen; those at an edge, which is shown first, at once. */
+function Chunk({ lines, scroller, isAtEdge, ...rest }) {
+  const box = useRef(), [isNear, setNear] = useState(isAtEdge), height = useRef();
   useEffect(() => {
     const observer = new IntersectionObserver(([{ isIntersecting }]) => {
       if (!isIntersecting && box.current) height.current = box.current.getBoundingClientRect().height;
@@ -108,7 +108,7 @@ export function Logs({ place, trace, isLive, tabs }) {
         <Button icon="down" disabled={!lines.length} onClick={() => download(`${trace.root.run.id}.log`, `${all()}\n`)}>Download</Button>
       </div>
       <div class={`log-scroll ${isWrapped ? "wrapped" : ""} ${isFamily ? "family" : ""}`} ref={scroller} onScroll={scrolled} tabIndex={0} role="region" aria-label="Lines">
-        {lines.length > 0 ? <ol class="log-lines">{chunks.map((chunk, at) => <Chunk key={`${found}/${hidden.join()}/${at}`} lines={chunk} scroller={scroller} found={found} isFamily={isFamily} place={place} />)}</ol>
+        {lines.length > 0 ? <ol class="log-lines">{chunks.map((chunk, at) => <Chunk key={`${found}/${hidden.join()}/${at}`} lines={chunk} isAtEdge={at === 0 || at === chunks.length - 1} scroller={scroller} found={found} isFamily={isFamily} place={place} />)}</ol>
           : <p class="dim pad">{logs.length ? "No lines match" : isLive ? "Logs appear here as the task executes." : "No logs"}</p>}
       </div>
       {trace.isCut && <p class="dim pad">This run has more descendants than are shown here. Each has its own logs.</p>}

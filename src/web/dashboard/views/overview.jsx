@@ -52,7 +52,7 @@ function Stuck({ place, now }) {
 }
 
 function Tasks({ place, data, range }) {
-  const rows = [...data.tasks].sort((a, b) => b.failed - a.failed || b.triggers - a.triggers);
+  const rows = data.tasks.filter(({ triggers, completed, failed, expired }) => triggers + completed + failed + expired > 0).sort((a, b) => b.failed - a.failed || b.triggers - a.triggers);
   const runs = (task, status) => addressOf({ ...place, view: "runs", query: { task, status, period: range } });
   return (
     <section class="panel" aria-label="Tasks"><header><h2>Tasks</h2>{rows.length > 0 && <span class="dim">since <Time at={rows.map(({ from }) => from).sort()[0]} /></span>}</header>
