@@ -10,7 +10,7 @@ export function BuildHelp({ place }) {
         : <p class="dim">The link has no message. The terminal shows it.</p>}
       <section class="panel" aria-label="Next steps"><header><h2>Next steps</h2></header><div class="body stack">
         <p>Fix the file that the message names. <code>trigger.dev dev</code> builds again when you save it.</p>
-        <p>Meanwhile, runs use the last version that was built: see <a href={view("workers")}>workers</a> and <a href={view("deployments")}>deployments</a>.</p>
+        <p class="prose">Meanwhile, runs use the last version that was built: see <a href={view("workers")}>workers</a> and <a href={view("deployments")}>deployments</a>.</p>
       </div></section>
     </Page>
   );
