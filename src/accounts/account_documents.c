@@ -88,7 +88,8 @@ static bool add_project(struct accounts *accounts, const struct document *docume
     project->slug = copy_text(body, "slug");
     project->created_at = take_time(body, "createdAt");
     project->bodies.limit = BODY_ROOM;
-    project->answers.limit = ANSWER_ROOM;
+    project->shared.answers.limit = ANSWER_ROOM;
+    project->branches.answers.limit = ANSWER_ROOM / BRANCHES_PART;
     list_init(&project->secrets);
     list_append(project->deleted_at ? &accounts->deleted : &accounts->projects,
                 &project->link);

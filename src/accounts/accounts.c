@@ -346,6 +346,18 @@ struct account *account_of_keys(struct account *account)
     return account->parent ? account->parent : account;
 }
 
+bool accounts_are_branches(const struct account *one, const struct account *two)
+{
+    return one->type == ENVIRONMENT_PREVIEW && two->type == ENVIRONMENT_PREVIEW &&
+           one->project == two->project;
+}
+
+struct shared_rooms *account_shared_rooms(const struct account *account)
+{
+    struct project *project = account->project;
+    return account->type == ENVIRONMENT_PREVIEW ? &project->branches : &project->shared;
+}
+
 struct account *accounts_by_id(struct accounts *accounts, struct slice id)
 {
     return table_find(&accounts->by_id, id);

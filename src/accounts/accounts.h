@@ -35,6 +35,18 @@ struct organization {
     struct list link;   // accounts::organizations, or ::closed
 };
 
+/* Outer quotas of several environments. */
+struct shared_rooms {
+    struct room answers;    // bytes of unsent responses; counted by net
+    struct room seats;      // long-lived connections
+    struct room batches;    // bytes of open batches
+    struct room streams;    // bytes of streams
+    struct room watched;    // filters
+    struct room configured; // queues that users have configured
+    struct room views;      // sets of columns in use
+    struct room unfinished; // unfinished runs; counted by the engine
+};
+
 struct project {
     char id[ID_MAX];
     char ref[PROJECT_REF_MAX];
@@ -44,18 +56,15 @@ struct project {
     bool forgotten;     /* the store has nothing of it any more */
     uint32_t version;   /* of its document */
     char organization_id[ID_MAX];
-    struct organization *organization;   /* set by accounts_link */
-    struct list secrets;                 // secret::of_owner; tokens of workers
-    struct room bodies;                  // bytes of requests in progress; counted by net
-    struct room answers;                 // bytes of unsent responses; counted by net
-    struct room seats, batches, streams; // outer quotas of its environments
-    struct room watched;                 // outer quota of its environments; counts filters
-    struct room configured; // the same; counts queues that users have configured
-    struct room views;      // sets of columns in use in its environments
-    struct room unfinished; // unfinished runs of its environments; counted by the engine
-    struct trimmed_room finished; // bytes of finished ones in memory; counted by the engine
-    struct room stored;           // bytes in the store; counted by the engine
-    struct list link;             // accounts::projects, or ::deleted
+    struct organization *organization; /* set by accounts_link */
+    struct list secrets;               // secret::of_owner; tokens of workers
+    struct room bodies;                // bytes of requests in progress; counted by net
+    struct shared_rooms shared;        // of all its environments
+    struct shared_rooms branches; // of its preview branches together, inside those of all
+    struct trimmed_room finished; // bytes of finished runs in memory; counted by the engine
+    struct room branches_finished; // the same of its preview branches
+    struct room stored;            // bytes in the store; counted by the engine
+    struct list link;              // accounts::projects, or ::deleted
 };
 
 /* A member of one organization.
@@ -222,6 +231,14 @@ bool secret_is_valid(const struct secret *secret, int64_t now_ms);
 
 /* Returns the environment that has its keys: of a branch its parent, else itself. */
 struct account *account_of_keys(struct account *account);
+
+/* Returns true if both are preview branches of one project, or their parent. At the limits
+ * of a project, they count as one environment. */
+bool accounts_are_branches(const struct account *one, const struct account *two);
+
+/* Returns the outer quotas of an environment: those of its project, or, of preview and its
+ * branches, those that these have together. */
+struct shared_rooms *account_shared_rooms(const struct account *account);
 
 /* Iterates over all environments by number, including archived branches.
  *

@@ -1,4 +1,4 @@
-// Limits with 200 preview branches: the branches are environments of one project and share the project's limits.
+// Limits with 200 preview branches: the branches share half of each limit of their project, so that its other environments keep a part.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -36,9 +36,9 @@ before(async () => {
 });
 after(() => { cutSockets(); return gateway?.stop(); });
 
-const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 40_000, LEFT = 100;
+const DOC_QUEUE = 7, DOC_ENVIRONMENT = 3, QUEUES = 20_000, LEFT = 100;
 
-/** Pauses queues of the branches up to the project's limit less 100, directly: calls would take a minute. */
+/** Pauses queues of the branches up to their limit less 100, directly: calls would take a minute. */
 function pauseQueues(data) {
   const branches = askStore(data, `SELECT $text(body) AS body FROM document WHERE kind = ${DOC_ENVIRONMENT}`).map(({ body }) => JSON.parse(body)).filter((one) => one.branch);
   assert.equal(branches.length, BRANCHES);
@@ -95,11 +95,11 @@ async function columns(i, round) {
 
 const limits = [
   { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 open uploads/ },
-  { what: "filters that are watched", call: watch, rounds: 21, ok: ["ok"], count: 4 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
+  { what: "filters that are watched", call: watch, rounds: 11, ok: ["ok"], count: 2 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
   { what: "sets of columns, along with four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
-  { what: "queues that are paused", call: pause, count: LEFT, status: 422, text: /At most 40000 queues of a project can be paused or have another limit at once/ },
+  { what: "queues that are paused", call: pause, prod: () => gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }), count: LEFT, status: 422, text: /At most 20000 queues of the preview branches of a project can be paused or have another limit at once/ },
   { what: "schedules", call: (i) => gateway.post("/api/v1/schedules", { task: "nightly", cron: "0 0 1 1 *", deduplicationKey: "yearly" }, onBranch(i)), count: 4 * 30, status: 422, text: /created 120\/120 schedules in this project/ },
-  { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), count: 4 * 30, status: 422, text: /the queue size limit for this project has been reached. The maximum size is 120/ },
+  { what: "unfinished runs", call: (i) => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }, onBranch(i)), prod: () => gateway.post("/api/v1/tasks/hello/trigger", { payload: 1 }), count: 2 * 30, status: 422, text: /the queue size limit for this project's preview branches has been reached. The maximum size is 60/ },
   { what: "bytes of variables", call: (i) => gateway.post(`/api/v1/projects/${keys.ref}/envvars/preview`, { name: "LARGE", value: "x".repeat(64_000) }, onBranch(i)), count: Math.floor((5 << 20) / (64_000 + "LARGE".length)), status: 400, text: /The environments of a project hold together at most 20000 variables/ },
 ];
 
@@ -145,13 +145,14 @@ test("deployments in progress are limited per environment and per project", asyn
   await cancelAll(all);
 });
 
-describe("200 preview branches share their project's limit", () => {
-  for (const { what, call, count, status, text, ...more } of limits)
+describe("200 preview branches share half of their project's limit", () => {
+  for (const { what, call, prod, count, status, text, ...more } of limits)
     test(`of ${what}`, async () => {
       const { count: found, refusal } = await taken(call, more);
       assert.equal(found, count);
       assert.deepEqual([refusal?.status, text.test(refusal?.text)], [status, true], refusal?.text);
       cutSockets();
+      if (prod) assert.ok((await prod()).status < 300, "another environment of the project has a part of its own");
       assert.equal((await gateway.get("/api/v1/runs", { key: other })).status, 200);
     });
 });

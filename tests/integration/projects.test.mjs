@@ -1,4 +1,4 @@
-// Limits of one project, however many preview branches it has; another project has its own.
+// Limits of one project, however many preview branches it has: these share a half. Another project has its own.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
@@ -21,7 +21,7 @@ async function start(t, options) {
   return gateway;
 }
 
-test("long-lived connections: an environment's limit, and twice that for all of a project's", async (t) => {
+test("long-lived connections: an environment's limit, twice that for all of a project's, and half of this for its branches", async (t) => {
   const gateway = await start(t, ["--realtime-connections", "2"]);
   const sockets = [];
   const open = async ({ key, headers }) => {
@@ -29,10 +29,11 @@ test("long-lived connections: an environment's limit, and twice that for all of 
     t.after(() => socket.cut());
     sockets.push(socket);
   };
-  for (const name of ["a", "a", "b"]) await open(branch(name));
-  await assert.rejects(open(branch("a")), { status: 429 });
-  await open(branch("c"));
-  for (const full of [branch("b"), branch("c"), { key: keys.prod }]) await assert.rejects(open(full), { status: 429 });
+  for (const name of ["a", "b"]) await open(branch(name));
+  for (const name of ["a", "b", "c"]) await assert.rejects(open(branch(name)), { status: 429 });
+  await open({ key: keys.prod });
+  await open({ key: keys.staging });
+  for (const full of [{ key: keys.prod }, { key: keys.dev }]) await assert.rejects(open(full), { status: 429 });
   await open(other);
   await gateway.stop();
 });
@@ -53,17 +54,19 @@ test("long-lived connections: without a setting one environment can have most of
   await gateway.stop();
 });
 
-test("incomplete batches: branches share the memory of their project", async (t) => {
+test("incomplete batches: branches share half of the memory of their project, and prod keeps the rest", async (t) => {
   const gateway = await start(t, ["--batch-memory", "1m"]);
   const ndjson = (text) => ({ headers: { "content-type": "application/x-ndjson", ...text } });
-  const stream = async (who) => {
+  const stream = async (who, length = 50_000) => {
     const { json } = await gateway.post("/api/v3/batches", { runCount: 2 }, who);
-    const line = `${JSON.stringify({ index: 0, task: "t", payload: "x".repeat(50_000) })}\n`;
+    const line = `${JSON.stringify({ index: 0, task: "t", payload: "x".repeat(length) })}\n`;
     return gateway.post(`/api/v3/batches/${json.id}/items`, line, { ...who, ...ndjson(who.headers) });
   };
-  for (const name of ["a", "b", "c"]) for (let i = 0; i < 20; i++) assert.equal((await stream(branch(name))).status, 200); // the project's oldest batches are discarded
-  const refused = await stream({ key: keys.prod });
+  for (let i = 0; i < 22; i++) assert.equal((await stream(branch("a"))).status, 200); // its oldest batches are discarded
+  const refused = await stream(branch("b"), 200_000);
   assert.deepEqual([refused.status, refused.headers["x-should-retry"]], [503, "true"]);
+  for (let i = 0; i < 22; i++) assert.equal((await stream({ key: keys.prod })).status, 200);
+  assert.equal((await stream({ key: keys.staging }, 300_000)).status, 503, "the project is full");
   assert.equal((await stream(other)).status, 200);
   await gateway.stop();
 });

@@ -421,6 +421,37 @@ describe("many environments", () => {
     assert.ok(bytes > 1.8 * (1 << 20) && bytes <= 2 << 20, `${bytes} bytes`);
     await own.stop();
   });
+
+  test("of two projects with many branches discard no stream of a third one, nor of their own prod", async (t) => {
+    const own = await startGateway({ t, options: ["--stream-memory", "1m"] }), [{ slug }] = (await own.get("/api/v1/orgs", { key: keys.pat })).json;
+    const projects = [];
+    for (const name of ["Victim", "One", "Two"]) {
+      const made = await own.post(`/api/v1/orgs/${slug}/projects`, { name }, { key: keys.pat });
+      assert.equal(made.status, 200, made.text);
+      const keyOf = async (env) => (await own.get(`/api/v1/projects/${made.json.externalRef}/${env}`, { key: keys.pat })).json.apiKey;
+      projects.push({ ref: made.json.externalRef, prod: { key: await keyOf("prod") }, preview: await keyOf("preview") });
+    }
+    const write = async (env, parts) => {
+      env.id ??= (await own.post("/api/v1/tasks/t/trigger", { payload: "1", options: {} }, env)).json.id;
+      for (let i = 0; i < parts; i++) assert.equal((await own.post(pathOf(env.id, "self/k/append"), "x".repeat(45_000), env)).status, 200);
+    };
+    const statusOf = async (env) => { // a stream that has all its chunks is 200, and ends because its run has ended
+      assert.equal((await own.post(`/api/v2/runs/${env.id}/cancel`, {}, env)).status, 200);
+      return (await own.get(pathOf(env.id, "k"), env)).status;
+    };
+    const [{ prod: victim }, ...others] = projects;
+    await write(victim, 18);
+    for (const { prod } of others) await write(prod, 4);
+    for (const { ref, preview } of others)
+      for (let i = 0; i < 11; i++) {
+        const headers = { "x-trigger-branch": `branch-${i}` };
+        assert.equal((await own.post(`/api/v1/projects/${ref}/branches`, { env: "preview", branch: `branch-${i}` }, { key: keys.pat })).status, 200);
+        await write({ key: preview, headers }, 4);
+      }
+    assert.ok(await own.metric("runcast_stream_bytes") <= 4 << 20);
+    for (const { prod } of projects) assert.equal(await statusOf(prod), 200, "nothing of it was discarded");
+    await own.stop();
+  });
 });
 
 describe("a restart", () => {

@@ -9,6 +9,7 @@ enum {
     KEPT_BODY_MAX = 16 << 20, /* longer ones are used up while they arrive */
     STRANGERS_ROOM = 8 << 20,
     ALL_ANSWERS_ROOM = 512 << 20,
+    ALL_STREAMS = 4, /* the gateway has the stream memory of this many environments */
 };
 
 void rooms_init(struct rooms *rooms)
@@ -31,39 +32,53 @@ bool rooms_keep_body(const struct route *route)
     return route->body_limit <= KEPT_BODY_MAX && route->on_body != api_drop_body;
 }
 
-static void put_inside(struct room *room, struct room *project, int64_t limit)
+/* Returns the room, of limit `most`, into which an environment's room goes. shared, a member
+ * of the environment's outer quotas, is that room or, for preview and its branches, the one
+ * of these, inside the project's. */
+static struct room *outer_of(struct room *project, struct room *shared, size_t most)
 {
-    room->limit = (size_t)limit;
-    room->outer = project;
-    project->limit = 2 * room->limit;
+    project->limit = most;
+    if (shared != project) {
+        shared->outer = project;
+        shared->limit = most / BRANCHES_PART;
+    }
+    return shared;
 }
 
-static void put_seats_inside(struct room *room, struct room *project,
-                             const struct api_options *options)
+#define OUTER_ROOM(account, member, most)                                                  \
+    outer_of(&(account)->project->shared.member, &account_shared_rooms(account)->member,   \
+             (size_t)(most))
+
+static void put_own_inside(struct environment_rooms *own, struct account *account,
+                           const struct api_options *options)
 {
-    put_inside(room, project, options->realtime_connections);
-    project->limit = (size_t)options->project_connections;
+    size_t batches = (size_t)options->batch_memory,
+           streams = (size_t)options->stream_memory;
+    own->seats.limit = (size_t)options->realtime_connections;
+    own->seats.outer = OUTER_ROOM(account, seats, options->project_connections);
+    own->batches.limit = batches;
+    own->batches.outer = OUTER_ROOM(account, batches, 2 * batches);
+    own->streams.limit = streams;
+    own->streams.outer = OUTER_ROOM(account, streams, 2 * streams);
 }
 
-void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
+void rooms_put_inside(struct rooms *rooms, struct environment *env, struct account *account,
                       const struct api_options *options)
 {
     void **place = slots_at(&rooms->environments, env->number);
+    struct project *project = account->project;
     if (!*place)
         *place = mem_new(struct environment_rooms);
-    struct environment_rooms *own = *place;
-    project->answers.outer = &rooms->answers;
-    env->answers = &project->answers;
-    put_seats_inside(&own->seats, &project->seats, options);
-    put_inside(&own->batches, &project->batches, options->batch_memory);
-    put_inside(&own->streams, &project->streams, options->stream_memory);
-    env->windows.room.outer = &project->watched;
-    project->watched.limit = PROJECT_WINDOWS_MAX;
-    env->queues.configured.outer = &project->configured;
-    project->configured.limit = PROJECT_QUEUES_CONFIGURED_MAX;
-    env->project_views = &project->views;
-    project->views.limit = PROJECT_VIEWS_MAX;
-    env->project_unfinished = &project->unfinished;
+    put_own_inside(*place, account, options);
+    rooms->streams.limit = ALL_STREAMS * (size_t)options->stream_memory;
+    project->shared.streams.outer = &rooms->streams;
+    project->shared.answers.outer = &rooms->answers;
+    env->answers = OUTER_ROOM(account, answers, project->shared.answers.limit);
+    env->windows.room.outer = OUTER_ROOM(account, watched, PROJECT_WINDOWS_MAX);
+    env->queues.configured.outer =
+        OUTER_ROOM(account, configured, PROJECT_QUEUES_CONFIGURED_MAX);
+    env->project_views = OUTER_ROOM(account, views, PROJECT_VIEWS_MAX);
+    env->project_unfinished = OUTER_ROOM(account, unfinished, 0);
     project->stored.limit = (size_t)options->storage_quota;
 }
 
@@ -85,7 +100,7 @@ static struct room *environment_bodies(struct account *account)
 {
     struct room *room = &account_of_keys(account)->bodies;
     room->outer = &account->project->bodies;
-    room->limit = room->outer->limit / 2;
+    room->limit = room->outer->limit / BRANCHES_PART;
     return room;
 }
 
@@ -101,18 +116,18 @@ static struct room *body_room(struct api_call *call)
     return served(who) ? &served(who)->bodies : &api_rooms(call->api)->strangers;
 }
 
-/* Returns the quota for responses to the caller; NULL: they are not counted. A project's
- * quota is inside the one of all since the project has an environment. */
+/* Returns the quota for responses to the caller; NULL: they are not counted. It is inside
+ * the one of all since the project has an environment. */
 static struct room *answer_room(struct api_call *call)
 {
     const struct identity *who = call->identity;
     if (call->account)
-        return &call->account->project->answers;
+        return &account_shared_rooms(call->account)->answers;
     if (who && who->user) {
         who->user->answers.outer = &api_rooms(call->api)->answers;
         return &who->user->answers;
     }
-    return served(who) ? &served(who)->answers : NULL;
+    return served(who) ? &served(who)->shared.answers : NULL;
 }
 
 enum err rooms_check_answer(struct api_call *call)

@@ -1,7 +1,8 @@
 /* rooms.h - the memory quotas (rooms, base/room.h) of a call's body and response.
  *
  *   secret key, token, signed URL ─► both in the project's; bodies of one environment,
- *                                    with its branches, in at most half of it
+ *                                    with its branches, in at most half of it, and so
+ *                                    responses to clients of the branches
  *   worker's token                ─► both in the project's; if it serves all projects:
  *                                    bodies in a quota of their own, and responses in
  *                                    none, since they are short
@@ -28,6 +29,7 @@ struct rooms {
     struct room strangers;     /* bodies of callers without a credential */
     struct room supervised;    /* bodies of a token that serves all projects */
     struct room answers;       /* unsent ones, to all callers with a credential */
+    struct room streams;       /* bytes of streams of all projects */
     struct slots environments; /* struct environment_rooms, by the environment's number */
 };
 
@@ -44,8 +46,12 @@ static inline struct environment_rooms *rooms_of(const struct rooms *rooms,
 /* Gives an environment the quotas of what its clients may hold. Each is inside one of its
  * project, which has a larger limit (twice, unless the options name another). So one
  * environment cannot take all that its project has, and a project does not get more by
- * making environments (preview branches). */
-void rooms_put_inside(struct rooms *rooms, struct environment *env, struct project *project,
+ * making environments (preview branches).
+ *
+ * The preview branches of a project have a quota together, of half the project's. So they
+ * cannot take all of it from the other environments, however many there are. Streams are
+ * discarded only above the limits of project and gateway, but by the same nesting. */
+void rooms_put_inside(struct rooms *rooms, struct environment *env, struct account *account,
                       const struct api_options *options);
 
 /* Frees the quotas of an environment that leaves memory: its clients hold nothing any

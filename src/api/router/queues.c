@@ -225,18 +225,19 @@ static void finish_change(struct queue_change *change, enum err status)
 
 static void on_written(struct document_write *write, enum err status);
 
-/* Returns ERR_RULE if the environment or its project has as many queues with settings as it
- * may. */
+/* Returns ERR_RULE if the environment, the preview branches or their project have as many
+ * queues with settings as they may. */
 static enum err check_configured(const struct queues *queues, struct failure *why)
 {
-    const struct room *room = &queues->configured;
-    bool is_project = room->used < room->limit;
-    if (room_has(room, 1))
+    const struct room *own = &queues->configured, *full = room_full(own, 1);
+    if (!full)
         return OK;
     return explain(why, ERR_RULE,
                    "At most %zu queues of %s can be paused or have another limit at once",
-                   is_project ? room->outer->limit : room->limit,
-                   is_project ? "a project" : "an environment");
+                   full->limit,
+                   full == own    ? "an environment"
+                   : !full->outer ? "a project"
+                                  : "the preview branches of a project");
 }
 
 /* Alters the current settings and writes them. Writes nothing if the queue neither has nor

@@ -152,9 +152,11 @@ void api_add_environment(struct api *api, struct account *account)
     struct environment *env = engine_add_environment(
         api->engine, account->number, account->id, account->type == ENVIRONMENT_DEV);
     engine_count_with(api->engine, env, account_of_keys(account)->number);
-    rooms_put_inside(&api->rooms, env, account->project, &api->options);
+    rooms_put_inside(&api->rooms, env, account, &api->options);
     engine_join_stored(api->engine, account->number, &account->project->stored);
-    engine_join_finished(env, &account->project->finished);
+    engine_join_finished(
+        env, &account->project->finished,
+        account->type == ENVIRONMENT_PREVIEW ? &account->project->branches_finished : NULL);
 }
 
 void api_retire_environment(struct api *api, const struct account *account)
@@ -299,7 +301,7 @@ void api_reload(struct api *api, const struct api_options *options)
          (account = accounts_next(api->accounts, account));) {
         struct environment *env = engine_environment(api->engine, account->number);
         if (env)
-            rooms_put_inside(&api->rooms, env, account->project, options);
+            rooms_put_inside(&api->rooms, env, account, options);
     }
     engine_look_for_room(api->engine);
     if (rate_is_same)

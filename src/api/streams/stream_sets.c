@@ -19,9 +19,6 @@
 #include "base/mem.h"
 
 enum {
-    /* the whole gateway has this many times the budget of an environment: there may be
-     * many preview branches */
-    ENVIRONMENTS_FULL = 4,
     DROPPED_AT_ONCE = 64,
     FORGOTTEN_AT_ONCE = 64,
 };
@@ -42,21 +39,20 @@ struct stream_set *streams_of(struct streams *streams, struct environment *env)
 
 /* Updates the memory counts of the environment, its project and the gateway. had: the
  * bytes of the set before the change. */
-static void count_bytes(struct streams *streams, const struct stream_set *set, size_t had)
+static void count_bytes(const struct stream_set *set, size_t had)
 {
     if (set->bytes > had)
         room_take(set->room, set->bytes - had);
     else
         room_give(set->room, had - set->bytes);
-    streams->bytes += set->bytes - had;
 }
 
 /* Discards the oldest chunk of the set. */
-static void drop_of(struct streams *streams, struct stream_set *set)
+static void drop_of(struct stream_set *set)
 {
     size_t had = set->bytes;
     stream_set_drop(set);
-    count_bytes(streams, set, had);
+    count_bytes(set, had);
 }
 
 /* A set may have a million chunks, each with memory of its own. */
@@ -69,7 +65,7 @@ bool streams_forget(struct streams *streams, const struct environment *env,
     while (set->bytes) {
         if (!stint_goes_on_by(stint, FORGOTTEN_AT_ONCE))
             return false;
-        drop_of(streams, set);
+        drop_of(set);
     }
     stream_set_finish(set);
     free(set);
@@ -196,35 +192,39 @@ bool streams_find_input(struct streams *streams, struct environment *env, struct
     return frame && decode_input(bytes_slice(frame), data);
 }
 
-/* Returns the largest set of a project, or of all if project is NULL. */
+/* Returns the set that has to make room when the room of a project or the gateway is
+ * full. */
 static struct stream_set *find_largest(const struct streams *streams,
-                                       const struct room *project)
+                                       const struct room *full)
 {
     struct stream_set *largest = NULL;
     uint32_t at = 0;
     for (struct stream_set *set; (set = slots_next(&streams->sets, &at));)
-        if ((!project || set->room->outer == project) &&
-            (!largest || set->bytes > largest->bytes))
+        if (room_is_inside(set->room, full) &&
+            (!largest || room_gives_before(set->room, largest->room, full)))
             largest = set;
     return largest;
 }
 
-static bool is_full(const struct streams *streams, const struct room *project)
+/* Discards chunks of the largest set until the room is within its limit. The largest set is
+ * searched once for several chunks: one long chunk may displace thousands of short ones,
+ * and there may be thousands of environments. */
+static void make_room(struct streams *streams, const struct room *room)
 {
-    return project ? project->used > project->limit
-                   : streams->bytes > streams->budget * ENVIRONMENTS_FULL;
+    while (room->used > room->limit) {
+        struct stream_set *largest = find_largest(streams, room);
+        for (int i = 0; i < DROPPED_AT_ONCE && room->used > room->limit; i++)
+            drop_of(largest);
+    }
 }
 
-/* Discards chunks of the largest set until the project is within its budget. project NULL:
- * the gateway. The largest set is searched once for several chunks: one long chunk may
- * displace thousands of short ones, and there may be thousands of environments. */
-static void make_room(struct streams *streams, const struct room *project)
+/* Makes room in the project, then in the gateway. The branches of a project together have
+ * no limit below the project's. */
+static void make_room_around(struct streams *streams, const struct stream_set *set)
 {
-    while (is_full(streams, project)) {
-        struct stream_set *largest = find_largest(streams, project);
-        for (int i = 0; i < DROPPED_AT_ONCE && is_full(streams, project); i++)
-            drop_of(streams, largest);
-    }
+    const struct room *all = &streams->rooms->streams;
+    make_room(streams, room_below(set->room, all));
+    make_room(streams, all);
 }
 
 void streams_append(struct streams *streams, struct stream_set *set, struct stream *stream,
@@ -239,9 +239,8 @@ void streams_append(struct streams *streams, struct stream_set *set, struct stre
     else
         encode_input(&scratch, at_ms, stream->next, data);
     stream_append(set, stream, buf_to_bytes(&scratch), at_ms);
-    count_bytes(streams, set, had);
-    make_room(streams, set->room->outer);
-    make_room(streams, NULL);
+    count_bytes(set, had);
+    make_room_around(streams, set);
     if (scratch.capacity > 64 << 10)
         buf_finish(&scratch);
     if (list_empty(&stream->waiting))

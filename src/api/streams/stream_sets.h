@@ -10,10 +10,8 @@
 struct streams {
     struct loop *loop;
     struct rooms *rooms; /* borrowed */
-    /* bytes per environment; twice that per project, four times that in total */
-    size_t budget;
+    size_t budget;       /* bytes per environment; more have limits in rooms */
     size_t stream_bytes; /* bytes per stream */
-    size_t bytes;        /* bytes in total */
     struct slots sets;   /* struct stream_set, by number of the environment */
     struct list ready;   // stream_reader::link
     struct flusher flusher;

@@ -19,14 +19,15 @@ enum {
 };
 
 /* If the finished runs of a project exceed its budget, the environment with most bytes
- * evicts some. A small environment keeps its runs, however busy the others are. */
+ * evicts some; preview branches count as one environment. A small environment keeps its
+ * runs, however busy the others are. */
 static void note_largest(struct environment *env)
 {
     struct trimmed_room *project = env->project_final;
     if (!trimmed_room_surplus(project))
         return;
     const struct environment *largest = project->largest;
-    if (!largest || env->final_bytes > largest->final_bytes)
+    if (!largest || room_gives_before(&env->finals, &largest->finals, &project->room))
         project->largest = env;
 }
 
@@ -39,16 +40,20 @@ static size_t bytes_to_keep(struct environment *env)
     size_t surplus = trimmed_room_surplus(project);
     if (!surplus) /* another environment has evicted runs meanwhile */
         return env->budget;
-    size_t share = env->final_bytes / TRIMMED_SHARE;
+    size_t share = env->finals.used / TRIMMED_SHARE;
     size_t less = surplus > share ? surplus : share;
-    size_t keep = less < env->final_bytes ? env->final_bytes - less : 0;
+    size_t keep = less < env->finals.used ? env->finals.used - less : 0;
     return keep < env->budget ? keep : env->budget;
 }
 
-void engine_join_finished(struct environment *env, struct trimmed_room *project)
+void engine_join_finished(struct environment *env, struct trimmed_room *project,
+                          struct room *branches)
 {
     size_t memory = env->engine->options.memory;
+    if (branches)
+        branches->outer = &project->room;
     env->project_final = project;
+    env->finals.outer = branches ? branches : &project->room;
     project->room.limit =
         memory < SIZE_MAX / PROJECT_SHARES ? PROJECT_SHARES * memory : SIZE_MAX;
 }

@@ -66,8 +66,10 @@ struct certainty *engine_certainty(struct engine *engine);
 void engine_join_stored(struct engine *engine, uint32_t number, struct room *project);
 
 /* Lets finished runs of the environment count toward the memory budget of its project,
- * which is four times that of one environment. No run of it may be in memory yet. */
-void engine_join_finished(struct environment *env, struct trimmed_room *project);
+ * which is four times that of one environment. branches: the room inside it of all preview
+ * branches, for one of these; else NULL. No run of it may be in memory yet. */
+void engine_join_finished(struct environment *env, struct trimmed_room *project,
+                          struct room *branches);
 
 /* Returns ERR_QUOTA if `more` bytes would exceed the storage quota of the project. Commits
  * in flight do not count, unless they were reserved (engine_hold_stored). */

@@ -478,7 +478,7 @@ static void begin_commit(struct trigger_op *op)
 /* ---- begin, finish ---- */
 
 /* A project may have this many times as many unfinished runs as one environment, however
- * many preview branches it has. */
+ * many preview branches it has. The preview branches together may have a part of these. */
 enum { PROJECT_SHARES = 4 };
 
 static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t max)
@@ -495,12 +495,17 @@ static enum err refuse_full(struct trigger_op *op, const char *what, uint64_t ma
 static enum err check_queue_size(const struct engine *engine, const struct environment *env,
                                  struct trigger_op *op)
 {
-    const struct room *project = env->project_unfinished;
     uint64_t max = engine->options.queue_size;
     if (max && env->unfinished + engine_share_of(env)->arriving + op->count > max)
         return refuse_full(op, "environment", max);
-    if (max && project && project->used + op->count > PROJECT_SHARES * max)
-        return refuse_full(op, "project", PROJECT_SHARES * max);
+    const struct room *shared = max ? env->project_unfinished : NULL;
+    for (; shared; shared = shared->outer) {
+        bool is_of_branches = shared->outer;
+        uint64_t most = PROJECT_SHARES * max / (is_of_branches ? BRANCHES_PART : 1);
+        if (shared->used + op->count > most)
+            return refuse_full(
+                op, is_of_branches ? "project's preview branches" : "project", most);
+    }
     return OK;
 }
 

@@ -164,11 +164,6 @@ static size_t weight(const struct tracked *run)
     return sizeof(struct tracked) + rare + run_packet_bytes(&run->run);
 }
 
-static struct room *final_room(const struct environment *env)
-{
-    return env->project_final ? &env->project_final->room : NULL;
-}
-
 static void count_in(struct environment *env, struct tracked *run)
 {
     size_t bytes = weight(run);
@@ -176,8 +171,7 @@ static void count_in(struct environment *env, struct tracked *run)
     metric_add(M_RUN_BYTES, bytes);
     metric_add(M_RUNS, 1);
     if (run_is_final(&run->run)) {
-        env->final_bytes += bytes;
-        room_take(final_room(env), bytes);
+        room_take(&env->finals, bytes);
         return;
     }
     env->unfinished++;
@@ -194,8 +188,7 @@ static void count_out(struct environment *env, struct tracked *run)
     metric_add(M_RUN_BYTES, -(int64_t)bytes);
     metric_add(M_RUNS, -1);
     if (run_is_final(&run->run)) {
-        env->final_bytes -= bytes;
-        room_give(final_room(env), bytes);
+        room_give(&env->finals, bytes);
         return;
     }
     env->unfinished--;
@@ -317,7 +310,7 @@ bool environment_evict(struct environment *env, size_t keep)
     const struct order *all = &env->hub.all.order;
     struct stint stint = loop_stint(env->loop);
 
-    while (env->final_bytes > keep) {
+    while (env->finals.used > keep) {
         if (!stint_goes_on_by(&stint, LOOKED_AT_ONCE))
             return true;
         uint32_t count = all->count;

@@ -73,7 +73,8 @@ struct environment {
     struct task_table tasks;
     struct figures *figures; /* the engine's; NULL: nothing is counted */
     struct view views[VIEWS_MAX];
-    /* Counts the views of its project that are in use; NULL: no project. */
+    /* Counts the views in use of its project, or of the preview branches inside that; NULL:
+     * no project. */
     struct room *project_views;
 
     uint64_t applied; /* every change up to here is in memory */
@@ -86,20 +87,20 @@ struct environment {
     struct fleet *fleet;         /* executes runs (core/fleet/fleet.h) */
 
     size_t run_bytes;    /* of all runs in memory */
-    size_t final_bytes;  /* of the final ones */
-    size_t budget;       /* for final_bytes */
+    struct room finals;  /* bytes of the final ones; it has no limit of its own */
+    size_t budget;       /* for finals.used */
     uint32_t evict_from; /* place in the order of all runs where eviction continues */
     uint32_t unfinished;
     uint32_t unfinished_by_status[RUN_CANCELED];
     uint32_t holders; /* references by environment_hold */
-    /* Counts the unfinished runs of its project, and runs that are being triggered; NULL:
-     * no project. */
+    /* Counts the unfinished runs of its project, or of the preview branches inside that,
+     * and runs that are being triggered; NULL: no project. */
     struct room *project_unfinished;
     /* Bytes of the final runs of its project that are in memory. trimmed_room::largest is
      * an environment. NULL: no project. */
     struct trimmed_room *project_final;
-    /* Bytes of unsent responses of its project. Feeds wait until it has room. NULL: no
-     * project. */
+    /* Bytes of unsent responses of its project, or of the preview branches inside that.
+     * Feeds wait until it has room. NULL: no project. */
     struct room *answers;
 };
 
@@ -134,6 +135,13 @@ enum { ENVIRONMENT_KEY = ID_MAX + 12 };
 void environment_key(const struct environment *env, struct slice id,
                      char key[ENVIRONMENT_KEY]);
 struct slice environment_key_id(const char *key);
+
+/* Returns true for preview and its branches, which count as one environment at the limits
+ * of their project. */
+static inline bool environment_is_branch(const struct environment *env)
+{
+    return env->project_unfinished && env->project_unfinished->outer;
+}
 
 /* Returns NULL if the run is not in memory; the store may have it if it is final. */
 static inline struct tracked *environment_find(const struct environment *env,
@@ -172,7 +180,7 @@ struct tracked *environment_load(struct environment *env, struct run *run);
  * project more than the project's. */
 static inline bool environment_is_over_budget(const struct environment *env)
 {
-    return env->final_bytes > env->budget || trimmed_room_surplus(env->project_final);
+    return env->finals.used > env->budget || trimmed_room_surplus(env->project_final);
 }
 
 /* Drops final runs, lowest rev first, until the rest takes no more than `keep` bytes; cold

@@ -206,7 +206,7 @@ static void next_environment(struct load_runs *load)
 static bool has_room(const struct load_runs *load, const struct environment *env)
 {
     const struct room *project = &env->project_final->room;
-    return env->final_bytes < env->budget / 2 && project->used < project->limit / 2 &&
+    return env->finals.used < env->budget / 2 && project->used < project->limit / 2 &&
            loop_now_ms(env->loop) < load->until_ms;
 }
 

@@ -32,15 +32,15 @@ int scene_close(void **state)
 {
     (void)state;
     assert_int_equal(project()->bodies.used, 0);
-    assert_int_equal(project()->answers.used, 0);
-    assert_int_equal(project()->batches.used, 0);
+    assert_int_equal(project()->shared.answers.used, 0);
+    assert_int_equal(project()->shared.batches.used, 0);
     api_world_close(&scene);
     return 0;
 }
 
 size_t scene_batch_bytes(void)
 {
-    return project()->batches.used;
+    return project()->shared.batches.used;
 }
 
 /* ---- calls ---- */

@@ -143,7 +143,7 @@ static void load(struct world *world)
     do {
         uint64_t lowest = load_page(world, &page);
         env->cold = page.walk.up_to = page.walk.more ? lowest - 1 : 0;
-    } while (page.walk.more && env->final_bytes < env->budget / 2);
+    } while (page.walk.more && env->finals.used < env->budget / 2);
 }
 
 void world_start(struct world *world)

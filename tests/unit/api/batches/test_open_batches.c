@@ -17,6 +17,7 @@ static struct {
     struct rooms rooms;
     struct environment envs[3]; /* only their numbers are used */
     struct project projects[3]; /* one per environment */
+    struct account accounts[3];
 } scene;
 
 static int open_scene(void **state)
@@ -29,7 +30,9 @@ static int open_scene(void **state)
     for (uint32_t i = 0; i < 3; i++) {
         scene.envs[i] = (struct environment){ .number = i };
         scene.projects[i] = (struct project){ 0 };
-        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.projects[i], &options);
+        scene.accounts[i] =
+            (struct account){ .project = &scene.projects[i], .type = ENVIRONMENT_PROD };
+        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.accounts[i], &options);
     }
     return 0;
 }
@@ -86,6 +89,21 @@ static void oldest_batch_of_the_same_environment_is_dropped_first(void **state)
     open_batches_give(scene.open, &scene.envs[1], 200 * KB);
 }
 
+static void branches_leave_half_of_their_project_to_other_environments(void **state)
+{
+    (void)state;
+    const struct api_options options = { .batch_memory = LIMIT + KB };
+    for (int i = 0; i < 3; i++) {
+        scene.accounts[i].project = &scene.projects[0];
+        scene.accounts[i].type = i ? ENVIRONMENT_PREVIEW : ENVIRONMENT_PROD;
+        rooms_put_inside(&scene.rooms, &scene.envs[i], &scene.accounts[i], &options);
+    }
+    get(1, "batch_a", 900)->sealing = true;
+    assert_false(open_batches_take(scene.open, &scene.envs[2], 200 * KB));
+    get(0, "batch_a", 900);
+    assert_true(is_open(0, "batch_a"));
+}
+
 /* Each call drops two and adds at most one, so that they become fewer. */
 static void old_batches_are_dropped_two_at_a_time(void **state)
 {
@@ -134,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(open_batch_is_found_by_environment_and_id),
         TEST(oldest_batch_of_the_same_environment_is_dropped_first),
+        TEST(branches_leave_half_of_their_project_to_other_environments),
         TEST(old_batches_are_dropped_two_at_a_time),
         TEST(batches_of_an_environment_are_dropped_over_several_turns),
     };

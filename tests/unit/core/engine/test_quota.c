@@ -157,6 +157,13 @@ static void end_runs(struct world *world, struct environment *env, unsigned coun
     world_settle(world);
 }
 
+/* The memory budget ends with its test. */
+static void leave_memory(struct environment *env)
+{
+    env->project_final = NULL;
+    env->finals.outer = NULL;
+}
+
 static void full_memory_budget_evicts_runs_of_the_largest_environment(void **state)
 {
     enum { LARGE = 60, SMALL = 5 };
@@ -165,20 +172,47 @@ static void full_memory_budget_evicts_runs_of_the_largest_environment(void **sta
     struct environment *large = engine_add_environment(world->engine, 10, "large", false);
     struct environment *small = engine_add_environment(world->engine, 11, "small", false);
     struct trimmed_room memory = { 0 };
-    engine_join_finished(large, &memory);
-    engine_join_finished(small, &memory);
+    engine_join_finished(large, &memory, NULL);
+    engine_join_finished(small, &memory, NULL);
     assert_int_equal(memory.room.limit, 4 * large->budget);
     end_runs(world, small, SMALL);
     end_runs(world, large, LARGE);
-    assert_int_equal(memory.room.used, large->final_bytes + small->final_bytes);
+    assert_int_equal(memory.room.used, large->finals.used + small->finals.used);
     assert_int_equal(large->runs.count, LARGE);
     memory.room.limit = memory.room.used;
     end_runs(world, small, 1);
     assert_in_range(large->runs.count, LARGE / 2, LARGE - 1);
     assert_int_equal(small->runs.count, SMALL + 1);
     assert_true(memory.room.used <= memory.room.limit);
-    assert_int_equal(memory.room.used, large->final_bytes + small->final_bytes);
-    large->project_final = small->project_final = NULL; /* the memory budget ends here */
+    assert_int_equal(memory.room.used, large->finals.used + small->finals.used);
+    leave_memory(large);
+    leave_memory(small);
+    world->env = own;
+}
+
+static void preview_branches_evict_their_runs_before_a_smaller_environment(void **state)
+{
+    enum { FIRST = 10, BRANCHES = 5, OF_BRANCH = 20, OF_PROD = 40 };
+    struct world *world = *state;
+    struct environment *own = world->env, *branches[BRANCHES];
+    struct environment *prod = engine_add_environment(world->engine, FIRST, "prod", false);
+    struct trimmed_room memory = { 0 };
+    struct room together = { 0 };
+    engine_join_finished(prod, &memory, NULL);
+    end_runs(world, prod, OF_PROD);
+    for (uint32_t i = 0; i < BRANCHES; i++) {
+        branches[i] = engine_add_environment(world->engine, FIRST + 1 + i, "branch", false);
+        engine_join_finished(branches[i], &memory, &together);
+        end_runs(world, branches[i], OF_BRANCH);
+    }
+    memory.room.limit = memory.room.used;
+    end_runs(world, branches[0], 1);
+    assert_int_equal(prod->runs.count, OF_PROD);
+    assert_true(memory.room.used <= memory.room.limit);
+    assert_int_equal(memory.room.used, together.used + prod->finals.used);
+    for (uint32_t i = 0; i < BRANCHES; i++)
+        leave_memory(branches[i]);
+    leave_memory(prod);
     world->env = own;
 }
 
@@ -191,6 +225,7 @@ int main(void)
         TEST(small_outputs_are_kept_even_over_the_quota),
         TEST(failed_commit_frees_its_reserved_quota),
         TEST(full_memory_budget_evicts_runs_of_the_largest_environment),
+        TEST(preview_branches_evict_their_runs_before_a_smaller_environment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,20 +151,20 @@ static void preview_branches_share_the_queue_size_of_their_project(void **state)
     struct world_options options = { .engine.queue_size = QUEUE_SIZE };
     struct world *world = world_create(&options);
     struct environment *own = world->env;
-    struct room project = { 0 };
+    struct room project = { 0 }, together = { .outer = &project };
     struct triggered first = { 0 };
     size_t taken = 0;
     (void)state;
     for (uint32_t i = 0; i < BRANCHES; i++) {
         world->env = engine_add_environment(world->engine, FIRST + i, "branch", false);
-        world->env->project_unfinished = &project;
+        world->env->project_unfinished = &together;
         if (!i)
             first = trigger(world, (struct wish){ 0 });
         for (uint32_t k = !i; k < QUEUE_SIZE; k++)
             taken += trigger_status(world, (struct wish){ 0 }) == OK;
     }
-    assert_int_equal(taken + 1, 4 * QUEUE_SIZE);
-    assert_int_equal(project.used, 4 * QUEUE_SIZE);
+    assert_int_equal(taken + 1, 2 * QUEUE_SIZE);
+    assert_int_equal(project.used, 2 * QUEUE_SIZE);
     world->env = engine_environment(world->engine, FIRST);
     assert_int_equal(cancel(world, first.id), OK);
     world->env = engine_environment(world->engine, FIRST + BRANCHES - 1);

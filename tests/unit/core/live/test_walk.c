@@ -332,7 +332,7 @@ static void finished_runs_leave_memory_and_unfinished_ones_stay(void **state)
     create(world, "run_old", "a");
     create_many(world, 50, "a");
     finish_many(world, 50);
-    assert_true(world->env->final_bytes <= SMALL_MEMORY);
+    assert_true(world->env->finals.used <= SMALL_MEMORY);
     assert_true(world->env->cold > 0 && world->env->cold < world->env->applied);
     assert_non_null(environment_find(world->env, SLICE("run_old")));
     assert_null(environment_find(world->env, SLICE("run_001")));
