@@ -407,6 +407,36 @@ describe("shares of log storage", () => {
     await own.stop();
   });
 
+  /** The gateway for calls of a preview branch, which is created. */
+  async function branchOf(own, branch) {
+    const made = await own.post(`/api/v1/projects/${keys.ref}/branches`, { env: "preview", branch }, { key: keys.pat });
+    assert.equal(made.status, 200, made.text);
+    const on = (more) => ({ ...more, headers: { ...more?.headers, "x-trigger-branch": branch } });
+    return { get: (target, more) => own.get(target, on(more)), post: (target, body, more) => own.post(target, body, on(more)) };
+  }
+
+  test("preview branches count as one environment of their project, and take no logs from prod", async (t) => {
+    const own = await startGateway({ t, options: ["--log-share", "0", "--project-log-share", "1m"] });
+    const prod = await Worker.register(own, { tasks: ["hello"], key: keys.prod });
+    const ended = await logging(prod, own, 100_000);
+    await ended.succeed(1);
+    const busy = await logging(prod, own, 100_000), branches = [];
+    for (let i = 0; i < 10; i++) {
+      const branch = await branchOf(own, `branch-${i}`);
+      branches.push({ branch, attempt: await logging(await Worker.register(branch, { tasks: ["hello"], key: keys.preview }), own, 100_000) });
+    }
+    const [{ branch, attempt }] = branches;
+    await until(async () => {
+      await tell(attempt, logs(log(attempt.id, "again")), own);
+      return (await read(`${attempt.id}/events`, { own: branch, key: keys.preview })).dropped?.share > 0;
+    }, { everyMs: 500, what: "logs of a branch are dropped" });
+    await tell(busy, logs(log(busy.id, "again")), own);
+    assert.deepEqual(await missing(busy, own, keys.prod), [101, undefined], "a run of prod that executes keeps new logs");
+    assert.deepEqual(await missing(ended, own, keys.prod), [100, undefined], "an ended one keeps its logs");
+    assert.equal(await counted("removed", own), 0);
+    await own.stop();
+  });
+
   for (const [what, options] of [["its share", ["--log-share", "1m"]], ["the share of its project", ["--log-share", "0", "--project-log-share", "1m"]]])
     test(`an environment whose unfinished runs keep more than ${what} drops new logs until they end`, async (t) => {
       const own = await startGateway({ t, options: [...options, "--dev-concurrency", "20"] });

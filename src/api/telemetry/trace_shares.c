@@ -44,19 +44,12 @@ struct holder {
     struct list link; // trace_shares::waiting
 };
 
-/* An environment in a sweep. */
-struct part {
-    uint32_t env;
-    int64_t bytes, goal;
-    int64_t before; /* bound::written when the sweep began */
-};
-
 struct share_sweep {
     struct trace_shares *shares; /* NULL: the gateway stops */
     struct holder *holder;
-    struct part *parts;
+    struct trace_part *parts;
     size_t count, at;   /* parts */
-    int64_t before_all; /* like part::before, for the holder */
+    int64_t before_all; /* like trace_part::before, for the holder */
     bool trims;         /* false: it still counts */
     struct store_scan scan;
     char from[ID_MAX];
@@ -205,7 +198,7 @@ static bool is_stopped(const struct share_sweep *sweep)
     return !sweep->shares || sweep->shares->stopped;
 }
 
-static struct part *part_of(struct share_sweep *sweep)
+static struct trace_part *part_of(struct share_sweep *sweep)
 {
     return &sweep->parts[sweep->at];
 }
@@ -227,36 +220,12 @@ static void begin_part(struct share_sweep *sweep)
     scan_page(sweep);
 }
 
-static int64_t sum_of(const struct share_sweep *sweep)
+static int64_t sum_of(const struct trace_part *parts, size_t count)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < sweep->count; i++)
-        sum += sweep->parts[i].bytes;
+    for (size_t i = 0; i < count; i++)
+        sum += parts[i].bytes;
     return sum;
-}
-
-static int64_t project_level(const struct share_sweep *sweep)
-{
-    int64_t limit = sweep->shares->limits.project;
-    if (!limit || sum_of(sweep) <= limit)
-        return INT64_MAX;
-    int64_t *have = mem_new_array(int64_t, sweep->count);
-    for (size_t i = 0; i < sweep->count; i++)
-        have[i] = sweep->parts[i].bytes;
-    int64_t level = trace_shares_level(have, sweep->count, limit / 8 * 7);
-    free(have);
-    return level;
-}
-
-static void set_goals(struct share_sweep *sweep)
-{
-    int64_t limit = sweep->shares->limits.environment, level = project_level(sweep);
-    for (size_t i = 0; i < sweep->count; i++) {
-        struct part *part = &sweep->parts[i];
-        part->goal = limit && part->bytes > limit ? limit / 8 * 7 : INT64_MAX;
-        if (level < part->goal)
-            part->goal = level;
-    }
 }
 
 static void note_full(struct trace_shares *shares, struct bound *bound, uint32_t env)
@@ -277,10 +246,10 @@ static void note_counts(struct share_sweep *sweep)
 {
     struct trace_shares *shares = sweep->shares;
     const struct trace_share_limits *limits = &shares->limits;
-    int64_t sum = sum_of(sweep);
+    int64_t sum = sum_of(sweep->parts, sweep->count);
     bool is_over = limits->project && sum > limits->project;
     for (size_t i = 0; i < sweep->count; i++) {
-        const struct part *part = &sweep->parts[i];
+        const struct trace_part *part = &sweep->parts[i];
         struct bound *bound = bound_of(shares, part->env);
         bound->counted = part->bytes;
         bound->written -= part->before;
@@ -297,7 +266,7 @@ static void next_part(struct share_sweep *sweep)
 {
     sweep->at++;
     if (sweep->at == sweep->count && !sweep->trims) {
-        set_goals(sweep);
+        trace_shares_set_goals(sweep->parts, sweep->count, &sweep->shares->limits);
         sweep->trims = true;
         sweep->at = 0;
     }
@@ -469,18 +438,29 @@ static void trim_page(struct share_sweep *sweep)
 
 /* ---- begin and end ---- */
 
+static int by_group(const void *a, const void *b)
+{
+    const struct trace_part *x = a, *y = b;
+    if (x->group != y->group)
+        return x->group < y->group ? -1 : 1;
+    return (x->env > y->env) - (x->env < y->env);
+}
+
 static void add_parts(struct share_sweep *sweep)
 {
     struct accounts *accounts = sweep->shares->accounts;
     for (struct account *a = NULL; (a = accounts_next(accounts, a));)
         if (a->project == sweep->holder->project && !a->forgotten) {
             sweep->parts =
-                mem_resize(sweep->parts, (sweep->count + 1) * sizeof(struct part));
-            sweep->parts[sweep->count++] = (struct part){
+                mem_resize(sweep->parts, (sweep->count + 1) * sizeof(struct trace_part));
+            sweep->parts[sweep->count++] = (struct trace_part){
                 .env = a->number,
+                .group = account_of_keys(a)->number,
                 .before = bound_of(sweep->shares, a->number)->written,
             };
         }
+    if (sweep->count)
+        qsort(sweep->parts, sweep->count, sizeof(sweep->parts[0]), by_group);
     sweep->before_all = sweep->holder->bound.written;
 }
 
@@ -559,4 +539,59 @@ int64_t trace_shares_level(int64_t *have, size_t count, int64_t target)
         target -= have[i];
     }
     return INT64_MAX;
+}
+
+/* ---- the goals ---- */
+
+/* Returns the count of parts from the first on that are in its group. */
+static size_t group_size(const struct trace_part *parts, size_t count)
+{
+    size_t size = 1;
+    while (size < count && parts[size].group == parts[0].group)
+        size++;
+    return size;
+}
+
+/* Returns the level for groups at which the project is within 7/8 of its limit. */
+static int64_t project_level(const struct trace_part *parts, size_t count, int64_t limit)
+{
+    if (!limit || sum_of(parts, count) <= limit)
+        return INT64_MAX;
+    int64_t *have = mem_new_array(int64_t, count);
+    size_t groups = 0;
+    for (size_t at = 0, size; at < count; at += size) {
+        size = group_size(parts + at, count - at);
+        have[groups++] = sum_of(parts + at, size);
+    }
+    int64_t level = trace_shares_level(have, groups, limit / 8 * 7);
+    free(have);
+    return level;
+}
+
+/* Lowers the goals of a group so that it keeps at most that level. */
+static void lower_goals(struct trace_part *group, size_t size, int64_t level)
+{
+    if (sum_of(group, size) <= level)
+        return;
+    int64_t *have = mem_new_array(int64_t, size);
+    for (size_t i = 0; i < size; i++)
+        have[i] = group[i].bytes;
+    int64_t each = trace_shares_level(have, size, level);
+    for (size_t i = 0; i < size; i++)
+        if (each < group[i].goal)
+            group[i].goal = each;
+    free(have);
+}
+
+void trace_shares_set_goals(struct trace_part *parts, size_t count,
+                            const struct trace_share_limits *limits)
+{
+    int64_t limit = limits->environment,
+            level = project_level(parts, count, limits->project);
+    for (size_t i = 0; i < count; i++)
+        parts[i].goal = limit && parts[i].bytes > limit ? limit / 8 * 7 : INT64_MAX;
+    for (size_t at = 0, size; at < count; at += size) {
+        size = group_size(parts + at, count - at);
+        lower_goals(parts + at, size, level);
+    }
 }

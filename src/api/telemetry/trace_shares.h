@@ -5,6 +5,8 @@
  * An environment above its limit loses the logs of its ended runs, oldest first, until it
  * has 7/8 of the limit. A project has a limit, too, whatever the number of its branches:
  * above it, the environments with the most logs lose theirs first, all down to one level.
+ * The preview branches of a project count as one environment there, so that many of them
+ * take nothing from the others; among these, the branches with the most lose theirs first.
  * The document of each such run stays and counts what was removed.
  *
  * Logs of unfinished runs stay. An environment that has too many of them is full: its
@@ -33,6 +35,17 @@ void trace_shares_stop(struct trace_shares *shares);
 
 /* Frees shares. A request in flight ends later and then touches nothing. Ignores NULL. */
 void trace_shares_destroy(struct trace_shares *shares);
+
+/* An environment of a project. */
+struct trace_part {
+    uint32_t env, group; /* numbers; environments of one group count as one */
+    int64_t bytes, goal; /* what it has, and what it may keep */
+    int64_t before;      /* bytes written since the last sweep when this one began */
+};
+
+/* Sets the goals of all environments of a project, which are sorted by group. */
+void trace_shares_set_goals(struct trace_part *parts, size_t count,
+                            const struct trace_share_limits *limits);
 
 /* Returns the highest level at which all environments together keep at most target. have:
  * the bytes of each; sorted by the call. */

@@ -29,8 +29,9 @@ enum {
 /* The pending bytes of all environments of one project. */
 struct memory {
     const struct project *project;
-    struct room room; /* outer: traces::room */
-    size_t traces;    /* traces that refer to it; freed at 0 */
+    struct room room;     /* outer: traces::room */
+    struct room branches; /* of its preview branches together; outer: room */
+    size_t traces;        /* traces that refer to it; freed at 0 */
 };
 
 struct traces {
@@ -53,6 +54,7 @@ struct trace {
     struct traces *traces;
     struct environment *env;
     struct memory *memory;
+    struct room *room;          /* in memory; counts its events */
     struct trace_counts counts; /* stored and pending; pieces: stored ones only */
     struct trace_counts stored; /* the counts in the document */
     struct spans pending;       /* not in the store */
@@ -110,21 +112,31 @@ static struct slice memory_key(const void *value)
     return (struct slice){ (const char *)&memory->project, sizeof(memory->project) };
 }
 
-static struct memory *memory_use(struct traces *traces, const struct environment *env)
+static struct memory *memory_of(struct traces *traces, const struct project *project)
 {
-    const struct account *account = accounts_by_number(traces->accounts, env->number);
-    const struct project *project = account ? account->project : NULL;
     struct slice key = { (const char *)&project, sizeof(project) };
     struct memory *memory = table_find(&traces->memories, key);
-    if (!memory) {
-        memory = mem_new(struct memory);
-        memory->project = project;
-        memory->room = (struct room){ .limit = TRACES_BYTES_MAX / PROJECTS_SHARE,
-                                      .outer = &traces->room };
-        table_insert(&traces->memories, memory);
-    }
-    memory->traces++;
+    if (memory)
+        return memory;
+    memory = mem_new(struct memory);
+    memory->project = project;
+    memory->room =
+        (struct room){ .limit = TRACES_BYTES_MAX / PROJECTS_SHARE, .outer = &traces->room };
+    memory->branches = (struct room){ .limit = memory->room.limit / BRANCHES_PART,
+                                      .outer = &memory->room };
+    table_insert(&traces->memories, memory);
     return memory;
+}
+
+static void memory_use(struct trace *trace)
+{
+    struct traces *traces = trace->traces;
+    const struct account *account =
+        accounts_by_number(traces->accounts, trace->env->number);
+    bool is_branch = account && account->type == ENVIRONMENT_PREVIEW;
+    trace->memory = memory_of(traces, account ? account->project : NULL);
+    trace->memory->traces++;
+    trace->room = is_branch ? &trace->memory->branches : &trace->memory->room;
 }
 
 static void memory_leave(struct traces *traces, struct memory *memory)
@@ -140,7 +152,7 @@ static void memory_leave(struct traces *traces, struct memory *memory)
 static void drop_events(struct trace *trace, struct spans *events)
 {
     for (size_t i = 0; i < events->count; i++)
-        room_give(&trace->memory->room, events->events[i].json->len);
+        room_give(trace->room, events->events[i].json->len);
     spans_finish(events);
 }
 
@@ -198,8 +210,8 @@ static void keep(struct trace *trace, struct trace_event *event)
         size_t gone = known ? known->json->len : 0;
         trace_event_count(&trace->counts, event);
         trace->counts.bytes -= (int64_t)gone;
-        room_give(&trace->memory->room, gone);
-        room_take(&trace->memory->room, len);
+        room_give(trace->room, gone);
+        room_take(trace->room, len);
         spans_merge(&trace->pending, event);
         trace->dirty = true;
     }
@@ -216,7 +228,7 @@ static void take_back(struct trace *trace)
     for (size_t i = 0; i < since.count; i++) {
         const struct trace_event *known = spans_find(&trace->pending, since.events[i].span);
         if (known)
-            room_give(&trace->memory->room,
+            room_give(trace->room,
                       known->partial ? known->json->len : since.events[i].json->len);
         spans_merge(&trace->pending, &since.events[i]);
         since.events[i].json = NULL;
@@ -371,7 +383,7 @@ static void take_document(struct trace *trace, const struct document *document)
     bool dirty = trace->dirty;
     trace->pending = (struct spans){ 0 };
     for (size_t i = 0; i < came.count; i++)
-        room_give(&trace->memory->room, came.events[i].json->len);
+        room_give(trace->room, came.events[i].json->len);
     set_counts(trace, document);
     trace_events_read(bytes_slice(document->body), &before);
     keep_all(trace, &before);
@@ -436,7 +448,7 @@ static struct trace *use(struct traces *traces, struct environment *env, struct 
     memcpy(trace->key, key, sizeof(key));
     trace->traces = traces;
     trace->env = env;
-    trace->memory = memory_use(traces, env);
+    memory_use(trace);
     environment_hold(env);
     trace->write_at = loop_now_ms(loop_of(traces)) + WRITE_MS;
     list_init(&trace->asked);
@@ -450,7 +462,7 @@ void traces_add(struct traces *traces, struct environment *env, struct slice run
                 struct trace_event *event)
 {
     struct trace *trace = use(traces, env, run_id);
-    if (room_has(&trace->memory->room, event->json->len)) {
+    if (room_has(trace->room, event->json->len)) {
         keep(trace, event);
         metric_add(M_TRACE_EVENTS, 1);
     } else {
