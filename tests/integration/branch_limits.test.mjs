@@ -94,7 +94,7 @@ async function columns(i, round) {
 }
 
 const limits = [
-  { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), count: 16, status: 429, text: /The project has 16 open uploads/ },
+  { what: "uploads that are open", call: (i) => new Deployer(gateway, { key: keys.preview, branch: branch(i) }).offer(1000), prod: () => new Deployer(gateway).offer(1000), count: 8, status: 429, text: /The project's preview branches have 8 open uploads/ },
   { what: "filters that are watched", call: watch, rounds: 11, ok: ["ok"], count: 2 * 1024, status: "limit", text: /too many different filters are watched in this environment or its project/ },
   { what: "sets of columns, along with four for each branch", call: columns, rounds: 5, ok: ["ok"], count: 4 * BRANCHES, status: "wider", text: /costInCents/ },
   { what: "queues that are paused", call: pause, prod: () => gateway.post("/api/v1/queues/hello/pause", { type: "task", action: "pause" }), count: LEFT, status: 422, text: /At most 20000 queues of the preview branches of a project can be paused or have another limit at once/ },
@@ -129,19 +129,19 @@ test("projects take turns at builders, however many branches and deployments one
   assert.deepEqual(order, ["branches", "other", "branches", "branches", "branches"]);
 });
 
-test("deployments in progress are limited per environment and per project", async () => {
-  const prod = new Deployer(gateway), clis = Array.from({ length: 60 }, (_, i) => new Deployer(gateway, { key: keys.preview, branch: branch(i + 10) }));
+test("deployments in progress are limited per environment, and for the branches of a project together", async () => {
+  const prod = new Deployer(gateway), clis = Array.from({ length: 31 }, (_, i) => new Deployer(gateway, { key: keys.preview, branch: branch(i + 10) }));
   for (let i = 0; i < 10; i++) assert.equal((await deploy(prod)).status, 200, `${i}`);
   const refused = await deploy(prod);
   assert.deepEqual([refused.status, /The environment has 10 deployments in progress \(max 10\)/.test(refused.json?.error)], [429, true], refused.text);
   const answers = [];
-  for (const cli of clis.slice(0, 41)) answers.push(await deploy(cli));
-  assert.deepEqual([answers.filter(({ status }) => status === 200).length, answers[40].status, /The project has 50 deployments in progress \(max 50\)/.test(answers[40].json?.error)], [40, 429, true], answers[40].text);
+  for (const cli of clis.slice(0, 31)) answers.push(await deploy(cli));
+  assert.deepEqual([answers.filter(({ status }) => status === 200).length, answers[30].status, /The preview branches of the project have 30 deployments in progress \(max 30\)/.test(answers[30].json?.error)], [30, 429, true], answers[30].text);
   assert.equal((await deploy(new Deployer(gateway, { key: other }))).status, 200);
   const all = [prod, ...clis, new Deployer(gateway, { key: other })];
   await cancelAll(all);
   assert.equal((await deploy(prod, refused.key)).status, 200);
-  assert.equal((await deploy(clis[40], answers[40].key)).status, 200);
+  assert.equal((await deploy(clis[30], answers[30].key)).status, 200);
   await cancelAll(all);
 });
 

@@ -85,7 +85,15 @@ static void add_url(struct api_call *call, const struct artifact *artifact, stru
 
 static bool is_of_project(const void *owner, uint32_t env)
 {
-    return engine_share_quota(owner, env);
+    const struct api_call *call = owner;
+    return engine_share_quota(call->env, env);
+}
+
+static bool is_of_branches(const void *owner, uint32_t env)
+{
+    const struct api_call *call = owner;
+    const struct account *other = accounts_by_number(api_accounts(call->api), env);
+    return other && accounts_are_branches(call->account, other);
 }
 
 /* Checks the storage quota. Open uploads count as well, for all branches of the project. */
@@ -157,7 +165,9 @@ static void on_asked(struct file_job *job)
 static enum err offer(struct api_call *call)
 {
     struct artifacts *artifacts = api_artifacts(call->api);
-    struct artifact_sharers sharers = { .counts = is_of_project, .owner = call->env };
+    struct artifact_sharers sharers = { .of_project = is_of_project,
+                                        .of_branches = is_of_branches,
+                                        .owner = call };
     struct artifact *artifact;
     int64_t length;
     enum err err = read_offer(call, &length);

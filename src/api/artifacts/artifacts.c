@@ -203,8 +203,11 @@ static bool is_own(const void *owner, uint32_t env)
     return *(const uint32_t *)owner == env;
 }
 
-/* Returns true if one more upload may be opened. Removes an unused offer if necessary. */
-static bool has_room(struct artifacts *artifacts, const struct artifact_sharers *sharers,
+typedef bool counts_fn(const void *owner, uint32_t env);
+
+/* Returns true if one more upload may be opened among those that count. Removes an unused
+ * offer if necessary. */
+static bool has_room(struct artifacts *artifacts, counts_fn *counts, const void *owner,
                      unsigned most)
 {
     int64_t now = loop_wall_ms(artifacts->loop);
@@ -212,7 +215,7 @@ static bool has_room(struct artifacts *artifacts, const struct artifact_sharers 
     unsigned open = 0;
     list_each (link, &artifacts->all) {
         struct artifact *artifact = container_of(link, struct artifact, link);
-        if (!sharers->counts(sharers->owner, artifact->env))
+        if (!counts(owner, artifact->env))
             continue;
         open++;
         if (!unused && is_unused(artifact, now))
@@ -228,14 +231,14 @@ static bool has_room(struct artifacts *artifacts, const struct artifact_sharers 
 static enum err check_room(struct artifacts *artifacts, uint32_t env,
                            const struct artifact_sharers *sharers, struct failure *why)
 {
-    struct artifact_sharers own = { .counts = is_own, .owner = &env };
-    bool is_project = has_room(artifacts, &own, ARTIFACTS_OPEN_MAX);
-    if (is_project && has_room(artifacts, sharers, ARTIFACTS_OPEN_PROJECT_MAX))
+    bool has_own = has_room(artifacts, is_own, &env, ARTIFACTS_OPEN_MAX);
+    if (has_own && has_room(artifacts, sharers->of_branches, sharers->owner,
+                            ARTIFACTS_OPEN_BRANCHES_MAX))
         return OK;
     return explain(why, ERR_BUSY,
-                   "The %s has %d open uploads; wait until one is deployed or expires",
-                   is_project ? "project" : "environment",
-                   is_project ? ARTIFACTS_OPEN_PROJECT_MAX : ARTIFACTS_OPEN_MAX);
+                   "The %s %d open uploads; wait until one is deployed or expires",
+                   has_own ? "project's preview branches have" : "environment has",
+                   has_own ? ARTIFACTS_OPEN_BRANCHES_MAX : ARTIFACTS_OPEN_MAX);
 }
 
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
@@ -265,8 +268,9 @@ size_t artifacts_bytes(const struct artifacts *artifacts,
     size_t bytes = 0;
     list_each (link, &artifacts->all) {
         const struct artifact *artifact = container_of(link, struct artifact, link);
-        bytes +=
-            sharers->counts(sharers->owner, artifact->env) ? (size_t)artifact->length : 0;
+        bytes += sharers->of_project(sharers->owner, artifact->env)
+                     ? (size_t)artifact->length
+                     : 0;
     }
     return bytes;
 }

@@ -22,9 +22,11 @@ struct loop;
 enum {
     ARTIFACT_LIVES_MS = 15 * 60 * 1000,
     ARTIFACT_RANDOM_LEN = 24,
-    ARTIFACT_KEY_MAX = 48,           /* "bundles/", the random part, ".tar.gz" and a zero */
-    ARTIFACTS_OPEN_MAX = 4,          /* per environment */
-    ARTIFACTS_OPEN_PROJECT_MAX = 16, /* in all environments of a project */
+    ARTIFACT_KEY_MAX = 48,  /* "bundles/", the random part, ".tar.gz" and a zero */
+    ARTIFACTS_OPEN_MAX = 4, /* per environment */
+    /* All preview branches of a project. So a project has 16: prod and staging have four
+     * each, which branches cannot use up. */
+    ARTIFACTS_OPEN_BRANCHES_MAX = 8,
 };
 
 enum artifact_state { ARTIFACT_OFFERED, ARTIFACT_WRITING, ARTIFACT_WHOLE, ARTIFACT_TAKING };
@@ -57,14 +59,17 @@ void artifacts_stop(struct artifacts *artifacts);
 
 int64_t artifacts_bytes_max(const struct artifacts *artifacts);
 
-/* The environments that share limits with one: those of its project. */
+/* The environments that share limits with one. */
 struct artifact_sharers {
-    bool (*counts)(const void *owner, uint32_t env); /* returns true for one of them */
+    /* Returns true for those of its project. */
+    bool (*of_project)(const void *owner, uint32_t env);
+    /* Returns true if both are preview branches of one project. */
+    bool (*of_branches)(const void *owner, uint32_t env);
     const void *owner;
 };
 
-/* Opens an upload. Returns ERR_BUSY if the environment or its project has too many open.
- * *artifact is valid until it expires. */
+/* Opens an upload. Returns ERR_BUSY if the environment has too many open, or the preview
+ * branches of its project together. *artifact is valid until it expires. */
 enum err artifact_offer(struct artifacts *artifacts, uint32_t env,
                         const struct artifact_sharers *sharers, int64_t length,
                         struct artifact **artifact, struct failure *why);

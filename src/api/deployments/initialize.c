@@ -31,8 +31,10 @@ enum {
     GIT_BYTES_MAX = 16 * 1024,
     GIT_DEPTH_MAX = 8,
     SHORT_TEXT_MAX = 256,
-    UNFINISHED_MAX = 10,         /* deployments in progress, of an environment */
-    UNFINISHED_PROJECT_MAX = 50, /* of a project: preview branches are environments of it */
+    UNFINISHED_MAX = 10, /* deployments in progress, of an environment */
+    /* All preview branches of a project. So a project has 50: prod and staging have ten
+     * each, which branches cannot use up. */
+    UNFINISHED_BRANCHES_MAX = 30,
 };
 
 struct initialize_body {
@@ -447,35 +449,35 @@ static enum err find_artifact(struct api_call *call, const struct initialize_bod
 static bool counts(const struct api_call *call, const struct initialize_body *body,
                    const struct deployment *deployment)
 {
-    const struct account *account =
-        accounts_by_number(all_of(call)->accounts, deployment->env);
-    bool makes_room = body->force && account == call->account &&
-                      has_id(deployment, body->row.external_id);
-    return account->project == call->account->project && !makes_room;
+    return !body->force || deployment->env != call->account->number ||
+           !has_id(deployment, body->row.external_id);
 }
 
 /* Limits deployments in progress: each has a bundle on the disk, and may wait for a builder
  * for 15 minutes. */
 static enum err check_unfinished(struct api_call *call, const struct initialize_body *body)
 {
-    unsigned of_environment = 0, of_project = 0;
+    unsigned of_environment = 0, of_branches = 0;
     list_each (link, &all_of(call)->active) {
         const struct deployment *deployment = container_of(link, struct deployment, active);
         if (!counts(call, body, deployment))
             continue;
-        of_project++;
-        of_environment += deployment->env == call->account->number;
+        const struct account *account =
+            accounts_by_number(all_of(call)->accounts, deployment->env);
+        of_environment += account == call->account;
+        of_branches += accounts_are_branches(account, call->account);
     }
     if (of_environment >= UNFINISHED_MAX)
         return explain(&call->why, ERR_BUSY,
                        "The environment has %u deployments in progress (max %d); wait "
                        "until one has ended, or cancel one",
                        of_environment, UNFINISHED_MAX);
-    if (of_project >= UNFINISHED_PROJECT_MAX)
-        return explain(&call->why, ERR_BUSY,
-                       "The project has %u deployments in progress (max %d); wait until "
-                       "one has ended, or cancel one",
-                       of_project, UNFINISHED_PROJECT_MAX);
+    if (of_branches >= UNFINISHED_BRANCHES_MAX)
+        return explain(
+            &call->why, ERR_BUSY,
+            "The preview branches of the project have %u deployments in progress "
+            "(max %d); wait until one has ended, or cancel one",
+            of_branches, UNFINISHED_BRANCHES_MAX);
     return OK;
 }
 
