@@ -16,6 +16,7 @@ enum {
     BULK_SLICE = 50,
     BULK_PENDING_MAX = 20, /* per environment */
     BULK_PROJECT_PENDING_MAX = 80,
+    BULK_BRANCHES_PENDING_MAX = BULK_PROJECT_PENDING_MAX / BRANCHES_PART,
     BULK_KEPT_MAX = 1000, /* of one environment, including those that have ended */
     BULK_PROJECT_KEPT_MAX = 4000,
     BULK_IDS_MAX = 1000,

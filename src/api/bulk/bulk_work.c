@@ -132,22 +132,49 @@ static void forget_oldest(struct bulk_queue *queue)
     bulk_action_destroy(oldest);
 }
 
+/* How many actions are kept of a project, and of its preview branches. */
+struct kept {
+    uint64_t all, branches;
+};
+
+static struct kept count_kept(const struct bulk_queue *queue)
+{
+    struct kept kept = { 0 };
+    uint32_t at = 0;
+    for (const struct bulk_queue *other; (other = next_of_project(queue, &at));) {
+        uint64_t own = ranking_count(&other->all);
+        kept.all += own;
+        kept.branches += environment_is_branch(other->env) ? own : 0;
+    }
+    return kept;
+}
+
+/* Returns true if the environment keeps more than the other one. Preview branches count as
+ * one environment; among these, each counts. */
+static bool keeps_more(const struct bulk_queue *queue, const struct bulk_queue *other,
+                       const struct kept *kept)
+{
+    uint64_t one = ranking_count(&queue->all), two = ranking_count(&other->all);
+    bool is_branch = environment_is_branch(queue->env);
+    if (is_branch == environment_is_branch(other->env))
+        return one > two;
+    return is_branch ? kept->branches > two : one > kept->branches;
+}
+
 /* Removes an old action if too many are kept. If the project keeps too many, the
  * environment that keeps most loses its oldest one, so that a busy branch does not
  * displace the actions of others. */
 static void forget_surplus(struct bulk_queue *queue)
 {
+    struct kept kept = count_kept(queue);
     struct bulk_queue *fullest = queue;
-    uint64_t kept = 0;
     uint32_t at = 0;
-    for (struct bulk_queue *other; (other = next_of_project(queue, &at));) {
-        kept += ranking_count(&other->all);
-        if (ranking_count(&other->all) > ranking_count(&fullest->all))
+    for (struct bulk_queue *other; (other = next_of_project(queue, &at));)
+        if (keeps_more(other, fullest, &kept))
             fullest = other;
-    }
     if (ranking_count(&queue->all) > BULK_KEPT_MAX)
         forget_oldest(queue);
-    else if (kept > BULK_PROJECT_KEPT_MAX)
+    else if (kept.all > BULK_PROJECT_KEPT_MAX)
         forget_oldest(fullest);
 }
 
@@ -384,13 +411,21 @@ const struct ranking *bulk_queue_all(const struct bulk_queue *queue)
 
 enum err bulk_queue_reserve(struct bulk_queue *queue, struct failure *why)
 {
-    uint32_t pending = 0, at = 0;
-    for (struct bulk_queue *other; (other = next_of_project(queue, &at));)
+    uint32_t pending = 0, of_branches = 0, at = 0;
+    for (struct bulk_queue *other; (other = next_of_project(queue, &at));) {
         pending += other->pending_count;
+        if (environment_is_branch(other->env))
+            of_branches += other->pending_count;
+    }
     if (queue->pending_count >= BULK_PENDING_MAX)
         return explain(why, ERR_BUSY,
                        "Too many pending bulk actions (max %d); wait until one has ended",
                        BULK_PENDING_MAX);
+    if (environment_is_branch(queue->env) && of_branches >= BULK_BRANCHES_PENDING_MAX)
+        return explain(why, ERR_BUSY,
+                       "The preview branches of the project have too many pending bulk "
+                       "actions (%u, max %d); wait until one has ended",
+                       (unsigned)of_branches, BULK_BRANCHES_PENDING_MAX);
     if (pending >= BULK_PROJECT_PENDING_MAX)
         return explain(why, ERR_BUSY,
                        "The project has too many pending bulk actions, including those of "

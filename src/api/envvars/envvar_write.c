@@ -185,18 +185,31 @@ static void add_planned(struct variable_sum *sum, const struct envvar_write *op,
     }
 }
 
-/* Returns true if the project would be within its limits, or hold no more than now. */
-static bool project_fits(const struct envvar_write *op)
+/* Returns true if the variables would be within 1/part of the limits of a project, or no
+ * more than now. */
+static bool is_within(const struct envvar_write *op, struct variable_sum now, size_t part)
 {
-    const struct project *project = op->account->project;
-    struct variable_sum now = { 0 };
-    for (struct account *a = NULL; (a = accounts_next(api_accounts(op->call->api), a));)
-        if (a->project == project && !a->archived)
-            add_held(&now, a);
     struct variable_sum next = now;
     add_planned(&next, op, 0);
-    return (next.count <= PROJECT_VARIABLES_MAX || next.count <= now.count) &&
-           (next.bytes <= PROJECT_VARIABLES_BYTES_MAX || next.bytes <= now.bytes);
+    return (next.count <= PROJECT_VARIABLES_MAX / part || next.count <= now.count) &&
+           (next.bytes <= PROJECT_VARIABLES_BYTES_MAX / part || next.bytes <= now.bytes);
+}
+
+/* Returns true if the project would be within its limits, and its preview branches within
+ * their part of these if the variables are for one. */
+static bool project_fits(const struct envvar_write *op)
+{
+    const struct account *own = op->account;
+    struct variable_sum all = { 0 }, branches = { 0 };
+    for (struct account *a = NULL; (a = accounts_next(api_accounts(op->call->api), a));) {
+        if (a->project != own->project || a->archived)
+            continue;
+        add_held(&all, a);
+        if (accounts_are_branches(a, own))
+            add_held(&branches, a);
+    }
+    bool is_branch = own->type == ENVIRONMENT_PREVIEW;
+    return is_within(op, all, 1) && (!is_branch || is_within(op, branches, BRANCHES_PART));
 }
 
 /* Returns true if the environment and its project would be within their limits. Otherwise
@@ -212,8 +225,8 @@ static bool fits(struct envvar_write *op, const struct account *account, size_t 
     else if (!project_fits(op))
         op->refused =
             "The environments of a project hold together at most 20000 variables, "
-            "and 5 MiB of names and values: delete some, or archive preview "
-            "branches that are no longer used.";
+            "and 5 MiB of names and values, its preview branches half of that: delete "
+            "some, or archive preview branches that are no longer used.";
     else
         return true;
     return false;

@@ -80,36 +80,41 @@ static void apply_wish(struct schedule_command *command, struct schedule_facts *
 }
 
 /* A project has this many times the limit of an environment. The number of its preview
- * branches does not matter. */
+ * branches does not matter; together, these have a part of that. */
 enum { PROJECT_SHARES = 4 };
 
-static bool has_room(struct schedule_command *command, const struct schedule *now)
+static enum err refuse_more(struct schedule_command *command, size_t count, int64_t max,
+                            const char *where)
 {
-    int64_t max = api_options(call_of(command)->call->api)->schedules_max;
-    if (now)
-        return true;
-    const char *where = "";
-    size_t count = schedules_count(command->all, command->env);
-    if ((int64_t)count < max) {
-        where = " in this project";
-        count = schedules_count_project(command->all, command->env);
-        max *= PROJECT_SHARES;
-    }
-    if ((int64_t)count < max)
-        return true;
-    explain(
+    return explain(
         &command->why, ERR_RULE,
         "You have created %zu/%lld schedules%s so you'll need to increase your limits or "
         "delete some schedules.",
         count, (long long)max, where);
-    return false;
+}
+
+static enum err check_count(struct schedule_command *command)
+{
+    const struct environment *env = command->env;
+    int64_t max = api_options(call_of(command)->call->api)->schedules_max;
+    size_t count = schedules_count(command->all, env);
+    if ((int64_t)count >= max)
+        return refuse_more(command, count, max, "");
+    max *= PROJECT_SHARES;
+    count = schedules_count_branches(command->all, env);
+    if (environment_is_branch(env) && (int64_t)count >= max / BRANCHES_PART)
+        return refuse_more(command, count, max / BRANCHES_PART,
+                           " in the preview branches of this project");
+    count = schedules_count_project(command->all, env);
+    return (int64_t)count < max ? OK : refuse_more(command, count, max, " in this project");
 }
 
 static enum decision decide_create(struct schedule_command *command,
                                    const struct schedule *now, struct schedule_facts *next)
 {
     struct schedule_call *op = call_of(command);
-    if (schedule_body_check(op->call, &op->wish, &command->why) || !has_room(command, now))
+    if (schedule_body_check(op->call, &op->wish, &command->why) ||
+        (!now && check_count(command)))
         return DECISION_REFUSE;
     apply_wish(command, next);
     if (!now) {

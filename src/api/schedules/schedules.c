@@ -234,6 +234,17 @@ size_t schedules_count(struct schedules *all, const struct environment *env)
     return schedules_in(all, env)->count;
 }
 
+size_t schedules_count_branches(struct schedules *all, const struct environment *env)
+{
+    size_t count = 0;
+    uint32_t at = 0;
+    for (struct env_schedules *place; (place = slots_next(&all->environments, &at));)
+        if (environment_is_branch(place->env) &&
+            engine_share_quota(env, place->env->number))
+            count += place->count;
+    return count;
+}
+
 size_t schedules_count_project(struct schedules *all, const struct environment *env)
 {
     size_t count = 0;

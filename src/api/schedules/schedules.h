@@ -84,6 +84,8 @@ struct schedule *schedules_of_task(struct schedules *all, const struct environme
 struct schedule *schedules_next(struct schedules *all, const struct environment *env,
                                 const struct schedule *previous);
 size_t schedules_count(struct schedules *all, const struct environment *env);
+/* Counts the schedules of the project's preview branches. */
+size_t schedules_count_branches(struct schedules *all, const struct environment *env);
 /* Counts the schedules of all environments of the project. */
 size_t schedules_count_project(struct schedules *all, const struct environment *env);
 

@@ -235,13 +235,15 @@ static void forget(struct engine *engine, struct environment *env, struct worker
 static struct workers_beside versions_beside(const struct engine *engine,
                                              const struct environment *env)
 {
-    struct workers_beside beside = { 0 };
+    struct workers_beside beside = { .is_branch = environment_is_branch(env) };
     uint32_t at = 0;
     for (struct environment *other; (other = engine_next_environment(engine, &at));) {
         if (other == env || !engine_share_quota(env, other->number))
             continue;
-        beside.versions += other->fleet->workers->count;
-        beside.tasks += other->fleet->workers->tasks;
+        struct workers_sum *sum =
+            environment_is_branch(other) ? &beside.branches : &beside.others;
+        sum->versions += other->fleet->workers->count;
+        sum->tasks += other->fleet->workers->tasks;
     }
     return beside;
 }

@@ -325,10 +325,11 @@ static struct queue_item *next_for(const struct dequeue *dequeue,
     return item && is_open(env) && has_room_for(terms, item) ? item : NULL;
 }
 
-/* When a worker last got a run of a project, from any of its environments. */
+/* When a worker last got a run of a project, from any of its environments, or of the
+ * preview branches of a project, from any of these. */
 struct project_turn {
-    uint64_t share;  /* value of engine::served */
-    uint64_t served; /* by engine::served */
+    uint64_t share;  /* of the project (quota_share_of), or of its branches */
+    uint64_t served; /* value of engine::served */
 };
 
 static struct slice key_of(const uint64_t *share)
@@ -354,31 +355,59 @@ void dequeues_finish(struct engine *engine)
     table_finish(&engine->project_turns);
 }
 
-static uint64_t project_served(const struct environment *env)
+static uint64_t turn_served(const struct engine *engine, uint64_t share)
 {
-    uint64_t share = quota_share_of(env->engine, env->number);
-    const struct project_turn *turn =
-        table_find(&env->engine->project_turns, key_of(&share));
+    const struct project_turn *turn = table_find(&engine->project_turns, key_of(&share));
     return turn ? turn->served : 0;
 }
 
-static void note_served(struct environment *env)
+static uint64_t project_served(const struct environment *env)
 {
-    struct engine *engine = env->engine;
-    uint64_t share = quota_share_of(engine, env->number);
+    return turn_served(env->engine, quota_share_of(env->engine, env->number));
+}
+
+/* Returns a number for the preview branches of a project, the same for all of them. */
+static uint64_t branches_share(const struct environment *env)
+{
+    return (uintptr_t)env->project_unfinished;
+}
+
+/* The preview branches of a project count as one environment. */
+static uint64_t environment_served(const struct environment *env)
+{
+    return environment_is_branch(env) ? turn_served(env->engine, branches_share(env))
+                                      : engine_share_of(env)->served;
+}
+
+static void note_turn(struct engine *engine, uint64_t share)
+{
     struct project_turn *turn = table_find(&engine->project_turns, key_of(&share));
     if (!turn) {
         turn = mem_new(struct project_turn);
         turn->share = share;
         table_insert(&engine->project_turns, turn);
     }
-    turn->served = engine_share_of(env)->served = ++engine->served;
+    turn->served = engine->served;
 }
 
-/* Returns true if env is next. Projects take turns, and so do the environments of each. */
+static void note_served(struct environment *env)
+{
+    struct engine *engine = env->engine;
+    engine_share_of(env)->served = ++engine->served;
+    note_turn(engine, quota_share_of(engine, env->number));
+    if (environment_is_branch(env))
+        note_turn(engine, branches_share(env));
+}
+
+/* Returns true if env is next. Projects take turns, and so do the environments of each, and
+ * its preview branches in their one turn. */
 static bool is_served_before(const struct environment *env, const struct environment *other)
 {
     uint64_t one = project_served(env), two = project_served(other);
+    if (one == two) {
+        one = environment_served(env);
+        two = environment_served(other);
+    }
     return one != two ? one < two
                       : engine_share_of(env)->served < engine_share_of(other)->served;
 }

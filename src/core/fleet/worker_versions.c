@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/room.h"
 
 enum { DAY = 8 }; /* length of the day at the start of a version */
 
@@ -177,17 +178,32 @@ void workers_take(struct workers *workers, struct worker *worker)
     take_at(workers, at);
 }
 
-static bool project_is_full(const struct workers *workers, struct workers_beside beside)
+/* Returns true if own, what an environment has, is too much for its project, of which the
+ * preview branches and the others have that many. */
+static bool has_too_many(size_t own, size_t max, size_t branches, size_t others,
+                         bool is_branch)
+{
+    size_t part = max / BRANCHES_PART;
+    if (is_branch)
+        return own + branches > part || own + branches + others > max;
+    return own + (branches < part ? branches : part) + others > max;
+}
+
+static bool project_is_full(const struct workers *workers,
+                            const struct workers_beside *beside)
 {
     bool is_spared = workers->count <= VERSIONS_SPARED && workers->tasks <= TASKS_SPARED;
-    return !is_spared && (workers->count + beside.versions > PROJECT_VERSIONS_KEPT ||
-                          workers->tasks + beside.tasks > PROJECT_TASKS_KEPT);
+    return !is_spared &&
+           (has_too_many(workers->count, PROJECT_VERSIONS_KEPT, beside->branches.versions,
+                         beside->others.versions, beside->is_branch) ||
+            has_too_many(workers->tasks, PROJECT_TASKS_KEPT, beside->branches.tasks,
+                         beside->others.tasks, beside->is_branch));
 }
 
 struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside)
 {
     bool is_full = workers->count > VERSIONS_KEPT || workers->tasks > TASKS_KEPT;
-    bool has_to_go = is_full || project_is_full(workers, beside);
+    bool has_to_go = is_full || project_is_full(workers, &beside);
     for (size_t at = 0; has_to_go && at < workers->count; at++) {
         const struct worker *worker = workers->all[at];
         if (workers_may_take(workers, worker) && !worker->deployment[0] &&

@@ -130,12 +130,19 @@ static inline bool workers_may_take(const struct workers *workers,
 /* Removes the worker, which is not the current one; it is the caller's then. */
 void workers_take(struct workers *workers, struct worker *worker);
 
-/* How many versions and tasks the other environments of a project have. */
-struct workers_beside {
+/* How many versions and tasks other environments of a project have. */
+struct workers_sum {
     size_t versions, tasks;
 };
 
+struct workers_beside {
+    struct workers_sum branches, others; /* preview branches, and other environments */
+    bool is_branch;                      /* the environment itself is one */
+};
+
 /* Removes and returns the oldest version if a limit is exceeded; it is the caller's then.
+ * Preview branches together may have half of what their project may, and do not displace
+ * versions of other environments with more than that.
  * Never the current one, one that is being promoted, or a deployment's; and for the limits
  * of the project, none that a session has. Returns NULL if none has to go. */
 struct worker *workers_take_excess(struct workers *workers, struct workers_beside beside);

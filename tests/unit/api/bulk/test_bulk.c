@@ -311,17 +311,20 @@ static void preview_branches_share_the_pending_actions_of_their_project(void **s
     struct world *world = world_create(NULL);
     struct bulks *bulks = bulks_create(world->engine);
     struct environment *branches[BRANCHES];
-    struct room project = { 0 };
+    struct room stored = { 0 }, project = { 0 }, together = { .outer = &project };
     struct failure why;
     int taken = 0;
     for (uint32_t i = 0; i < BRANCHES; i++) {
         branches[i] = engine_add_environment(world->engine, FIRST + i, "branch", false);
-        engine_join_stored(world->engine, FIRST + i, &project);
+        branches[i]->project_unfinished = &together;
+        engine_join_stored(world->engine, FIRST + i, &stored);
         taken += bulk_queue_reserve(bulks_of(bulks, branches[i]), &why) == OK;
     }
-    assert_int_equal(taken, BULK_PROJECT_PENDING_MAX);
-    assert_non_null(strstr(why.text, "The project has too many pending bulk actions"));
-    assert_int_equal(bulk_queue_reserve(bulks_of(bulks, world->env), &why), OK);
+    assert_int_equal(taken, BULK_PROJECT_PENDING_MAX / 2);
+    assert_non_null(strstr(why.text, "The preview branches of the project have too many"));
+    engine_join_stored(world->engine, WORLD_ENV, &stored);
+    for (int i = 0; i < BULK_PENDING_MAX; i++)
+        assert_int_equal(bulk_queue_reserve(bulks_of(bulks, world->env), &why), OK);
     bulk_queue_give_up(bulks_of(bulks, branches[0]));
     assert_int_equal(bulk_queue_reserve(bulks_of(bulks, branches[BRANCHES - 1]), &why), OK);
     bulks_stop(bulks, NULL);

@@ -305,6 +305,31 @@ static void branches_of_a_project_share_one_turn(void **state)
     assert_ptr_not_equal(served(world, environments), world->env);
 }
 
+static void branches_take_one_turn_among_the_environments_of_their_project(void **state)
+{
+    struct world *world = *state;
+    struct environment *environments[BRANCHES + 1] = { world->env };
+    struct room stored = { 0 }, project = { 0 }, together = { .outer = &project };
+    engine_join_stored(world->engine, WORLD_ENV, &stored);
+    for (uint32_t i = 1; i <= BRANCHES; i++) {
+        environments[i] = engine_add_environment(world->engine, 10 + i, "branch", false);
+        environments[i]->project_unfinished = &together;
+        engine_join_stored(world->engine, 10 + i, &stored);
+        world->env = environments[i];
+        register_worker(world, "20260101.1", "hello,other", 3);
+        trigger(world, (struct wish){ 0 });
+    }
+    world->env = environments[0];
+    for (int i = 0; i < OWN_RUNS; i++)
+        trigger(world, (struct wish){ 0 });
+    int own = 0;
+    for (int i = 0; i < 2 * OWN_RUNS; i++)
+        own += served(world, environments) == world->env;
+    assert_int_equal(own, OWN_RUNS);
+    for (uint32_t i = 1; i <= BRANCHES; i++)
+        environments[i]->project_unfinished = NULL; /* the rooms end here */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -319,6 +344,7 @@ int main(void)
         TEST(worker_without_environments_gets_no_run),
         TEST(repeated_request_during_the_commit_of_its_lease_gets_the_run),
         TEST(branches_of_a_project_share_one_turn),
+        TEST(branches_take_one_turn_among_the_environments_of_their_project),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

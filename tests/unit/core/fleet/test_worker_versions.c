@@ -185,10 +185,10 @@ static size_t kept_beside(struct workers_beside beside, struct session *session)
 static void full_project_keeps_the_newest_versions(void **state)
 {
     (void)state;
-    struct workers_beside fits = { .versions = PROJECT_VERSIONS_KEPT - 30 },
-                          nearly = { .versions = PROJECT_VERSIONS_KEPT - 25 },
-                          full = { .versions = PROJECT_VERSIONS_KEPT },
-                          of_tasks = { .tasks = PROJECT_TASKS_KEPT };
+    struct workers_beside fits = { .others.versions = PROJECT_VERSIONS_KEPT - 30 },
+                          nearly = { .others.versions = PROJECT_VERSIONS_KEPT - 25 },
+                          full = { .others.versions = PROJECT_VERSIONS_KEPT },
+                          of_tasks = { .others.tasks = PROJECT_TASKS_KEPT };
     struct session *session = mem_alloc(1); /* only its address counts */
     assert_int_equal(kept_beside(none_beside, NULL), 30);
     assert_int_equal(kept_beside(fits, NULL), 30);
@@ -197,6 +197,21 @@ static void full_project_keeps_the_newest_versions(void **state)
     assert_int_equal(kept_beside(of_tasks, NULL), VERSIONS_SPARED);
     assert_int_equal(kept_beside(full, session), 30);
     free(session);
+}
+
+static void branches_displace_versions_of_branches_only(void **state)
+{
+    (void)state;
+    enum { PART = PROJECT_VERSIONS_KEPT / 2 };
+    struct workers_beside prod = { .branches.versions = PROJECT_VERSIONS_KEPT,
+                                   .others.versions = PART - 30 },
+                          branch = { .branches.versions = PART - 25, .is_branch = true },
+                          of_tasks = { .branches.tasks = PROJECT_TASKS_KEPT };
+    assert_int_equal(kept_beside(prod, NULL), 30);
+    assert_int_equal(kept_beside(of_tasks, NULL), 30);
+    assert_int_equal(kept_beside(branch, NULL), 25);
+    of_tasks.is_branch = true;
+    assert_int_equal(kept_beside(of_tasks, NULL), VERSIONS_SPARED);
 }
 
 static void evicted_version_is_remembered_for_a_while(void **state)
@@ -226,6 +241,7 @@ int main(void)
         cmocka_unit_test(task_is_taken_from_the_current_version),
         cmocka_unit_test(evicted_version_is_neither_current_nor_deployed),
         cmocka_unit_test(full_project_keeps_the_newest_versions),
+        cmocka_unit_test(branches_displace_versions_of_branches_only),
         cmocka_unit_test(evicted_version_is_remembered_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
