@@ -119,6 +119,7 @@ struct run {
     bool resume_parent : 1; /* the parent waits for this run */
     bool from_batch : 1;
     bool key_from_user : 1; /* idempotency_shown is the user's own key */
+    bool by_token : 1;      /* a worker token has made its last lease, not a secret key */
     uint32_t usage_ms;      /* sum of all attempts */
 
     /* Positions in the environment's order of changes; set by the store. */

@@ -87,7 +87,7 @@ int64_t run_columns_size(const struct run *run, enum column_texts which)
 int run_flags(const struct run *run)
 {
     return run->is_test << 0 | run->is_replay << 1 | run->resume_parent << 2 |
-           run->from_batch << 3 | run->key_from_user << 4;
+           run->from_batch << 3 | run->key_from_user << 4 | run->by_token << 5;
 }
 
 void run_set_flags(struct run *run, int flags)
@@ -97,6 +97,7 @@ void run_set_flags(struct run *run, int flags)
     run->resume_parent = flags >> 2 & 1;
     run->from_batch = flags >> 3 & 1;
     run->key_from_user = flags >> 4 & 1;
+    run->by_token = flags >> 5 & 1;
 }
 
 void run_tags_add(struct buf *out, const struct tag_list *tags)

@@ -206,6 +206,7 @@ const completions = {
     await goesOn(attempt);
   },
   async "the credential is invalid"() {
+  "the credential is a secret key, and a worker token has leased the run": "deployed.test.mjs",
     const attempt = await begin();
     const stranger = Object.assign(Object.create(attempt), { worker: new Worker(gateway, "tr_dev_wrong") });
     assert.equal((await stranger.completeReply(done)).status, 401);
@@ -240,6 +241,7 @@ const others = {
     await goesOn(attempt);
   },
   async "heartbeat, with a body of more than 64 KiB"() {
+  "start or heartbeat with a secret key, when a worker token has leased the run": "deployed.test.mjs",
     const attempt = await begin();
     assert.equal((await attempt.call("heartbeat", JSON.parse(long(65)))).status, 413);
     await goesOn(attempt);

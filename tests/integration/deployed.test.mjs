@@ -362,6 +362,50 @@ describe("a worker's token", () => {
     await attempt.succeed(1);
   });
 
+  test("closes the runs that it leases to the secret key, which the code of each task has", async (t) => {
+    const own = await startGateway({ t });
+    const prod = await Worker.register(own, { tasks, key: keys.prod });
+    const key = (await tell(own, "worker-token", "create")).trim();
+    const post = (rest, body) => own.http.request("POST", `${actions}/${rest}`, { key, body });
+    const forged = { completion: { ok: true, output: '"forged"', outputType: "application/json" } };
+    const unknown = await prod.latest("run_unknown");
+    const refused = async (id, snapshot) => {
+      const calls = [["attempts/start", {}], ["attempts/complete", forged], ["heartbeat", {}]].map(([what, body]) => prod.post(`/engine/v1/dev/runs/${id}/snapshots/${snapshot}/${what}`, body));
+      for (const { status, text } of await Promise.all([prod.latest(id), ...calls])) assert.deepEqual([status, text], [404, unknown.text]);
+    };
+    assert.equal(unknown.status, 404);
+
+    const id = await prod.trigger("dies", {}, 1);
+    const [lease] = (await post("dequeue", {})).json;
+    await refused(id, lease.snapshot.friendlyId);
+    const started = (await post(`runs/${id}/snapshots/${lease.snapshot.friendlyId}/attempts/start`, {})).json;
+    const now = started.snapshot.friendlyId;
+    assert.equal(started.envVars.TRIGGER_SECRET_KEY, keys.prod);
+    await refused(id, now);
+    await own.kill();
+    await own.restart();
+    await refused(id, now);
+    const retry = { timestamp: Date.now() + 100, delay: 100 };
+    const { result } = (await post(`runs/${id}/snapshots/${now}/attempts/complete`, { completion: { ok: false, id, error: thrown, retry } })).json;
+    assert.equal(result.attemptStatus, "RETRY_IMMEDIATELY");
+    await refused(id, result.snapshot.friendlyId);
+    assert.equal((await post(`runs/${id}/snapshots/${result.snapshot.friendlyId}/attempts/start`, {})).status, 200);
+    await prod.cancel(id);
+    const [canceled] = (await own.http.request("GET", `${actions}/runs/${id}/snapshots/since/${now}`, { key })).json.snapshots;
+    assert.equal(canceled.snapshot.executionStatus, "PENDING_CANCEL");
+    await refused(id, canceled.snapshot.friendlyId);
+    assert.equal((await post(`runs/${id}/snapshots/${canceled.snapshot.friendlyId}/attempts/complete`, { completion: { ok: false, id, error: thrown } })).status, 200);
+    assert.equal((await prod.show(id)).run.status, "CANCELED");
+
+    // A worker with the secret key still has the runs that it leases itself.
+    const plain = await prod.trigger("double", {}, 1);
+    const attempt = await prod.take(plain);
+    await attempt.heartbeat();
+    assert.equal((await prod.latest(plain)).status, 200);
+    await attempt.succeed(2);
+    await own.stop();
+  });
+
   test("is listed by a command, whose list is empty on a new gateway", async (t) => {
     const own = await startGateway({ t });
     const { code, all } = await runProgram(["worker-token", "list", "--data", own.data]);

@@ -357,7 +357,7 @@ static bool is_wanted(const struct api_call *call)
         const struct account *account = served_with_run(call->api, call->identity, run);
         env = account ? engine_environment(api_engine(call->api), account->number) : NULL;
     }
-    return env && attempt_may_complete(env, run, call->params[1]);
+    return env && attempt_may_complete(env, run, call->params[1], worker_has_token(call));
 }
 
 /* Reads a completion that no attempt waits for to its end, but keeps nothing of it. */
@@ -378,6 +378,7 @@ enum err worker_complete(struct api_call *call)
     struct completion *op = mem_new(struct completion);
     op->call = call;
     op->complete.snapshot = call->params[1];
+    op->complete.by_token = worker_has_token(call);
     if (request_id.len <= API_REQUEST_ID_MAX)
         op->complete.request_id = request_id;
     if (body_fields_end(call, &op->fields, &body))

@@ -76,7 +76,7 @@ static void write_answer(struct starting *op, const struct run *run)
     struct task_home home = {
         .account = call->account,
         .base_url = buf_slice(&url),
-        .needs_key = call->identity->kind == CREDENTIAL_WORKER_TOKEN,
+        .needs_key = worker_has_token(call),
         .cents_per_ms = attempt_cents_per_ms(call->env, run),
     };
     size_t place = message_add_start(&op->answer, run, &home, worker);
@@ -111,6 +111,7 @@ enum err worker_start(struct api_call *call)
     op->call = call;
     op->start.snapshot = call->params[1];
     op->start.request_id = api_request_id(call);
+    op->start.by_token = worker_has_token(call);
     op->deferred.fn = go_on;
     list_init(&op->deferred.link);
     call->busy = true;

@@ -16,6 +16,11 @@
 #include "core/fleet/dev_sessions.h"
 #include "core/model/run_end.h"
 
+bool worker_has_token(const struct api_call *call)
+{
+    return call->identity->kind == CREDENTIAL_WORKER_TOKEN;
+}
+
 void worker_hear(const struct api_call *call)
 {
     const struct tracked *run = environment_find(call->env, call->params[0]);
@@ -151,7 +156,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
     struct taking *op = mem_new(struct taking);
     struct buf named = { 0 };
     op->call = call;
-    op->deployed = call->identity->kind == CREDENTIAL_WORKER_TOKEN;
+    op->deployed = worker_has_token(call);
     enum err refused = OK;
     if (count)
         refused = connection_limit_take(&op->seat, call->api, environments[0], &call->why);
@@ -168,6 +173,7 @@ enum err worker_take(struct api_call *call, struct environment *const *environme
         taking_destroy(op);
         return refused;
     }
+    op->dequeue.by_token = op->deployed;
     dequeue_name_request(&op->dequeue, api_request_id(call));
     call->busy = true;
     call->state = op;
@@ -221,6 +227,8 @@ static void on_read(struct run_read *read, enum err status)
 {
     struct looking *op = container_of(read, struct looking, read);
     struct api_call *call = op->call;
+    if (!status && attempt_is_hidden(read->run, worker_has_token(call)))
+        status = ERR_NOT_FOUND;
     if (!status) {
         completed_waits_begin(&op->waits, call, read->run, on_outcomes);
         return;
@@ -256,6 +264,9 @@ enum err worker_since(struct api_call *call)
 /* An old snapshot changes nothing and is not an error: the worker has not looked yet. */
 enum err worker_heartbeat(struct api_call *call)
 {
+    const struct tracked *run = environment_find(call->env, call->params[0]);
+    if (run && attempt_is_hidden(&run->run, worker_has_token(call)))
+        return explain(&call->why, ERR_NOT_FOUND, "Run not found");
     worker_hear(call);
     attempt_heartbeat(api_engine(call->api), call->env, call->params[0], call->params[1]);
     api_reply_json(call, 200, SLICE("{\"ok\":true}"));

@@ -42,5 +42,8 @@ struct dequeue_terms;
 enum err worker_take(struct api_call *call, struct environment *const *environments,
                      size_t count, const struct dequeue_terms *terms);
 
+/* Returns true if the caller is a worker with a token, not one with a secret key. */
+bool worker_has_token(const struct api_call *call);
+
 /* Notes that the worker of the call's run is connected. */
 void worker_hear(const struct api_call *call);

@@ -38,6 +38,11 @@ static enum decision attempt_refuse(struct command *command, enum err code,
     return DECISION_REFUSE;
 }
 
+bool attempt_is_hidden(const struct run *run, bool by_token)
+{
+    return run->by_token && !by_token && !run_is_settled(run);
+}
+
 /* ---- start ---- */
 
 /* Returns false if a run in this state cannot be started. */
@@ -62,6 +67,8 @@ static enum decision decide_start(struct command *command, const struct run *now
     struct start_attempt *op = container_of(command, struct start_attempt, command);
     int64_t time = loop_wall_ms(command->engine->loop);
 
+    if (attempt_is_hidden(now, op->by_token))
+        return attempt_refuse(command, ERR_NOT_FOUND, "Run not found");
     if (run_was_asked_by(now, op->request_id) && now->execution == EXECUTION_EXECUTING)
         return DECISION_NOTHING;
     if (run_is_final(now))
@@ -368,6 +375,8 @@ static enum decision decide_complete(struct command *command, const struct run *
     enum decision decision;
 
     give_back_room(op); /* it may be decided again */
+    if (attempt_is_hidden(now, op->by_token))
+        return attempt_refuse(command, ERR_NOT_FOUND, "Run not found");
     if (run_was_asked_by(now, op->request_id)) {
         op->result = result_of(now);
         command->also = NULL; /* the joined commands were carried out the first time */
@@ -404,10 +413,11 @@ static void on_completed(struct command *command, enum err status)
 }
 
 bool attempt_may_complete(const struct environment *env, struct slice run_id,
-                          struct slice snapshot)
+                          struct slice snapshot, bool by_token)
 {
     const struct tracked *run = environment_find(env, run_id);
-    return run && !run_is_settled(&run->run) && run_is_newest(&run->run, snapshot);
+    return run && !run_is_settled(&run->run) && run_is_newest(&run->run, snapshot) &&
+           !attempt_is_hidden(&run->run, by_token);
 }
 
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,

@@ -23,6 +23,7 @@ struct dequeue {
     bool holding; /* a run was chosen and is being committed */
     bool canceled;
     bool pinned;                /* the run had no version before this lease */
+    bool by_token;              /* the worker has a worker token; set after the begin */
     struct dequeue_terms terms; /* ignored in dev */
     struct slice request_id;
     char worker[ID_MAX]; /* the version that it names; "": none */
@@ -70,11 +71,19 @@ void dequeue_give_back(struct engine *engine, struct environment *env, struct sl
 void dequeue_doubt(struct engine *engine, struct environment *env, struct slice run_id,
                    uint32_t snapshot, bool pinned);
 
+/* Returns true if the run is hidden from a caller without a worker token: a worker token has
+ * leased it, and it has not ended. The code of every task has the secret key of its
+ * environment, and must not act as the worker of another run with it. by_token: the caller
+ * has a worker token. */
+bool attempt_is_hidden(const struct run *run, bool by_token);
+
 struct start_attempt {
     struct command command;
+    bool by_token;
     struct slice snapshot, request_id; /* the caller's until done; no request_id: absent */
 };
-/* ERR_CONFLICT: the snapshot is not the newest. ERR_INVALID: finished or being canceled. */
+/* ERR_CONFLICT: the snapshot is not the newest. ERR_INVALID: finished or being canceled.
+ * ERR_NOT_FOUND: missing or hidden. */
 void attempt_start(struct engine *engine, struct environment *env, struct slice run_id,
                    struct start_attempt *op, command_done_fn *done);
 
@@ -100,7 +109,7 @@ enum attempt_result {
 struct complete_attempt {
     struct command command;
     struct slice snapshot, request_id;
-    bool ok;
+    bool by_token, ok;
     struct bytes *output;     /* the caller's until done; NULL: none */
     struct slice output_type; /* absent: JSON */
     struct slice error;       /* JSON object, when not ok */
@@ -119,9 +128,10 @@ struct complete_attempt {
 /* Returns false if a completion with that snapshot changes nothing, because it is refused
  * or a repetition. The result does not become true again later. */
 bool attempt_may_complete(const struct environment *env, struct slice run_id,
-                          struct slice snapshot);
+                          struct slice snapshot, bool by_token);
 
-/* ERR_INVALID: the snapshot is not the newest, or the run is final. */
+/* ERR_INVALID: the snapshot is not the newest, or the run is final. ERR_NOT_FOUND: the run is
+ * missing or hidden. */
 void attempt_complete(struct engine *engine, struct environment *env, struct slice run_id,
                       struct complete_attempt *op, command_done_fn *done);
 

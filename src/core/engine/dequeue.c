@@ -118,6 +118,7 @@ static enum decision decide_dequeue(struct command *command, const struct run *n
     if (run_advance(next, EVENT_DEQUEUED, time))
         return DECISION_NOTHING;
     pin(dequeue, next, worker, task);
+    next->by_token = dequeue->by_token;
     run_remember_request(next, dequeue->request_id);
     if (!next->started_at)
         next->started_at = time;

@@ -106,7 +106,8 @@ CREATE TABLE run (
     cost_cents double precision NOT NULL,
     base_cost_cents double precision NOT NULL,
     env int NOT NULL,
-    flags int NOT NULL, -- 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key
+    flags int NOT NULL, -- 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key,
+                        -- 32 leased by a worker token
     attempt int NOT NULL,
     depth int NOT NULL,
     max_attempts int NOT NULL,

@@ -47,7 +47,8 @@ CREATE TABLE run (
     status INTEGER NOT NULL,
     execution INTEGER NOT NULL,
     machine INTEGER NOT NULL,
-    flags INTEGER NOT NULL,  -- 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key
+    flags INTEGER NOT NULL,  -- 1 test, 2 replay, 4 parent waits, 8 from batch, 16 user's key,
+                             -- 32 leased by a worker token
     attempt INTEGER NOT NULL,
     depth INTEGER NOT NULL,
     max_attempts INTEGER NOT NULL,

@@ -147,7 +147,7 @@ static void every_field_of_a_run_comes_back(void **state)
     run->status = RUN_TIMED_OUT;
     run->execution = EXECUTION_PENDING_CANCEL; /* a start walks it */
     run->machine = MACHINE_LARGE_2X;
-    run->is_test = run->resume_parent = run->key_from_user = true;
+    run->is_test = run->resume_parent = run->key_from_user = run->by_token = true;
     run->attempt = 250, run->depth = 65535, run->max_attempts = 3;
     run->dequeue_failures = 5, run->batch_index = 999;
     run->max_duration_s = 4294967295u, run->usage_ms = 4294967294u;

@@ -19,7 +19,7 @@ static int destroy_world(void **state)
 
 static bool is_wanted(struct world *world, const char *id, const char *snapshot)
 {
-    return attempt_may_complete(world->env, slice_of(id), slice_of(snapshot));
+    return attempt_may_complete(world->env, slice_of(id), slice_of(snapshot), false);
 }
 
 static void only_the_newest_snapshot_of_an_unfinished_run_is_wanted(void **state)

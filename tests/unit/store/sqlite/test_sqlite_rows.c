@@ -162,7 +162,7 @@ static void run_is_read_as_it_was_written(void **state)
     assert_int_equal(run.status, written->status);
     assert_int_equal(run.execution, written->execution);
     assert_true(run.is_replay && run.from_batch);
-    assert_false(run.is_test || run.resume_parent || run.key_from_user);
+    assert_false(run.is_test || run.resume_parent || run.key_from_user || run.by_token);
     assert_int_equal(run.attempt, written->attempt);
     assert_int_equal(run.batch_index, written->batch_index);
     assert_int_equal(run.due_at, written->due_at);
