@@ -113,6 +113,9 @@ test("an invalid registration is 400 with the place of the mistake", async () =>
   for (const [body, text] of [
     ["", /empty/], ["{", /Invalid JSON/], ["[]", /must be a JSON object/], ["{}", /^metadata: must be an object/],
     ['{"metadata":{"contentHash":"h","tasks":[{}]}}', /^metadata\.tasks\[0\]\.id: /],
+    ['{"metadata":{"contentHash":"h","tasks":[{"id":"a","queue":{"concurrencyLimit":0.5}}]}}', /^metadata\.tasks\[0\]\.queue\.concurrencyLimit: must be a whole number from 0 to 100000$/],
+    ['{"metadata":{"contentHash":"h","tasks":[{"id":"a","machine":{"preset":"large-1X"}}]}}', /^metadata\.tasks\[0\]\.machine\.preset: must be micro, /],
+    ['{"metadata":{"contentHash":"h","tasks":[],"queues":[{"name":"q","concurrencyLimit":1},{"name":"q","concurrencyLimit":5}]}}', /^metadata\.queues: the queue "q" is declared with the limits 1 and 5; give it one concurrencyLimit$/],
   ]) {
     const reply = await gateway.post(target, body);
     assert.equal(reply.status, 400, body);

@@ -87,14 +87,50 @@ static enum err read_number(const struct registration_spot *spot, const json_t *
     return OK;
 }
 
-static enum err read_limit(const struct registration_spot *spot, const json_t *object,
-                           uint32_t *limit)
+static bool is_whole(const json_t *value)
 {
-    double number = -1;
-    enum err err = read_number(spot, json_object_get(object, "concurrencyLimit"),
-                               "concurrencyLimit", QUEUE_LIMIT_MAX, &number);
-    *limit = number < 0 ? UINT32_MAX : (uint32_t)number;
-    return err;
+    return json_is_number(value) &&
+           floor(json_number_value(value)) == json_number_value(value);
+}
+
+/* The same for a number without a fraction: cutting that off could make a limit of 0. */
+static enum err read_whole(const struct registration_spot *spot, const json_t *value,
+                           const char *member, double max, double *number)
+{
+    if (is_set(value) && !spot->is_stored && !is_whole(value))
+        return registration_refuse(spot, member, "must be a whole number of 0 or more");
+    return read_number(spot, value, member, max, number);
+}
+
+/* Reads a limit of a queue; UINT32_MAX if unset. */
+static enum err read_limit(const struct registration_spot *spot, const json_t *value,
+                           const char *member, uint32_t *limit)
+{
+    double given = json_number_value(value), number = -1;
+    bool is_right = is_whole(value) && given >= 0 && given <= QUEUE_LIMIT_MAX;
+    *limit = UINT32_MAX;
+    if (is_set(value) && !spot->is_stored && !is_right)
+        return registration_refuse(spot, member, "must be a whole number from 0 to 100000");
+    if (read_number(spot, value, member, QUEUE_LIMIT_MAX, &number))
+        return ERR_INVALID;
+    if (number >= 0)
+        *limit = (uint32_t)number;
+    return OK;
+}
+
+/* Reads the name of a machine; -1 if unset. A stored name that is unknown counts as none. */
+static enum err read_preset(const struct registration_spot *spot, const json_t *value,
+                            const char *member, int *machine)
+{
+    enum machine preset;
+    const char *name = json_string_value(value);
+    bool is_known = name && !machine_from_name(slice_of(name), &preset);
+    *machine = is_known ? (int)preset : -1;
+    if (is_set(value) && !spot->is_stored && !is_known)
+        return registration_refuse(spot, member,
+                                   "must be micro, small-1x, small-2x, medium-1x, "
+                                   "medium-2x, large-1x or large-2x");
+    return OK;
 }
 
 /* ---- queues ---- */
@@ -130,7 +166,9 @@ static enum err read_task_queue(const struct registration_spot *spot, const json
         return registration_refuse(spot, "queue", "must be an object");
     if (is_set(queue)) {
         err = read_name(spot, json_object_get(queue, "name"), "queue.name", &task->queue);
-        err = err ? err : read_limit(spot, queue, &limit);
+        err = err ? err
+                  : read_limit(spot, json_object_get(queue, "concurrencyLimit"),
+                               "queue.concurrencyLimit", &limit);
     }
     if (!err && !task->queue)
         add_queue(worker, own_queue(task->id), limit);
@@ -148,7 +186,9 @@ static enum err read_queue(const struct registration_spot *spot, const json_t *j
     enum err err = read_name(spot, json_object_get(json, "name"), "name", &name);
     if (!err && !name)
         err = registration_refuse(spot, "name", "must be a string of 1 to 256 bytes");
-    err = err ? err : read_limit(spot, json, &limit);
+    err = err ? err
+              : read_limit(spot, json_object_get(json, "concurrencyLimit"),
+                           "concurrencyLimit", &limit);
     if (err)
         bytes_unref(name);
     else
@@ -157,6 +197,18 @@ static enum err read_queue(const struct registration_spot *spot, const json_t *j
 }
 
 /* ---- a task ---- */
+
+/* Reads the machine of the attempt that follows when a process ran out of memory. */
+static enum err read_big_machine(const struct registration_spot *spot,
+                                 const json_t *out_of_memory, struct worker_task *task)
+{
+    int machine;
+    enum err err = read_preset(spot, json_object_get(out_of_memory, "machine"),
+                               "retry.outOfMemory.machine", &machine);
+    if (!err && machine >= 0)
+        task->big_machine = (uint8_t)machine;
+    return err;
+}
 
 /* Settings that are missing have the SDK's defaults. */
 static enum err read_retry(const struct registration_spot *spot, const json_t *retry,
@@ -173,7 +225,6 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
         double max;
         double *number;
     } numbers[] = {
-        { "maxAttempts", RUN_ATTEMPTS_MAX, &attempts },
         { "factor", 1e6, &factor },
         { "minTimeoutInMs", 1e12, &min },
         { "maxTimeoutInMs", 1e12, &max },
@@ -182,18 +233,16 @@ static enum err read_retry(const struct registration_spot *spot, const json_t *r
         if (read_number(spot, json_object_get(retry, numbers[i].name), numbers[i].name,
                         numbers[i].max, numbers[i].number))
             return ERR_INVALID;
+    if (read_whole(spot, json_object_get(retry, "maxAttempts"), "retry.maxAttempts",
+                   RUN_ATTEMPTS_MAX, &attempts))
+        return ERR_INVALID;
     task->has_retry = true;
     task->max_attempts = (uint16_t)attempts;
     task->factor = factor;
     task->min_timeout_ms = (int64_t)min;
     task->max_timeout_ms = (int64_t)max;
     task->randomize = !json_is_false(json_object_get(retry, "randomize"));
-    enum machine machine;
-    const char *name = json_string_value(
-        json_object_get(json_object_get(retry, "outOfMemory"), "machine"));
-    if (name && !machine_from_name(slice_of(name), &machine))
-        task->big_machine = (uint8_t)machine;
-    return OK;
+    return read_big_machine(spot, json_object_get(retry, "outOfMemory"), task);
 }
 
 /* A stored text that is not a duration counts as none: the environment's default
@@ -221,7 +270,7 @@ static enum err read_ttl(const struct registration_spot *spot, const json_t *ttl
         return OK;
     if (json_is_string(ttl))
         return read_ttl_text(spot, ttl, task);
-    if (read_number(spot, ttl, "ttl", 1e10, &seconds))
+    if (read_whole(spot, ttl, "ttl", 1e10, &seconds))
         return ERR_INVALID;
     text_from_seconds((uint64_t)seconds, text);
     task->ttl = bytes_create_shared(slice_of(text));
@@ -287,11 +336,13 @@ static enum err read_schedule(const struct registration_spot *spot, const json_t
     return err;
 }
 
-static void read_machine(const json_t *machine, struct worker_task *task)
+static enum err read_machine(const struct registration_spot *spot, const json_t *machine,
+                             struct worker_task *task)
 {
-    enum machine preset;
-    const char *name = json_string_value(json_object_get(machine, "preset"));
-    task->machine = name && !machine_from_name(slice_of(name), &preset) ? (int)preset : -1;
+    if (is_set(machine) && !spot->is_stored && !json_is_object(machine))
+        return registration_refuse(spot, "machine", "must be an object");
+    return read_preset(spot, json_object_get(machine, "preset"), "machine.preset",
+                       &task->machine);
 }
 
 static enum err read_task(const struct registration_spot *spot, const json_t *json,
@@ -317,9 +368,9 @@ static enum err read_task(const struct registration_spot *spot, const json_t *js
     err = err ? err
               : read_number(spot, json_object_get(json, "maxDuration"), "maxDuration",
                             INT32_MAX, &max_duration);
-    read_machine(json_object_get(json, "machine"), task);
+    err = err ? err : read_machine(spot, json_object_get(json, "machine"), task);
     task->is_scheduled = source && !strcmp(source, "schedule");
-    task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)max_duration : 0;
+    task->max_duration_s = max_duration < INT32_MAX ? (uint32_t)ceil(max_duration) : 0;
     return err;
 }
 
@@ -396,6 +447,39 @@ static enum err check_ids(const struct worker *worker, struct failure *why)
     return OK;
 }
 
+static int by_name_and_limit(const void *a, const void *b)
+{
+    const struct queue_limit *one = *(const struct queue_limit *const *)a;
+    const struct queue_limit *two = *(const struct queue_limit *const *)b;
+    int order = slice_compare(bytes_slice(one->name), bytes_slice(two->name));
+    return order ? order : (one->limit > two->limit) - (one->limit < two->limit);
+}
+
+/* Refuses two limits of one queue: one of them would be ignored. Equal ones are fine. */
+static enum err check_limits(const struct worker *worker, struct failure *why)
+{
+    const struct queue_limit **limits =
+        mem_new_array(const struct queue_limit *, worker->queue_count + 1);
+    size_t count = 0;
+    enum err err = OK;
+    for (size_t i = 0; i < worker->queue_count; i++)
+        if (worker->queues[i].limit != UINT32_MAX)
+            limits[count++] = &worker->queues[i];
+    qsort(limits, count, sizeof(limits[0]), by_name_and_limit);
+    for (size_t i = 1; i < count && !err; i++) {
+        const struct queue_limit *one = limits[i - 1], *two = limits[i];
+        if (one->limit != two->limit &&
+            slice_equal(bytes_slice(one->name), bytes_slice(two->name)))
+            err =
+                explain(why, ERR_INVALID,
+                        "metadata.queues: the queue \"%.80s\" is declared with the limits "
+                        "%u and %u; give it one concurrencyLimit",
+                        one->name->data, one->limit, two->limit);
+    }
+    free(limits);
+    return err;
+}
+
 static void begin_list(struct registration_reader *reader, enum declaration_part list)
 {
     struct slice array = declaration_part(&reader->declaration, list);
@@ -438,7 +522,8 @@ enum err registration_read_next(struct registration_reader *reader,
         return OK;
     }
     worker_sort(reader->worker);
-    if (check_ids(reader->worker, why))
+    if (check_ids(reader->worker, why) ||
+        (!reader->is_stored && check_limits(reader->worker, why)))
         return ERR_INVALID;
     note_lists(reader);
     registration->worker = reader->worker;

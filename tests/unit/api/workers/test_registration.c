@@ -45,12 +45,15 @@ static struct registration read_body(const char *body)
 #define TASK(members)                                                                      \
     "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\"" members "}]}}"
 
+#define QUEUES(queues)                                                                     \
+    "{\"metadata\":{\"contentHash\":\"h\",\"tasks\":[],\"queues\":[" queues "]}}"
+
 static const char full[] =
     "{\"localOnly\":true,\"engine\":\"V2\",\"metadata\":{\"packageVersion\":\"4.8.3\","
     "\"contentHash\":\"hash-1\",\"tasks\":["
     "{\"id\":\"plain\",\"filePath\":\"src/a.ts\",\"exportName\":\"plain\"},"
     "{\"id\":\"full\",\"filePath\":\"src/b.ts\",\"ttl\":5400,\"maxDuration\":60,"
-    "\"queue\":{\"name\":\"mail\",\"concurrencyLimit\":2},"
+    "\"queue\":{\"name\":\"mail\",\"concurrencyLimit\":7},"
     "\"machine\":{\"preset\":\"large-1x\",\"cpu\":4},\"triggerSource\":\"schedule\","
     "\"schedule\":{\"cron\":\"0 3 * * *\",\"timezone\":\"Asia/Tokyo\",\"window\":\"30m\","
     "\"environments\":[\"STAGING\",\"PRODUCTION\"]},"
@@ -182,6 +185,49 @@ static void invalid_stored_ttl_is_ignored(void **state)
     registration_finish(&back);
 }
 
+/* An older gateway accepted such a version: it must not keep a newer one from starting. */
+static void limits_that_were_stored_by_other_rules_are_read(void **state)
+{
+    (void)state;
+    static const char document[] =
+        "{\"id\":\"worker_1\",\"version\":\"20261120.3\",\"createdAt\":1700000000123,"
+        "\"contentHash\":\"h\",\"tasks\":[{\"id\":\"a\",\"ttl\":1.5,"
+        "\"machine\":{\"preset\":\"large-1X\"},\"retry\":{\"maxAttempts\":2.5},"
+        "\"queue\":{\"name\":\"q\",\"concurrencyLimit\":1e9}}],"
+        "\"queues\":[{\"name\":\"q\",\"concurrencyLimit\":2.5}]}";
+    struct registration back = { 0 };
+    struct failure why = { 0 };
+    assert_int_equal(registration_restore(slice_of(document), &back, &why), OK);
+    assert_int_equal(back.worker->tasks[0].machine, -1);
+    assert_int_equal(back.worker->tasks[0].max_attempts, 2);
+    assert_int_equal(back.worker->queues[0].limit, 100000);
+    assert_int_equal(back.worker->queues[1].limit, 2);
+    registration_finish(&back);
+}
+
+static void queue_may_be_declared_again_with_its_limit_or_without_one(void **state)
+{
+    (void)state;
+    struct registration all =
+        read_body("{\"metadata\":{\"contentHash\":\"h\",\"tasks\":["
+                  "{\"id\":\"a\",\"queue\":{\"name\":\"q\",\"concurrencyLimit\":100000}},"
+                  "{\"id\":\"b\",\"queue\":{\"name\":\"q\"}}],\"queues\":["
+                  "{\"name\":\"q\",\"concurrencyLimit\":100000},{\"name\":\"q\"},"
+                  "{\"name\":\"r\",\"concurrencyLimit\":0}]}}");
+    assert_int_equal(all.worker->queue_count, 5);
+    assert_int_equal(all.worker->queues[2].limit, 100000);
+    registration_finish(&all);
+}
+
+/* 0 seconds mean that there is no limit. */
+static void max_duration_below_a_second_stays_a_limit(void **state)
+{
+    (void)state;
+    struct registration all = read_body(TASK(",\"maxDuration\":0.5"));
+    assert_int_equal(all.worker->tasks[0].max_duration_s, 1);
+    registration_finish(&all);
+}
+
 static void damaged_document_is_rejected(void **state)
 {
     (void)state;
@@ -214,7 +260,7 @@ static void queues_have_the_limits_of_the_newest_version(void **state)
         const char *queue;
         uint32_t limit;
     } cases[] = {
-        { "mail", 7 }, /* the queue's own entry wins over a task's */
+        { "mail", 7 },
         { "free", UINT32_MAX },
         { "task/limited", 1 },
         { "task/plain", UINT32_MAX },
@@ -349,11 +395,45 @@ static void error_names_the_place_in_the_body(void **state)
           "metadata.queues[0].name: must be a string of 1 to 256 bytes" },
         { TASK(",\"queue\":3"), "metadata.tasks[0].queue: must be an object" },
         { TASK(",\"queue\":{\"concurrencyLimit\":-1}"),
-          "metadata.tasks[0].concurrencyLimit: must be a number of 0 or more" },
+          "metadata.tasks[0].queue.concurrencyLimit: must be a whole number from 0 to "
+          "100000" },
         { TASK(",\"retry\":[]"), "metadata.tasks[0].retry: must be an object" },
         { TASK(",\"retry\":{\"factor\":\"2\"}"),
           "metadata.tasks[0].factor: must be a number of 0 or more" },
-        { TASK(",\"ttl\":true"), "metadata.tasks[0].ttl: must be a number of 0 or more" },
+        { TASK(",\"queue\":{\"concurrencyLimit\":0.5}"),
+          "metadata.tasks[0].queue.concurrencyLimit: must be a whole number from 0 to "
+          "100000" },
+        { TASK(",\"queue\":{\"concurrencyLimit\":100001}"),
+          "metadata.tasks[0].queue.concurrencyLimit: must be a whole number from 0 to "
+          "100000" },
+        { QUEUES("{\"name\":\"q\",\"concurrencyLimit\":1e9}"),
+          "metadata.queues[0].concurrencyLimit: must be a whole number from 0 to 100000" },
+        { QUEUES("{\"name\":\"q\",\"concurrencyLimit\":\"5\"}"),
+          "metadata.queues[0].concurrencyLimit: must be a whole number from 0 to 100000" },
+        { QUEUES("{\"name\":\"q\",\"concurrencyLimit\":5},{\"name\":\"q\","
+                 "\"concurrencyLimit\":1}"),
+          "metadata.queues: the queue \"q\" is declared with the limits 1 and 5; give it "
+          "one "
+          "concurrencyLimit" },
+        { TASK(",\"queue\":{\"name\":\"q\",\"concurrencyLimit\":1}},{\"id\":\"b\","
+               "\"queue\":{\"name\":\"q\",\"concurrencyLimit\":9}"),
+          "metadata.queues: the queue \"q\" is declared with the limits 1 and 9; give it "
+          "one "
+          "concurrencyLimit" },
+        { TASK(",\"machine\":\"large-1x\""),
+          "metadata.tasks[0].machine: must be an object" },
+        { TASK(",\"machine\":{\"preset\":\"large-1X\"}"),
+          "metadata.tasks[0].machine.preset: must be micro, small-1x, small-2x, medium-1x, "
+          "medium-2x, large-1x or large-2x" },
+        { TASK(",\"retry\":{\"outOfMemory\":{\"machine\":3}}"),
+          "metadata.tasks[0].retry.outOfMemory.machine: must be micro, small-1x, small-2x, "
+          "medium-1x, medium-2x, large-1x or large-2x" },
+        { TASK(",\"retry\":{\"maxAttempts\":0.5}"),
+          "metadata.tasks[0].retry.maxAttempts: must be a whole number of 0 or more" },
+        { TASK(",\"ttl\":0.5"),
+          "metadata.tasks[0].ttl: must be a whole number of 0 or more" },
+        { TASK(",\"ttl\":true"),
+          "metadata.tasks[0].ttl: must be a whole number of 0 or more" },
         { TASK(",\"ttl\":\"abc\""),
           "metadata.tasks[0].ttl: must be a duration like \"1h42m\" or a number of "
           "seconds" },
@@ -518,6 +598,9 @@ int main(void)
         cmocka_unit_test(version_is_restored_from_its_document),
         cmocka_unit_test(deployment_of_a_version_is_restored_from_its_document),
         cmocka_unit_test(invalid_stored_ttl_is_ignored),
+        cmocka_unit_test(limits_that_were_stored_by_other_rules_are_read),
+        cmocka_unit_test(queue_may_be_declared_again_with_its_limit_or_without_one),
+        cmocka_unit_test(max_duration_below_a_second_stays_a_limit),
         cmocka_unit_test(damaged_document_is_rejected),
         cmocka_unit_test(queues_have_the_limits_of_the_newest_version),
         cmocka_unit_test(oldest_versions_are_evicted_when_there_are_too_many),
