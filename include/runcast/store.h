@@ -157,6 +157,10 @@ struct claim {
     bool taken;              /* set by the driver: another owner has it */
 };
 
+/* Begins the `task` of the key of a CLAIM_REQUEST that does not trigger a task. No id of a
+ * task has this byte, since an id is UTF-8. */
+#define CLAIM_NO_TASK "\xFF"
+
 /* Returns the key of a CLAIM_IDEMPOTENCY. It is made of the idempotency key and the task,
  * or another scope that has keys of its own. */
 struct bytes *idempotency_claim_key(struct slice task, struct slice key);

@@ -69,6 +69,30 @@ test("equal request keys of two calls, of two runs or of two environments are di
   assert.equal(ids.size, 4);
 });
 
+// A task may have any id: once, it could be spelled like the space of another call's keys.
+test("equal request keys of a trigger and of another call are different requests, whatever the id of the task", async () => {
+  const mine = () => ({ headers: { "x-trigger-request-idempotency-key": randomUUID() } });
+  const post = async (path, body, more) => { const { status, json, text } = await gateway.post(path, body, more); assert.ok(status < 300, text); return json.id ?? json; };
+  const start = (task, more) => post(`/api/v1/tasks/${encodeURIComponent(task)}/trigger`, { options: hold }, more);
+  const run = await trigger();
+  const others = {
+    waitpoint: (more) => post("/api/v1/waitpoints/tokens", {}, more),
+    "\nbulk": (more) => post("/api/v1/bulk-actions", { action: "replay", runIds: [run] }, more),
+    [`\nreplay\n${run}`]: (more) => post(`/api/v1/runs/${run}/replay`, { delay: "1h" }, more),
+    "\nbatch v1": (more) => post("/api/v1/tasks/batch", { items: [{ task: "hello", options: hold }] }, more),
+    "\nbatch v2": (more) => post("/api/v2/tasks/batch", { items: [{ task: "hello", options: hold }] }, more),
+    "\nbatch v3": (more) => post("/api/v3/batches", { runCount: 1 }, more),
+  };
+  for (const [task, send] of Object.entries(others)) {
+    const more = mine(), other = await send(more);
+    assert.match(await start(task, more), /^run_/, JSON.stringify(task));
+    assert.deepEqual(await send(more), other, JSON.stringify(task));
+  }
+  const more = mine();
+  await start(`metadata\n${run}`, more);
+  assert.deepEqual((await gateway.put(`/api/v1/runs/${run}/metadata`, { operations: increment() }, more)).json, { metadata: { n: 1 } });
+});
+
 test("a change of metadata counts once in its run, its parent and its root, also after a restart", async (t) => {
   const own = await startGateway({ t }), make = (more) => own.post("/api/v1/tasks/hello/trigger", { options: { ...hold, ...more } });
   const root = (await make()).json.id, id = (await make({ parentRunId: root })).json.id;

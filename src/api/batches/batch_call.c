@@ -294,7 +294,9 @@ static enum err read_rest(struct batch_call *op)
     if (!err)
         err = read_key(op);
     if (!err)
-        trigger_call_claims(call, op->v1 ? SLICE("\nbatch v1") : SLICE("\nbatch v2"),
+        trigger_call_claims(call,
+                            op->v1 ? SLICE(CLAIM_NO_TASK "batch v1")
+                                   : SLICE(CLAIM_NO_TASK "batch v2"),
                             &op->commit.op);
     return err;
 }

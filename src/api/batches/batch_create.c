@@ -174,7 +174,7 @@ static enum err read_body(struct batch_creation *create, struct api_call *call,
     if (!err)
         err = read_parent(create, body);
     if (!err)
-        trigger_call_claims(call, SLICE("\nbatch v3"), &create->commit.op);
+        trigger_call_claims(call, SLICE(CLAIM_NO_TASK "batch v3"), &create->commit.op);
     free(tasks);
     return err;
 }

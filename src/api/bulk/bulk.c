@@ -62,7 +62,7 @@ static void claim_request(struct bulk_creation *create)
     create->claim = (struct claim){
         .kind = CLAIM_REQUEST,
         .env = create->call->env->number,
-        .key = api_request_claim(create->call, SLICE("\nbulk")),
+        .key = api_request_claim(create->call, SLICE(CLAIM_NO_TASK "bulk")),
         .expires_at = action->created_at + API_REQUEST_KEPT_MS,
     };
     snprintf(create->claim.owner, sizeof(create->claim.owner), "%s", action->id);

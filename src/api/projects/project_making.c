@@ -85,7 +85,8 @@ static void project_making_begin(struct making *op,
 static void claim_request(struct making *op, const char *kind, const char *inside)
 {
     struct buf space = { 0 };
-    buf_print(&space, "\n%s\n%s\n%s", kind, op->call->identity->user->id, inside);
+    buf_add_text(&space, CLAIM_NO_TASK);
+    buf_print(&space, "%s\n%s\n%s", kind, op->call->identity->user->id, inside);
     op->claim = (struct claim){
         .kind = CLAIM_REQUEST,
         .env = ENV_INSTALLATION,

@@ -204,7 +204,8 @@ enum { API_REQUEST_ID_MAX = 255 };
 struct slice api_request_id(const struct api_call *call);
 
 /* Returns the key of a CLAIM_REQUEST for this call, which only its own tries share. kind:
- * what is done, and to what. Each public token has keys of its own. The caller owns the
+ * the id of the task that is triggered; for any other call CLAIM_NO_TASK, what is done, and
+ * to what. Each public token has keys of its own. The caller owns the
  * key; NULL: the call has no request id. */
 struct bytes *api_request_claim(const struct api_call *call, struct slice kind);
 

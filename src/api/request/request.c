@@ -101,7 +101,7 @@ struct bytes *api_request_claim(const struct api_call *call, struct slice kind)
         return NULL;
     buf_add(&space, kind);
     if (who->kind == CREDENTIAL_PUBLIC_TOKEN) {
-        buf_add(&space, SLICE("\n"));
+        buf_add(&space, SLICE(CLAIM_NO_TASK));
         buf_add(&space, (struct slice){ (const char *)who->hash, sizeof(who->hash) });
     }
     struct bytes *key = idempotency_claim_key(buf_slice(&space), id);

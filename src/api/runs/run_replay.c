@@ -276,7 +276,7 @@ static void on_triggered(struct trigger_op *trigger, enum err status)
 static void claim_request(struct replay *replay)
 {
     struct buf kind = { 0 };
-    buf_add_text(&kind, "\nreplay\n");
+    buf_add_text(&kind, CLAIM_NO_TASK "replay\n");
     buf_add(&kind, replay->call->params[0]);
     trigger_call_claims(replay->call, buf_slice(&kind), &replay->trigger);
     buf_finish(&kind);

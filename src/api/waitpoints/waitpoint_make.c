@@ -85,7 +85,8 @@ void waitpoint_make_begin(struct waitpoint_make *make, struct slice space)
               idempotency_claim_key(space, bytes_slice(waitpoint->key)),
               waitpoint->key_expires_at);
     else if (api_request_id(make->call).ptr)
-        claim(make, CLAIM_REQUEST, api_request_claim(make->call, SLICE("waitpoint")),
+        claim(make, CLAIM_REQUEST,
+              api_request_claim(make->call, SLICE(CLAIM_NO_TASK "waitpoint")),
               waitpoint->created_at + REQUEST_KEY_MS);
     write_it(make);
 }

@@ -266,7 +266,7 @@ static void claim_request(struct change_metadata *op, struct engine *engine,
 {
     struct buf space = { 0 };
     int64_t now_ms = loop_wall_ms(engine->loop);
-    buf_add(&space, SLICE("metadata\n"));
+    buf_add(&space, SLICE(CLAIM_NO_TASK "metadata\n"));
     buf_add(&space, run_id);
     op->claim = (struct claim){
         .kind = CLAIM_REQUEST,
