@@ -182,6 +182,21 @@ void buf_add_json_double(struct buf *buf, double number)
     add_decimal(buf, digits, count, exponent);
 }
 
+void buf_add_size(struct buf *buf, size_t bytes)
+{
+    if (bytes < 1000 * 1000)
+        buf_print(buf, "%.1f kB", (double)bytes / 1e3);
+    else
+        buf_print(buf, "%.1f MB", (double)bytes / 1e6);
+}
+
+void buf_add_cut(struct buf *buf, size_t bytes)
+{
+    buf_add_text(buf, "… (cut, ");
+    buf_add_size(buf, bytes);
+    buf_add_char(buf, ')');
+}
+
 void buf_drop(struct buf *buf, size_t count)
 {
     assert(count <= buf->len);

@@ -282,6 +282,14 @@ describe("telemetry", () => {
     await attempt.succeed(1);
   });
 
+  test("ends a message or name above 8 KiB with a note that it was cut", async () => {
+    const attempt = await take();
+    await tell(attempt, logs(log(attempt.id, "é".repeat(10_000)), log(attempt.id, "x".repeat(8192), { at: began + 1 })));
+    await tell(attempt, spans(span(attempt.id, { name: "n".repeat(1_500_000), at: began + 2 })));
+    assert.deepEqual(await messages(attempt.id), [`${"é".repeat(4096)}… (cut, 20.0 kB)`, "x".repeat(8192), `${"n".repeat(8192)}… (cut, 1.5 MB)`]);
+    await attempt.succeed(1);
+  });
+
   test("beyond 10,000 records of a body is dropped, and counted on its run", async () => {
     const [many, late, none] = [await take(), await take(), await take()], before = await counted("dropped");
     const short = (run) => ({ body: { stringValue: "x" }, attributes: attributes({ "ctx.run.id": run }) });

@@ -17,7 +17,7 @@
 #define TOO_MANY "there were too many attributes (max 4096)"
 
 enum {
-    MESSAGE_MAX = 8192, /* bytes */
+    MESSAGE_MAX = 8192, /* bytes, without the note that it was cut */
     MS_NS = 1000000,
     ATTRIBUTES_AT_ONCE = 256, /* of a resource */
     ATTRIBUTES_MAX = 4096,    /* of a record or an event; the SDK sends at most 1024 */
@@ -245,32 +245,42 @@ static bool is_span_id(struct slice id)
 }
 
 /* Appends the text of a string; if it has more than MESSAGE_MAX bytes, only a beginning.
- * One byte of text takes at most six raw bytes. */
-static void add_beginning(struct buf *text, struct slice raw)
+ * One byte of text takes at most six raw bytes. Returns the size of the whole text; of a
+ * very long one, which is not decoded, its size as sent. */
+static size_t add_beginning(struct buf *text, struct slice raw)
 {
     struct scan_text escapes = { 0 };
     if (raw.len <= 8 * MESSAGE_MAX) {
         scan_unescape(raw, text);
-        return;
+        return text->len;
     }
+    size_t whole = raw.len;
     raw.len = 8 * MESSAGE_MAX;
     scan_text_feed(&escapes, raw, text); /* an incomplete escape adds nothing */
+    return whole;
+}
+
+/* Cuts the text between two characters, and notes that at its end. */
+static void cut(struct buf *text, size_t whole)
+{
+    size_t len = MESSAGE_MAX;
+    while (len && ((unsigned char)text->ptr[len] & 0xC0) == 0x80)
+        len--;
+    text->len = len;
+    buf_add_cut(text, whole);
 }
 
 static void add_name(struct buf *out, struct slice value)
 {
     struct buf text = { 0 };
+    size_t whole = 0;
     if (scan_type(value) == SCAN_STRING)
-        add_beginning(&text, scan_unquoted(value));
+        whole = add_beginning(&text, scan_unquoted(value));
     else if (scan_type(value) != SCAN_NONE)
         buf_add(&text, slice_trim(value));
-    struct slice name = buf_slice(&text);
-    if (name.len > MESSAGE_MAX) {
-        name.len = MESSAGE_MAX;
-        while (name.len && ((unsigned char)name.ptr[name.len] & 0xC0) == 0x80)
-            name.len--;
-    }
-    members_add_text(out, "message", name);
+    if (text.len > MESSAGE_MAX)
+        cut(&text, whole > text.len ? whole : text.len);
+    members_add_text(out, "message", buf_slice(&text));
     buf_finish(&text);
 }
 

@@ -218,7 +218,7 @@ static void fail_for_size(struct completion *op, size_t len)
 {
     struct buf text = { 0 };
     buf_add_text(&text, "completion.output: too large (");
-    completion_error_add_size(&text, len);
+    buf_add_size(&text, len);
     buf_add_text(
         &text, ", max 16 MiB); return less, or store it elsewhere and return a reference");
     fail(op, buf_slice(&text));

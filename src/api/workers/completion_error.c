@@ -30,21 +30,6 @@ static const char *const shown[SHOWN_COUNT] = {
 
 /* ---- cut texts ---- */
 
-void completion_error_add_size(struct buf *out, size_t bytes)
-{
-    if (bytes < 1000 * 1000)
-        buf_print(out, "%.1f kB", (double)bytes / 1e3);
-    else
-        buf_print(out, "%.1f MB", (double)bytes / 1e6);
-}
-
-static void add_note(struct buf *out, size_t bytes)
-{
-    buf_add_text(out, "… (cut, ");
-    completion_error_add_size(out, bytes);
-    buf_add_char(out, ')');
-}
-
 /* Appends the text of a string, not yet as JSON. Returns false if it is not a string. */
 static bool add_text(struct buf *text, struct body_fields *fields, struct slice value,
                      size_t most)
@@ -53,7 +38,7 @@ static bool add_text(struct buf *text, struct body_fields *fields, struct slice 
     if (!body_fields_begin(fields, value, most, text, &len))
         return false;
     if (len > most)
-        add_note(text, len);
+        buf_add_cut(text, len);
     return true;
 }
 
@@ -80,7 +65,7 @@ static void add_custom(struct buf *out, struct body_fields *fields, struct slice
     size_t len;
     body_fields_begin(fields, value, most, &text, &len);
     if (len > most) {
-        add_note(&text, len);
+        buf_add_cut(&text, len);
         buf_add_text(&object, "{\"truncated\":true,\"preview\":");
         buf_add_json(&object, buf_slice(&text));
         buf_add_char(&object, '}');

@@ -21,6 +21,3 @@ void completion_error_add(struct buf *out, struct body_fields *fields, struct sl
 
 /* Appends an INTERNAL_ERROR of this code; escapes the message. */
 void completion_error_add_internal(struct buf *out, const char *code, struct slice message);
-
-/* Appends a size like "1.3 MB". */
-void completion_error_add_size(struct buf *out, size_t bytes);

@@ -228,10 +228,12 @@ static void an_attribute_longer_than_a_record_may_be_is_ignored(void **state)
 }
 
 /* The message is cut in the middle of an escape or of a character. */
-static void a_long_message_keeps_its_beginning(void **state)
+static void a_long_message_keeps_its_beginning_and_notes_that_it_was_cut(void **state)
 {
     static const char *const units[] = { "\\u0041", "\\ud83d\\ude00", "\xe2\x82\xac", "x" };
     static const char *const texts[] = { "A", "\xf0\x9f\x98\x80", "\xe2\x82\xac", "x" };
+    static const char *const notes[] = { "… (cut, 600.0 kB)", "… (cut, 1.2 MB)",
+                                         "… (cut, 300.0 kB)", "… (cut, 100.0 kB)" };
     (void)state;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         struct buf body = { 0 }, expected = { 0 };
@@ -243,6 +245,7 @@ static void a_long_message_keeps_its_beginning(void **state)
         struct bytes *json = read_only(&body, true);
         while (expected.len + strlen(texts[i]) <= 8192)
             buf_add_text(&expected, texts[i]);
+        buf_add_text(&expected, notes[i]);
         struct slice message = scan_unquoted(scan_member(bytes_slice(json), "message"));
         assert_true(slice_equal(message, buf_slice(&expected)));
         bytes_unref(json);
@@ -420,7 +423,7 @@ int main(void)
         cmocka_unit_test(attributes_beyond_4096_are_dropped_and_marked),
         cmocka_unit_test(members_of_a_record_beyond_1000_are_ignored),
         cmocka_unit_test(an_attribute_longer_than_a_record_may_be_is_ignored),
-        cmocka_unit_test(a_long_message_keeps_its_beginning),
+        cmocka_unit_test(a_long_message_keeps_its_beginning_and_notes_that_it_was_cut),
         cmocka_unit_test(a_long_body_that_is_not_a_string_is_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
