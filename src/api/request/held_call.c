@@ -91,11 +91,13 @@ static void on_told(struct end_watch *watch)
         over(held, OK);
 }
 
-/* The token ends by another clock than the timer's, maybe a moment later. */
+/* The token ends by another clock than the timer's, maybe a moment later. If the awaited end
+ * had come before the call was held, the timer fires at once, while the token is valid. */
 static void on_time(struct timer *timer)
 {
     struct held_call *held = container_of(timer, struct held_call, timer);
-    over(held, held->ends_with_token ? refuse_ended(held) : OK);
+    bool is_at_end = held->ends_with_token && !held->is_told;
+    over(held, is_at_end ? refuse_ended(held) : OK);
 }
 
 static void on_gone(struct api_call *call)
