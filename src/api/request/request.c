@@ -1,5 +1,6 @@
 /* request.c - reads a request: query, body, encoding, scopes, the gateway's address. */
 #include "api/request/call.h"
+#include "api/request/route.h"
 #include "api/request/unread.h"
 #include "base/json/json_tree.h"
 #include "base/json/scan.h"
@@ -46,6 +47,8 @@ enum err api_read_target(struct api_call *call)
         if (decode(call, call->params[i], false, &call->params[i]))
             return explain(&call->why, ERR_INVALID,
                            "The path has a segment that is not percent-encoded UTF-8");
+    if (call->route->auth & ENDS_ATTEMPT)
+        return OK; /* its query is ignored, whatever it is */
     call->query = mem_new_array(struct query_pair, count_parameters(query));
     while (slice_split(&query, '&', &pair)) {
         struct slice name, value = pair;
