@@ -295,7 +295,21 @@ static bool is_authority(struct slice text)
            port <= UINT16_MAX;
 }
 
-/* Accepts an http or https URL without user, query and fragment; with a path if
+/* Accepts segments of letters, digits and -._~, which no client, proxy or shell changes;
+ * clients resolve "." and ".." before they send a path. */
+static bool is_plain_path(struct slice path)
+{
+    struct slice segment;
+    for (size_t i = 0; i < path.len; i++)
+        if (!isalnum((unsigned char)path.ptr[i]) && !strchr("-._~/", path.ptr[i]))
+            return false;
+    while (slice_split(&path, '/', &segment))
+        if (slice_is(segment, ".") || slice_is(segment, ".."))
+            return false;
+    return true;
+}
+
+/* Accepts an http or https URL without user, query and fragment; with a plain path if
  * with_path. */
 static bool is_web_address(struct slice text, bool with_path)
 {
@@ -309,7 +323,7 @@ static bool is_web_address(struct slice text, bool with_path)
     }
     struct slice authority = slice_from(text, scheme), path = authority;
     slice_split(&path, '/', &authority);
-    return scheme && is_authority(authority);
+    return scheme && is_authority(authority) && is_plain_path(path);
 }
 
 static bool ranges_are_right(const char *list)

@@ -251,10 +251,14 @@ static void option_or_quotes_are_rejected_as_a_value(void **state)
 static void a_public_url_needs_a_host_and_a_port_that_exist(void **state)
 {
     (void)state;
-    static const char *const wrong[] = { "http://:80",    "http://h:0",  "http://h:99999/a",
-                                         "http://h:",     "http://[::1", "http://[::g]:80",
-                                         "http://a[::1]", "http:///a",   "http://h:8o" };
-    static const char *const right[] = { "http://h", "http://h:1/a/", "https://[::1]:65535",
+    static const char *const wrong[] = {
+        "http://:80",   "http://h:0",      "http://h:99999/a", "http://h:",
+        "http://[::1",  "http://[::g]:80", "http://a[::1]",    "http:///a",
+        "http://h:8o",  "http://h/a/..",   "http://h/.",       "http://h/../a",
+        "http://h/%2e", "http://h/$(id)"
+    };
+    static const char *const right[] = { "http://h", "http://h:1/a/",
+                                         "http://h/a.b/..c~_-1", "https://[::1]:65535",
                                          "http://127.0.0.1:80" };
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         struct config_input input = { .arguments = { "--public-url", wrong[i] } };
