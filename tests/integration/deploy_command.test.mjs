@@ -117,7 +117,7 @@ describe("a bundle of --dry-run", () => {
       [["versions"], 1, /^runcast: cannot read the current version: Invalid API key\n$/, { key: `${keys.prod}x` }],
     ];
     for (const [words, code, why, more] of cases) await world.refused(words, code, why, more);
-    assert.match((await runProgram(["help", "rollback"])).stdout, /of one that is older/);
+    assert.match((await runProgram(["help", "rollback"])).stdout, /makes an older version the current one/);
   });
 });
 
